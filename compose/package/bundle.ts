@@ -26,16 +26,16 @@ const programs = [
   // What these start, by shared/own-files.ts.
   'worker/processes/main.ts',
   'shared/rules/thread/parsing-thread-main.ts',
-  'control-plane/work-thread-main.ts',
+  'control-plane/server/work-thread-main.ts',
 ];
 /** Read as a folder, each when its path is asked for. */
-const controllers = 'control-plane/admin/controllers/**/*.ts';
-const page = 'control-plane/console/page';
+const controllers = 'control-plane/server/admin/controllers/**/*.ts';
+const page = 'control-plane/server/console/page';
 const schemas = [
   'shared/rules/rules.schema.json',
-  'control-plane/policy/policy.schema.json',
-  'control-plane/snapshot/node-groups.schema.json',
-  'control-plane/rehearsal/rule-tests/rule-tests.schema.json',
+  'control-plane/authoring/policy/policy.schema.json',
+  'control-plane/server/snapshot/node-groups.schema.json',
+  'control-plane/authoring/rehearsal/rule-tests/rule-tests.schema.json',
 ];
 
 /**

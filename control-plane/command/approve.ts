@@ -1,5 +1,5 @@
 // `approve`: lets a revision through that waits for somebody.
-import type { RevisionJson } from '../admin/revision-json.ts';
+import type { RevisionJson } from '../server/admin/revision-json.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import { finishChange } from './admin/change-command.ts';

@@ -1,7 +1,7 @@
 // `audit`: what people and the programs did.
 import { parseDuration } from '../../shared/duration.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { ActivityJson, DeedJson } from '../admin/activity-json.ts';
+import type { ActivityJson, DeedJson } from '../server/admin/activity-json.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import type { AddCommand } from './command-frame.ts';

@@ -2,7 +2,7 @@
 
 import { toCountText } from '../../shared/count-text.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { RuleChangeJson } from '../admin/rule-change-json.ts';
+import type { RuleChangeJson } from '../server/admin/rule-change-json.ts';
 
 /** Grouped by domain and by the affected requests. */
 export function formatChanges(changes: readonly RuleChangeJson[]): string {

@@ -6,10 +6,13 @@ import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { ProblemRule } from '../../shared/rules/problem/problem-rule.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
-import { refuseMisplacedKeys } from '../advice/misplaced-keys.ts';
-import { findUnsafeKeys } from '../advice/unsafe-keys.ts';
-import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
-import { countsAllAlgorithms, takesShortKeysOnly } from '../rehearsal/counting-backend.ts';
+import { refuseMisplacedKeys } from '../authoring/advice/misplaced-keys.ts';
+import { findUnsafeKeys } from '../authoring/advice/unsafe-keys.ts';
+import { findEnvoyProblems } from '../authoring/envoy/envoy-problems.ts';
+import {
+  countsAllAlgorithms,
+  takesShortKeysOnly,
+} from '../authoring/rehearsal/counting-backend.ts';
 import {
   addCheckOptions,
   type CheckOptions,

@@ -5,12 +5,12 @@ import { toCountText } from '../../shared/count-text.ts';
 import type { RecordedDecision } from '../../shared/decision-record.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { AnswerDifference } from '../comparison/answer-difference.ts';
-import type { Comparison } from '../comparison/comparison.ts';
+import type { AnswerDifference } from '../authoring/comparison/answer-difference.ts';
+import type { Comparison } from '../authoring/comparison/comparison.ts';
 import {
   openRecordedDecisions,
   type RecordReading,
-} from '../rehearsal/replay/recorded-decisions.ts';
+} from '../authoring/rehearsal/replay/recorded-decisions.ts';
 import {
   type AddCommand,
   type CommandFrame,
@@ -107,8 +107,8 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
   if (!opened.ok) return fail(`--replay ${opened.message}`);
   const tls = await readTls(options);
   if (typeof tls === 'string') return fail(tls);
-  const { createAskedService } = await import('../comparison/asked-service.ts');
-  const { compareServices } = await import('../comparison/comparison.ts');
+  const { createAskedService } = await import('../authoring/comparison/asked-service.ts');
+  const { compareServices } = await import('../authoring/comparison/comparison.ts');
   const services = {
     reference: createAskedService(reference.target, reference.isTls ? tls : undefined),
     candidate: createAskedService(candidate.target, candidate.isTls ? tls : undefined),

@@ -1,11 +1,11 @@
 // `history`: the last revisions of a control plane's store.
 
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { RuleChangesJson } from '../admin/controllers/sources.ts';
-import type { RevisionJson } from '../admin/revision-json.ts';
-import type { RevisionOutcomeJson } from '../admin/revision-outcome.ts';
-import type { toExplanationJson } from '../explain/explanation-json.ts';
-import { toShortId } from '../store/revision.ts';
+import type { toExplanationJson } from '../authoring/explain/explanation-json.ts';
+import type { RuleChangesJson } from '../server/admin/controllers/sources.ts';
+import type { RevisionJson } from '../server/admin/revision-json.ts';
+import type { RevisionOutcomeJson } from '../server/admin/revision-outcome.ts';
+import { toShortId } from '../server/store/revision.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';

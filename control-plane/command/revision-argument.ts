@@ -1,6 +1,6 @@
 // A revision as an argument or an option of a command.
 import { InvalidArgumentError } from 'commander';
-import { shortestRevisionPrefix } from '../store/store.ts';
+import { shortestRevisionPrefix } from '../server/store/store.ts';
 
 /** A part of the help of commands that take a revision. */
 export const revisionHelp = `its beginning is enough, at least ${shortestRevisionPrefix} characters`;

@@ -1,16 +1,16 @@
 // `rollout`: the state of a revision's rollout, and the actions of people on it.
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { RolloutAnswerJson } from '../admin/controllers/rollouts.ts';
+import type { RolloutAnswerJson } from '../server/admin/controllers/rollouts.ts';
 import {
   type LastWordJson,
   type RolloutJson,
   toLeaderText,
   toReachText,
-} from '../admin/rollout-json.ts';
-import type { StatusJson } from '../admin/status-report.ts';
-import type { AdminCall, AdminClient } from '../admin-client.ts';
-import { toShortId } from '../store/revision.ts';
+} from '../server/admin/rollout-json.ts';
+import type { StatusJson } from '../server/admin/status-report.ts';
+import type { AdminCall, AdminClient } from '../server/admin-client.ts';
+import { toShortId } from '../server/store/revision.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';

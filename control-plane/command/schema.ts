@@ -5,9 +5,11 @@ import { type AddCommand, describeExitCodes } from './command-frame.ts';
 
 const schemas = {
   rules: async () => formatRuleSchema(),
-  policy: async () => (await import('../policy/policy-keys.ts')).formatPolicySchema(),
-  groups: async () => (await import('../snapshot/node-groups-keys.ts')).formatNodeGroupsSchema(),
-  tests: async () => (await import('../rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
+  policy: async () => (await import('../authoring/policy/policy-keys.ts')).formatPolicySchema(),
+  groups: async () =>
+    (await import('../server/snapshot/node-groups-keys.ts')).formatNodeGroupsSchema(),
+  tests: async () =>
+    (await import('../authoring/rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
 } as const satisfies Readonly<Record<string, () => Promise<string>>>;
 
 export const addSchema: AddCommand = (program, { io }) => {

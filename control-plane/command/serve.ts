@@ -5,11 +5,11 @@ import { commandLine } from '../../shared/command-line.ts';
 import { refuseSettings, runUntilStopped } from '../../shared/lifecycle.ts';
 import { createProgramLog, logBeforeSettings } from '../../shared/program-log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
-import { saveLittleMemory } from '../memory.ts';
-import type { ControlPlane } from '../server.ts';
-import { addFlags, describeVariables, overlayFlags } from '../settings/flags.ts';
-import { controlPlaneTable } from '../settings/table.ts';
-import { parseControlPlaneSettings } from '../settings.ts';
+import { saveLittleMemory } from '../server/memory.ts';
+import type { ControlPlane } from '../server/server.ts';
+import { addFlags, describeVariables, overlayFlags } from '../server/settings/flags.ts';
+import { controlPlaneTable } from '../server/settings/table.ts';
+import { parseControlPlaneSettings } from '../server/settings.ts';
 import type { AddCommand, CommandIo } from './command-frame.ts';
 
 export const addServe: AddCommand = (program, { io }) => {
@@ -46,7 +46,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   const auditLog = createProgramLog({ ...settings.log, level: 'info' });
   saveLittleMemory();
   // No other command should wait until the servers are loaded.
-  const { createControlPlane, stopTimeoutMs } = await import('../server.ts');
+  const { createControlPlane, stopTimeoutMs } = await import('../server/server.ts');
   let controlPlane: ControlPlane | undefined;
   outliveOutput();
   await runUntilStopped({

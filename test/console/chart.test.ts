@@ -1,7 +1,7 @@
 // The chart of the fleet: what it shows of an hour, with reports that the test invents.
 import test, { type ExecutionContext } from 'ava';
-import type { TrafficSlot } from '../../control-plane/fleet/traffic-history.ts';
-import type { Mark } from '../../control-plane/last-hour/marks.ts';
+import type { TrafficSlot } from '../../control-plane/server/fleet/traffic-history.ts';
+import type { Mark } from '../../control-plane/server/history/last-hour/marks.ts';
 import { startAdminApi } from '../support/admin-api.ts';
 import {
   closeBrowser,

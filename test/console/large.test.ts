@@ -1,9 +1,9 @@
 // The console on a large fleet, on many domains, behind a proxy that holds events back, and its size.
 import { createServer, request } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { readConsoleAssets } from '../../control-plane/console/assets.ts';
-import type { LinkedWorker } from '../../control-plane/fleet/fleet.ts';
-import type { ConnectedWorker } from '../../control-plane/xds/workers.ts';
+import { readConsoleAssets } from '../../control-plane/server/console/assets.ts';
+import type { LinkedWorker } from '../../control-plane/server/fleet/fleet.ts';
+import type { ConnectedWorker } from '../../control-plane/server/xds/workers.ts';
 import { startAdminApi } from '../support/admin-api.ts';
 import { closeBrowser, look, openTab, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';

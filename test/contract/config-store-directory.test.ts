@@ -2,7 +2,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
+import { createDirectoryStore } from '../../control-plane/server/store/directory-store.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';

@@ -1,8 +1,8 @@
 // What every configuration store must do, as one suite: each implementation runs it from its own test
 // file. What only one of them can show is tested beside it.
 import type { ExecutionContext, TestFn } from 'ava';
-import type { Revision } from '../../control-plane/store/revision.ts';
-import type { ConfigStore, WriteOptions } from '../../control-plane/store/store.ts';
+import type { Revision } from '../../control-plane/server/store/revision.ts';
+import type { ConfigStore, WriteOptions } from '../../control-plane/server/store/store.ts';
 import type { AppError } from '../../shared/errors.ts';
 import { formatProblem, formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Bounds } from '../../shared/rules-file.ts';

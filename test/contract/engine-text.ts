@@ -1,7 +1,7 @@
 // The contract of a shared text in an engine of its own, beside that of all shared texts: waits are bounded, and what
 // is reported names the setting and the host, and never a secret.
 import type { ExecutionContext } from 'ava';
-import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { DeclareTest, SharedTextPlace } from './shared-text.ts';
 

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { RedisSharedText } from '../../control-plane/engines/redis-shared-text.ts';
-import { MovingText } from '../../control-plane/record/moving-text.ts';
-import { createGitSharedText } from '../../control-plane/store/git-shared-text.ts';
+import { RedisSharedText } from '../../control-plane/server/record/engines/redis-shared-text.ts';
+import { MovingText } from '../../control-plane/server/record/moving-text.ts';
+import { createGitSharedText } from '../../control-plane/server/store/git-shared-text.ts';
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
 import { ownedByFile } from '../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';

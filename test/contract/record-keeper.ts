@@ -1,7 +1,7 @@
 // The contract of the record that control planes share, and of who leads by it, run over each kind of shared
 // text, with time that the test turns.
 import type { ExecutionContext } from 'ava';
-import type { OwnText } from '../../control-plane/record/own-text.ts';
+import type { OwnText } from '../../control-plane/server/record/own-text.ts';
 import {
   parseRecord,
   type RolloutOnRecord,
@@ -12,15 +12,15 @@ import {
   withEnd,
   withInForce,
   withVerdict,
-} from '../../control-plane/record/record.ts';
-import { RecordKeeper } from '../../control-plane/record/record-keeper.ts';
+} from '../../control-plane/server/record/record.ts';
+import { RecordKeeper } from '../../control-plane/server/record/record-keeper.ts';
 import {
   isVacant,
   type LeaderTiming,
   leads,
   toMemoryState,
-} from '../../control-plane/record/record-state.ts';
-import type { SharedText } from '../../control-plane/store/shared-text.ts';
+} from '../../control-plane/server/record/record-state.ts';
+import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createMemoryText } from '../support/record-texts.ts';

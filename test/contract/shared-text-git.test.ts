@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { createGitSharedText } from '../../control-plane/store/git-shared-text.ts';
+import { createGitSharedText } from '../../control-plane/server/store/git-shared-text.ts';
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
 import { toGitStoreOptions } from '../support/git-store.ts';
 import { testRecordKeeper } from './record-keeper.ts';

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { engineTimeoutMs } from '../../control-plane/engines/bounded-calls.ts';
-import { KubernetesSharedText } from '../../control-plane/engines/kubernetes-shared-text.ts';
+import { engineTimeoutMs } from '../../control-plane/server/record/engines/bounded-calls.ts';
+import { KubernetesSharedText } from '../../control-plane/server/record/engines/kubernetes-shared-text.ts';
 import { freePort } from '../support/free-port.ts';
 import { testWith } from '../support/installed-tool.ts';
 import {

@@ -1,7 +1,10 @@
 // The contract of texts that control planes share, run by each implementation.
 import { randomUUID } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
-import { maxSharedTextBytes, type SharedText } from '../../control-plane/store/shared-text.ts';
+import {
+  maxSharedTextBytes,
+  type SharedText,
+} from '../../control-plane/server/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
 
 export interface SharedTextPlace {

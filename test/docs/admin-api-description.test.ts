@@ -5,7 +5,7 @@ import test from 'ava';
 
 test('the description of the admin API keeps the recommended rules of a public linter', async (t) => {
   const source = await readFile(
-    new URL('../../control-plane/admin/openapi.json', import.meta.url),
+    new URL('../../control-plane/server/admin/openapi.json', import.meta.url),
     'utf8',
   );
   const config = await createConfig({

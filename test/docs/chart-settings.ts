@@ -1,5 +1,5 @@
 // What the Helm chart's schema says of settings: which values a choice, a boolean or a duration has, from the tables of settings.
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { type Setting, type SettingsTable, toRows } from '../../shared/settings/setting.ts';
 import { workerTable } from '../../worker/settings/table.ts';
 

@@ -1,10 +1,10 @@
 // The sections of the control plane's documents that come from its code: settings, the commands of the
 // command line, the routes of the admin API, and the metrics.
 import type { Command } from 'commander';
-import { createAdminApp } from '../../control-plane/admin/admin-app.ts';
 import { createProgram } from '../../control-plane/command/program.ts';
-import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { createAdminApp } from '../../control-plane/server/admin/admin-app.ts';
+import { createControlPlaneMetrics } from '../../control-plane/server/metrics/metrics.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { bearer } from '../../shared/router/index.ts';
 import { toMarkdown } from '../../shared/settings/document.ts';
 import { type GeneratedSection, toTable } from './generated-section.ts';

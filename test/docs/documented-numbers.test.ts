@@ -2,32 +2,32 @@
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import { parse } from 'yaml';
+import * as recordings from '../../control-plane/authoring/rehearsal/effect/recordings.ts';
+import { maxBodyBytes, maxListeners } from '../../control-plane/server/admin/admin-app.ts';
+import { peersMs } from '../../control-plane/server/admin/admin-controller.ts';
+import * as admin from '../../control-plane/server/admin/admin-server.ts';
+import * as source from '../../control-plane/server/admin/controllers/sources.ts';
+import { maxOfCaller } from '../../control-plane/server/admin/events.ts';
+import { mostCopied } from '../../control-plane/server/admin/lift.ts';
+import { settleMs } from '../../control-plane/server/admin/status-report.ts';
+import { shortestToken } from '../../control-plane/server/admin/tokens.ts';
+import * as webhook from '../../control-plane/server/admin/webhook-route.ts';
+import * as fleet from '../../control-plane/server/fleet/limits.ts';
 import {
   maxEntries as maxActivity,
   maxTextLength as maxActivityText,
-} from '../../control-plane/activity/activity.ts';
-import { maxEndLength } from '../../control-plane/activity/audit.ts';
-import { maxBodyBytes, maxListeners } from '../../control-plane/admin/admin-app.ts';
-import { peersMs } from '../../control-plane/admin/admin-controller.ts';
-import * as admin from '../../control-plane/admin/admin-server.ts';
-import * as source from '../../control-plane/admin/controllers/sources.ts';
-import { maxOfCaller } from '../../control-plane/admin/events.ts';
-import { mostCopied } from '../../control-plane/admin/lift.ts';
-import { settleMs } from '../../control-plane/admin/status-report.ts';
-import { shortestToken } from '../../control-plane/admin/tokens.ts';
-import * as webhook from '../../control-plane/admin/webhook-route.ts';
-import * as fleet from '../../control-plane/fleet/limits.ts';
-import { keepMs } from '../../control-plane/kept-file.ts';
-import * as notifier from '../../control-plane/notify/notifier.ts';
-import { answerMs as peerAnswerMs } from '../../control-plane/peers/peers.ts';
-import { maxOutcomes } from '../../control-plane/record/outcomes.ts';
-import { engineTiming, gitTiming } from '../../control-plane/record/record-keeper.ts';
-import * as recordings from '../../control-plane/rehearsal/effect/recordings.ts';
-import * as controlPlane from '../../control-plane/server.ts';
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
-import { fetchTimeoutMs, mostProcesses } from '../../control-plane/store/git-command.ts';
-import { maxSharedTextBytes } from '../../control-plane/store/shared-text.ts';
-import * as xdsNames from '../../control-plane/xds/limits.ts';
+} from '../../control-plane/server/history/activity/activity.ts';
+import { maxEndLength } from '../../control-plane/server/history/activity/audit.ts';
+import { keepMs } from '../../control-plane/server/history/kept-file.ts';
+import * as notifier from '../../control-plane/server/notify/notifier.ts';
+import { maxOutcomes } from '../../control-plane/server/record/outcomes.ts';
+import { answerMs as peerAnswerMs } from '../../control-plane/server/record/peers/peers.ts';
+import { engineTiming, gitTiming } from '../../control-plane/server/record/record-keeper.ts';
+import * as controlPlane from '../../control-plane/server/server.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
+import { fetchTimeoutMs, mostProcesses } from '../../control-plane/server/store/git-command.ts';
+import { maxSharedTextBytes } from '../../control-plane/server/store/shared-text.ts';
+import * as xdsNames from '../../control-plane/server/xds/limits.ts';
 import { handshakeLimitMs, maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
 import { maxPlainConnections, maxTlsConnections } from '../../shared/grpc/acceptor.ts';
 import * as http2 from '../../shared/grpc/http2/limits.ts';
@@ -158,7 +158,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `A token has at least ${shortestToken} characters`,
     `Of a text above ${count(2 * maxEndLength)} characters the middle is left out`,
   ],
-  'control-plane/admin/openapi.json': [
+  'control-plane/server/admin/openapi.json': [
     `are asked, for at most ${peersMs.reading / 1000} seconds: each that counts by itself`,
     `are asked, for at most ${peersMs.reset / 1000} seconds. Of those that count together`,
     `At most the newest ${mib(recordings.mostBytes)} of recordings are read, for at most ${recordings.mostMs / 1000} seconds`,

@@ -1,6 +1,6 @@
 // All parts of documents that are made from the code.
-import { policyKeys } from '../../control-plane/policy/policy-keys.ts';
-import { testKeys } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
+import { policyKeys } from '../../control-plane/authoring/policy/policy-keys.ts';
+import { testKeys } from '../../control-plane/authoring/rehearsal/rule-tests/test-keys.ts';
 import { advisoryRules, meaningOf, severityOf } from '../../shared/rules/problem/problem-rule.ts';
 import { ruleKeys } from '../../shared/rules/rule-keys.ts';
 import { createControlPlaneSections } from './control-plane-sections.ts';

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { toRows } from '../../shared/settings/setting.ts';
 import { workerTable } from '../../worker/settings/table.ts';
 import { listFiles } from '../support/listed-files.ts';

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
-import { parsePolicy } from '../../control-plane/policy/policy-file.ts';
-import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
-import { parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
-import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups-keys.ts';
+import { parsePolicy } from '../../control-plane/authoring/policy/policy-file.ts';
+import { formatPolicySchema } from '../../control-plane/authoring/policy/policy-keys.ts';
+import { parseNodeGroups } from '../../control-plane/server/snapshot/node-groups.ts';
+import { formatNodeGroupsSchema } from '../../control-plane/server/snapshot/node-groups-keys.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { ruleKeys, type Section } from '../../shared/rules/rule-keys.ts';
@@ -99,12 +99,12 @@ for (const [what, descriptor] of mistakes) {
 }
 
 test('the schema of policies that is kept is the one that the code makes', (t) => {
-  const kept = JSON.parse(read('control-plane/policy/policy.schema.json'));
+  const kept = JSON.parse(read('control-plane/authoring/policy/policy.schema.json'));
   t.deepEqual(kept, JSON.parse(formatPolicySchema()), 'run npm run docs');
 });
 
 test('the schema of node groups that is kept is the one that the code makes', (t) => {
-  const kept = JSON.parse(read('control-plane/snapshot/node-groups.schema.json'));
+  const kept = JSON.parse(read('control-plane/server/snapshot/node-groups.schema.json'));
   t.deepEqual(kept, JSON.parse(formatNodeGroupsSchema()), 'run npm run docs');
 });
 

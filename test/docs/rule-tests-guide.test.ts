@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
-import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
+import { formatTestSchema } from '../../control-plane/authoring/rehearsal/rule-tests/test-keys.ts';
 import { runInProcess } from '../support/command-run.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
@@ -34,7 +34,9 @@ for (const example of examples) {
 }
 
 test('the schema of tests that is kept is the one that the code makes', (t) => {
-  const kept = JSON.parse(read('control-plane/rehearsal/rule-tests/rule-tests.schema.json'));
+  const kept = JSON.parse(
+    read('control-plane/authoring/rehearsal/rule-tests/rule-tests.schema.json'),
+  );
   t.deepEqual(kept, JSON.parse(formatTestSchema()), 'run npm run docs');
 });
 

@@ -1,9 +1,9 @@
 // Writes what documents take from the code: `npm run docs`. Tests beside this compare them.
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
-import { createAdminApp } from '../../control-plane/admin/admin-app.ts';
-import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
-import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
-import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups-keys.ts';
+import { formatPolicySchema } from '../../control-plane/authoring/policy/policy-keys.ts';
+import { formatTestSchema } from '../../control-plane/authoring/rehearsal/rule-tests/test-keys.ts';
+import { createAdminApp } from '../../control-plane/server/admin/admin-app.ts';
+import { formatNodeGroupsSchema } from '../../control-plane/server/snapshot/node-groups-keys.ts';
 import { AppError } from '../../shared/errors.ts';
 import { bearer } from '../../shared/router/guard.ts';
 import { formatRuleSchema } from '../../shared/rules/schema/json-schema.ts';
@@ -23,19 +23,22 @@ for (const { document, mark, text } of generatedSections) {
 }
 
 // What follows is brought into form by Biome, which the script runs next.
-await writeFile(inProject('control-plane/policy/policy.schema.json'), formatPolicySchema());
 await writeFile(
-  inProject('control-plane/snapshot/node-groups.schema.json'),
+  inProject('control-plane/authoring/policy/policy.schema.json'),
+  formatPolicySchema(),
+);
+await writeFile(
+  inProject('control-plane/server/snapshot/node-groups.schema.json'),
   formatNodeGroupsSchema(),
 );
 await writeFile(inProject('shared/rules/rules.schema.json'), formatRuleSchema());
 await writeFile(
-  inProject('control-plane/rehearsal/rule-tests/rule-tests.schema.json'),
+  inProject('control-plane/authoring/rehearsal/rule-tests/rule-tests.schema.json'),
   formatTestSchema(),
 );
 const adminApp = await createAdminApp({ api: undefined, guard: bearer() });
 const description = `${JSON.stringify(adminApp.describe(), undefined, 2)}\n`;
-await writeFile(inProject('control-plane/admin/openapi.json'), description);
+await writeFile(inProject('control-plane/server/admin/openapi.json'), description);
 await writeFile(inProject('shared/rules/window-edge.svg'), await drawWindowEdge());
 
 const valuesSchema = inProject('compose/helm/ratelane/values.schema.json');

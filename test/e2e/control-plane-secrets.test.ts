@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { toRows } from '../../shared/settings/setting.ts';
 import {
   type ControlPlaneOptions,
@@ -104,7 +104,7 @@ async function useAdminApi(
   headers: Readonly<Record<string, string>>,
 ): Promise<void> {
   const description = JSON.parse(
-    readFileSync(new URL('../../control-plane/admin/openapi.json', import.meta.url), 'utf8'),
+    readFileSync(new URL('../../control-plane/server/admin/openapi.json', import.meta.url), 'utf8'),
   ) as { paths: Record<string, Record<string, unknown>> };
   for (const [path, methods] of Object.entries(description.paths)) {
     for (const method of Object.keys(methods)) {

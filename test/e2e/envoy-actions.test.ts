@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { readEnvoyQuestions } from '../../control-plane/envoy/envoy-config.ts';
+import { readEnvoyQuestions } from '../../control-plane/authoring/envoy/envoy-config.ts';
 import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { startEnvoy } from '../support/envoy.ts';
 import { eventually } from '../support/eventually.ts';

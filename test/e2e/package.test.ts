@@ -199,7 +199,7 @@ test.serial('a control plane serves its admin API and the console', async (t) =>
     flags: ['--config-dir', files.path],
   });
   await plane.start();
-  const described = await readFile(join(root, 'control-plane/admin/openapi.json'), 'utf8');
+  const described = await readFile(join(root, 'control-plane/server/admin/openapi.json'), 'utf8');
   const served = await plane.fetch('/openapi.json');
   t.deepEqual(Object.keys(served.body.paths), Object.keys(JSON.parse(described).paths));
   t.is((await plane.run('status', '--min-workers', '0')).exitCode, 0);

@@ -2,7 +2,7 @@
 // own, nothing is written that was not asked for, and nothing is a defect.
 import { request as httpRequest } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { verifyWebhook } from '../../control-plane/store/webhook.ts';
+import { verifyWebhook } from '../../control-plane/server/store/webhook.ts';
 import { startAdminApi } from '../support/admin-api.ts';
 import type { Random } from '../support/random.ts';
 import { ruleText } from '../support/rules-folder.ts';

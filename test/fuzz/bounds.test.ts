@@ -1,7 +1,7 @@
 // What is too much of everything: refused with the limit that it passes, in bounded time and memory.
 // Times are of the processor, as others may keep a small machine busy, and are logged.
 import test, { type ExecutionContext } from 'ava';
-import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
+import { toNodeIdentity } from '../../control-plane/server/xds/node-identity.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';

@@ -1,13 +1,13 @@
 // Mapping files of statistics, files of node groups, policies, tests of rules, and those of who made the revisions
 // of a directory that nobody meant: each problem of the former has its place, and what is accepted does its work.
 import test from 'ava';
-import { parsePolicy } from '../../control-plane/policy/policy-file.ts';
-import { findViolations } from '../../control-plane/policy/violations.ts';
-import { runTests } from '../../control-plane/rehearsal/rule-tests/run-tests.ts';
-import { parseTestFile } from '../../control-plane/rehearsal/rule-tests/test-file.ts';
-import { updateText } from '../../control-plane/rehearsal/rule-tests/update-text.ts';
-import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
-import { matchesNode, parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
+import { parsePolicy } from '../../control-plane/authoring/policy/policy-file.ts';
+import { findViolations } from '../../control-plane/authoring/policy/violations.ts';
+import { runTests } from '../../control-plane/authoring/rehearsal/rule-tests/run-tests.ts';
+import { parseTestFile } from '../../control-plane/authoring/rehearsal/rule-tests/test-file.ts';
+import { updateText } from '../../control-plane/authoring/rehearsal/rule-tests/update-text.ts';
+import { createRulesInTime } from '../../control-plane/authoring/rehearsal/rules-in-time.ts';
+import { matchesNode, parseNodeGroups } from '../../control-plane/server/snapshot/node-groups.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';

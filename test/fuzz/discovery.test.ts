@@ -2,7 +2,7 @@
 // and a worker that sends anything to the control plane.
 import { connect as connectHttp2 } from 'node:http2';
 import test from 'ava';
-import { createResource } from '../../control-plane/snapshot/snapshot.ts';
+import { createResource } from '../../control-plane/server/snapshot/snapshot.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';

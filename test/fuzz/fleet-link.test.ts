@@ -1,11 +1,11 @@
 // Workers that report anything over their link: what the control plane keeps and shows stays bounded, and
 // its numbers are numbers.
 import test from 'ava';
-import { findingRuleOwners } from '../../control-plane/admin/rule-owners.ts';
-import { toTopJson } from '../../control-plane/admin/top-json.ts';
-import { toTrafficJson } from '../../control-plane/admin/traffic-json.ts';
-import { createFleet } from '../../control-plane/fleet/fleet.ts';
-import { createTrafficHistory } from '../../control-plane/fleet/traffic-history.ts';
+import { findingRuleOwners } from '../../control-plane/server/admin/rule-owners.ts';
+import { toTopJson } from '../../control-plane/server/admin/top-json.ts';
+import { toTrafficJson } from '../../control-plane/server/admin/traffic-json.ts';
+import { createFleet } from '../../control-plane/server/fleet/fleet.ts';
+import { createTrafficHistory } from '../../control-plane/server/fleet/traffic-history.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { createManualClock } from '../support/manual-clock.ts';

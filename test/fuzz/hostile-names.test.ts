@@ -1,11 +1,11 @@
 // Names that mean something to the language, to a file system, or to a protocol, in every place where a
 // caller or an author may write one.
 import test from 'ava';
-import { toFileName } from '../../control-plane/admin/domain-file.ts';
-import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
-import { parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
-import { checkChange } from '../../control-plane/store/file-change.ts';
-import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
+import { toFileName } from '../../control-plane/server/admin/domain-file.ts';
+import { parseControlPlaneSettings } from '../../control-plane/server/settings.ts';
+import { parseNodeGroups } from '../../control-plane/server/snapshot/node-groups.ts';
+import { checkChange } from '../../control-plane/server/store/file-change.ts';
+import { toNodeIdentity } from '../../control-plane/server/xds/node-identity.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { openRecordedDecisions } from '../../control-plane/rehearsal/replay/recorded-decisions.ts';
-import { createReplay } from '../../control-plane/rehearsal/replay/replay.ts';
-import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
+import { openRecordedDecisions } from '../../control-plane/authoring/rehearsal/replay/recorded-decisions.ts';
+import { createReplay } from '../../control-plane/authoring/rehearsal/replay/replay.ts';
+import { createRulesInTime } from '../../control-plane/authoring/rehearsal/rules-in-time.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { damageText } from './damage.ts';

@@ -2,7 +2,7 @@
 // accepted can be put in force, advised on and sent to workers.
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
-import { adviseOnRules } from '../../control-plane/advice/rule-advice.ts';
+import { adviseOnRules } from '../../control-plane/authoring/advice/rule-advice.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { advisoryRules } from '../../shared/rules/problem/problem-rule.ts';

@@ -1,7 +1,7 @@
 // Environments that no operator meant: each setting that is wrong is named, all of them at once.
 import test from 'ava';
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
-import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
+import { parseControlPlaneSettings } from '../../control-plane/server/settings.ts';
 import { type Setting, type SettingsTable, toRows } from '../../shared/settings/setting.ts';
 import { workerTable } from '../../worker/settings/table.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';

@@ -20,7 +20,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** As the package's scripts have it: programs that tests start begin a second sooner. */
 const compileCache = join(root, 'node_modules', '.cache', 'compile');
 /** Its sources are for browsers, which have other types. */
-const consoleFolder = 'control-plane/console/page';
+const consoleFolder = 'control-plane/server/console/page';
 const isCi = process.env['CI'] === 'true';
 const progressEveryMs = process.stdout.isTTY ? 5_000 : 20_000;
 /** Longer than a test may take, so that a test says first what it waited for. */

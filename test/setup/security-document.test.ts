@@ -2,7 +2,7 @@
 // line on rights has a test is held by test/docs/proven-lines.test.ts.
 import { existsSync, readFileSync } from 'node:fs';
 import test from 'ava';
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { toRows } from '../../shared/settings/setting.ts';
 import { workerTable } from '../../worker/settings/table.ts';
 

@@ -42,7 +42,7 @@ const quickPlaces = [
 /** These start servers and programs, and mostly wait for them: a process for each file, more of them at once than
  * there are processors. All others share a process with their folder. */
 const serverPlaces = [
-  'control-plane/store/',
+  'control-plane/server/store/',
   'test/conformance/',
   'test/console/',
   'test/contract/',
@@ -63,10 +63,13 @@ const outages = [
 /** These measure how long others wait or how much memory is held: what runs beside them would be measured too. */
 const measuring = ['test/fuzz/bounds.test.ts', 'test/http2/attacks.test.ts'];
 
+/** Its folders are rooms of their own. */
+const largest = 'control-plane/server/';
+
 /** Unit tests that keep a process of their own, with the reason. */
 const apart: Readonly<Record<string, string>> = {
-  'control-plane/peers/peers.test.ts': 'it measures the heap of its process',
-  'control-plane/xds/workers.test.ts': 'it measures the heap of its process',
+  'control-plane/server/record/peers/peers.test.ts': 'it measures the heap of its process',
+  'control-plane/server/xds/workers.test.ts': 'it measures the heap of its process',
 };
 
 /**
@@ -150,7 +153,12 @@ function partOf({ path, needs }: TestFile): Part {
 /** A room for each folder of a program, with all that is below it: `worker/counters`, `shared`. */
 function toRooms(files: readonly TestFile[]): TestFile[][] {
   const rooms = Map.groupBy(files, ({ path }) =>
-    path in apart ? path : dirname(path).split('/').slice(0, 2).join('/'),
+    path in apart
+      ? path
+      : dirname(path)
+          .split('/')
+          .slice(0, path.startsWith(largest) ? 3 : 2)
+          .join('/'),
   );
   return [...rooms.values()];
 }

@@ -13,14 +13,14 @@ import {
   createSnapshot,
   type NodeIdentity,
   type Snapshot,
-} from '../../control-plane/snapshot/snapshot.ts';
+} from '../../control-plane/server/snapshot/snapshot.ts';
 import {
   type AdsServer,
   type AdsServerDeps,
   type AdsServerOptions,
   createAdsServer,
-} from '../../control-plane/xds/ads-server.ts';
-import type { XdsMetrics } from '../../control-plane/xds/discovery-stream.ts';
+} from '../../control-plane/server/xds/ads-server.ts';
+import type { XdsMetrics } from '../../control-plane/server/xds/discovery-stream.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { eventually } from './eventually.ts';

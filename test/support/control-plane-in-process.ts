@@ -2,10 +2,10 @@
 // program of its own (control-plane-process.ts) costs five times as much, and is for tests of signals and exit codes.
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { type ControlPlane, createControlPlane } from '../../control-plane/server.ts';
-import { addFlags, overlayFlags } from '../../control-plane/settings/flags.ts';
-import { controlPlaneTable } from '../../control-plane/settings/table.ts';
-import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
+import { type ControlPlane, createControlPlane } from '../../control-plane/server/server.ts';
+import { addFlags, overlayFlags } from '../../control-plane/server/settings/flags.ts';
+import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
+import { parseControlPlaneSettings } from '../../control-plane/server/settings.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { createLog } from '../../shared/log.ts';
 import { runInProcess } from './command-run.ts';

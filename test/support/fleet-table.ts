@@ -1,13 +1,13 @@
 // The table of a fleet: in which state which event has which effects, and a scenario that shows it.
-import { openRolloutOf, type RolloutRecord } from '../../control-plane/record/record.ts';
-import { leads } from '../../control-plane/record/record-state.ts';
+import { openRolloutOf, type RolloutRecord } from '../../control-plane/server/record/record.ts';
+import { leads } from '../../control-plane/server/record/record-state.ts';
 import type {
   Facts,
   FleetEffect,
   FleetEvent,
   FleetState,
   Turn,
-} from '../../control-plane/rollout/fleet-state.ts';
+} from '../../control-plane/server/rollout/fleet-state.ts';
 
 export interface FleetTable {
   note(scenario: string, before: FleetState, event: FleetEvent, facts: Facts, turn: Turn): void;

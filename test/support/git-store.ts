@@ -5,7 +5,7 @@ import {
   createGitStore,
   type GitStoreDeps,
   type GitStoreOptions,
-} from '../../control-plane/store/git-store.ts';
+} from '../../control-plane/server/store/git-store.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { type GitRepository, gitEnvironment } from './git-repository.ts';
 import { createRecordedLog } from './recorded-log.ts';

@@ -1,6 +1,6 @@
 // Where control planes keep their record, in the memory of a test: beside the rules, and in a state directory.
-import type { KeptText, OwnText } from '../../control-plane/record/own-text.ts';
-import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import type { KeptText, OwnText } from '../../control-plane/server/record/own-text.ts';
+import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 
 export interface SimulatedText extends SharedText {
   mode: 'fine' | 'denied' | 'away';

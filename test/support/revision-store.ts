@@ -1,6 +1,6 @@
 // A store of rules in the memory of a test, which says itself when there is a new revision.
-import type { Revision } from '../../control-plane/store/revision.ts';
-import type { ConfigStore } from '../../control-plane/store/store.ts';
+import type { Revision } from '../../control-plane/server/store/revision.ts';
+import type { ConfigStore } from '../../control-plane/server/store/store.ts';
 import { ruleText } from './rules-folder.ts';
 
 export interface RevisionStore extends ConfigStore {

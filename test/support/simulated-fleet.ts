@@ -3,26 +3,26 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { type Counted, createTally, type Tally } from '../../control-plane/fleet/tally.ts';
-import { toTotals } from '../../control-plane/fleet/worker-figures.ts';
-import type { OwnText } from '../../control-plane/record/own-text.ts';
-import { parseRecord, type RolloutRecord } from '../../control-plane/record/record.ts';
-import { RecordKeeper } from '../../control-plane/record/record-keeper.ts';
-import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
-import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
-import { Rollout, type RolloutDeps } from '../../control-plane/rollout/rollout.ts';
-import { Building } from '../../control-plane/snapshot/building.ts';
-import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
-import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';
-import type { Revision } from '../../control-plane/store/revision.ts';
-import type { SharedText } from '../../control-plane/store/shared-text.ts';
-import type { ConfigStore } from '../../control-plane/store/store.ts';
+import { type Counted, createTally, type Tally } from '../../control-plane/server/fleet/tally.ts';
+import { toTotals } from '../../control-plane/server/fleet/worker-figures.ts';
+import type { OwnText } from '../../control-plane/server/record/own-text.ts';
+import { parseRecord, type RolloutRecord } from '../../control-plane/server/record/record.ts';
+import { RecordKeeper } from '../../control-plane/server/record/record-keeper.ts';
+import type { LeaderTiming } from '../../control-plane/server/record/record-state.ts';
+import type { RolloutFacts } from '../../control-plane/server/rollout/facts.ts';
+import { Rollout, type RolloutDeps } from '../../control-plane/server/rollout/rollout.ts';
+import { Building } from '../../control-plane/server/snapshot/building.ts';
+import { SnapshotCache } from '../../control-plane/server/snapshot/cache.ts';
+import type { NodeIdentity, Snapshot } from '../../control-plane/server/snapshot/snapshot.ts';
+import type { Revision } from '../../control-plane/server/store/revision.ts';
+import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
+import type { ConfigStore } from '../../control-plane/server/store/store.ts';
 import {
   type ConnectedWorker,
   type ConnectedWorkers,
   markUnused,
   type VanishedWorker,
-} from '../../control-plane/xds/workers.ts';
+} from '../../control-plane/server/xds/workers.ts';
 import { repeatAfter } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
 import type { TotalsMessage } from '../../shared/wire/fleet-messages.ts';

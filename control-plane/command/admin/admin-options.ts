@@ -4,8 +4,8 @@ import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
 import { maskAddress } from '../../../shared/settings/shown-value.ts';
 import { withTrustedAuthorities } from '../../../shared/tls.ts';
-import { type AdminClient, createAdminClient } from '../../admin-client.ts';
-import { checkToken, readTokenFile, type TokenResult } from '../../token-file.ts';
+import { type AdminClient, createAdminClient } from '../../server/admin-client.ts';
+import { checkToken, readTokenFile, type TokenResult } from '../../server/token-file.ts';
 import { readTlsOptions, type TlsOptions } from '../tls-options.ts';
 
 export interface AdminOptions extends TlsOptions {

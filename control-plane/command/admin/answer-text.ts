@@ -1,8 +1,8 @@
 // Error answers of the admin API as text for people.
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
-import { fromProblemJson, type ProblemJson } from '../../admin/problem-json.ts';
-import type { AdminAnswer } from '../../admin-client.ts';
+import { fromProblemJson, type ProblemJson } from '../../server/admin/problem-json.ts';
+import type { AdminAnswer } from '../../server/admin-client.ts';
 
 /** Several lines with their ends. */
 export function formatRefusal({ status, value }: AdminAnswer): string {

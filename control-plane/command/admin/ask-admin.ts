@@ -1,5 +1,5 @@
 // One question to the admin API, as the commands ask it that need the answer and nothing else.
-import type { AdminCall, AdminClient } from '../../admin-client.ts';
+import type { AdminCall, AdminClient } from '../../server/admin-client.ts';
 import { type CommandFrame, type ExitCode, exitCodes } from '../command-frame.ts';
 import { type AdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';

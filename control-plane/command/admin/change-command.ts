@@ -2,9 +2,9 @@
 // and the wait of all of them.
 import { type Command, Option } from 'commander';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
-import type { RevisionJson } from '../../admin/revision-json.ts';
-import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
-import type { AdminCallResult, AdminClient } from '../../admin-client.ts';
+import type { RevisionJson } from '../../server/admin/revision-json.ts';
+import type { RuleChangeJson } from '../../server/admin/rule-change-json.ts';
+import type { AdminCallResult, AdminClient } from '../../server/admin-client.ts';
 import { formatChanges } from '../change-text.ts';
 import { type CommandFrame, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';

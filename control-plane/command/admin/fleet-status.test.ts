@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { StatusJson } from '../../admin/status-report.ts';
+import type { StatusJson } from '../../server/admin/status-report.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { writeFleetStatus } from './fleet-status.ts';
 

@@ -2,8 +2,8 @@
 import { type Command, Option } from 'commander';
 import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
 import { advisoryRules } from '../../../shared/rules/problem/problem-rule.ts';
-import { countingBackends } from '../../rehearsal/counting-backend.ts';
-import { defaultMaxResponseBytes } from '../../snapshot/build.ts';
+import { countingBackends } from '../../authoring/rehearsal/counting-backend.ts';
+import { defaultMaxResponseBytes } from '../../server/snapshot/build.ts';
 import { describeExitCodes, exitCodes } from '../command-frame.ts';
 import {
   addRuleInputOptions,

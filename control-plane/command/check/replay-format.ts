@@ -3,7 +3,7 @@ import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
-import { describeDoubts } from '../../rehearsal/replay/recording-replay.ts';
+import { describeDoubts } from '../../authoring/rehearsal/replay/recording-replay.ts';
 import { toColumns } from '../columns.ts';
 import type { CheckedReplay } from './replay.ts';
 

@@ -5,8 +5,11 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import {
   openRecordedDecisions,
   type RecordReading,
-} from '../../rehearsal/replay/recorded-decisions.ts';
-import { type ReplayReport, replayRecording } from '../../rehearsal/replay/recording-replay.ts';
+} from '../../authoring/rehearsal/replay/recorded-decisions.ts';
+import {
+  type ReplayReport,
+  replayRecording,
+} from '../../authoring/rehearsal/replay/recording-replay.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { readPathInput } from '../input/path-input.ts';
 import { loadRules } from '../input/rule-input.ts';

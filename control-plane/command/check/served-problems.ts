@@ -4,10 +4,10 @@
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
-import { parsePolicy } from '../../policy/policy-file.ts';
-import { findViolations } from '../../policy/violations.ts';
-import { buildSnapshots } from '../../snapshot/build.ts';
-import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
+import { parsePolicy } from '../../authoring/policy/policy-file.ts';
+import { findViolations } from '../../authoring/policy/violations.ts';
+import { buildSnapshots } from '../../server/snapshot/build.ts';
+import { nodeGroupsFile } from '../../server/snapshot/node-groups.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export interface ServedOptions {

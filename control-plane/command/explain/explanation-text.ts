@@ -9,8 +9,11 @@ import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
 import { describeEnd } from '../../../shared/rules/rule-end.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
-import type { ExplainedDescriptor, MatchedRule } from '../../explain/explained-request.ts';
-import type { Candidate, ExplainedLevel } from '../../explain/lookup-explanation.ts';
+import type {
+  ExplainedDescriptor,
+  MatchedRule,
+} from '../../authoring/explain/explained-request.ts';
+import type { Candidate, ExplainedLevel } from '../../authoring/explain/lookup-explanation.ts';
 
 /** Lines with their ends. `nowMs`: wall time. */
 export function formatExplanation(

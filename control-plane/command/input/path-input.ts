@@ -10,8 +10,8 @@ import {
   unreadable,
 } from '../../../shared/rules-directory.ts';
 import { defaultBounds, findTooMuchText } from '../../../shared/rules-file.ts';
-import { policyFile } from '../../policy/policy-file.ts';
-import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
+import { policyFile } from '../../authoring/policy/policy-file.ts';
+import { nodeGroupsFile } from '../../server/snapshot/node-groups.ts';
 import type { RuleInputResult } from './rule-texts.ts';
 
 /** Fails when a path cannot be read; below a directory that becomes a problem instead. */

@@ -7,7 +7,7 @@ import { compareFiles } from '../../../shared/rules/file-order.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
-import { adviseOnRules } from '../../advice/rule-advice.ts';
+import { adviseOnRules } from '../../authoring/advice/rule-advice.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { readGitInput } from './git-input.ts';
 import { readPathInput } from './path-input.ts';

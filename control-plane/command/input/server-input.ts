@@ -1,9 +1,9 @@
 // Rules as a control plane has them: one revision of its store, or what is in force there.
 import { errorText } from '../../../shared/errors.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
-import { fromProblemJson, type ProblemJson } from '../../admin/problem-json.ts';
-import { policyFile } from '../../policy/policy-file.ts';
-import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
+import { policyFile } from '../../authoring/policy/policy-file.ts';
+import { fromProblemJson, type ProblemJson } from '../../server/admin/problem-json.ts';
+import { nodeGroupsFile } from '../../server/snapshot/node-groups.ts';
 import { type AdminOptions, openAdminClient } from '../admin/admin-options.ts';
 import { formatRefusal } from '../admin/answer-text.ts';
 import type { CommandIo } from '../command-frame.ts';

@@ -3,7 +3,7 @@
 
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
-import type { TestResult } from '../../rehearsal/rule-tests/run-tests.ts';
+import type { TestResult } from '../../authoring/rehearsal/rule-tests/run-tests.ts';
 import type { TestedFile, TestReport } from './run-test-files.ts';
 
 export function formatJunit({ files }: TestReport): string {

@@ -8,11 +8,18 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { buildRuleSet, type RuleSetOptions } from '../../../shared/rules/rule-set.ts';
 import { readRulesFiles } from '../../../shared/rules-directory.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
-import { type CoveredLimit, createCoverage } from '../../rehearsal/rule-tests/coverage.ts';
-import { type Failure, runTests, type TestResult } from '../../rehearsal/rule-tests/run-tests.ts';
-import { parseTestFile, type TestFile } from '../../rehearsal/rule-tests/test-file.ts';
-import { updateText } from '../../rehearsal/rule-tests/update-text.ts';
-import { createRulesInTime, type RulesInTime } from '../../rehearsal/rules-in-time.ts';
+import {
+  type CoveredLimit,
+  createCoverage,
+} from '../../authoring/rehearsal/rule-tests/coverage.ts';
+import {
+  type Failure,
+  runTests,
+  type TestResult,
+} from '../../authoring/rehearsal/rule-tests/run-tests.ts';
+import { parseTestFile, type TestFile } from '../../authoring/rehearsal/rule-tests/test-file.ts';
+import { updateText } from '../../authoring/rehearsal/rule-tests/update-text.ts';
+import { createRulesInTime, type RulesInTime } from '../../authoring/rehearsal/rules-in-time.ts';
 import { readPathInput } from '../input/path-input.ts';
 import { loadRules } from '../input/rule-input.ts';
 

@@ -10,7 +10,7 @@ import type {
 } from '../../../shared/wire/discovery-messages.ts';
 import { loadProtos, type Protos } from '../../../shared/wire/protos.ts';
 import type { ConfigDescriptorMessage } from '../../../shared/wire/rate-limit-config-message.ts';
-import { readTokenFile } from '../../token-file.ts';
+import { readTokenFile } from '../../server/token-file.ts';
 import { readCredentials } from '../grpc-credentials.ts';
 import type { TlsOptions } from '../tls-options.ts';
 

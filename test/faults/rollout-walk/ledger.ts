@@ -6,10 +6,10 @@ import {
   openRolloutOf,
   parseRecord,
   type RolloutRecord,
-} from '../../../control-plane/record/record.ts';
-import { leads } from '../../../control-plane/record/record-state.ts';
-import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/rollout/plan.ts';
-import type { Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
+} from '../../../control-plane/server/record/record.ts';
+import { leads } from '../../../control-plane/server/record/record-state.ts';
+import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/server/rollout/plan.ts';
+import type { Snapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
 import {
   numberOf,
   type SimulatedFleet,

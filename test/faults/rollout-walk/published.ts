@@ -1,5 +1,5 @@
 // The revisions of a walk, and what each does to the workers that have it.
-import type { Revision } from '../../../control-plane/store/revision.ts';
+import type { Revision } from '../../../control-plane/server/store/revision.ts';
 import { revisionOf } from '../../support/revision-store.ts';
 import { ruleText } from '../../support/rules-folder.ts';
 import type { Effect } from '../../support/simulated-fleet.ts';

@@ -1,7 +1,7 @@
 // One walk from its start to its end: what happens, second by second, and what did not hold.
 
-import { gitTiming } from '../../../control-plane/record/record-keeper.ts';
-import { leads } from '../../../control-plane/record/record-state.ts';
+import { gitTiming } from '../../../control-plane/server/record/record-keeper.ts';
+import { leads } from '../../../control-plane/server/record/record-state.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { createRandom } from '../../support/random.ts';
 import {

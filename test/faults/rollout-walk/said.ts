@@ -1,9 +1,12 @@
 // What each control plane says of a rollout, held against the record and the workers: the verdict of `status`, from
 // which its exit code follows, and the gauges. All of it may be a moment late, and nothing may stay wrong.
-import { mergeStatus } from '../../../control-plane/admin/merged-status.ts';
-import { type StatusJson, toStatusJson } from '../../../control-plane/admin/status-report.ts';
-import { toOverview } from '../../../control-plane/metrics/overview.ts';
-import { openRolloutOf, type RolloutRecord } from '../../../control-plane/record/record.ts';
+import { mergeStatus } from '../../../control-plane/server/admin/merged-status.ts';
+import {
+  type StatusJson,
+  toStatusJson,
+} from '../../../control-plane/server/admin/status-report.ts';
+import { toOverview } from '../../../control-plane/server/metrics/overview.ts';
+import { openRolloutOf, type RolloutRecord } from '../../../control-plane/server/record/record.ts';
 import {
   numberOf,
   type SimulatedFleet,

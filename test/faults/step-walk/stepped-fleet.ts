@@ -2,9 +2,9 @@
 // decided) are taken one event after the other, and workers. What an effect asks for is a task, and whoever walks says
 // which task is done next, so that each order of what happens, and an end between any two effects, can be had.
 
-import { createTally, type Tally } from '../../../control-plane/fleet/tally.ts';
-import { toTotals } from '../../../control-plane/fleet/worker-figures.ts';
-import type { KeptText } from '../../../control-plane/record/own-text.ts';
+import { createTally, type Tally } from '../../../control-plane/server/fleet/tally.ts';
+import { toTotals } from '../../../control-plane/server/fleet/worker-figures.ts';
+import type { KeptText } from '../../../control-plane/server/record/own-text.ts';
 import {
   hasSteps,
   openRolloutOf,
@@ -12,7 +12,7 @@ import {
   type RolloutRecord,
   verdictOf,
   whyTakenBack,
-} from '../../../control-plane/record/record.ts';
+} from '../../../control-plane/server/record/record.ts';
 import {
   type Job,
   type LeaderTiming,
@@ -21,8 +21,8 @@ import {
   type RecordState,
   startRecord,
   step as stepRecord,
-} from '../../../control-plane/record/record-state.ts';
-import { type RolloutFacts, readOwnFacts } from '../../../control-plane/rollout/facts.ts';
+} from '../../../control-plane/server/record/record-state.ts';
+import { type RolloutFacts, readOwnFacts } from '../../../control-plane/server/rollout/facts.ts';
 import {
   type FleetEffect,
   type FleetEvent,
@@ -31,23 +31,23 @@ import {
   step as stepFleet,
   toTakenBack,
   type Write,
-} from '../../../control-plane/rollout/fleet-state.ts';
-import { isPast } from '../../../control-plane/rollout/following.ts';
-import type { RevisionMemory } from '../../../control-plane/snapshot/admission.ts';
-import { type BuildOutcome, buildSnapshots } from '../../../control-plane/snapshot/build.ts';
-import { compareFor, currentOf } from '../../../control-plane/snapshot/served.ts';
+} from '../../../control-plane/server/rollout/fleet-state.ts';
+import { isPast } from '../../../control-plane/server/rollout/following.ts';
+import type { RevisionMemory } from '../../../control-plane/server/snapshot/admission.ts';
+import { type BuildOutcome, buildSnapshots } from '../../../control-plane/server/snapshot/build.ts';
+import { compareFor, currentOf } from '../../../control-plane/server/snapshot/served.ts';
 import {
   type ServingEffect,
   type ServingEvent,
   type ServingState,
   startServing,
   step as stepServing,
-} from '../../../control-plane/snapshot/serving-state.ts';
-import type { NodeIdentity, Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
-import { toSnapshotState } from '../../../control-plane/snapshot/snapshot-state.ts';
-import type { Revision } from '../../../control-plane/store/revision.ts';
-import type { SwapResult, VersionedText } from '../../../control-plane/store/shared-text.ts';
-import { markUnused, type VanishedWorker } from '../../../control-plane/xds/workers.ts';
+} from '../../../control-plane/server/snapshot/serving-state.ts';
+import type { NodeIdentity, Snapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
+import { toSnapshotState } from '../../../control-plane/server/snapshot/snapshot-state.ts';
+import type { Revision } from '../../../control-plane/server/store/revision.ts';
+import type { SwapResult, VersionedText } from '../../../control-plane/server/store/shared-text.ts';
+import { markUnused, type VanishedWorker } from '../../../control-plane/server/xds/workers.ts';
 import { instanceKey } from '../../../shared/instance-key.ts';
 import type { TotalsMessage } from '../../../shared/wire/fleet-messages.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';

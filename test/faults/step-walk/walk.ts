@@ -3,9 +3,9 @@ import {
   openRolloutOf,
   type RolloutRecord,
   whyTakenBack,
-} from '../../../control-plane/record/record.ts';
-import { parseRolloutPlan } from '../../../control-plane/rollout/plan.ts';
-import type { Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
+} from '../../../control-plane/server/record/record.ts';
+import { parseRolloutPlan } from '../../../control-plane/server/rollout/plan.ts';
+import type { Snapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
 import { createRandom, type Random } from '../../support/random.ts';
 import { revisionOf } from '../../support/revision-store.ts';
 import {

@@ -40,7 +40,7 @@ test('everything that a program asks for by its path is in a build, and no modul
   for (const name of asked) t.true(existsSync(join(folder, name.replace(/\.ts$/, '.js'))), name);
   // The first and the last ask for packages.
   t.deepEqual(others.sort(), [
-    'control-plane/console/assets.ts',
+    'control-plane/server/console/assets.ts',
     'shared/own-files.ts',
     'worker/metrics/regular-expression.ts',
   ]);

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
+import { parseControlPlaneSettings } from '../../../control-plane/server/settings.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { runTool, testWith } from '../../support/installed-tool.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';

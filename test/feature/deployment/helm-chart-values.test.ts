@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext, type TestFn } from 'ava';
 import { parse, stringify } from 'yaml';
-import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
+import { parseControlPlaneSettings } from '../../../control-plane/server/settings.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { testWith } from '../../support/installed-tool.ts';
 import {

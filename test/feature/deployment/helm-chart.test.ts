@@ -7,7 +7,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse, parseAllDocuments } from 'yaml';
-import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
+import { parseControlPlaneSettings } from '../../../control-plane/server/settings.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { runTool, testWith } from '../../support/installed-tool.ts';
 import {

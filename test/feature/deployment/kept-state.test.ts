@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import type { StatusJson } from '../../../control-plane/admin/status-report.ts';
+import type { StatusJson } from '../../../control-plane/server/admin/status-report.ts';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { gitEnvironment } from '../../support/git-repository.ts';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
+import { parseControlPlaneSettings } from '../../../control-plane/server/settings.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = join(import.meta.dirname, '..', '..', '..', 'compose', 'systemd');

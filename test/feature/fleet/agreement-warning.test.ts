@@ -1,7 +1,7 @@
 // What `status` prints of workers that count differently, from answers that a test makes.
 import { createServer } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import type { AgreementsJson } from '../../../control-plane/admin/agreement-report.ts';
+import type { AgreementsJson } from '../../../control-plane/server/admin/agreement-report.ts';
 import { type CommandRun, runInProcess } from '../../support/command-run.ts';
 import { listenFor } from '../../support/listen.ts';
 

@@ -3,9 +3,9 @@
 import { createServer, type RequestListener, request } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { createFleet, type Fleet } from '../../../control-plane/fleet/fleet.ts';
-import { createTrafficHistory } from '../../../control-plane/fleet/traffic-history.ts';
-import type { PeerSource } from '../../../control-plane/peers/peer-list.ts';
+import { createFleet, type Fleet } from '../../../control-plane/server/fleet/fleet.ts';
+import { createTrafficHistory } from '../../../control-plane/server/fleet/traffic-history.ts';
+import type { PeerSource } from '../../../control-plane/server/record/peers/peer-list.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { loadFleetLink } from '../../../shared/wire/fleet.ts';
 import type {

@@ -2,11 +2,11 @@
 // away, slow or lie.
 import { createServer, type RequestListener } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { watchWorkers } from '../../../control-plane/admin/merged-status.ts';
-import { statusJson } from '../../../control-plane/admin/status-report.ts';
-import { createExchangeAsk } from '../../../control-plane/peers/exchange.ts';
-import type { PeerSource } from '../../../control-plane/peers/peer-list.ts';
-import { createPeers } from '../../../control-plane/peers/peers.ts';
+import { watchWorkers } from '../../../control-plane/server/admin/merged-status.ts';
+import { statusJson } from '../../../control-plane/server/admin/status-report.ts';
+import { createExchangeAsk } from '../../../control-plane/server/record/peers/exchange.ts';
+import type { PeerSource } from '../../../control-plane/server/record/peers/peer-list.ts';
+import { createPeers } from '../../../control-plane/server/record/peers/peers.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { freePort } from '../../support/free-port.ts';

@@ -2,8 +2,8 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import type { StatusJson } from '../../../control-plane/admin/status-report.ts';
-import { verifyWebhook } from '../../../control-plane/store/webhook.ts';
+import type { StatusJson } from '../../../control-plane/server/admin/status-report.ts';
+import { verifyWebhook } from '../../../control-plane/server/store/webhook.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createGitRepository } from '../../support/git-repository.ts';

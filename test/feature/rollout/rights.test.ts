@@ -1,8 +1,8 @@
 // What holders of tokens can do with a rollout, and what they cannot (SECURITY.md).
 
 import test from 'ava';
-import { gitTiming, RecordKeeper } from '../../../control-plane/record/record-keeper.ts';
-import { leads } from '../../../control-plane/record/record-state.ts';
+import { gitTiming, RecordKeeper } from '../../../control-plane/server/record/record-keeper.ts';
+import { leads } from '../../../control-plane/server/record/record-state.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../support/record-texts.ts';

@@ -3,11 +3,11 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { Building } from '../../../control-plane/snapshot/building.ts';
-import { SnapshotCache } from '../../../control-plane/snapshot/cache.ts';
-import { createDirectoryStore } from '../../../control-plane/store/directory-store.ts';
-import { createGitStore } from '../../../control-plane/store/git-store.ts';
-import type { ConfigStore } from '../../../control-plane/store/store.ts';
+import { Building } from '../../../control-plane/server/snapshot/building.ts';
+import { SnapshotCache } from '../../../control-plane/server/snapshot/cache.ts';
+import { createDirectoryStore } from '../../../control-plane/server/store/directory-store.ts';
+import { createGitStore } from '../../../control-plane/server/store/git-store.ts';
+import type { ConfigStore } from '../../../control-plane/server/store/store.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';

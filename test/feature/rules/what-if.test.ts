@@ -3,8 +3,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import type { EffectJson } from '../../../control-plane/admin/effect-json.ts';
-import { toText } from '../../../control-plane/fleet/limited-values.ts';
+import type { EffectJson } from '../../../control-plane/server/admin/effect-json.ts';
+import { toText } from '../../../control-plane/server/fleet/limited-values.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { type AdminApiOptions, startAdminApi } from '../../support/admin-api.ts';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';

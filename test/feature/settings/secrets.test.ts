@@ -1,9 +1,9 @@
 // A secret in a setting, in every form that people write: it is in no message, warning, or list of settings.
 import { execFile } from 'node:child_process';
 import test from 'ava';
-import { controlPlaneTable } from '../../../control-plane/settings/table.ts';
-import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
-import { parseGitAddress } from '../../../control-plane/store/git-address.ts';
+import { controlPlaneTable } from '../../../control-plane/server/settings/table.ts';
+import { parseControlPlaneSettings } from '../../../control-plane/server/settings.ts';
+import { parseGitAddress } from '../../../control-plane/server/store/git-address.ts';
 import { type Environment, type SettingsTable, toRows } from '../../../shared/settings/setting.ts';
 import { workerTable } from '../../../worker/settings/table.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';

@@ -1,7 +1,7 @@
 // A worker names each start of it: workers that share a node id are told apart, and one that was killed is told from
 // one that was stopped.
 import test from 'ava';
-import { createResource, createSnapshot } from '../../../control-plane/snapshot/snapshot.ts';
+import { createResource, createSnapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
 import { startAds } from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';

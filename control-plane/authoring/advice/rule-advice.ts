@@ -1,0 +1,70 @@
+// Finds parts of rules that are legal but probably not meant, across all documents. People who check or publish
+// rules see it; workers skip it.
+
+import {
+  createRuleAdvice,
+  type PlacedRule,
+  placeRules,
+} from '../../../shared/rules/lookup/placed-rule.ts';
+import { findMeetingCounters } from '../../../shared/rules/meeting-counters.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { Reporter } from '../../../shared/rules/problem/reporter.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { documentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
+import { findDottedDomain } from './dotted-domains.ts';
+import { findFreedValues } from './freed-values.ts';
+import { findUnboundedMetrics } from './unbounded-metrics.ts';
+import { findUnreachableRules } from './unreachable-rules.ts';
+import { findWorkerOnlyFields } from './worker-only-fields.ts';
+
+/** Warnings, bounded in number as in `Reporter`. Documents of one domain are taken as merged. `nowMs`:
+ * wall time, by which rules have ended. */
+export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.now()): Problem[] {
+  const reporter = new Reporter('(all documents)');
+  // A rule that ends may repeat one that does not.
+  const lasting = placeRules(documentsAt(documents, Number.POSITIVE_INFINITY));
+  for (const [domain, rules] of placeRules(documents)) {
+    for (const find of [findUnreachableRules, findFreedValues, findUnboundedMetrics]) {
+      reporter.addAll(find(lasting.get(domain) ?? []));
+    }
+    reporter.addAll(findDottedDomain(rules));
+    reporter.addAll(findMeetingCounters(domain, lasting.get(domain) ?? []));
+    reporter.addAll(findWorkerOnlyFields(rules));
+    reporter.addAll(findEndedRules(rules, nowMs));
+  }
+  reporter.addAll(findShadowModeOnly([...lasting.values()].flat()));
+  return reporter.toProblems();
+}
+
+/**
+ * Rules that have ended have no effect any more, and only fill the file: a note for each, but not for those below it, as a
+ * good document stays good when time passes.
+ */
+function findEndedRules(rules: readonly PlacedRule[], nowMs: number): Problem[] {
+  return rules.flatMap((rule) => {
+    const { untilMs } = rule.descriptor;
+    if (untilMs === undefined || untilMs > nowMs) return findEndedRules(rule.children, nowMs);
+    const message = `this rule ended at ${toTimeText(untilMs)}, it has no effect`;
+    return [createRuleAdvice('ended-rule', rule, 'until', message, 'remove it')];
+  });
+}
+
+/**
+ * Configurations whose limits are all in shadow mode are legal, and probably left over from a trial: at most one warning,
+ * at the first limit. `rules`: the top levels of all domains.
+ */
+function findShadowModeOnly(rules: readonly PlacedRule[]): Problem[] {
+  const limits = rules.flatMap(listLimits);
+  const [first] = limits;
+  if (first === undefined || !limits.every(({ descriptor }) => descriptor.shadowMode)) return [];
+  const message = 'every limit is in shadow mode, so nobody is ever refused';
+  const hint = 'remove shadow_mode where a limit should refuse';
+  return [createRuleAdvice('shadow-mode-only', first, 'shadow_mode', message, hint)];
+}
+
+/** An unlimited rule refuses nobody in any mode. */
+function listLimits(rule: PlacedRule): PlacedRule[] {
+  const { rateLimit } = rule.descriptor;
+  const isLimit = rateLimit !== undefined && !rateLimit.unlimited;
+  return [...(isLimit ? [rule] : []), ...rule.children.flatMap(listLimits)];
+}

@@ -1,0 +1,67 @@
+// Finds rules that make a statistic for each value that a request brings (behaviour: metric-keys). The
+// metrics bound their number at run time.
+import { createRuleAdvice, type PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+
+const hint =
+  'remove it, list the values, or use share_threshold with a value that ends in *; workers keep RUNTIME_METRIC_NAMES_MAX such names apart and count the rest under one';
+
+/** One warning for each detailed_metric or value_to_metric that has no bound. */
+export function findUnboundedMetrics(rules: readonly PlacedRule[]): Problem[] {
+  const problems: Problem[] = [];
+
+  function visit(rule: PlacedRule, above: readonly PlacedRule[]): void {
+    const lineage = [...above, rule];
+    const { detailedMetric, valueToMetric } = rule.descriptor;
+    const open = detailedMetric && isCounted(rule) ? lineage.find(hasOpenValues) : undefined;
+    if (open !== undefined) {
+      problems.push(
+        createRuleAdvice(
+          'unbounded-metric',
+          rule,
+          'detailed_metric',
+          describe('detailed', open),
+          hint,
+        ),
+      );
+    }
+    if (valueToMetric && hasOpenValues(rule) && namesStatistics(rule)) {
+      problems.push(
+        createRuleAdvice(
+          'unbounded-metric',
+          rule,
+          'value_to_metric',
+          describe('value', rule),
+          hint,
+        ),
+      );
+    }
+    for (const child of rule.children) visit(child, lineage);
+  }
+
+  for (const rule of rules) visit(rule, []);
+  return problems;
+}
+
+function describe(flag: 'detailed' | 'value', { descriptor }: PlacedRule): string {
+  const name = flag === 'detailed' ? 'detailed_metric' : 'value_to_metric';
+  const values = descriptor.value === '' ? 'any value' : 'any value that fits its pattern';
+  return `${name} makes a statistic of each value that requests bring: key '${descriptor.key}' is for ${values}`;
+}
+
+/** True when the values that reach the statistics' names are not in the configuration. */
+function hasOpenValues({ descriptor, isWildcard }: PlacedRule): boolean {
+  if (descriptor.value === '') return true;
+  // Of a shared pattern the name has the part before its star.
+  return isWildcard && !(descriptor.shareThreshold && !descriptor.key.includes('*'));
+}
+
+function isCounted({ descriptor }: PlacedRule): boolean {
+  return descriptor.rateLimit !== undefined && !descriptor.rateLimit.unlimited;
+}
+
+/** A limit with detailed_metric has its own name, whatever the rules above it. */
+function namesStatistics(rule: PlacedRule): boolean {
+  const isNamed = isCounted(rule) && !rule.descriptor.detailedMetric;
+  return isNamed || rule.children.some(namesStatistics);
+}

@@ -1,0 +1,28 @@
+// Finds rules whose counter keys a memory cache may not take, as requests bring their values.
+import {
+  createRuleAdvice,
+  type PlacedRule,
+  placeRules,
+} from '../../../shared/rules/lookup/placed-rule.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+
+const hint =
+  'set MEMCACHE_LONG_KEYS=hash on the workers to count it, which is wise unless workers of the reference count in the same nodes';
+
+/** At most one note, at the first of them: the cure is a setting. */
+export function findUnsafeKeys(documents: readonly RuleDocument[]): Problem[] {
+  const first = [...placeRules(documents).values()].flat().flatMap(listOpen)[0];
+  if (first === undefined) return [];
+  const { key } = first.descriptor;
+  const message = `a memory cache takes keys of at most 250 bytes without blanks: a request with a long or blank value of '${key}' fails, and Envoy lets it pass by default`;
+  return [createRuleAdvice('memory-cache-keys', first, 'key', message, hint)];
+}
+
+/** The rules that take any value, or any that fits a pattern. */
+function listOpen(rule: PlacedRule): PlacedRule[] {
+  const { value, shareThreshold, rateLimit } = rule.descriptor;
+  const isOpen = value === '' || (rule.isWildcard && !shareThreshold);
+  const isUsed = rule.children.length > 0 || (rateLimit !== undefined && !rateLimit.unlimited);
+  return [...(isOpen && isUsed ? [rule] : []), ...rule.children.flatMap(listOpen)];
+}

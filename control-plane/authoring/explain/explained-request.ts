@@ -1,0 +1,131 @@
+// Explains a whole request: each descriptor's lookup, which rules replace others, and the keys under which
+// hits are counted now.
+import {
+  createWindows,
+  toCounterKey,
+  toKeyEnding,
+  type Window,
+} from '../../../shared/counting/counter-key.ts';
+import { explainingNoMatch, type NoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
+import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import { createDomainTree } from '../../../shared/rules/lookup/rule-tree.ts';
+import { findingSharers } from '../../../shared/rules/meeting-counters.ts';
+import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
+import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
+import { explainingLookup, type LookupExplanation } from './lookup-explanation.ts';
+
+export interface ExplainedDescriptor {
+  readonly entries: readonly Entry[];
+  readonly lookup: LookupExplanation;
+  /** Undefined when no rule with a limit matches. */
+  readonly matched: MatchedRule | undefined;
+  /** When a rule on the way to the match ends, the first one of them; wall time in milliseconds. */
+  readonly untilMs: number | undefined;
+  /** Set where no rule matches the descriptor, not even as an exemption. */
+  readonly noMatch: NoMatch | undefined;
+}
+
+export interface MatchedRule {
+  readonly rule: PlacedRule;
+  readonly limit: Limit;
+  /** Numbers (from 0) of the descriptors whose rules replace this one, so that it does not apply. */
+  readonly replacedBy: readonly number[];
+  /** Rules by which requests with other values are counted under the same key. */
+  readonly sharers: readonly PlacedRule[];
+  /** For each limit of the rule; empty where nothing is counted: unlimited, or replaced. */
+  readonly counted: readonly CountedHits[];
+}
+
+export interface CountedHits {
+  readonly limit: Limit;
+  readonly cacheKey: string;
+  readonly metricKey: string;
+  readonly window: Window;
+}
+
+/** Weeks from Thursday and months of 30 days, a worker's defaults; both can be set there
+ * (behaviour: windows). */
+const windowAt = createWindows({ weekResetDay: 4, calendarMonths: false });
+
+interface Lookup {
+  readonly entries: readonly Entry[];
+  readonly lookup: LookupExplanation;
+  readonly match: Match | undefined;
+}
+
+/** `rules` is the top level of the domain, without what has ended at `nowMs`, wall time. In steps. */
+export function* explainRequest(
+  domain: string,
+  rules: readonly PlacedRule[],
+  descriptors: readonly (readonly Entry[])[],
+  nowMs: number,
+): Generator<void, ExplainedDescriptor[]> {
+  const lookups: Lookup[] = [];
+  for (const entries of descriptors) {
+    const lookup = yield* explainingLookup(rules, entries);
+    lookups.push({ entries, lookup, match: yield* findMatch(domain, lookup, entries) });
+    yield;
+  }
+  const explained: ExplainedDescriptor[] = [];
+  for (const each of lookups) explained.push(yield* explainDescriptor(each));
+  return explained;
+
+  function* explainDescriptor({
+    entries,
+    lookup,
+    match,
+  }: Lookup): Generator<void, ExplainedDescriptor> {
+    const untilMs = findEnd(lookup);
+    if (lookup.rule === undefined || match === undefined) {
+      const noMatch = yield* explainingNoMatch(domain, rules, entries);
+      return { entries, lookup, matched: undefined, untilMs, noMatch };
+    }
+    const { limit } = match;
+    const replacedBy = limit.unlimited
+      ? []
+      : lookups.flatMap((other, number) =>
+          other.match?.limit.replaces.includes(limit.name) ? [number] : [],
+        );
+    const isCounted = limit.unit !== undefined && replacedBy.length === 0;
+    const counted = isCounted
+      ? (match.parts ?? [match]).map((part) => toCounted(domain, entries, part, nowMs))
+      : [];
+    const all = { domain, rules };
+    const sharers = isCounted ? yield* findingSharers(all, entries, lookup.rule) : [];
+    const matched = { rule: lookup.rule, limit, replacedBy, sharers, counted };
+    return { entries, lookup, matched, untilMs, noMatch: undefined };
+  }
+}
+
+/** As a worker matches it: in a tree of the rules on its way alone, since that of all rules takes long to make. */
+function* findMatch(
+  domain: string,
+  { levels, rule }: LookupExplanation,
+  entries: readonly Entry[],
+): Generator<void, Match | undefined> {
+  if (rule === undefined) return undefined;
+  const way = levels.flatMap(({ chosen }) => chosen?.rule.descriptor ?? []);
+  const list = way.reduceRight<readonly RuleDescriptor[]>(
+    (descriptors, descriptor) => [{ ...descriptor, descriptors }],
+    [],
+  );
+  const { rules } = yield* createDomainTree(domain, [list], false);
+  return rules.match(entries);
+}
+
+function findEnd({ levels }: LookupExplanation): number | undefined {
+  const ends = levels.flatMap(({ chosen }) => chosen?.rule.descriptor.untilMs ?? []);
+  return ends.length === 0 ? undefined : Math.min(...ends);
+}
+
+function toCounted(
+  domain: string,
+  entries: readonly Entry[],
+  { limit, metricKey, sharedValues }: Match,
+  nowMs: number,
+): CountedHits {
+  const window = windowAt(limit.unit ?? 'second', limit.unitMultiplier, Math.floor(nowMs / 1000));
+  const ending = toKeyEnding(limit, window);
+  const cacheKey = toCounterKey('', domain, entries, sharedValues, ending);
+  return { limit, cacheKey, metricKey, window };
+}

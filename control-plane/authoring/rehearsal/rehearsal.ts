@@ -1,0 +1,165 @@
+// Decides as a worker would: by its own code over given rules, with counters in this process and a clock that
+// is turned to each request. Tests of rules and recorded traffic use it.
+//
+// Of a worker's parts only those that wait are missing: ports, servers and leases, which change no answer.
+import type { Clock } from '../../../shared/clock.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
+import { createMemoryStore } from '../../../worker/counters/memory-store.ts';
+import type { RateLimitRequest } from '../../../worker/decision/message.ts';
+import { createOverLimitCache } from '../../../worker/decision/over-limit-cache.ts';
+import {
+  createShouldRateLimit,
+  Decision,
+  type DecisionOutcome,
+} from '../../../worker/decision/should-rate-limit.ts';
+import { createUnmatchedSampler } from '../../../worker/decision/unmatched-sampler.ts';
+import { toDecisionOptions } from '../../../worker/decision-options.ts';
+import { createRegistry } from '../../../worker/metrics/registry.ts';
+import type { WorkerSettings } from '../../../worker/settings.ts';
+import { explainLookup } from '../explain/lookup-explanation.ts';
+import type { RulesInTime, RulesNow } from './rules-in-time.ts';
+
+export interface RehearsalDeps {
+  readonly rules: RulesInTime;
+  readonly settings: WorkerSettings;
+  /** Wall time in milliseconds at which it begins, with empty counters. The rules must be good then. */
+  readonly startMs: number;
+}
+
+/** The rule of the documents that a decision has matched: its name and its place. */
+export interface MatchedRule {
+  /** The domain, and the rule of each level, joined by dots, as `/rlconfig` has it. */
+  readonly name: string;
+  readonly rule: PlacedRule;
+}
+
+/** Finds each rule once, however many requests it matches. */
+interface RuleFinder {
+  /** Undefined for a limit that came with the request. */
+  find(domain: string, entries: readonly Entry[], match: Match): MatchedRule | undefined;
+}
+
+export interface Rehearsal extends RuleFinder {
+  /** Decides at that wall time, in milliseconds. */
+  decide(request: RateLimitRequest, atMs: number): RehearsedDecision;
+  /** The statistics so far, by their full names. */
+  statistics(): ReadonlyMap<string, number>;
+  /** The rules of the last decision. */
+  rules(): RulesNow;
+}
+
+export interface RehearsedDecision {
+  readonly outcome: DecisionOutcome;
+  /** The match of each descriptor; undefined where no limit applied. */
+  readonly matches: readonly (Match | undefined)[];
+}
+
+class OpenDecision extends Decision {
+  outcome: DecisionOutcome | undefined;
+
+  answer(outcome: DecisionOutcome): void {
+    this.outcome = outcome;
+  }
+}
+
+/** The outcomes have all that a worker would log. */
+const silent: Log = {
+  debug() {},
+  info() {},
+  notice() {},
+  warning() {},
+  error() {},
+  isDebug: false,
+};
+
+export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Rehearsal {
+  const clock = createTurnedClock(startMs);
+  const metrics = createRegistry({
+    runtimeNamesMax: settings.stats.runtimeMetricNames,
+    log: silent,
+  });
+  let now = rulesAt(startMs);
+  /** The store's work on the request under way. */
+  let counting: (() => void) | undefined;
+  const shouldRateLimit = createShouldRateLimit({
+    rules: {
+      get current() {
+        return now.ruleSet;
+      },
+    },
+    store: createMemoryStore({
+      clock,
+      log: silent,
+      soon(task) {
+        counting = task;
+      },
+    }),
+    overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics, clock),
+    metrics,
+    unmatched: createUnmatchedSampler(metrics, () => {}),
+    clock,
+    options: toDecisionOptions(settings),
+  });
+
+  function rulesAt(nowMs: number): RulesNow {
+    const result = rules(nowMs);
+    // As in a worker, the rules in force stay so.
+    return result.ok ? result.rules : now;
+  }
+
+  return {
+    decide(request, atMs) {
+      clock.turnTo(atMs);
+      now = rulesAt(atMs);
+      const decision = new OpenDecision(request, clock.monotonicMs(), undefined, undefined);
+      shouldRateLimit(decision);
+      const task = counting;
+      counting = undefined;
+      task?.();
+      if (decision.outcome === undefined) throw new Error('a decision was left without an answer');
+      return { outcome: decision.outcome, matches: decision.matches };
+    },
+    statistics: () => metrics.snapshot(),
+    rules: () => now,
+    ...createRuleFinder(() => now),
+  };
+}
+
+function createRuleFinder(rules: () => RulesNow): RuleFinder {
+  const known = new WeakMap<Limit, MatchedRule>();
+  return {
+    find(domain, entries, match) {
+      const before = known.get(match.limit);
+      if (before !== undefined) return before;
+      const { levels, rule } = explainLookup(rules().placed.get(domain) ?? [], entries);
+      if (rule === undefined) return undefined;
+      const path = levels.flatMap(({ chosen }) => chosen?.rule.composite ?? []);
+      const found = { name: [domain, ...path].join('.'), rule };
+      known.set(match.limit, found);
+      return found;
+    },
+  };
+}
+
+/** A clock that stands still between two requests, and is turned to the moment of each. */
+interface TurnedClock extends Clock {
+  /** Milliseconds of wall time. Back, too, as a host's clock may be set: the monotonic time then stays. */
+  turnTo(wallMs: number): void;
+}
+
+function createTurnedClock(startMs: number): TurnedClock {
+  let wall = startMs;
+  let monotonic = 0;
+  return {
+    wallMs: () => wall,
+    monotonicMs: () => monotonic,
+    /** Nothing in a rehearsal waits. */
+    after: () => () => {},
+    turnTo(wallMs) {
+      wall = wallMs;
+      monotonic = Math.max(monotonic, wallMs - startMs);
+    },
+  };
+}

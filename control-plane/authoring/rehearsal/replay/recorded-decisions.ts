@@ -1,0 +1,347 @@
+// Reads files of recorded decisions (control-plane/docs/commands.md): of any size, in bounded memory, and told apart
+// from whatever else they hold.
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import {
+  decisionRecordVersion,
+  type RecordedDecision,
+  type RecordedDescriptor,
+  type RecordedStatus,
+  type RecordGap,
+  type RecordHeader,
+} from '../../../../shared/decision-record.ts';
+import { unreadable } from '../../../../shared/rules-directory.ts';
+
+export interface RecordedDecisions {
+  /**
+   * The decisions in the order of their times, across files; within one file as it has them. Ends early when a
+   * file cannot be read further, which `problem` then says. To be iterated once.
+   */
+  readonly batches: AsyncIterable<readonly RecordedDecision[]>;
+  /** The figures of the part that was read so far. */
+  readonly reading: RecordReading;
+}
+
+export interface RecordReading {
+  readonly bytes: number;
+  /** The bytes of all files; a file may grow meanwhile. */
+  readonly totalBytes: number;
+  readonly decisions: number;
+  /** The first one of each file. */
+  readonly headers: readonly RecordHeader[];
+  /** Whether decisions stand before any header. */
+  readonly lacksHeader: boolean;
+  readonly gaps: readonly RecordGap[];
+  /** Decisions that are missing, by all gaps. */
+  readonly dropped: number;
+  /** The first lines that are no record. */
+  readonly leftOut: readonly LeftOutLine[];
+  readonly leftOutCount: number;
+  /** Why a file was not read to its end, without a final full stop. */
+  readonly problem: string | undefined;
+}
+
+export interface LeftOutLine {
+  readonly file: string;
+  /** 1-based. */
+  readonly line: number;
+  readonly reason: string;
+}
+
+export type RecordedDecisionsResult =
+  | { readonly ok: true; readonly recorded: RecordedDecisions }
+  | { readonly ok: false; readonly message: string };
+
+/** How many lines that were left out are named, and how many gaps. */
+const mostNamed = 20;
+/** Far above what a worker writes; a longer line is passed over without being kept. */
+const maxLineBytes = 1024 * 1024;
+const chunkBytes = 256 * 1024;
+const newline = 0x0a;
+
+/** Opens nothing yet. Fails for a path that is no file. `newestBytes`: of a longer file only its header and so much of
+ * its end is read, and its lines are numbered from there. */
+export async function openRecordedDecisions(
+  paths: readonly string[],
+  newestBytes = Number.POSITIVE_INFINITY,
+): Promise<RecordedDecisionsResult> {
+  const begins: number[] = [];
+  let totalBytes = 0;
+  for (const path of paths) {
+    const found = await stat(path).catch((error: unknown) => unreadable(error));
+    if (typeof found === 'string') return { ok: false, message: `'${path}' ${found}` };
+    if (!found.isFile()) return { ok: false, message: `'${path}' is not a file` };
+    const begin = Math.max(0, found.size - newestBytes);
+    begins.push(begin);
+    totalBytes += found.size - begin;
+  }
+  const reading = new Reading(totalBytes);
+  const files = paths.map((path, index) => readFile(path, begins[index] ?? 0, reading));
+  const [first] = files;
+  const batches = files.length === 1 && first !== undefined ? first : mergeByTime(files);
+  return { ok: true, recorded: { batches, reading } };
+}
+
+class Reading implements RecordReading {
+  readonly totalBytes: number;
+  bytes = 0;
+  decisions = 0;
+  readonly headers: RecordHeader[] = [];
+  lacksHeader = false;
+  readonly gaps: RecordGap[] = [];
+  dropped = 0;
+  readonly leftOut: LeftOutLine[] = [];
+  leftOutCount = 0;
+  problem: string | undefined;
+
+  constructor(totalBytes: number) {
+    this.totalBytes = totalBytes;
+  }
+
+  leaveOut(line: LeftOutLine): void {
+    this.leftOutCount++;
+    if (this.leftOut.length < mostNamed) this.leftOut.push(line);
+  }
+}
+
+async function* readFile(
+  path: string,
+  begin: number,
+  reading: Reading,
+): AsyncGenerator<RecordedDecision[]> {
+  /** The version of the header in force; undefined before the first one. */
+  let version: unknown;
+  let hasHeader = false;
+  let lineNumber = 0;
+  const found: RecordedDecision[] = [];
+
+  function takeLine(text: string): void {
+    lineNumber++;
+    const record = parseRecord(text);
+    if (typeof record === 'string') {
+      reading.leaveOut({ file: path, line: lineNumber, reason: record });
+    } else if ('decisions' in record) {
+      version = record.decisions;
+      if (version !== decisionRecordVersion) {
+        const reason = `version ${String(version)} of the format is not known`;
+        reading.leaveOut({ file: path, line: lineNumber, reason });
+      } else if (!hasHeader) {
+        reading.headers.push(record);
+        hasHeader = true;
+      }
+    } else if (version !== undefined && version !== decisionRecordVersion) {
+      const reason = 'it follows the header of another version';
+      reading.leaveOut({ file: path, line: lineNumber, reason });
+    } else if ('dropped' in record) {
+      reading.dropped += record.dropped;
+      if (reading.gaps.length < mostNamed) reading.gaps.push(record);
+    } else {
+      if (version === undefined) reading.lacksHeader = true;
+      reading.decisions++;
+      found.push(record);
+    }
+  }
+
+  const lines = createLines(takeLine, () => {
+    const reason = `it is longer than ${maxLineBytes} bytes`;
+    reading.leaveOut({ file: path, line: ++lineNumber, reason });
+  });
+  try {
+    let isInside = begin > 0;
+    if (isInside) takeLine(await readFirstLine(path));
+    for await (const read of createReadStream(path, { start: begin, highWaterMark: chunkBytes })) {
+      const bytes = read as Buffer;
+      reading.bytes += bytes.length;
+      // The rest of a line whose beginning is not read.
+      const end = isInside ? bytes.indexOf(newline) : -1;
+      if (isInside && end === -1) continue;
+      isInside = false;
+      lines.take(bytes.subarray(end + 1));
+      if (found.length > 0) yield found.splice(0);
+    }
+    lines.end();
+    if (found.length > 0) yield found.splice(0);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    reading.problem ??= `'${path}' ${unreadable(error)} after ${reading.bytes} bytes`;
+  }
+}
+
+async function readFirstLine(path: string): Promise<string> {
+  for await (const chunk of createReadStream(path, { end: chunkBytes - 1 })) {
+    const text = String(chunk);
+    return text.slice(0, Math.max(0, text.indexOf('\n')));
+  }
+  return '';
+}
+
+/** Cuts chunks into lines. The last one is a line without a newline, too. */
+function createLines(takeLine: (text: string) => void, takeLong: () => void) {
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  let isTooLong = false;
+
+  function endLine(last: Buffer): void {
+    if (isTooLong || restBytes + last.length > maxLineBytes) takeLong();
+    else takeLine(rest.length === 0 ? last.toString() : Buffer.concat([...rest, last]).toString());
+    rest = [];
+    restBytes = 0;
+    isTooLong = false;
+  }
+
+  return {
+    take(chunk: Buffer): void {
+      let from = 0;
+      for (let to = chunk.indexOf(newline); to !== -1; to = chunk.indexOf(newline, from)) {
+        endLine(chunk.subarray(from, to));
+        from = to + 1;
+      }
+      if (from === chunk.length || isTooLong) return;
+      restBytes += chunk.length - from;
+      isTooLong = restBytes > maxLineBytes;
+      if (isTooLong) rest = [];
+      else rest.push(chunk.subarray(from));
+    },
+    end(): void {
+      if (restBytes > 0) endLine(Buffer.alloc(0));
+    },
+  };
+}
+
+interface Head {
+  readonly rest: AsyncIterator<readonly RecordedDecision[]>;
+  batch: readonly RecordedDecision[];
+  next: number;
+}
+
+/** How many decisions of several files go on together. */
+const mergedBatch = 1_000;
+
+async function* mergeByTime(
+  files: readonly AsyncGenerator<readonly RecordedDecision[]>[],
+): AsyncGenerator<readonly RecordedDecision[]> {
+  const heads: Head[] = [];
+  for (const rest of files) {
+    const { value, done } = await rest.next();
+    if (!done) heads.push({ rest, batch: value, next: 0 });
+  }
+  let merged: RecordedDecision[] = [];
+  while (heads.length > 0) {
+    let earliest = heads[0] as Head;
+    for (const head of heads) if (timeOf(head) < timeOf(earliest)) earliest = head;
+    merged.push(earliest.batch[earliest.next++] as RecordedDecision);
+    if (merged.length >= mergedBatch) {
+      yield merged;
+      merged = [];
+    }
+    if (earliest.next < earliest.batch.length) continue;
+    const { value, done } = await earliest.rest.next();
+    if (done) heads.splice(heads.indexOf(earliest), 1);
+    else Object.assign(earliest, { batch: value, next: 0 });
+  }
+  if (merged.length > 0) yield merged;
+}
+
+function timeOf({ batch, next }: Head): number {
+  return batch[next]?.time ?? 0;
+}
+
+/** The record of a line, or why it is none. */
+function parseRecord(text: string): RecordHeader | RecordedDecision | RecordGap | string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return text.startsWith('{') ? 'it is cut, or not JSON' : 'it is not JSON';
+  }
+  if (typeof value !== 'object' || value === null) return 'it is not an object';
+  if ('decisions' in value) {
+    const wrong = wrongHeaderMembers(value);
+    if (wrong.length === 0) return value as RecordHeader;
+    return `it is a header of which these members are missing or wrong: ${wrong.join(', ')}`;
+  }
+  if ('domain' in value) return isDecision(value) ? value : 'it is a decision without its members';
+  if ('dropped' in value) return isGap(value) ? value : 'it is a gap without its members';
+  return 'it is neither a header, nor a decision, nor a gap';
+}
+
+/** By their names; of another version only the version is looked at. */
+function wrongHeaderMembers(value: object): string[] {
+  const { decisions, rate, hashed_keys, settings } = value as Partial<RecordHeader>;
+  if (decisions !== decisionRecordVersion) {
+    return typeof decisions === 'number' ? [] : ['decisions'];
+  }
+  const isGood = {
+    rate: typeof rate === 'number' && rate > 0 && rate <= 1,
+    hashed_keys: Array.isArray(hashed_keys) && hashed_keys.every((key) => typeof key === 'string'),
+    'settings.week_reset_day':
+      typeof settings === 'object' && [0, 1, 2, 3, 4, 5, 6].includes(settings?.week_reset_day),
+  };
+  return Object.entries(isGood).flatMap(([name, good]) => (good ? [] : name));
+}
+
+/** The latest time that a date can hold. */
+const latestMs = 8.64e15;
+
+function isTime(time: unknown): time is number {
+  return typeof time === 'number' && time >= 0 && time <= latestMs;
+}
+
+function isCount(count: unknown): boolean {
+  return typeof count === 'number' && Number.isInteger(count) && count >= 0;
+}
+
+function isGap(value: object): value is RecordGap {
+  const { dropped, from, time } = value as Partial<RecordGap>;
+  return isCount(dropped) && isTime(from) && isTime(time);
+}
+
+function isDecision(value: object): value is RecordedDecision {
+  const { time, domain, descriptors, hits_addend, code, statuses } =
+    value as Partial<RecordedDecision>;
+  return (
+    isTime(time) &&
+    typeof domain === 'string' &&
+    domain !== '' &&
+    Array.isArray(descriptors) &&
+    descriptors.length > 0 &&
+    descriptors.every(isDescriptor) &&
+    (hits_addend === undefined || isCount(hits_addend)) &&
+    (code === 'ERROR' ||
+      ((code === 'OK' || code === 'OVER_LIMIT') &&
+        Array.isArray(statuses) &&
+        statuses.length === descriptors.length &&
+        statuses.every(isStatus)))
+  );
+}
+
+function isDescriptor(value: unknown): value is RecordedDescriptor {
+  if (typeof value !== 'object' || value === null) return false;
+  const { entries, hits_addend, limit } = value as Partial<RecordedDescriptor>;
+  return (
+    Array.isArray(entries) &&
+    entries.every(
+      (entry) =>
+        typeof entry === 'object' &&
+        entry !== null &&
+        typeof entry.key === 'string' &&
+        typeof entry.value === 'string',
+    ) &&
+    (hits_addend === undefined ||
+      isCount(hits_addend) ||
+      (typeof hits_addend === 'string' && /^\d{1,20}$/.test(hits_addend))) &&
+    (limit === undefined ||
+      (typeof limit === 'object' &&
+        limit !== null &&
+        isCount(limit.requests_per_unit) &&
+        isCount(limit.unit)))
+  );
+}
+
+function isStatus(value: unknown): value is RecordedStatus {
+  if (typeof value !== 'object' || value === null) return false;
+  const { code, rule } = value as Partial<RecordedStatus>;
+  return (
+    (code === 'OK' || code === 'OVER_LIMIT') && (rule === undefined || typeof rule === 'string')
+  );
+}

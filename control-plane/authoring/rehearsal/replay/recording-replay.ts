@@ -1,0 +1,196 @@
+// Replays a whole recording under other rules: the part of it that counts, the result, and the reasons why that
+// may be less than all of the truth.
+import { toCountText } from '../../../../shared/count-text.ts';
+import type { RecordHeader } from '../../../../shared/decision-record.ts';
+import { type PlacedRule, placeRules } from '../../../../shared/rules/lookup/placed-rule.ts';
+import { formatProblem } from '../../../../shared/rules/problem/problem-text.ts';
+import type { RuleDocument } from '../../../../shared/rules/rule-document.ts';
+import { toTimeText } from '../../../../shared/rules/rule-end.ts';
+import { createRulesInTime, type RulesInTime } from '../rules-in-time.ts';
+import type { RecordedDecisions, RecordReading } from './recorded-decisions.ts';
+import { createReplay, type ReplaySummary } from './replay.ts';
+
+export interface RecordingReplayInput {
+  readonly recorded: RecordedDecisions;
+  readonly documents: readonly RuleDocument[];
+  /** The documents to compare with; undefined: the answers that were recorded. */
+  readonly others: readonly RuleDocument[] | undefined;
+  readonly mergeDomains: boolean;
+  /** Limits the replay to this domain; undefined: to none. */
+  readonly domain?: string;
+  /** Asked after some hundred decisions; the rest is left out once it says so. */
+  readonly isEnough?: () => boolean;
+}
+
+export interface ReplayReport {
+  readonly summary: ReplaySummary;
+  readonly reading: RecordReading;
+  /** The part of all descriptors that is recorded. */
+  readonly rate: number;
+  /** Rules that name values of keys whose values are hashed: they match nothing. */
+  readonly blind: readonly string[];
+  /** Whether the files are of workers with different settings; those of the first are taken. */
+  readonly hasOtherSettings: boolean;
+  readonly hasOthers: boolean;
+  /** Whether the end of the recording was left out. */
+  readonly isCut: boolean;
+}
+
+export type ReplayResult =
+  | { readonly ok: true; readonly report: ReplayReport }
+  /** Why there is no report, without a final full stop. */
+  | { readonly ok: false; readonly message: string };
+
+export async function replayRecording(input: RecordingReplayInput): Promise<ReplayResult> {
+  const { recorded, documents, others, mergeDomains, domain, isEnough = () => false } = input;
+  const options = { mergeDomains, sanitizeMetricDots: false };
+  const rules = createRulesInTime(documents, options);
+  const otherRules = others && createRulesInTime(others, options);
+  const { batches, reading } = recorded;
+  let replay: ReturnType<typeof createReplay> | undefined;
+  let isCut = false;
+  for await (const batch of batches) {
+    const wanted =
+      domain === undefined ? batch : batch.filter((decision) => decision.domain === domain);
+    const [first] = wanted;
+    if (replay === undefined && first !== undefined) {
+      const startMs = first.time;
+      const refusal =
+        findRefusal(rules, startMs) ?? (otherRules && findRefusal(otherRules, startMs));
+      if (refusal !== undefined) return { ok: false, message: refusal };
+      const recordedBy = reading.headers[0]?.settings;
+      replay = createReplay({ rules, against: otherRules, recordedBy, startMs });
+    }
+    for (const decision of wanted) replay?.take(decision);
+    isCut = isEnough();
+    if (isCut) break;
+  }
+  if (replay === undefined) {
+    const [first] = reading.leftOut;
+    const why =
+      first === undefined
+        ? ''
+        : `; line ${first.line} of '${first.file}' is left out: ${first.reason}`;
+    const ofDomain = domain === undefined ? '' : ` of domain ${domain}`;
+    return {
+      ok: false,
+      message: reading.problem ?? `there is no recorded decision${ofDomain}${why}`,
+    };
+  }
+  const [first, ...further] = reading.headers.map(({ settings }) => JSON.stringify(settings));
+  return {
+    ok: true,
+    report: {
+      summary: replay.summary(),
+      reading,
+      rate: Math.min(1, ...reading.headers.map((header) => header.rate)),
+      blind: findBlindRules([...documents, ...(others ?? [])], reading.headers),
+      hasOtherSettings: further.some((settings) => settings !== first),
+      hasOthers: others !== undefined,
+      isCut,
+    },
+  };
+}
+
+/** Why a worker would not have taken the rules then. */
+function findRefusal(rules: RulesInTime, startMs: number): string | undefined {
+  const result = rules(startMs);
+  const [problem] = result.ok ? [] : result.problems;
+  const at = toTimeText(startMs);
+  return problem && `a worker refuses the rules at ${at}: ${formatProblem(problem)}`;
+}
+
+/** The names of rules for values that are recorded as hashes only, so that they match nothing. */
+function findBlindRules(
+  documents: readonly RuleDocument[],
+  headers: readonly RecordHeader[],
+): readonly string[] {
+  const hashed = new Set(headers.flatMap(({ hashed_keys }) => hashed_keys));
+  if (hashed.size === 0) return [];
+  const found = new Set<string>();
+  const visit = (rules: readonly PlacedRule[], prefix: string) => {
+    for (const { descriptor, composite, children } of rules) {
+      const name = `${prefix}.${composite}`;
+      const isHashed = hashed.has('*') || hashed.has(descriptor.key);
+      if (isHashed && descriptor.value !== '' && descriptor.value !== '*') found.add(name);
+      visit(children, name);
+    }
+  };
+  for (const [domain, rules] of placeRules(documents)) visit(rules, domain);
+  return [...found];
+}
+
+const mostNamed = 20;
+
+/**
+ * The reasons why the figures may be less than all of the truth: sentences for people, without full stops.
+ * `compared`: the name of the rules to compare with.
+ */
+export function describeDoubts(
+  { summary, reading, rate, blind, hasOtherSettings, hasOthers, isCut }: ReplayReport,
+  compared: string,
+): readonly string[] {
+  const { decisions, asRecorded, failed, withoutStore, undecided, untold } = summary;
+  return [
+    ...(isCut ? ['there was no time for the end of the recording'] : []),
+    ...(rate < 1
+      ? [
+          `the recording has ${toPercent(rate)} of all descriptors: times ${toFactor(rate)} for all traffic`,
+        ]
+      : []),
+    ...(hasOthers
+      ? [`under ${compared} ${asRecorded} of ${toCountText(decisions, 'answer')} are as recorded`]
+      : []),
+    ...(reading.lacksHeader
+      ? [
+          'decisions without a header: all traffic and the default settings of a worker are supposed',
+        ]
+      : []),
+    ...(hasOtherSettings
+      ? ['the workers had different settings: those of the first are taken']
+      : []),
+    ...(blind.length > 0
+      ? [
+          `values are hashed that ${toCountText(blind.length, 'rule')} ${blind.length === 1 ? 'names' : 'name'}, so ${blind.length === 1 ? 'it matches' : 'they match'} nothing: ${listSome(blind)}`,
+        ]
+      : []),
+    ...(reading.dropped > 0
+      ? [
+          `the recording lacks ${toCountText(reading.dropped, 'decision')}, first from ${toTimeText(reading.gaps[0]?.from ?? 0)}: counters of these times are too low`,
+        ]
+      : []),
+    ...(failed > 0 ? [`left out as the store had failed: ${toCountText(failed, 'decision')}`] : []),
+    ...(withoutStore > 0
+      ? [`answered without the store, but counted here: ${toCountText(withoutStore, 'decision')}`]
+      : []),
+    ...(undecided > 0
+      ? [
+          `not decided here, for want of room or for a wrong limit in the request: ${toCountText(undecided, 'decision')}`,
+        ]
+      : []),
+    ...(untold.before + untold.after > 0
+      ? [
+          `too many values to list: refused for others ${untold.before} before, ${untold.after} after`,
+        ]
+      : []),
+    ...(reading.leftOutCount > 0
+      ? [
+          `left out: ${toCountText(reading.leftOutCount, 'line')} that ${reading.leftOutCount === 1 ? 'is' : 'are'} no record`,
+        ]
+      : []),
+    ...(reading.problem === undefined ? [] : [`not read to the end: ${reading.problem}`]),
+  ];
+}
+
+function toPercent(rate: number): string {
+  return `${Number((rate * 100).toPrecision(3))} %`;
+}
+
+function toFactor(rate: number): string {
+  return String(Number((1 / rate).toPrecision(3)));
+}
+
+function listSome(names: readonly string[]): string {
+  const more = names.length - mostNamed;
+  return names.slice(0, mostNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}

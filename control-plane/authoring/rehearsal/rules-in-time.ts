@@ -1,0 +1,46 @@
+// The rules of documents as they are at a moment: those that end are there only before (behaviour:
+// rules-that-end).
+import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { RuleSet } from '../../../shared/rules/rule.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { documentsAt, nextEndOf } from '../../../shared/rules/rule-end.ts';
+import {
+  type BuildResult,
+  buildRuleSet,
+  type RuleSetOptions,
+} from '../../../shared/rules/rule-set.ts';
+
+export interface RulesNow {
+  readonly ruleSet: RuleSet;
+  /** The top level of each domain, with the places of the rules. */
+  readonly placed: ReadonlyMap<string, readonly PlacedRule[]>;
+}
+
+export type RulesNowResult =
+  | { readonly ok: true; readonly rules: RulesNow }
+  | Extract<BuildResult, { ok: false }>;
+
+/** Returns the same object as long as no rule ends, so that callers may remember what they found in it. */
+export type RulesInTime = (nowMs: number) => RulesNowResult;
+
+export function createRulesInTime(
+  documents: readonly RuleDocument[],
+  options: RuleSetOptions,
+): RulesInTime {
+  let known: RulesNowResult | undefined;
+  let fromMs = 0;
+  let untilMs = 0;
+  return (nowMs) => {
+    if (known !== undefined && nowMs >= fromMs && nowMs < untilMs) return known;
+    const built = buildRuleSet(documents, options, nowMs);
+    if (built.ok) {
+      const placed = placeRules(documentsAt(documents, nowMs));
+      known = { ok: true, rules: { ruleSet: built.ruleSet, placed } };
+    } else known = built;
+    const hasEnds = nextEndOf(documents, Number.NEGATIVE_INFINITY) !== undefined;
+    fromMs = hasEnds ? nowMs : Number.NEGATIVE_INFINITY;
+    untilMs = nextEndOf(documents, nowMs) ?? Number.POSITIVE_INFINITY;
+    return known;
+  };
+}

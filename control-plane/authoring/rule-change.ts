@@ -1,0 +1,320 @@
+// Compares two sets of rules by what they mean for requests: the order of files and rules and comments do
+// not matter, and a removed rule is compared with the one that replaces it.
+import { isDeepStrictEqual } from 'node:util';
+import { runAtOnce } from '../../shared/in-slices.ts';
+import type { CheckedRules } from '../../shared/rules/checked-rules.ts';
+import { groupByDomain } from '../../shared/rules/file-order.ts';
+import {
+  describeShape,
+  describeTime,
+  toNumberText,
+  windowSecondsOf,
+} from '../../shared/rules/limit-shape.ts';
+import { type PlacedRule, placeDocuments } from '../../shared/rules/lookup/placed-rule.ts';
+import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { limitModes } from '../../shared/rules/rule-keys.ts';
+
+export type RuleChangeKind =
+  | 'domain_added'
+  | 'domain_removed'
+  | 'limit_added'
+  | 'limit_removed'
+  | 'raised'
+  | 'lowered'
+  /** The rate stays, and is counted in another window. */
+  | 'window_changed'
+  /** The rate stays, and is counted in another way. */
+  | 'algorithm_changed'
+  /** How much a token bucket lets pass at once. */
+  | 'burst_changed'
+  /** Limits of a list beyond the first that come, go or change places. */
+  | 'list_changed'
+  | 'blocked'
+  | 'unblocked'
+  | 'unlimited'
+  | 'no_longer_unlimited'
+  | `${(typeof limitModes)[number]['name']}_${'on' | 'off'}`
+  | 'sharing_changed'
+  | 'replaces_changed'
+  | 'name_changed'
+  | 'metric_changed'
+  | 'metadata_changed'
+  /** By the file of the node groups (snapshot/node-change.ts). */
+  | 'group_gets_domain'
+  | 'group_loses_domain'
+  | 'group_steps_changed';
+
+export interface RuleChange {
+  readonly kind: RuleChangeKind;
+  readonly domain: string;
+  /** The requests that it concerns: per entry a key and a value or pattern, '' for any value. Empty for a domain. */
+  readonly requests: readonly Entry[];
+  /** The change in words, such as `100 per hour -> 10 per minute (600 per hour)`. */
+  readonly text: string;
+  readonly before: Limit | undefined;
+  readonly after: Limit | undefined;
+  /** Of a limit of a list beyond the first: its window in seconds. */
+  readonly furtherWindow?: number;
+  /** The rule that is for just these requests, where there is one. */
+  readonly ruleBefore: PlacedRule | undefined;
+  readonly ruleAfter: PlacedRule | undefined;
+}
+
+/** One side: good rules, and the documents they are in. */
+export interface ComparedRules {
+  readonly ruleSet: CheckedRules;
+  readonly documents: readonly RuleDocument[];
+}
+
+/** Ordered by domain, then by the old rules, then by the new ones. */
+export function compareRules(before: ComparedRules, after: ComparedRules): RuleChange[] {
+  return runAtOnce(comparing(before, after));
+}
+
+/** The same, in steps. */
+export function* comparing(
+  before: ComparedRules,
+  after: ComparedRules,
+): Generator<void, RuleChange[]> {
+  const [groupsBefore, groupsAfter] = [before, after].map(({ documents }) =>
+    groupByDomain(documents),
+  ) as [DomainDocuments, DomainDocuments];
+  const domains = [...new Set([...groupsBefore.keys(), ...groupsAfter.keys()])].sort();
+  const changes: RuleChange[] = [];
+  for (const domain of domains) {
+    const [was, is] = [before.ruleSet.domains.get(domain), after.ruleSet.domains.get(domain)];
+    if (was === undefined) changes.push(domainChange('domain_added', domain));
+    if (is === undefined) changes.push(domainChange('domain_removed', domain));
+    if (was === is) continue;
+    const rulesBefore = was && (yield* was.lookup());
+    const rulesAfter = is && (yield* is.lookup());
+    const groups = yield* groupRequests(
+      yield* placeDocuments(groupsBefore.get(domain) ?? []),
+      yield* placeDocuments(groupsAfter.get(domain) ?? []),
+    );
+    for (const group of groups) {
+      const sample = group.requests.map(toSample);
+      const [match, next] = [rulesBefore?.match(sample), rulesAfter?.match(sample)];
+      for (const change of compareMatches(domain, group, match, next)) changes.push(change);
+      yield;
+    }
+    yield;
+  }
+  return changes;
+}
+
+type DomainDocuments = ReturnType<typeof groupByDomain>;
+
+/** The requests that one rule, of either side, is written for. */
+interface RequestGroup {
+  readonly requests: readonly Entry[];
+  readonly ruleBefore: PlacedRule | undefined;
+  readonly ruleAfter: PlacedRule | undefined;
+}
+
+function* groupRequests(
+  before: readonly PlacedRule[],
+  after: readonly PlacedRule[],
+): Generator<void, Iterable<RequestGroup>> {
+  const groups = new Map<string, RequestGroup>();
+
+  function* visit(
+    rule: PlacedRule,
+    above: readonly Entry[],
+    side: 'ruleBefore' | 'ruleAfter',
+  ): Generator<void, void> {
+    const { key, value } = rule.descriptor;
+    const requests = [...above, { key, value }];
+    const identity = JSON.stringify(requests.map((entry) => [entry.key, entry.value]));
+    const known = groups.get(identity) ?? { requests, ruleBefore: undefined, ruleAfter: undefined };
+    groups.set(identity, { ...known, [side]: rule });
+    yield;
+    for (const child of rule.children) yield* visit(child, requests, side);
+  }
+
+  for (const rule of before) yield* visit(rule, [], 'ruleBefore');
+  for (const rule of after) yield* visit(rule, [], 'ruleAfter');
+  return groups.values();
+}
+
+/** A private-use character: no rule has it, so only a star or a rule for any value matches it. */
+const anything = '\u{e000}';
+
+/** A request that the rule is written for, and no other rule more specifically. */
+function toSample({ key, value }: Entry): Entry {
+  return {
+    key: key.replaceAll('*', anything),
+    value: value === '' ? anything : value.replaceAll('*', anything),
+  };
+}
+
+function compareMatches(
+  domain: string,
+  group: RequestGroup,
+  was: Match | undefined,
+  is: Match | undefined,
+): RuleChange[] {
+  const [before, after] = [was?.limit, is?.limit];
+  const changes: RuleChange[] = [];
+  const add = (kind: RuleChangeKind, text: string) =>
+    changes.push({ ...group, kind, domain, text, before, after });
+
+  const step = compareLimits(before, after);
+  if (step) add(step, describeStep(before, after));
+  if (before === undefined || after === undefined) return changes;
+  for (const kind of compareShapes(before, after)) add(kind, describeStep(before, after));
+  changes.push(...compareLists(was, is).map((change) => ({ ...group, domain, ...change })));
+
+  for (const { name, property } of limitModes) {
+    const has = after[property];
+    if (before[property] === has) continue;
+    add(`${name}_${has ? 'on' : 'off'}`, has ? 'off -> on' : 'on -> off');
+  }
+  const texts = [
+    ['sharing_changed', sharingOf(was), sharingOf(is)],
+    [
+      'replaces_changed',
+      [...before.replaces].sort().join(', '),
+      [...after.replaces].sort().join(', '),
+    ],
+    ['name_changed', before.name, after.name],
+    ['metric_changed', toShown(was?.metricKey ?? ''), toShown(is?.metricKey ?? '')],
+  ] as const;
+  for (const [kind, had, has] of texts) {
+    if (had !== has) add(kind, `${had || 'none'} -> ${has || 'none'}`);
+  }
+  if (!isDeepStrictEqual(before.metadata, after.metadata)) {
+    add('metadata_changed', `${toJson(before)} -> ${toJson(after)}`);
+  }
+  return changes;
+}
+
+function compareLimits(
+  before: Limit | undefined,
+  after: Limit | undefined,
+): RuleChangeKind | undefined {
+  if (after === undefined) return before && 'limit_removed';
+  if (after.unlimited) return before?.unlimited ? undefined : 'unlimited';
+  const isBlocked = after.requestsPerUnit === 0;
+  if (before === undefined) return isBlocked ? 'blocked' : 'limit_added';
+  if (before.unlimited) return isBlocked ? 'blocked' : 'no_longer_unlimited';
+  const wasBlocked = before.requestsPerUnit === 0;
+  if (wasBlocked || isBlocked) {
+    if (wasBlocked && isBlocked) return undefined;
+    return isBlocked ? 'blocked' : 'unblocked';
+  }
+  // Cross-multiplied, so that equal rates compare as exactly equal.
+  const was = before.requestsPerUnit * windowSecondsOf(after);
+  const is = after.requestsPerUnit * windowSecondsOf(before);
+  if (was !== is) return is > was ? 'raised' : 'lowered';
+  return windowSecondsOf(before) === windowSecondsOf(after) ? undefined : 'window_changed';
+}
+
+/**
+ * The changes that callers notice beside the rate: bursts at a window's edge, bursts at once, and the cost of
+ * refused hits.
+ */
+function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
+  if (before.unlimited || after.unlimited) return [];
+  const isOther =
+    before.algorithm !== after.algorithm || before.countOverLimit !== after.countOverLimit;
+  if (isOther) return ['algorithm_changed'];
+  return before.limiter?.capacity !== after.limiter?.capacity && before.burst !== after.burst
+    ? ['burst_changed']
+    : [];
+}
+
+/** The limits whose counters are not those of a limit before: keys have the window and the tag of their limit. */
+function listRestarted(was: Match | undefined, is: Match | undefined): string[] {
+  const limitsOf = (match: Match | undefined) =>
+    (match?.parts ?? (match === undefined ? [] : [match])).map(({ limit }) => limit);
+  const toCounter = (limit: Limit) => `${limit.counterTag} ${windowSecondsOf(limit)}`;
+  const known = new Set(limitsOf(was).map(toCounter));
+  return limitsOf(is)
+    .filter((limit) => !known.has(toCounter(limit)))
+    .map(describeShape);
+}
+
+type ListChange = Pick<RuleChange, 'kind' | 'text' | 'before' | 'after' | 'furtherWindow'>;
+
+/** Of the limits beyond the first: those of one window are compared as two limits are; else the list is another one. */
+function compareLists(was: Match | undefined, is: Match | undefined): ListChange[] {
+  const [before, after] = [furtherOf(was), furtherOf(is)];
+  const [had, has] = [before, after].map(describeList);
+  if (had === has) return [];
+  const left = [...after];
+  const changes: ListChange[] = [];
+  let unpaired = 0;
+  for (const limit of before) {
+    const at = left.findIndex((each) => windowSecondsOf(each) === windowSecondsOf(limit));
+    const [other] = at === -1 ? [] : left.splice(at, 1);
+    if (other === undefined) {
+      unpaired++;
+      continue;
+    }
+    const step = compareLimits(limit, other);
+    const kinds = [...(step ? [step] : []), ...compareShapes(limit, other)];
+    const text = describeStep(limit, other);
+    const furtherWindow = windowSecondsOf(limit);
+    for (const kind of kinds) {
+      changes.push({ kind, text, before: limit, after: other, furtherWindow });
+    }
+  }
+  if (changes.length > 0 && unpaired + left.length === 0) return changes;
+  const anew = listRestarted(was, is);
+  const counts = anew.length === 0 ? '' : `; begins to count anew: ${anew.join(' and ')}`;
+  const text = `${had || 'none'} -> ${has || 'none'}${counts}`;
+  return [...changes, { kind: 'list_changed', text, before: was?.limit, after: is?.limit }];
+}
+
+function furtherOf(match: Match | undefined): readonly Limit[] {
+  return (match?.parts ?? []).slice(1).map(({ limit }) => limit);
+}
+
+function describeList(limits: readonly Limit[]): string {
+  return limits.map((limit) => describeShape(limit)).join(' and ');
+}
+
+function describeStep(before: Limit | undefined, after: Limit | undefined): string {
+  return `${describeLimit(before, after)} -> ${describeLimit(after, before)}`;
+}
+
+/** `10 per minute`; also per the unit of `other` when that one is longer. */
+function describeLimit(limit: Limit | undefined, other: Limit | undefined): string {
+  if (limit === undefined) return 'no limit';
+  if (limit.unlimited) return 'unlimited';
+  const mode = limit.shadowMode ? ', in shadow mode' : '';
+  if (limit.requestsPerUnit === 0) return `${describeShape(limit)}, all blocked${mode}`;
+  const isShorter = other?.unit !== undefined && windowSecondsOf(limit) < windowSecondsOf(other);
+  const rate =
+    (limit.requestsPerUnit * (isShorter ? windowSecondsOf(other) : 0)) / windowSecondsOf(limit);
+  const per = isShorter ? describeTime(other) : '';
+  const same = isShorter ? ` (${toNumberText(Number(rate.toPrecision(4)))} per ${per})` : '';
+  return `${describeShape(limit)}${same}${mode}`;
+}
+
+function sharingOf(match: Match | undefined): string {
+  return match?.sharedValues?.filter((pattern) => pattern !== undefined).join(', ') ?? '';
+}
+
+function toShown(text: string): string {
+  return text.replaceAll(anything, '<value>');
+}
+
+function toJson({ metadata }: Limit): string {
+  return metadata === undefined ? 'none' : JSON.stringify(metadata);
+}
+
+function domainChange(kind: 'domain_added' | 'domain_removed', domain: string): RuleChange {
+  return {
+    kind,
+    domain,
+    requests: [],
+    text: kind === 'domain_added' ? 'the domain is new' : 'the domain is gone',
+    before: undefined,
+    after: undefined,
+    ruleBefore: undefined,
+    ruleAfter: undefined,
+  };
+}

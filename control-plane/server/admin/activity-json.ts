@@ -1,0 +1,108 @@
+// Actions of people and of the programs, as the admin API shows them: the lines of the audit log, and how each
+// revision ended. Pure.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import type { ActivityEntry } from '../history/activity/activity.ts';
+import type { Outcomes } from '../record/outcomes.ts';
+import type { RevisionInfo } from '../store/revision.ts';
+import { toShortId } from '../store/revision.ts';
+import { missingJson } from './peer-json.ts';
+import { toTime } from './revision-json.ts';
+
+const deedJson = Type.Object(
+  {
+    at: Type.String({ format: 'date-time' }),
+    who: orNull(
+      Type.String({
+        description:
+          'The name of a token, the author of a revision, `rollout`, `fleet` or `local`; null where the author is not known',
+      }),
+    ),
+    what: Type.String({ description: 'Human-readable, with its reason' }),
+    outcome: Type.String({
+      description: '`done`, or why not; `seen` of what happened to the fleet by itself',
+    }),
+    revision: orNull(Type.String({ description: 'What it led to, or what it is about' })),
+  },
+  { title: 'Deed' },
+);
+export type DeedJson = Type.Static<typeof deedJson>;
+
+const deeds = { deeds: Type.Array(deedJson, { description: 'The newest first' }) };
+/** Of one control plane: an older one tells no more. */
+export const deedsJson = Type.Object(deeds);
+export const activityJson = Type.Object({ ...deeds, missing: missingJson }, { title: 'Activity' });
+export type ActivityJson = Type.Static<typeof activityJson>;
+
+export interface ActivityQuestion {
+  /** Part of a name, in any case. */
+  readonly who: string | undefined;
+  /** Part of what was done, or the beginning of a revision. */
+  readonly object: string | undefined;
+  /** Wall time in milliseconds. */
+  readonly sinceMs: number | undefined;
+  /** That time is not included. */
+  readonly untilMs?: number | undefined;
+  readonly limit: number;
+}
+
+/** `history` names the authors of what came into force. */
+export function toDeeds(
+  entries: readonly ActivityEntry[],
+  outcomes: Outcomes,
+  history: readonly RevisionInfo[],
+): DeedJson[] {
+  const done = entries
+    // A take-back by a rollout is on record, for all control planes.
+    .filter(({ who, what }) => who !== 'rollout' || !what.startsWith('take back '))
+    .map(({ atMs, who, what, before, after, outcome }) => ({
+      at: toTime(atMs),
+      who,
+      what,
+      outcome,
+      revision: after ?? before ?? null,
+    }));
+  return [...done, ...outcomes.map((outcome) => toDeed(outcome, history))];
+}
+
+function toDeed(
+  { revisions: [revision = ''], kind, atMs, reason, by }: Outcomes[number],
+  history: readonly RevisionInfo[],
+): DeedJson {
+  const known = history.find(({ id }) => id === revision);
+  const title = known?.message?.split('\n')[0];
+  const why = reason === '' ? '' : `: ${reason}`;
+  const named = `revision ${toShortId(revision)}${title === undefined ? '' : ` '${title}'`}`;
+  return {
+    at: toTime(atMs),
+    who: by || (kind === 'taken_back' ? 'rollout' : (known?.author ?? null)),
+    what: `${named} ${words[kind]}${why}`,
+    outcome: 'done',
+    revision,
+  };
+}
+
+const words: Readonly<Record<Outcomes[number]['kind'], string>> = {
+  in_force: 'came into force',
+  taken_back: 'was taken back',
+  held_back: 'was held back',
+  invalid: 'was refused as invalid',
+};
+
+/** The newest first; what several control planes have on record is there once. */
+export function findDeeds(
+  all: readonly DeedJson[],
+  { who, object, sinceMs, untilMs, limit }: ActivityQuestion,
+): DeedJson[] {
+  const has = (text: string, sought: string | undefined) =>
+    sought === undefined || text.toLowerCase().includes(sought.toLowerCase());
+  const found = all.filter(
+    (deed) =>
+      has(deed.who ?? '', who) &&
+      (has(deed.what, object) || deed.revision?.startsWith(object ?? '')) &&
+      (sinceMs === undefined || Date.parse(deed.at) >= sinceMs) &&
+      (untilMs === undefined || Date.parse(deed.at) < untilMs),
+  );
+  const once = new Map(found.map((deed) => [`${deed.at} ${deed.what}`, deed]));
+  return [...once.values()].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, limit);
+}

@@ -1,0 +1,373 @@
+// The base class of the admin API's controllers: their dependencies and shared operations.
+import Type, { type Static, type TSchema } from 'typebox';
+import { AppError } from '../../../shared/errors.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
+import {
+  Controller,
+  type ControllerContext,
+  HttpError,
+  type ModuleTree,
+  readCredentials,
+  Stop,
+} from '../../../shared/router/index.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import type { CountersQuestion } from '../fleet/counters.ts';
+import {
+  itselfStatus,
+  type PeerAnswer,
+  type PeerCall,
+  type PeerWorkers,
+} from '../record/peers/peers.ts';
+import { inRepository, type Revision, toShortId } from '../store/revision.ts';
+import { shortestRevisionPrefix } from '../store/store.ts';
+import type { AdminApi } from './admin-api.ts';
+import {
+  type ChangeRequest,
+  InvalidRules,
+  type MadeChange,
+  makeChange,
+  type PlannedChange,
+  planChange,
+  planChangeOf,
+} from './change.ts';
+import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
+import { creatingFindLift, listingEndedLifts } from './lifted.ts';
+import { type ProblemJson, toProblemJson } from './problem-json.ts';
+import { refuse } from './refusal.ts';
+import { toPrefixHint } from './revision-json.ts';
+import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
+
+interface AdminContext extends ControllerContext {
+  readonly api: AdminApi;
+}
+
+/** The argument of methods that change several domains at once. */
+export const allowRemoval = Type.Optional(
+  Type.Boolean({ description: 'Whether the change may remove most limits, or the last domain' }),
+);
+
+export const rollout = Type.Optional(
+  Type.Union(
+    [Type.Literal('now'), Type.Literal('steps'), Type.Literal('supersede'), Type.Literal('again')],
+    {
+      description:
+        'Where revisions are rolled out in steps: to all workers at once (a message has to say why; a rollback says it itself), in steps also where it goes back to what was in force before, in place of a rollout that is under way, or in steps although its rules were taken back before (a message has to say why)',
+    },
+  ),
+);
+
+export interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
+  /** A more precise target than the request's, where it is known only now. */
+  readonly what?: string;
+  readonly message: string | undefined;
+  /** Whether it goes back, also to rules that are not remembered to have been in force. */
+  readonly isUndo?: boolean;
+}
+
+/** A requested action as the audit log has it. */
+interface AuditEntry {
+  readonly who: string;
+  what: string;
+  /** Revisions. */
+  before: string | undefined;
+  after: string | undefined;
+  /** The outcome of an action that does not fail. */
+  outcome: string;
+}
+
+/** How long peers may take to ask their workers: for a reset in three steps. */
+export const peersMs = { reading: 2_000, reset: 4_000 };
+const searchedRevisions = 1000;
+
+export class AdminController extends Controller {
+  protected readonly api: AdminApi;
+
+  constructor(context: AdminContext) {
+    super(context);
+    this.api = context.api;
+  }
+
+  /** The newest known revision, with its files. */
+  protected async readNewest(): Promise<Revision> {
+    const { newest, store } = this.api.snapshots.state();
+    if (newest === undefined) {
+      const reason = store.lastError === undefined ? '' : `: ${store.lastError}`;
+      throw this.refuse(503, `no revision has been read from the store yet${reason}`);
+    }
+    return (await this.findExactly(newest.revision.id)) ?? this.fromStore(this.api.store.read());
+  }
+
+  /** `id` may be the beginning of one. 404 when the store has no such revision, or several. */
+  protected async findRevision(id: string): Promise<Revision> {
+    const found = await this.findExactly(id);
+    if (found !== undefined) return found;
+    if (id.length >= shortestRevisionPrefix) {
+      const history = await this.fromStore(this.api.store.history(searchedRevisions));
+      const ids = new Set(history.filter((each) => each.id.startsWith(id)).map((each) => each.id));
+      const [only] = ids;
+      if (ids.size > 1)
+        throw new HttpError(404, { detail: `${ids.size} revisions begin with ${id}` });
+      const revision = only === undefined ? undefined : await this.findExactly(only);
+      if (revision !== undefined) return revision;
+    }
+    const detail = `the store has no revision ${id}, or not any more${toPrefixHint(id)}`;
+    throw new HttpError(404, { detail });
+  }
+
+  /** The full id of a revision; unchanged when no revision's id begins with it. */
+  protected expandRevision(id: string): Promise<string> {
+    return this.findRevision(id).then(
+      (found) => found.id,
+      (error: unknown) => {
+        if (error instanceof HttpError && error.status === 404) return id;
+        throw error;
+      },
+    );
+  }
+
+  private findExactly(id: string): Promise<Revision | undefined> {
+    return this.fromStore(this.api.store.readRevision(id));
+  }
+
+  /** Makes the change and writes the audit log in every case: `prepare` has everything that may refuse it. `endedLifts` is of
+   * an undo. */
+  protected change(
+    asked: string,
+    prepare: () => Promise<PreparedChange>,
+  ): Promise<MadeChange & { readonly endedLifts: string[] }> {
+    return this.audited(asked, async (entry) => {
+      const request = await prepare();
+      const { rollout: way } = request;
+      if ((way === 'now' || way === 'again') && request.message === undefined) {
+        throw new HttpError(400, { detail: `rollout ${way}: the message has to say why` });
+      }
+      entry.what = request.what ?? asked;
+      const message =
+        request.message ?? `${entry.what.charAt(0).toUpperCase()}${entry.what.slice(1)}`;
+      const author = { name: entry.who, email: '' };
+      const change = { ...request, author, message };
+      const ended = await this.endTrial(change, `undone by ${entry.who}: ${message}`);
+      // In the log too where the change itself fails.
+      if (ended !== undefined) entry.what += `; revision ${toShortId(ended)} is on trial no more`;
+      const made = await makeChange(this.api, change);
+      const { documentsBefore, documentsAfter } = made;
+      const nowMs = this.api.clock.wallMs();
+      const endedLifts =
+        request.isUndo === true
+          ? await runInSlices(listingEndedLifts(documentsBefore, documentsAfter, nowMs))
+          : [];
+      if (endedLifts.length > 0) entry.what += `; lifts that end with it: ${endedLifts.join(', ')}`;
+      entry.before = made.before.id;
+      entry.after = made.after.id;
+      return { ...made, endedLifts };
+    });
+  }
+
+  /** The store may take long, or fail: that keeps no revision that is undone with the workers on trial. A change that is
+   * refused undoes nothing. Resolves with the revision that was on trial, where it is no more. */
+  private async endTrial(
+    request: PreparedChange & ChangeRequest,
+    reason: string,
+  ): Promise<string | undefined> {
+    const { rollout, snapshots } = this.api;
+    const { isUndo = false } = request;
+    const { trial, inForce } = snapshots.state();
+    if (trial === undefined && !isUndo) return undefined;
+    const planned = await this.readNewest()
+      .then((newest) => planChangeOf(newest, this.api, request))
+      .catch(() => {
+        // The change itself is refused or made by the state of the store.
+      });
+    if (!planned || planned.change.put.length + planned.change.delete.length === 0)
+      return undefined;
+    const { content } = planned.examined;
+    if (content === undefined || content === trial?.content) return undefined;
+    const isBack = request.rollout !== 'steps' && rollout.wasInForce(content);
+    if (!isUndo && !isBack && content !== inForce?.content) return undefined;
+    rollout.undo(reason, request.author.name);
+    return trial?.revision.id;
+  }
+
+  /** The result of the change without making it; refused like the change itself. */
+  protected plan(request: Omit<ChangeRequest, 'author'>): Promise<PlannedChange> {
+    const author = { name: this.api.callerOf(this.request), email: '' };
+    return planChange(this.api, { ...request, author }).catch((error: unknown) => {
+      throw this.toAnswer(error);
+    });
+  }
+
+  /** Does the action and writes the audit log in every case; `act` adds to the entry what is known only
+   * then. */
+  protected async audited<Done>(
+    asked: string,
+    act: (entry: AuditEntry) => Promise<Done>,
+  ): Promise<Done> {
+    const { api } = this;
+    const entry: AuditEntry = {
+      who: api.callerOf(this.request),
+      what: asked,
+      before: api.snapshots.state().newest?.revision.id,
+      after: undefined,
+      outcome: 'done',
+    };
+    const note = (outcome: string) =>
+      api.audit({
+        ...entry,
+        address: this.request.remoteAddress,
+        requestId: this.request.id,
+        outcome,
+      });
+    try {
+      const done = await act(entry);
+      note(entry.outcome);
+      return done;
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      const isAnswer = error instanceof HttpError || error instanceof Stop;
+      note(isAnswer ? `${error.status}: ${text}` : text);
+      throw this.toAnswer(error);
+    }
+  }
+
+  /**
+   * The answers of the peers to the same question; none when a peer asks (`peer` is its id), and none where there
+   * are no peers. It POSTs where there is a body. The promise never rejects.
+   */
+  protected askPeers<Schema extends TSchema>(
+    path: string,
+    schema: Schema,
+    peer: string | undefined,
+    asked: Pick<PeerCall, 'body' | 'timeoutMs'> = {},
+    listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
+  ): Promise<PeerAnswer<Static<Schema>>[]> {
+    this.refuseItself(peer);
+    const { peers } = this.api;
+    if (peers === undefined || peer !== undefined) return Promise.resolve([]);
+    const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
+    const method = asked.body === undefined ? 'GET' : 'POST';
+    return peers.ask({ method, path, ...asked }, schema, token, listWorkers);
+  }
+
+  /** Throws 409 when the control plane has asked itself. */
+  protected refuseItself(peer: string | undefined): void {
+    if (peer === undefined || peer !== this.api.peers?.id) return;
+    throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
+  }
+
+  /** Of the workers of all control planes. 503 when no worker has a link, 404 when none has the node id that
+   * is asked for; a peer is told of its question's workers, even if there are none. */
+  protected async askCounters(
+    question: CountersQuestion,
+    { path, body }: Pick<PeerCall, 'path' | 'body'>,
+    peer: string | undefined,
+  ): Promise<CountersJson> {
+    const { fleet } = this.api;
+    const timeoutMs = question.reset ? peersMs.reset : peersMs.reading;
+    const asking = this.askPeers(path, countersJson, peer, { body, timeoutMs });
+    const linked = fleet.list();
+    const own = mergeCounters(toCountersJson(await fleet.askCounters(question)), []);
+    if (peer !== undefined) return own;
+    const merged = mergeCounters(own, await asking);
+    if (merged.answers.length > 0) return { ...merged, lifted: await this.findLifted(question) };
+    const [away] = merged.missing;
+    if (away !== undefined) {
+      const text = `no worker of this control plane was asked, and peer ${away.url} gives no answer`;
+      throw this.refuse(503, `${text} (${away.error})`);
+    }
+    const { worker } = question;
+    const where = this.api.peers === undefined ? 'this control plane' : 'a control plane';
+    if (worker === undefined) {
+      throw this.refuse(503, `no worker has a link to ${where} (CONFIG_FLEET_LINK)`);
+    }
+    const ids = linked.map(({ hello }) => hello.nodeId);
+    const hint = didYouMean(nearestWord(worker, ids), '; ') ?? '';
+    const detail = `no worker with the node id ${worker} has a link to ${where}${hint}`;
+    throw new HttpError(404, { detail });
+  }
+
+  /** The lifted ones among the descriptors, by the rules in force. */
+  private async findLifted({
+    domain,
+    descriptors,
+  }: CountersQuestion): Promise<NonNullable<CountersJson['lifted']>> {
+    const { snapshots, clock } = this.api;
+    const findLift = await runInSlices(creatingFindLift(snapshots.documents, clock.wallMs()));
+    return descriptors.flatMap((entries, descriptor) => {
+      const untilMs = findLift(domain, entries);
+      return untilMs === undefined ? [] : [{ descriptor, until: toTimeText(untilMs) }];
+    });
+  }
+
+  /** The workers that have left this control plane. */
+  protected readGone(): GoneWorkerJson[] {
+    const { workers, clock } = this.api;
+    return toGoneJson(workers.vanished(), {
+      wallMs: clock.wallMs(),
+      monotonicMs: clock.monotonicMs(),
+    });
+  }
+
+  protected fromStore<Value>(answer: Promise<Value>): Promise<Value> {
+    return answer.catch((error: unknown) => {
+      throw this.toRefusal(error);
+    });
+  }
+
+  protected refuse(status: number, detail: string, problems?: readonly Problem[]): Error {
+    const named = problems && this.toProblems(problems);
+    return refuse(this.request.id, { status, detail, ...(named && { problems: named }) });
+  }
+
+  /** With the names of files that status, history and notifications have: those in the repository. */
+  protected toProblems(problems: readonly Problem[]): ProblemJson[] {
+    const { repositoryFolder } = this.api;
+    return problems.map((each) => toProblemJson(inRepository(each, repositoryFolder)));
+  }
+
+  private toAnswer(error: unknown): unknown {
+    return error instanceof InvalidRules
+      ? this.refuse(422, error.message, error.problems)
+      : this.toRefusal(error);
+  }
+
+  /** Messages of stores are for people, without secrets. */
+  private toRefusal(error: unknown): unknown {
+    if (!(error instanceof AppError)) return error;
+    if (error.code === 'bad_request') return new HttpError(400, { detail: error.message });
+    return error.code === 'store' ? this.refuse(503, error.message) : error;
+  }
+}
+
+type AdminControllerClass = Pick<typeof AdminController, 'guard'> &
+  (new (
+    context: AdminContext,
+  ) => AdminController);
+
+/** The controllers of `tree`, working with `api`. */
+export function bindControllers(tree: ModuleTree, api: AdminApi): ModuleTree {
+  const bind = (value: unknown): unknown =>
+    isAdminController(value) ? withApi(value, api) : value;
+  return new Map(
+    [...tree].map(([name, exports]) => [
+      name,
+      Object.fromEntries(Object.entries(exports).map(([key, value]) => [key, bind(value)])),
+    ]),
+  );
+}
+
+function isAdminController(value: unknown): value is AdminControllerClass {
+  return typeof value === 'function' && value.prototype instanceof AdminController;
+}
+
+/** Its statics, which declare the arguments, are inherited; but `open()` is said by each class for itself. */
+function withApi(controller: AdminControllerClass, api: AdminApi): AdminControllerClass {
+  return class extends controller {
+    static override readonly guard = controller.guard ?? [];
+
+    constructor(context: ControllerContext) {
+      super({ ...context, api });
+    }
+  };
+}

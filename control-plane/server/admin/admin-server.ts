@@ -1,0 +1,205 @@
+// The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside it.
+
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import { systemClock } from '../../../shared/clock.ts';
+import { handshakeLimitMs, limitHttpConnections } from '../../../shared/connection-limit.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { HostPort } from '../../../shared/host-port.ts';
+import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
+import {
+  fastifyOptions,
+  fastifyPlugin,
+  type Guard,
+  toErrorText,
+} from '../../../shared/router/index.ts';
+import { withSourcePlaces } from '../../../shared/source-places.ts';
+import type { TlsMaterial } from '../../../shared/tls.ts';
+import { createUnfinishedRequests } from '../../../shared/unfinished-requests.ts';
+import type { AdminApi } from './admin-api.ts';
+import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
+import type { Authorizer } from './authorize.ts';
+import { countBody } from './held-bodies.ts';
+import { addWebhookRoute, type WebhookDeps } from './webhook-route.ts';
+import { toJsonRequest } from './yaml-body.ts';
+
+export interface AdminServerDeps {
+  readonly api: AdminApi;
+  readonly guard: Guard;
+  readonly isAuthenticated: Authorizer['isAuthenticated'];
+  readonly webhook: WebhookDeps;
+  /** Adds the routes of the console, which need no token. */
+  readonly addConsole: (server: FastifyInstance, onError: (text: string) => void) => void;
+  readonly log: Log;
+  /** Called for each answer; `route` is the first part of its path. */
+  readonly onAnswer: (route: string, method: string, status: number) => void;
+}
+
+export interface AdminServerOptions {
+  readonly address: HostPort;
+  readonly tls: TlsMaterial | undefined;
+}
+
+export interface AdminServer {
+  /** Resolves to the port; rejects with an AppError `cannot_start`. */
+  start(): Promise<number>;
+  /** Lets requests under way finish for `graceMs`. Idempotent. */
+  stop(graceMs: number): Promise<void>;
+  /** Takes the material for new connections. */
+  replaceTls(material: TlsMaterial): void;
+}
+
+/** JSON may escape many characters of a text with a second one. */
+const maxYamlBytes = maxBodyBytes / 4;
+
+/** Authenticated connections: each is bounded by `maxBodyBytes`, and people and pipelines are few. */
+export const maxConnections = 256;
+/** How often refused connections are logged. */
+const refusalIntervalMs = 60_000;
+
+/** Unauthenticated connections, with probes and webhooks: each has time for one request. */
+export const maxUnauthenticated = 3000;
+/** TLS connections: each holds four times as much. */
+export const maxUnauthenticatedTls = 1024;
+export const unauthenticatedLimitMs = 15_000;
+/** Backlog: not more than there may be connections, so that none is closed before it has been looked at. */
+const backlog = 1024;
+/** Bytes of all bodies being read: enough for two of the largest. */
+export const maxHeldBytes = 2 * maxBodyBytes;
+export const bodyTimeoutMs = 30_000;
+
+/** A write to a slow Git host takes a while, with no data on the connection. */
+const timeouts = { connectionTimeout: 180_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
+/** Time limit before the caller has authenticated. */
+export const headTimeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 1000 };
+
+export async function createAdminServer(
+  deps: AdminServerDeps,
+  options: AdminServerOptions,
+): Promise<AdminServer> {
+  const { api, guard, isAuthenticated, webhook, addConsole, log, onAnswer } = deps;
+  const app = await createAdminApp({
+    api,
+    guard,
+    reportError({ request, status, error }) {
+      log.error(
+        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${withSourcePlaces(toErrorText(error))}`,
+      );
+    },
+  });
+  const unfinished = createUnfinishedRequests({
+    clock: systemClock,
+    maxBytes: maxHeldBytes,
+    timeoutMs: bodyTimeoutMs,
+  });
+  const dispatch: typeof app.dispatch = (request) => {
+    const body = request.body && countBody(request.body, unfinished);
+    return app.dispatch(toJsonRequest({ ...request, body }, maxYamlBytes));
+  };
+  const serverOptions = { ...fastifyOptions(app), ...timeouts, rewriteUrl: withoutVersion };
+  const fastify = createFastify(serverOptions, options.tls);
+  fastify.addHook('onResponse', async (request, reply) => {
+    const part = request.raw.url?.split(/[/?]/, 2)[1] ?? '';
+    onAnswer(known.has(part) ? part : 'other', request.method, reply.statusCode);
+  });
+  fastify.addHook('onSend', async ({ originalUrl }, reply) => {
+    const location = reply.getHeader('location');
+    const isPath = typeof location === 'string' && location.startsWith('/');
+    if (isPath && withoutVersion({ url: originalUrl }) !== originalUrl) {
+      reply.header('location', `${versionPrefix}${location}`);
+    }
+  });
+  const known = new Set([
+    'webhooks',
+    'console',
+    ...app.routes.map(({ path }) => path.split('/')[1] ?? ''),
+  ]);
+  await addWebhookRoute(fastify, webhook, unfinished);
+  addConsole(fastify, log.error);
+  await fastify.register(fastifyPlugin({ ...app, dispatch }));
+  let stopping: Promise<void> | undefined;
+  const refusals = createRepeatedLog({
+    clock: api.clock,
+    intervalMs: refusalIntervalMs,
+    write: log.warning,
+  });
+  limitHttpConnections(fastify.server, {
+    max: maxConnections,
+    unauthenticated: isAuthenticated && {
+      max: options.tls === undefined ? maxUnauthenticated : maxUnauthenticatedTls,
+      limitMs: unauthenticatedLimitMs,
+      isAuthenticated,
+    },
+    isTls: options.tls !== undefined,
+    clock: api.clock,
+    onClosed(which, max) {
+      refusals.report(
+        `admin API: there are ${max} connections already: the one that was ${which} was closed`,
+      );
+    },
+  });
+
+  async function stopOnce(graceMs: number): Promise<void> {
+    const { server } = fastify;
+    const idle = setInterval(() => server.closeIdleConnections(), 50);
+    const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+    try {
+      await fastify.close();
+    } finally {
+      clearInterval(idle);
+      clearTimeout(grace);
+    }
+  }
+
+  return {
+    async start() {
+      const { host, port } = options.address;
+      try {
+        await fastify.listen({ host: host === '' ? '::' : host, port, backlog });
+      } catch (error) {
+        const text = `the admin API cannot listen on ${host}:${port}: ${errorText(error)}; --admin-address chooses another`;
+        throw new AppError('cannot_start', text, { cause: error });
+      }
+      const address = fastify.server.address();
+      return typeof address === 'object' && address !== null ? address.port : port;
+    },
+    stop(graceMs) {
+      stopping ??= stopOnce(graceMs);
+      return stopping;
+    },
+    replaceTls(material) {
+      const { server } = fastify;
+      if ('setSecureContext' in server) {
+        (server as import('node:https').Server).setSecureContext(toTlsOptions(material));
+      }
+    },
+  };
+}
+
+/** Every path is served with and without the version. */
+function withoutVersion({ url = '/' }: { readonly url?: string | undefined }): string {
+  return url.startsWith(`${versionPrefix}/`) ? url.slice(versionPrefix.length) : url;
+}
+
+function createFastify(
+  options: FastifyServerOptions,
+  tls: TlsMaterial | undefined,
+): FastifyInstance {
+  if (tls === undefined) return Fastify({ ...options, http: headTimeouts } as FastifyServerOptions);
+  const https = {
+    ...headTimeouts,
+    ...toTlsOptions(tls),
+    minVersion: 'TLSv1.2' as const,
+    handshakeTimeout: handshakeLimitMs,
+  };
+  return Fastify({ ...options, https } as FastifyServerOptions);
+}
+
+/** With authorities, clients must present a certificate that one of them has signed. */
+function toTlsOptions({ ca, cert, key }: TlsMaterial) {
+  return {
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true }),
+  };
+}

@@ -1,0 +1,92 @@
+import test from 'ava';
+import { agreementKey } from '../../../shared/agreement-key.ts';
+import { countAgreements, findDisagreements, mergeAgreements } from './agreement-report.ts';
+import type { WorkerJson } from './worker-json.ts';
+
+const differencesOf = (workers: readonly WorkerJson[]) =>
+  findDisagreements(countAgreements(workers));
+
+/** A worker with this agreement, or without any. */
+function workerOf(id: string, agreement?: string, group: string | null = 'default'): WorkerJson {
+  return {
+    id,
+    instance: null,
+    name: id,
+    cluster: '',
+    metadata: { team: id, ...(agreement !== undefined && { [agreementKey]: agreement }) },
+    address: `${id}:5`,
+    protocol: 'sotw',
+    connectedSince: '2026-01-01T00:00:00.000Z',
+    group,
+    state: 'in_force',
+    revision: null,
+    gets: null,
+    expected: null,
+    sent: null,
+    acked: null,
+    nacked: null,
+    figures: null,
+  };
+}
+
+test('workers that agree, and those that announce nothing, are nothing to tell', (t) => {
+  t.deepEqual(differencesOf([]), []);
+  t.deepEqual(differencesOf([workerOf('a', 'x'), workerOf('b', 'x'), workerOf('c')]), []);
+});
+
+test('workers that differ are counted, those of the majority first', (t) => {
+  const workers = [workerOf('a', 'x'), workerOf('b', 'y'), workerOf('c', 'y'), workerOf('d')];
+  t.deepEqual(differencesOf(workers), [
+    {
+      group: 'default',
+      count: 2,
+      agreements: [
+        { agreement: 'y', workers: 2, example: { id: 'b', address: 'b:5' } },
+        { agreement: 'x', workers: 1, example: { id: 'a', address: 'a:5' } },
+      ],
+    },
+  ]);
+});
+
+test('workers of different node groups may differ', (t) => {
+  const workers = [
+    workerOf('a', 'x', 'west'),
+    workerOf('b', 'y', 'east'),
+    workerOf('c', 'z', null),
+  ];
+  t.deepEqual(differencesOf(workers), []);
+  const [found, ...others] = differencesOf([...workers, workerOf('d', 'x', 'east')]);
+  t.deepEqual([found?.group, found?.count, others.length], ['east', 2, 0]);
+});
+
+test('agreements without number or end are bounded', (t) => {
+  const workers = Array.from({ length: 50 }, (_, index) =>
+    workerOf(`w${index}`, `${index}`.padEnd(5_000, '-')),
+  );
+  const [found] = differencesOf(workers);
+  t.is(found?.count, 50);
+  t.is(found?.agreements.length, 10);
+  t.true(found?.agreements.every(({ agreement }) => agreement.length < 100));
+});
+
+test('workers of different control planes differ like those of one', (t) => {
+  const here = countAgreements([workerOf('a', 'x'), workerOf('e', 'z', 'east')]);
+  const there = countAgreements([
+    workerOf('b', 'y'),
+    workerOf('c', 'y'),
+    workerOf('f', 'z', 'east'),
+  ]);
+  t.deepEqual([...findDisagreements(here), ...findDisagreements(there)], []);
+  t.deepEqual(findDisagreements(mergeAgreements([...here, ...there])), [
+    {
+      group: 'default',
+      count: 2,
+      agreements: [
+        { agreement: 'y', workers: 2, example: { id: 'b', address: 'b:5' } },
+        { agreement: 'x', workers: 1, example: { id: 'a', address: 'a:5' } },
+      ],
+    },
+  ]);
+  const twice = mergeAgreements([...here, ...here]);
+  t.is(twice[0]?.agreements[0]?.workers, 2);
+});

@@ -1,0 +1,79 @@
+// Whether connected workers agree on the settings that decide how they count: if not, they count
+// separately without any error. worker/agreement.ts makes the texts; here they are only compared. Pure.
+import Type from 'typebox';
+import { agreementKey } from '../../../shared/agreement-key.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { WorkerJson } from './worker-json.ts';
+
+/** How the workers of a node group count. */
+export const agreementsJson = Type.Object(
+  {
+    /** The node group, whose workers get the same rules. */
+    group: Type.Union([Type.String(), Type.Null()]),
+    /** How many different agreements there are. */
+    count: Type.Integer(),
+    /** The agreements with the most workers first; at most 10. */
+    agreements: Type.Array(
+      Type.Object({
+        agreement: Type.String(),
+        workers: Type.Integer(),
+        /** One of the workers with it. */
+        example: Type.Object({ id: Type.String(), address: Type.String() }),
+      }),
+    ),
+  },
+  { title: 'Agreements' },
+);
+export type AgreementsJson = Type.Static<typeof agreementsJson>;
+
+const maxAgreements = 10;
+
+/**
+ * Groups are examined separately, since fleets that count separately, as in two regions, are in different groups.
+ * Workers that announce nothing are skipped.
+ */
+export function countAgreements(workers: readonly WorkerJson[]): AgreementsJson[] {
+  const announcing = workers.filter(({ metadata }) => Object.hasOwn(metadata, agreementKey));
+  const byGroup = Map.groupBy(announcing, ({ group }) => group);
+  return [...byGroup].map(([group, members]) => {
+    const byAgreement = Map.groupBy(members, ({ metadata }) => metadata[agreementKey] ?? '');
+    const agreements = [...byAgreement].flatMap(([agreement, [first, ...others]]) =>
+      first === undefined
+        ? []
+        : {
+            agreement: toExcerpt(agreement),
+            workers: 1 + others.length,
+            example: { id: first.id, address: first.address },
+          },
+    );
+    return { group, count: byAgreement.size, agreements: byWorkers(agreements) };
+  });
+}
+
+/** Merges the agreements among the workers of several control planes. */
+export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[] {
+  const byGroup = Map.groupBy(all, ({ group }) => group);
+  return [...byGroup].map(([group, parts]) => {
+    const merged = new Map<string, AgreementsJson['agreements'][number]>();
+    for (const each of parts.flatMap(({ agreements }) => agreements)) {
+      const known = merged.get(each.agreement);
+      merged.set(
+        each.agreement,
+        known ? { ...known, workers: known.workers + each.workers } : each,
+      );
+    }
+    const count = Math.max(merged.size, ...parts.map((part) => part.count));
+    return { group, count, agreements: byWorkers([...merged.values()]) };
+  });
+}
+
+/** The node groups whose workers differ. */
+export function findDisagreements(all: readonly AgreementsJson[]): AgreementsJson[] {
+  return all.filter(({ count }) => count > 1);
+}
+
+function byWorkers(agreements: AgreementsJson['agreements']): AgreementsJson['agreements'] {
+  return agreements
+    .toSorted((a, b) => b.workers - a.workers || (a.agreement < b.agreement ? -1 : 1))
+    .slice(0, maxAgreements);
+}

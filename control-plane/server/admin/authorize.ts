@@ -1,0 +1,158 @@
+// Decides who may call the admin API: a guard for the router, and the caller's name for the audit log. tokens.ts
+// reads the tokens.
+
+import type { IncomingMessage } from 'node:http';
+import { isLoopback } from '../../../shared/loopback.ts';
+import {
+  AccessDenied,
+  bearer,
+  type Guard,
+  HttpError,
+  type RoutedRequest,
+  readCredentials,
+} from '../../../shared/router/index.ts';
+import type { Audit } from '../history/activity/audit.ts';
+import type { TokenOwner, TokenSet } from './tokens.ts';
+
+export type Scope = 'read' | 'write';
+
+export interface Authorizer {
+  readonly guard: Guard;
+  /** The name of the caller's token, or `local` where none is required and none was shown. */
+  callerOf(request: RoutedRequest): string;
+  /** `write` where no token is required and none was shown. */
+  scopeOf(request: RoutedRequest): Scope;
+  /** Whether an answer that goes on may go on: the token of its request is known still. */
+  mayGoOn(request: RoutedRequest): boolean;
+  /** Whether a request has a token that the guard accepts for some path; undefined where none is required. */
+  readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
+}
+
+interface Caller extends TokenOwner {
+  readonly scope: Scope;
+}
+
+/** A POST to these changes nothing. */
+const readOnly: ReadonlySet<string> = new Set([
+  'validations',
+  'explanations',
+  'effects',
+  'revisions/diff',
+  'counters',
+  'looks',
+]);
+
+const realm = 'ratelane';
+/** The caller where no token is required and none was shown. */
+export const nobody = 'local';
+
+export interface AuthorizerDeps {
+  /** The tokens of people and pipelines; undefined without a file of them. */
+  readonly tokens: TokenSet | undefined;
+  /** That control planes show each other; undefined where they have none. */
+  readonly peerToken: TokenSet | undefined;
+  /** Only this machine can reach the address. */
+  readonly isLoopback: boolean;
+  readonly audit: Audit;
+}
+
+/** Everything that is not known to be read-only needs the scope `write`. On a loopback address without a
+ * file of tokens, every program on this machine may do everything, except pages in a browser; who shows the
+ * peers' token there has the rights of a peer. */
+export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
+  const { tokens, peerToken, isLoopback, audit } = deps;
+  const needsToken = tokens !== undefined || !isLoopback;
+  const callers = new WeakMap<RoutedRequest, Caller>();
+  /** A token that is in both files has the scope that the tokens file gives it. */
+  const ownerOf = (token: string): Caller | undefined => {
+    const owners = [tokens?.find(token), peerToken?.find(token)];
+    return owners.find((owner): owner is Caller => owner !== undefined && owner.scope !== 'xds');
+  };
+  const tokenGuard = bearer(
+    (token, request) => {
+      const owner = ownerOf(token);
+      if (owner === undefined) {
+        const detail = 'the bearer token is not known';
+        throw new AccessDenied({ scheme: 'bearer', realm, detail });
+      }
+      if (owner.scope === 'read' && needsWrite(request)) {
+        const detail = `the token ${owner.name} may only read`;
+        noteRefusal(audit, request, owner.name, `403: ${detail}`);
+        throw new HttpError(403, { detail });
+      }
+      callers.set(request, owner);
+      return true;
+    },
+    { realm },
+  );
+  const hasKnownToken = (authorization: string | null | undefined): boolean => {
+    const token = readCredentials(authorization, 'bearer');
+    return token !== undefined && ownerOf(token) !== undefined;
+  };
+  const mayGoOn = (request: RoutedRequest): boolean =>
+    (!needsToken && !callers.has(request)) || hasKnownToken(request.headers.get('authorization'));
+  if (needsToken) {
+    return {
+      mayGoOn,
+      guard: tokenGuard,
+      callerOf: (request) => callers.get(request)?.name ?? 'unknown',
+      scopeOf: (request) => callers.get(request)?.scope ?? 'read',
+      isAuthenticated: ({ headers }) => hasKnownToken(headers.authorization),
+    };
+  }
+  return {
+    mayGoOn,
+    guard: {
+      authenticates: true,
+      check(request) {
+        const isPeer = hasKnownToken(request.headers.get('authorization'));
+        return (isPeer ? tokenGuard : localGuard).check(request);
+      },
+    },
+    callerOf: (request) => callers.get(request)?.name ?? nobody,
+    scopeOf: (request) => callers.get(request)?.scope ?? 'write',
+    isAuthenticated: undefined,
+  };
+}
+
+/** The controller audits all other changes, but never sees this one. */
+function noteRefusal(
+  audit: Audit,
+  { id: requestId, method, path, remoteAddress: address }: RoutedRequest,
+  who: string,
+  outcome: string,
+): void {
+  if (method === 'OPTIONS') return;
+  const what = `${method} ${path}`;
+  audit({ who, address, what, requestId, before: undefined, after: undefined, outcome });
+}
+
+function needsWrite({ method, path }: RoutedRequest): boolean {
+  if (method === 'GET' || method === 'HEAD') return false;
+  const parts = path.split('/').filter((part) => part !== '');
+  return !readOnly.has(parts[0] ?? '') && !readOnly.has(parts.join('/'));
+}
+
+/** A page of another site may let its own name resolve to this machine, or send what needs no preflight.
+ * Both show in headers that a page cannot set. */
+const localGuard: Guard = {
+  authenticates: true,
+  check({ headers }) {
+    const host = headers.get('host') ?? '';
+    if (!isLoopback(toHostName(host))) {
+      const detail = 'without tokens, only requests to a loopback address are answered';
+      throw new HttpError(403, { detail });
+    }
+    const origin = headers.get('origin');
+    if (origin !== null && !/^https?:\/\//.test(origin)) throw refusedOrigin();
+    if (origin !== null && origin.replace(/^https?:\/\//, '') !== host) throw refusedOrigin();
+  },
+};
+
+function refusedOrigin(): HttpError {
+  return new HttpError(403, { detail: 'requests from this origin are refused' });
+}
+
+function toHostName(host: string): string {
+  return host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
+}

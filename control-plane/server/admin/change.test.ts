@@ -1,0 +1,251 @@
+// Changes of all files at once, where some of them could not be read: over a real socket, in a real
+// directory and a real Git repository.
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { type AdminApi, startAdminApi } from '../../../test/support/admin-api.ts';
+import { createGitRepository } from '../../../test/support/git-repository.ts';
+import { openGitStore } from '../../../test/support/git-store.ts';
+import { ruleText } from '../../../test/support/rules-folder.ts';
+import type { ConfigStore } from '../store/store.ts';
+
+type Files = Readonly<Record<string, string | Buffer | undefined>>;
+
+interface Place {
+  readonly store: ConfigStore;
+  readonly ask: AdminApi['ask'];
+  /** Changes files as somebody else would; undefined deletes one. */
+  put(files: Files): void;
+  /** Puts a symbolic link that leads nowhere in the place of whatever is there. */
+  link(path: string): void;
+}
+
+const options = {
+  files: {},
+};
+
+async function openDirectory(t: ExecutionContext): Promise<Place> {
+  const { store, ask, rules } = await startAdminApi(t, options);
+  return {
+    store,
+    ask,
+    put(files) {
+      for (const [path, text] of Object.entries(files)) {
+        if (text === undefined) rmSync(join(rules.path, path));
+        else writeFileSync(join(rules.path, path), text);
+      }
+    },
+    link: (path) => rules.relink(path, 'nowhere.yaml'),
+  };
+}
+
+async function openGit(t: ExecutionContext): Promise<Place> {
+  const repository = createGitRepository(t);
+  const { store } = openGitStore(t, repository);
+  const { ask } = await startAdminApi(t, { ...options, store });
+  return {
+    store,
+    ask,
+    put: (files) => repository.push(files),
+    link(path) {
+      const file = join(repository.folder, 'clone', path);
+      repository.git('pull', '--quiet', '--rebase', 'origin', 'main');
+      rmSync(file, { force: true });
+      symlinkSync('nowhere.yaml', file);
+      repository.git('add', '--all');
+      repository.git('commit', '--quiet', '--message=link');
+      repository.git('push', '--quiet', 'origin', 'main');
+    },
+  };
+}
+
+interface Reply {
+  readonly status: number;
+  readonly problems: readonly string[];
+}
+
+async function post({ ask }: Pick<Place, 'ask'>, path: string, json: object): Promise<Reply> {
+  const { status, body } = await ask('POST', path, { json });
+  const { problems = [] } = body as { problems?: { file: string; message: string }[] };
+  return { status, problems: problems.map(({ file, message }) => `${file}: ${message}`) };
+}
+
+const rollBack = (place: Place, revision: string) => post(place, '/rollbacks', { revision });
+
+async function read({ store }: Place) {
+  const { files, problems } = await store.read();
+  return {
+    texts: Object.fromEntries(files.map(({ path, text }) => [path, text])),
+    problems: problems.map(({ file, message }) => `${file}: ${message}`),
+  };
+}
+
+const notText = Buffer.from('\xff', 'latin1');
+const good = { 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) };
+const places = [
+  ['directory', openDirectory],
+  ['git', openGit],
+] as const;
+
+for (const [name, open] of places) {
+  test(`${name}: a rollback replaces and deletes what cannot be read now`, async (t) => {
+    const place = await open(t);
+    place.put(good);
+    const { id } = await place.store.read();
+    place.put({ 'b.yaml': notText, 'c.yaml': notText });
+    place.link('d.yaml');
+    t.is((await read(place)).problems.length, 3);
+    t.deepEqual(await rollBack(place, id), { status: 201, problems: [] });
+    t.deepEqual(await read(place), { texts: good, problems: [] });
+  });
+
+  test(`${name}: a rollback to what could not be read is refused, and loses no rules`, async (t) => {
+    const place = await open(t);
+    place.put({ ...good, 'b.yaml': notText });
+    const { id } = await place.store.read();
+    place.put(good);
+    await place.store.read();
+    const problems = ['b.yaml: the file is not UTF-8 text'];
+    t.deepEqual(await rollBack(place, id), { status: 422, problems });
+    t.deepEqual(await read(place), { texts: good, problems: [] });
+  });
+
+  test(`${name}: a push replaces and deletes what cannot be read`, async (t) => {
+    const place = await open(t);
+    place.put({ ...good, 'b.yaml': notText, 'c.yaml': notText });
+    const files = Object.entries(good).map(([path, text]) => ({ path, text }));
+    t.deepEqual(await post(place, '/revisions', { files }), { status: 201, problems: [] });
+    t.deepEqual(await read(place), { texts: good, problems: [] });
+  });
+
+  test(`${name}: a file that cannot be read stays an error of a change beside it`, async (t) => {
+    const place = await open(t);
+    place.put({ 'a.yaml': ruleText('a', 1), 'b.yaml': notText });
+    const yaml = ruleText('c', 1);
+    t.is((await post(place, '/domains', { yaml })).status, 201);
+    const { texts, problems } = await read(place);
+    t.deepEqual(texts, { 'a.yaml': ruleText('a', 1), 'c.yaml': yaml });
+    t.deepEqual(problems, ['b.yaml: the file is not UTF-8 text']);
+  });
+}
+
+for (const [name, open] of places) {
+  test(`${name}: changes at the same moment all succeed where they do not contradict each other`, async (t) => {
+    t.timeout(300_000);
+    const place = await open(t);
+    place.put(good);
+    const { id } = await place.store.read();
+    const at = Array.from({ length: 10 }, (_, index) => index);
+    const lifted = { domain: 'a', reason: 'a demo', for: '1h' };
+    const created = at.map((each) =>
+      each % 2 === 0
+        ? post(place, '/domains', { yaml: ruleText(`new-${each}`, 1) })
+        : post(place, '/lifts', { ...lifted, descriptors: [[{ key: 'k', value: `u${each}` }]] }),
+    );
+    const replaced = at.slice(0, 2).map(() =>
+      post(place, '/revisions', {
+        files: [{ path: 'a.yaml', text: ruleText('a', 2) }],
+        expectedRevision: id,
+      }),
+    );
+    const statuses = (await Promise.all(created)).map(({ status }) => status);
+    t.deepEqual(
+      statuses,
+      at.map((each) => (each % 2 === 0 ? 201 : 200)),
+    );
+    t.deepEqual(
+      (await Promise.all(replaced)).map(({ status }) => status),
+      [412, 412],
+    );
+    const { texts } = await read(place);
+    t.is(Object.keys(texts).length, 7);
+    t.is(texts['a.yaml']?.match(/unlimited/g)?.length, 5);
+  });
+
+  test(`${name}: a domain whose file cannot be read is neither created again nor deleted`, async (t) => {
+    const place = await open(t);
+    place.put({ 'shop.yaml': notText, 'other.yaml': ruleText('other', 1) });
+    const { id } = await place.store.read();
+    const asked: [string, string, Readonly<Record<string, string>>][] = [
+      ['PUT', '/domains/shop', {}],
+      ['PUT', '/domains/shop', { 'if-none-match': '*' }],
+      ['PUT', '/domains/shop', { 'if-match': '*' }],
+      ['DELETE', '/domains/shop', { 'if-match': '*' }],
+      ['POST', '/domains', {}],
+    ];
+    for (const [method, path, headers] of asked) {
+      const yaml = method === 'DELETE' ? undefined : ruleText('shop', 1);
+      const { status, body } = await place.ask(method, path, { headers, ...(yaml && { yaml }) });
+      t.is(status, 409, `${method} ${JSON.stringify(headers)}`);
+      const reason = 'the file is not UTF-8 text';
+      t.is(
+        body.detail,
+        `shop.yaml of the domain shop is not readable (${reason}): repair it where it lies, or push a revision`,
+      );
+    }
+    t.is((await place.store.read()).id, id);
+  });
+}
+
+test('git: a rollback puts a file in the place of a symbolic link', async (t) => {
+  const place = await openGit(t);
+  place.put(good);
+  const { id } = await place.store.read();
+  place.link('b.yaml');
+  t.is((await read(place)).problems.length, 1);
+  t.deepEqual(await rollBack(place, id), { status: 201, problems: [] });
+  t.deepEqual(await read(place), { texts: good, problems: [] });
+});
+
+test('directory: a rollback does not write in the place of a symbolic link', async (t) => {
+  const place = await openDirectory(t);
+  place.put(good);
+  const { id } = await place.store.read();
+  place.link('b.yaml');
+  const problems = ["b.yaml: 'b.yaml' is a symbolic link, which is not written through"];
+  t.deepEqual(await rollBack(place, id), { status: 422, problems });
+});
+
+test('git: a change that was meant for files that come back meanwhile is not mixed with others', async (t) => {
+  const repository = createGitRepository(t);
+  const { store } = openGitStore(t, repository);
+  const first = repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
+  const changed = { 'a.yaml': ruleText('a', 2), 'b.yaml': ruleText('b', 2) };
+  repository.push(changed);
+  let readsBefore = Number.POSITIVE_INFINITY;
+  const revertingStore: ConfigStore = {
+    ...store,
+    async read() {
+      // When it is called: the read of the start may still be under way.
+      const isNext = readsBefore-- === 0;
+      const revision = await store.read();
+      if (isNext) repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
+      return revision;
+    },
+  };
+  const { ask } = await startAdminApi(t, { ...options, store: revertingStore });
+  readsBefore = 0;
+  const files = Object.entries(changed).map(([path, text]) => ({ path, text }));
+  const place = { store, ask, put: repository.push, link() {} };
+  const body = { files, expectedRevision: first };
+  t.is((await post(place, '/revisions', body)).status, 412);
+  t.is((await post(place, '/revisions', body)).status, 201);
+  t.deepEqual((await read(place)).texts, changed);
+});
+
+test('git: commits beside the folder do not stand in the way of a change', async (t) => {
+  const repository = createGitRepository(t);
+  const { store } = openGitStore(t, repository, { folder: 'limits' });
+  const first = repository.push({ 'limits/a.yaml': ruleText('a', 1) });
+  const { ask } = await startAdminApi(t, { ...options, store });
+  const place = { store, ask, put: repository.push, link() {} };
+  repository.push({ 'README.md': 'not ours' });
+  const pushed = (requests: number) =>
+    post(place, '/revisions', {
+      files: [{ path: 'a.yaml', text: ruleText('a', requests) }],
+      expectedRevision: first,
+    });
+  t.is((await pushed(2)).status, 201);
+  t.is((await pushed(3)).status, 412);
+  t.is((await read(place)).texts['a.yaml'], ruleText('a', 2));
+});

@@ -1,0 +1,48 @@
+// `/activity`: what people and the programs did, of all control planes.
+import Type from 'typebox';
+import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
+import { activityJson, deedsJson, findDeeds, toDeeds } from '../activity-json.ts';
+import { AdminController } from '../admin-controller.ts';
+import { askingPeer, toMissing } from '../peer-json.ts';
+
+/** Authors of revisions before these are not told. */
+const searchedRevisions = 200;
+const part = Type.Optional(Type.String({ minLength: 1, maxLength: 200 }));
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'What people and the programs did, the newest first',
+    description:
+      'The last 1,000 lines of the audit log of each control plane, and what became of the last 50 revisions.',
+    query: Type.Object({
+      who: part,
+      object: part,
+      since: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+      until: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+      limit: Type.Integer({ default: 100, minimum: 1, maximum: 1_000, description: 'Of a list' }),
+      peer: askingPeer,
+    }),
+    returns: { 200: activityJson },
+    failures: { 409: undefined, 503: undefined },
+  });
+
+  async GET({ who, object, since, until, limit, peer }: Fields<typeof Default.GET>) {
+    const [sinceMs, untilMs] = [readTime('since', since), readTime('until', until)];
+    const answers = this.askPeers('/activity?limit=1000', deedsJson, peer);
+    const { activity, rollout, store } = this.api;
+    const history = await this.fromStore(store.history(searchedRevisions));
+    const own = toDeeds(activity.read(), rollout.memory().outcomes, history);
+    const told = await answers;
+    const others = told.flatMap(({ value }) => value?.deeds ?? []);
+    return {
+      deeds: findDeeds([...own, ...others], { who, object, sinceMs, untilMs, limit }),
+      missing: toMissing(told),
+    };
+  }
+}
+
+function readTime(name: string, text: string | undefined): number | undefined {
+  const timeMs = text === undefined ? undefined : Date.parse(text);
+  if (Number.isNaN(timeMs)) throw new HttpError(400, { detail: `${name}: ${text} is no time` });
+  return timeMs;
+}

@@ -1,0 +1,154 @@
+// `/rollouts`: the state of a revision's rollout, the actions of people on it, and what peers ask of each other.
+import Type from 'typebox';
+import { orNull } from '../../../../shared/or-null.ts';
+import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
+import { toExcerpt } from '../../../../shared/text-excerpt.ts';
+import type { RolloutAction } from '../../rollout/changes.ts';
+import { factsJson } from '../../rollout/facts.ts';
+import { toShortId } from '../../store/revision.ts';
+import { shortestRevisionPrefix } from '../../store/store.ts';
+import { AdminController } from '../admin-controller.ts';
+import {
+  lastWordJson,
+  rolloutJson,
+  rolloutPlanJson,
+  toLastWordJson,
+  toRolloutJson,
+  toRolloutPlanJson,
+} from '../rollout-json.ts';
+
+const underWay = { rollout: orNull(rolloutJson) };
+const stateJson = Type.Object({
+  ...underWay,
+  last: orNull(lastWordJson),
+  /** Null where revisions reach all workers at once. */
+  plan: orNull(rolloutPlanJson),
+});
+const doneJson = Type.Object({
+  ...underWay,
+  outcome: Type.String({ description: 'What was done, for people' }),
+});
+/** Of a question or of an action; older control planes do not tell `last`. */
+export type RolloutAnswerJson = Pick<Type.Static<typeof stateJson>, 'rollout'> &
+  Partial<Type.Static<typeof stateJson> & Type.Static<typeof doneJson>>;
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'The rollout that is under way',
+    returns: { 200: stateJson },
+  });
+
+  GET() {
+    const { rollout } = this.api;
+    return {
+      rollout: this.toState(),
+      last: toLastWordJson(rollout.memory()),
+      plan: rollout.plan ? toRolloutPlanJson(rollout.plan) : null,
+    };
+  }
+
+  private toState() {
+    const state = this.api.rollout.state();
+    return state ? toRolloutJson(state) : null;
+  }
+
+  static readonly POST = op({
+    summary:
+      'Pause or resume it, give the revision to all workers now, take it back, or try it again',
+    body: Type.Object({
+      action: Type.Union([
+        Type.Literal('pause'),
+        Type.Literal('resume'),
+        Type.Literal('retry'),
+        Type.Literal('promote'),
+        Type.Literal('abort'),
+      ]),
+      reason: Type.String({ minLength: 1, maxLength: 4096, description: 'For the audit log' }),
+      revision: Type.Optional(
+        Type.String({
+          minLength: shortestRevisionPrefix,
+          maxLength: 256,
+          description:
+            'The one whose rollout is meant, or its beginning: of another one nothing is done',
+        }),
+      ),
+    }),
+    returns: { 200: doneJson },
+    failures: { 409: undefined },
+  });
+
+  async POST({ action, reason, revision }: Fields<typeof Default.POST>) {
+    return this.audited(`${action} the rollout: ${reason}`, async (entry) => {
+      const { rollout } = this.api;
+      const before = rollout.state();
+      const { newest } = this.api.snapshots.state();
+      const trial = before?.revision ?? (action === 'retry' ? newest?.revision.id : undefined);
+      if (revision !== undefined) refuseOther(revision, trial);
+      const inForce = this.api.snapshots.state().inForce?.revision.id;
+      const said = `${words[action]} by ${entry.who}: ${reason}`;
+      const refusal = rollout.plan
+        ? await rollout.act(action, said, entry.who)
+        : 'revisions are not rolled out in steps here (serve --rollout)';
+      if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
+      // Of the workers that it changes something for; a pause and its end change nothing for any.
+      entry.before = action === 'promote' ? inForce : trial;
+      entry.after = action === 'abort' ? inForce : trial;
+      const which = trial === undefined ? '' : ` of revision ${toShortId(trial)}`;
+      return { rollout: this.toState(), outcome: `the rollout${which} ${outcomes[action]}` };
+    });
+  }
+}
+
+/** Somebody who decides on what is not there any more has seen an older state. */
+function refuseOther(wanted: string, trial: string | undefined): void {
+  if (trial?.startsWith(wanted)) return;
+  const now = trial === undefined ? 'none is' : `that of revision ${toShortId(trial)} is`;
+  const detail = `the rollout of revision ${toExcerpt(toShortId(wanted))} is not under way, ${now}`;
+  throw new HttpError(409, { detail });
+}
+
+export class Workers extends AdminController {
+  static readonly GET = op({
+    summary: 'What a rollout knows of the workers of this control plane',
+    description: 'For the control plane that leads the rollout.',
+    query: Type.Object({
+      record: Type.Optional(
+        Type.String({
+          maxLength: 64,
+          description: 'Identifies the state of the rollout that the caller knows',
+        }),
+      ),
+      undoes: Type.Optional(
+        Type.Boolean({
+          description: 'Whether the caller has taken it back, and is to be asked why',
+        }),
+      ),
+      peer: Type.Optional(
+        Type.String({ maxLength: 64, description: 'The id of the control plane that asks' }),
+      ),
+    }),
+    returns: { 200: factsJson },
+    failures: { 409: undefined },
+  });
+
+  GET({ record, undoes, peer }: Fields<typeof Workers.GET>) {
+    this.refuseItself(peer);
+    return this.api.rollout.tellPeer(record, undoes);
+  }
+}
+
+const outcomes: Readonly<Record<RolloutAction, string>> = {
+  pause: 'is paused',
+  retry: 'is tried again',
+  resume: 'goes on',
+  promote: 'is done: all workers get the revision now',
+  abort: 'is aborted: all workers go back to what is in force',
+};
+
+const words: Readonly<Record<RolloutAction, string>> = {
+  pause: 'paused',
+  retry: 'tried again',
+  resume: 'resumed',
+  promote: 'promoted',
+  abort: 'aborted',
+};

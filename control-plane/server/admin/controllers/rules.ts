@@ -1,0 +1,70 @@
+// `/rules`: the rules in force, one row for each, as people look through them.
+import Type from 'typebox';
+import { runInSlices } from '../../../../shared/in-slices.ts';
+import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
+import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
+import { AdminController } from '../admin-controller.ts';
+import { toLongAnswer } from '../long-answer.ts';
+import { countingRules, findingRows, placingRules, ruleRowJson } from '../rule-rows.ts';
+import { toUnknownDomainText } from '../rules-now.ts';
+
+const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
+const domainsJson = Type.Object({
+  revision: Type.String(),
+  total: Type.Integer(),
+  domains: Type.Array(Type.Object({ domain: Type.String(), rules: Type.Integer() })),
+});
+export type DomainsJson = Type.Static<typeof domainsJson>;
+const rulesJson = Type.Object({
+  revision: Type.String(),
+  domain: Type.String(),
+  total: Type.Integer({ description: 'How many the search has found' }),
+  rules: Type.Array(ruleRowJson),
+});
+export type RulesJson = Type.Static<typeof rulesJson>;
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'The rules in force of a domain, a parent before those below it',
+    path: [optional(domainName)],
+    query: Type.Object({
+      search: Type.Optional(
+        Type.String({ maxLength: 200, description: 'Part of a name, a limit, an owner or a file' }),
+      ),
+      offset: Type.Integer({ default: 0, minimum: 0 }),
+      limit: Type.Integer({ default: 500, minimum: 1, maximum: 5000, description: 'Of a list' }),
+    }),
+    returns: { 200: rulesJson },
+    failures: { 503: undefined },
+    shorter: {
+      0: {
+        summary: 'List the domains in force',
+        returns: { 200: domainsJson },
+      },
+    },
+  });
+
+  async GET({ search, offset, limit }: Fields<typeof Default.GET>, domain?: string) {
+    const revision = this.api.snapshots.state().inForce?.revision.id;
+    if (revision === undefined) throw this.refuse(503, 'nothing is in force yet');
+    const { snapshots, clock } = this.api;
+    const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
+    const placed = await runInSlices(placingRules(current));
+    if (domain === undefined) {
+      const sought = search?.toLowerCase() ?? '';
+      const all = [...placed].filter(([name]) => name.toLowerCase().includes(sought));
+      const domains: DomainsJson['domains'] = [];
+      for (const [name, rules] of all.slice(offset, offset + limit)) {
+        domains.push({ domain: name, rules: await runInSlices(countingRules(rules)) });
+      }
+      return { revision, total: all.length, domains };
+    }
+    const rules = placed.get(domain);
+    if (rules === undefined) {
+      throw new HttpError(404, { detail: toUnknownDomainText(domain, placed.keys()) });
+    }
+    const asked = { text: search ?? '', offset, limit };
+    const { total, rows } = await runInSlices(findingRows(domain, rules, asked));
+    return toLongAnswer({ revision, domain, total, rules: rows });
+  }
+}

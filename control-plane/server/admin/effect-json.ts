@@ -1,0 +1,231 @@
+// The effect that a change of a domain's rules would have had on requests that were really made: exactly where
+// decisions were recorded, else by estimate from the values that are limited now.
+import Type from 'typebox';
+import type { Clock } from '../../../shared/clock.ts';
+import { toCountText } from '../../../shared/count-text.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import { orNull } from '../../../shared/or-null.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { type JobThread, TooMuch } from '../../../shared/thread/job-thread.ts';
+import type { Range } from '../../authoring/rehearsal/effect/estimate.ts';
+import type { RuleChange } from '../../authoring/rule-change.ts';
+import { type BothRules, estimateApart, replayApart } from './effect-job.ts';
+import { unlessBusy } from './examination.ts';
+import { toTime } from './revision-json.ts';
+import { findingRuleOwners } from './rule-owners.ts';
+import type { TopJson } from './top-json.ts';
+import { round } from './traffic-json.ts';
+
+const rangeJson = Type.Object(
+  { atLeast: Type.Integer(), atMost: Type.Integer() },
+  { title: 'RefusedRange', description: 'How often it was, or would have been, refused' },
+);
+
+export const effectJson = Type.Object(
+  {
+    basis: Type.Union([Type.Literal('recorded'), Type.Literal('estimate'), Type.Literal('none')], {
+      description:
+        '`recorded`: decided again, request by request. `estimate`: from the values that are limited most. `none`: nothing is known of its traffic',
+    }),
+    from: orNull(Type.String({ format: 'date-time' })),
+    to: orNull(Type.String({ format: 'date-time' })),
+    decisions: orNull(Type.Integer({ description: 'Recorded ones' })),
+    newlyLimited: orNull(
+      Type.Integer({ description: 'Recorded requests that passed, and would be refused' }),
+    ),
+    freed: orNull(Type.Integer({ description: 'The other way round' })),
+    before: orNull(rangeJson),
+    after: orNull(rangeJson),
+    values: Type.Array(
+      Type.Object({
+        entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+        rule: Type.String(),
+        before: rangeJson,
+        after: rangeJson,
+      }),
+      {
+        description: 'That would be refused another number of times, the largest difference first',
+      },
+    ),
+    valuesInAll: Type.Integer(),
+    notes: Type.Array(
+      Type.String({
+        description: 'What makes the figures less than all of the truth, or why there are none',
+      }),
+    ),
+  },
+  { title: 'Effect' },
+);
+export type EffectJson = Type.Static<typeof effectJson>;
+
+export interface EffectInput extends BothRules {
+  readonly changes: readonly RuleChange[];
+  /** A directory; undefined: nothing is recorded. */
+  readonly recordings: string | undefined;
+  /** Reads the values of the domain that are limited now. */
+  readonly readTop: () => Promise<TopJson>;
+  readonly thread: JobThread;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+const mostListed = 50;
+const nothing: EffectJson = {
+  basis: 'none',
+  ...{ from: null, to: null, decisions: null, newlyLimited: null, freed: null },
+  ...{ before: null, after: null, values: [], valuesInAll: 0, notes: [] },
+};
+
+export async function findEffect(input: EffectInput): Promise<EffectJson> {
+  const { changes, recordings } = input;
+  if (changes.length === 0) return { ...nothing, notes: ['nothing changes for requests'] };
+  if (recordings === undefined) return estimate(input, []);
+  const recorded = await replay(input, recordings);
+  return typeof recorded === 'string' ? estimate(input, [recorded]) : recorded;
+}
+
+/** Or why there is nothing to tell. */
+async function replay(input: EffectInput, directory: string): Promise<EffectJson | string> {
+  const asked = { directory, mostListed };
+  const result = await orWhy(replayApart(input.thread, input, asked, input.signal));
+  if (typeof result === 'string') return result;
+  if ('message' in result) return result.message;
+  const { requests, values, firstMs, lastMs, decisions } = result;
+  return {
+    basis: 'recorded',
+    from: toTime(firstMs),
+    to: toTime(lastMs),
+    decisions,
+    newlyLimited: requests.newlyLimited,
+    freed: requests.freed,
+    before: exactly(requests.before),
+    after: exactly(requests.after),
+    values: values.map((value) => ({
+      entries: value.entries.map(({ key, value }) => ({ key, value })),
+      rule: value.rule,
+      before: exactly(value.before),
+      after: exactly(value.after),
+    })),
+    valuesInAll: result.valuesInAll,
+    notes: [...result.doubts],
+  };
+}
+
+/** Or the reason why it is too much, for a note. */
+async function orWhy<Result>(work: Promise<Result>): Promise<Result | string> {
+  try {
+    return await unlessBusy(work);
+  } catch (error) {
+    if (error instanceof TooMuch) return error.message;
+    throw error;
+  }
+}
+
+/** Of the values that are limited most; more would take seconds. */
+const mostEstimated = 20;
+/** Limited values are told of the last one or two minutes. */
+const longestSeconds = 120;
+
+async function estimate(input: EffectInput, notes: readonly string[]): Promise<EffectJson> {
+  const { domain, before, changes, clock, signal } = input;
+  const top = await input.readTop();
+  if (top.workers === 0) {
+    return {
+      ...nothing,
+      notes: [...notes, 'no worker reports, so nothing is known of its traffic'],
+    };
+  }
+  const nowMs = clock.wallMs();
+  const seen = top.values.filter((value) => value.domain === domain).slice(0, mostEstimated);
+  const values = seen.map(({ entries, atLeast, atMost, perSecond }) => ({
+    ...{ entries, atLeast, atMost },
+    seconds: Math.min(longestSeconds, Math.max(1, atMost / Math.max(perSecond, 0.001))),
+  }));
+  const estimated =
+    values.length === 0
+      ? []
+      : await orWhy(estimateApart(input.thread, input, { values, nowMs }, signal));
+  if (typeof estimated === 'string') return { ...nothing, notes: [...notes, estimated] };
+  const passed = await findPassed(top, before, changes);
+  if (estimated.length === 0 && passed === 0) {
+    return {
+      ...nothing,
+      notes: [...notes, 'nothing was seen of what changes in the last minutes'],
+    };
+  }
+  const changed = estimated
+    .filter((value) => differs(value.before, value.after))
+    .sort((a, b) => difference(b) - difference(a));
+  return {
+    ...nothing,
+    basis: 'estimate',
+    from: toTime(nowMs - longestSeconds * 1000),
+    to: toTime(nowMs),
+    before: sumOf(estimated.map((value) => value.before)),
+    after: sumOf(estimated.map((value) => value.after)),
+    values: changed.map(({ entries, rule, before, after }) => ({
+      ...{ rule, before, after },
+      entries: entries.map(({ key, value }) => ({ key, value })),
+    })),
+    valuesInAll: changed.length,
+    notes: [
+      ...notes,
+      'workers are supposed to have the default settings',
+      ...(changed.some((value) => value.isOfLongWindow)
+        ? [
+            'some windows are longer than these two minutes: how much of them was used before is not known, which makes their ranges wide',
+          ]
+        : []),
+      ...(passed > 0
+        ? [
+            `${round(passed)}/s passed under what changes: whom of these it would refuse is not known`,
+          ]
+        : []),
+      ...(top.unlistedAtMost > 0
+        ? [`values that are not listed were refused ${top.unlistedAtMost} times at most, each`]
+        : []),
+      ...(seen.length > estimated.length
+        ? [
+            `of ${toCountText(seen.length - estimated.length, 'further limited value')} the rules in force say nothing`,
+          ]
+        : []),
+      ...top.missing.map(({ url }) => `what the workers of ${url} limit is not known`),
+    ],
+  };
+}
+
+/** How many hits a second passed in the last minute, under the rules that change. */
+async function findPassed(
+  top: TopJson,
+  documents: readonly RuleDocument[],
+  changes: readonly RuleChange[],
+): Promise<number> {
+  const owners = await runInSlices(findingRuleOwners(documents));
+  const keyOf = (entries: RuleChange['requests']) =>
+    JSON.stringify(entries.map(({ key, value }) => [key, value]));
+  const changed = new Set(changes.map(({ requests }) => keyOf(requests)));
+  return top.rules.reduce((sum, { rule, hitsPerSecond, overLimitPerSecond }) => {
+    const row = owners.find(rule);
+    const isChanged = row !== undefined && changed.has(keyOf(row.entries));
+    return isChanged ? sum + Math.max(0, hitsPerSecond - overLimitPerSecond) : sum;
+  }, 0);
+}
+
+function exactly(count: number): Range {
+  return { atLeast: count, atMost: count };
+}
+
+function differs(a: Range, b: Range): boolean {
+  return a.atLeast !== b.atLeast || a.atMost !== b.atMost;
+}
+
+function difference({ before, after }: { readonly before: Range; readonly after: Range }): number {
+  return Math.max(Math.abs(after.atMost - before.atMost), Math.abs(after.atLeast - before.atLeast));
+}
+
+function sumOf(ranges: readonly Range[]): Range {
+  return {
+    atLeast: ranges.reduce((sum, { atLeast }) => sum + atLeast, 0),
+    atMost: ranges.reduce((sum, { atMost }) => sum + atMost, 0),
+  };
+}

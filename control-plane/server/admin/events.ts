@@ -1,0 +1,138 @@
+// Tells callers of `/events` when there is something new to read. Nothing runs while nobody listens.
+import { type Clock, repeatAfter } from '../../../shared/clock.ts';
+import { HttpError } from '../../../shared/router/index.ts';
+import { countEnded } from '../../../shared/rules/rule-end.ts';
+import type { Rollout } from '../rollout/rollout.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { ConnectedWorkers } from '../xds/workers.ts';
+import { toWorkerState } from '../xds/workers.ts';
+import { countWorkers } from './status-report.ts';
+
+/** `revisions`: the newest revision, the one in force or the one on trial is another, one has a new outcome, or rules
+ * have ended by themselves; `state`: that, or the rollout, the store or the workers' states; `figures`: workers have
+ * reported since. */
+export type AdminEvent = 'revisions' | 'state' | 'figures';
+
+export interface Events {
+  /** Tells each change once, however slowly it is taken, and the first two at once. Ends with the signal. Rejects with an
+   * HttpError 429 where this caller has its share of listeners; undefined: nobody is told from the others. */
+  follow(signal: AbortSignal, caller?: string): AsyncGenerator<AdminEvent, void>;
+}
+
+/** Listeners of one token: it must leave room for those of others. */
+export const maxOfCaller = 16;
+const lookMs = 500;
+const figuresMs = 5_000;
+
+export interface EventSources {
+  readonly snapshots: SnapshotCache;
+  readonly workers: Pick<ConnectedWorkers, 'list'>;
+  readonly rollout: Pick<Rollout, 'state' | 'memory'>;
+}
+
+export function createEvents(sources: EventSources, clock: Clock): Events {
+  const listeners = new Set<(event: AdminEvent) => void>();
+  /** How many listeners each has. */
+  const callers = new Map<string, number>();
+  let stopLooking: (() => void) | undefined;
+  let known = { revisions: '', state: '' };
+  let figuresSentMs = 0;
+
+  function look(): void {
+    const nowMs = clock.monotonicMs();
+    const now = toFingerprints(sources, clock);
+    const before = known;
+    known = now;
+    if (now.revisions !== before.revisions) tell('revisions');
+    if (now.state !== before.state) tell('state');
+    if (nowMs - figuresSentMs >= figuresMs) {
+      figuresSentMs = nowMs;
+      tell('figures');
+    }
+  }
+
+  function tell(event: AdminEvent): void {
+    for (const listener of listeners) listener(event);
+  }
+
+  function join(listener: (event: AdminEvent) => void): void {
+    listeners.add(listener);
+    if (stopLooking !== undefined) return;
+    known = toFingerprints(sources, clock);
+    figuresSentMs = clock.monotonicMs();
+    stopLooking = repeatAfter(clock, lookMs, look);
+  }
+
+  function leave(listener: (event: AdminEvent) => void): void {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    stopLooking?.();
+    stopLooking = undefined;
+  }
+
+  function goAway(caller: string): void {
+    const left = (callers.get(caller) ?? 1) - 1;
+    if (left > 0) callers.set(caller, left);
+    else callers.delete(caller);
+  }
+
+  return {
+    async *follow(signal, caller) {
+      const others = caller === undefined ? 0 : (callers.get(caller) ?? 0);
+      if (others >= maxOfCaller) {
+        const detail = `${maxOfCaller} listeners of ${caller} are open; ask again from time to time`;
+        throw new HttpError(429, { detail, headers: { 'retry-after': '10' } });
+      }
+      const waiting = new Set<AdminEvent>(['revisions', 'state']);
+      let wake = () => {};
+      const listener = (event: AdminEvent) => {
+        waiting.add(event);
+        wake();
+      };
+      const onAbort = () => wake();
+      signal.addEventListener('abort', onAbort);
+      join(listener);
+      if (caller !== undefined) callers.set(caller, others + 1);
+      try {
+        while (!signal.aborted) {
+          const [event] = waiting;
+          if (event === undefined) {
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+            continue;
+          }
+          waiting.delete(event);
+          yield event;
+        }
+      } finally {
+        leave(listener);
+        if (caller !== undefined) goAway(caller);
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+  };
+}
+
+/** A text for each event, which changes when the event is due. */
+function toFingerprints({ snapshots, workers, rollout }: EventSources, clock: Clock) {
+  const { newest, inForce, trial, store } = snapshots.state();
+  const states = workers
+    .list()
+    .map((worker) => toWorkerState(worker, snapshots.current(worker.node)));
+  const revisions = JSON.stringify([
+    newest && [newest.revision.id, newest.valid, newest.isHeldBack, newest.isWaiting],
+    inForce?.revision.id,
+    trial?.revision.id,
+    // All of them: those of other control planes come in the order of their time.
+    rollout.memory().outcomes,
+    countEnded(snapshots.documents, clock.wallMs()),
+  ]);
+  const state = JSON.stringify([
+    revisions,
+    [store.reachable, store.lastError],
+    rollout.state(),
+    countWorkers(states),
+  ]);
+  return { revisions, state };
+}

@@ -1,0 +1,233 @@
+// The traffic of the last hour as the admin API shows it. Pure.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import type { RuleSeries, SeriesSlots } from '../fleet/rule-rates.ts';
+import { slotMs } from '../fleet/slots.ts';
+import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
+import { type Mark, markKind } from '../history/last-hour/marks.ts';
+import type { Outcomes } from '../record/outcomes.ts';
+import { toShortId } from '../store/revision.ts';
+import { toTime } from './revision-json.ts';
+import { round } from './traffic-json.ts';
+
+const slotJson = Type.Object({
+  at: Type.String({ format: 'date-time' }),
+  decisions: Type.Number(),
+  overLimit: Type.Number({ description: 'Requests that were answered OVER_LIMIT' }),
+  errors: Type.Number({ description: 'Requests that could not be decided' }),
+});
+
+const markJson = Type.Object(
+  {
+    at: Type.String({ format: 'date-time' }),
+    /** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it.
+     * `reset`: counters were set back. `outage`: callers get something else than the rules say, until `recovered`. */
+    kind: markKind,
+    revision: orNull(Type.String()),
+    text: Type.String(),
+  },
+  { title: 'Mark' },
+);
+export type MarkJson = Type.Static<typeof markJson>;
+
+export const historySpan = Type.Optional(
+  Type.Union([Type.Literal('15m'), Type.Literal('1h')], {
+    description: '15m, in slots of 5 seconds, or 1h, in slots of 20 seconds. Without it 15m',
+  }),
+);
+export type HistorySpan = Exclude<Type.Static<typeof historySpan>, undefined>;
+
+const spans: Readonly<Record<HistorySpan, { readonly ms: number; readonly slotMs: number }>> = {
+  '15m': { ms: 900_000, slotMs },
+  '1h': { ms: 3_600_000, slotMs: 4 * slotMs },
+};
+
+export const historyJson = Type.Object(
+  {
+    until: Type.String({ format: 'date-time', description: 'Now, for the control plane' }),
+    slotSeconds: Type.Integer(),
+    /** The oldest first; a report counts for the time that it covers. Without those that no report covers, and those that
+     * reports may still add to. */
+    slots: Type.Array(slotJson),
+    /** The events of that time, the oldest first. */
+    marks: Type.Array(markJson),
+  },
+  { title: 'History' },
+);
+export type HistoryJson = Type.Static<typeof historyJson>;
+
+/** How long control planes take to follow each other: as long as they look for new revisions in Git, by default. */
+const followMs = 30_000;
+
+const perSecond = Type.Array(Type.Number(), { maxItems: 60 });
+/** Rules without hits in the last minute are left out. */
+export const ruleSeriesJson = Type.Object(
+  {
+    rules: Type.Array(
+      Type.Object({
+        rule: Type.String({
+          description:
+            'Its name as `GET /rules` has it; the metric key where no rule in force counts so',
+        }),
+        hits: perSecond,
+        overLimit: perSecond,
+        nearLimit: perSecond,
+      }),
+    ),
+    until: Type.Optional(
+      Type.String({ format: 'date-time', description: 'The end of the newest slot' }),
+    ),
+    known: Type.Optional(
+      Type.Array(Type.Boolean(), {
+        maxItems: 60,
+        description:
+          'Of each slot of the span, the oldest first: whether reports cover it. Of the others nothing is known. The series of a rule end with the same slot',
+      }),
+    ),
+  },
+  { title: 'RuleSeries' },
+);
+
+export type RuleSeriesJson = Type.Static<typeof ruleSeriesJson>;
+
+/** The span until `nowMs`. */
+export function toHistoryJson(
+  { slots, marks }: { readonly slots: readonly TrafficSlot[]; readonly marks: readonly Mark[] },
+  span: HistorySpan,
+  nowMs: number,
+): HistoryJson {
+  const { ms, slotMs: shownMs } = spans[span];
+  const byTime = Map.groupBy(slots, ({ atMs }) => Math.floor(atMs / shownMs) * shownMs);
+  const known = [...byTime].filter(
+    ([atMs, parts]) => atMs >= nowMs - ms && parts.length === shownMs / slotMs,
+  );
+  const sum = (parts: readonly TrafficSlot[], field: keyof TrafficCounts) =>
+    round(parts.reduce((all, part) => all + part[field], 0));
+  return {
+    until: toTime(nowMs),
+    slotSeconds: shownMs / 1000,
+    slots: known.map(([atMs, parts]) => ({
+      at: toTime(atMs),
+      decisions: sum(parts, 'decisions'),
+      overLimit: sum(parts, 'overLimit'),
+      errors: sum(parts, 'errors'),
+    })),
+    marks: marks
+      .filter(({ atMs }) => atMs >= nowMs - ms)
+      .map(({ atMs, kind, revision = null, text }) => ({ at: toTime(atMs), kind, revision, text })),
+  };
+}
+
+/** With the revisions that no worker was given, which the record has; marks of revisions that were taken back say why, where
+ * that is on record. */
+export function withOutcomes(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
+  const refused = outcomes.flatMap(({ kind, atMs, reason, revisions: [revision = ''] }) => {
+    if (kind !== 'invalid' && kind !== 'held_back') return [];
+    const what = kind === 'invalid' ? 'invalid' : 'held back';
+    const why = reason === '' ? '' : `: ${reason}`;
+    return { atMs, kind, revision, text: `Revision ${toShortId(revision)} is ${what}${why}` };
+  });
+  return [...withReasons(marks, outcomes), ...refused].sort((a, b) => a.atMs - b.atMs);
+}
+
+function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
+  return marks.map((mark) => {
+    const { kind, revision = '', text } = mark;
+    if (kind !== 'taken_back' || !text.endsWith(bare)) return mark;
+    const isOfMark = (each: Outcomes[number]) =>
+      each.kind === 'taken_back' && each.revisions.includes(revision);
+    const { reason = '', by = '' } = outcomes.find(isOfMark) ?? {};
+    const who = by === '' ? '' : ` by ${by}`;
+    return { ...mark, text: `${text}${who}${reason === '' ? '' : `: ${reason}`}` };
+  });
+}
+
+/** How the mark ends that says no more. */
+const bare = 'is taken back';
+
+/**
+ * Adds the slots of other control planes to `own`, until the time of which all of them know: one that was asked a
+ * moment earlier has a slot less.
+ */
+export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[]): HistoryJson {
+  const all = [own, ...others].map(({ slots }) => slots).filter(({ length }) => length > 0);
+  const ends = all.map((slots) => Date.parse(slots.at(-1)?.at ?? ''));
+  const endMs = Math.max(Math.min(...ends), Math.max(...ends) - own.slotSeconds * 1000);
+  const byTime = new Map<string, HistoryJson['slots'][number]>();
+  for (const { at, decisions, overLimit, errors } of all.flat()) {
+    if (Date.parse(at) > endMs) continue;
+    const known = byTime.get(at) ?? { at, decisions: 0, overLimit: 0, errors: 0 };
+    byTime.set(at, {
+      at,
+      decisions: known.decisions + decisions,
+      overLimit: known.overLimit + overLimit,
+      errors: known.errors + errors,
+    });
+  }
+  return {
+    ...own,
+    slots: [...byTime.values()].sort((a, b) => (a.at < b.at ? -1 : 1)),
+    marks: mergeMarks([own, ...others].flatMap(({ marks }) => marks)),
+  };
+}
+
+/** Control planes follow each other: an outcome of a revision is marked when the first of them has it. */
+function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
+  const merged: MarkJson[] = [];
+  for (const mark of all.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
+    const isSame = ({ kind, revision, at, text }: MarkJson) =>
+      kind === mark.kind &&
+      revision === mark.revision &&
+      (revision !== null || text === mark.text) &&
+      Date.parse(mark.at) - Date.parse(at) <= followMs;
+    if (!merged.some(isSame)) merged.push(mark);
+  }
+  return merged;
+}
+
+/** The slots that any of several control planes knows; one that was asked a moment later has other slots. */
+export function mergeSlots(
+  own: SeriesSlots,
+  others: readonly RuleSeriesJson[],
+): { readonly until: string; readonly known: boolean[] } {
+  const until = toTime(own.untilMs);
+  const same = others.filter((each) => each.until === until);
+  return {
+    until,
+    known: own.known.map((is, index) => is || same.some(({ known }) => known?.[index] === true)),
+  };
+}
+
+/** Sums by rule. */
+export function mergeSeries(all: readonly RuleSeries[]) {
+  const byRule = new Map<string, RuleSeries>();
+  for (const series of all) {
+    const known = byRule.get(series.rule);
+    byRule.set(
+      series.rule,
+      known === undefined
+        ? series
+        : {
+            rule: series.rule,
+            hits: addEach(known.hits, series.hits),
+            overLimit: addEach(known.overLimit, series.overLimit),
+            nearLimit: addEach(known.nearLimit, series.nearLimit),
+          },
+    );
+  }
+  return [...byRule.values()].map(({ rule, hits, overLimit, nearLimit }) => ({
+    rule,
+    hits: hits.map(round),
+    overLimit: overLimit.map(round),
+    nearLimit: nearLimit.map(round),
+  }));
+}
+
+/** The last ones are of the same time: a control plane that was started lately has fewer. */
+function addEach(a: readonly number[], b: readonly number[]): number[] {
+  const length = Math.max(a.length, b.length);
+  return Array.from(
+    { length },
+    (_, index) => (a[index - length + a.length] ?? 0) + (b[index - length + b.length] ?? 0),
+  );
+}

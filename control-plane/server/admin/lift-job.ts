@@ -1,0 +1,71 @@
+// Lifts in large files, in the thread: a file is parsed before and after each of them.
+import { runAtOnce } from '../../../shared/in-slices.ts';
+import { HttpError } from '../../../shared/router/index.ts';
+import {
+  type JobThread,
+  type Next,
+  type Steps,
+  TooMuch,
+} from '../../../shared/thread/job-thread.ts';
+import type { DoJob } from '../../../shared/thread/thread-side.ts';
+import { isLarge } from '../snapshot/building.ts';
+import { receiveFiles, toFilePieces } from '../snapshot/building-job.ts';
+import type { StoredFile } from '../store/revision.ts';
+import type { WorkHead } from '../work-thread.ts';
+import { unlessBusy } from './examination.ts';
+import { type LiftsAsked, planLifts } from './lift.ts';
+
+/** The first answer: the changed files follow, or there are none. */
+type LiftHead = { readonly refused: undefined } | { readonly refused: Refusal };
+type Refusal = Pick<HttpError, 'status' | 'detail'>;
+
+/** As planLifts, in the thread where the files are large. Rejects with an HttpError: 429 where too many jobs wait. */
+export async function planLiftsApart(
+  thread: JobThread,
+  files: readonly StoredFile[],
+  asked: LiftsAsked,
+): Promise<StoredFile[]> {
+  if (!isLarge({ files })) return planLifts(files, asked);
+  const [first] = files;
+  const subject = files.length === 1 && first ? first.path : `domain ${asked.domain}`;
+  const size = files.reduce((sum, { text }) => sum + text.length, 0);
+  const job = { subject, size, send: toPieces(files, asked), receive };
+  try {
+    return await unlessBusy(thread.run(job));
+  } catch (error) {
+    if (!(error instanceof TooMuch)) throw error;
+    throw new HttpError(409, { detail: `${error.message}: write the lift into the file yourself` });
+  }
+}
+
+function* toPieces(files: readonly StoredFile[], asked: LiftsAsked): Generator<object, void> {
+  yield { work: 'lift' } satisfies WorkHead;
+  yield asked;
+  yield* toFilePieces(files);
+}
+
+function* receive(next: Next): Steps<StoredFile[]> {
+  const { refused } = next() as LiftHead;
+  if (refused !== undefined) throw toError(refused);
+  return yield* receiveFiles(next);
+}
+
+function toError({ status, detail }: Refusal): HttpError {
+  return new HttpError(status, detail === undefined ? {} : { detail });
+}
+
+export const doLiftJob: DoJob = (next, send) => {
+  const asked = next() as LiftsAsked;
+  const files = runAtOnce(receiveFiles(next));
+  let planned: StoredFile[];
+  try {
+    planned = planLifts(files, asked);
+  } catch (error) {
+    if (!(error instanceof HttpError)) throw error;
+    const { status, detail } = error;
+    send({ refused: { status, detail } } satisfies LiftHead);
+    return;
+  }
+  send({ refused: undefined } satisfies LiftHead);
+  for (const piece of toFilePieces(planned)) send(piece);
+};

@@ -1,0 +1,401 @@
+// Lifts the limit of a counter for a time: what to write into the files of its domain. A lift is an unlimited rule
+// with `until` for exactly the descriptor's values. Where a wider rule holds the rules below it, the lift has a
+// copy of them, since a lookup never goes back (behaviour: lifts). Pure.
+import { toCountText } from '../../../shared/count-text.ts';
+import { HttpError } from '../../../shared/router/index.ts';
+import type { ParsedDocument } from '../../../shared/rules/document/document.ts';
+import { plainShape } from '../../../shared/rules/limit-shape.ts';
+import { inOrder } from '../../../shared/rules/lookup/level.ts';
+import { explainNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
+import {
+  type PlacedRule,
+  placeRules,
+  toPlaceText,
+} from '../../../shared/rules/lookup/placed-rule.ts';
+import { isError } from '../../../shared/rules/problem/problem.ts';
+import type { Entry, JsonValue } from '../../../shared/rules/rule.ts';
+import {
+  type RateLimitBlock,
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from '../../../shared/rules/rule-document.ts';
+import { documentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
+import { noFlags } from '../../../shared/rules/rule-keys.ts';
+import { toFlowText, toRuleObject } from '../../../shared/rules/wire/rule-object.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { createRememberingParser, type Parse } from '../snapshot/build.ts';
+import type { StoredFile } from '../store/revision.ts';
+import { changeText } from './lift-text.ts';
+
+interface LiftAsked {
+  readonly domain: string;
+  readonly entries: readonly Entry[];
+  /** Wall time in milliseconds; undefined: the lift ends at once. */
+  readonly untilMs: number | undefined;
+  /** Names the person who lifts it and the reason, on one line. */
+  readonly comment: string;
+  /** Wall time in milliseconds. */
+  readonly nowMs: number;
+}
+
+/** Of several descriptors, one after the other. */
+export interface LiftsAsked extends Omit<LiftAsked, 'entries'> {
+  readonly descriptors: readonly (readonly Entry[])[];
+}
+
+/** Rules that a lift may copy: it is one line of the file. */
+export const mostCopied = 200;
+
+/** The files of the domain after the lifts, those that have changed. Also takes out what has ended in them. Throws an
+ * HttpError: 404 where no rule matches, or nothing is lifted, 409 where a lift cannot be written. */
+export function planLifts(
+  files: readonly StoredFile[],
+  { descriptors, ...asked }: LiftsAsked,
+): StoredFile[] {
+  // What a file says after one lift is known when the next one begins.
+  const parse = createRememberingParser();
+  let changed = files;
+  for (const entries of descriptors) {
+    const planned = planLift(changed, { ...asked, entries }, parse());
+    changed = changed.map((file) => planned.find(({ path }) => path === file.path) ?? file);
+  }
+  return changed.filter((file, index) => file !== files[index]);
+}
+
+function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Parse): StoredFile[] {
+  const { domain, entries, untilMs, nowMs } = asked;
+  const documents = files.map((file) => parse(file, parseText));
+  const [level = []] = [...placeRules(documents).values()];
+  refuseOpenEntries(entries);
+  if (untilMs !== undefined) refuseUnmatched(documents, asked);
+  const target = findTarget(level, asked);
+  const { chosen, lift, at, chain } = target;
+  const rule =
+    untilMs === undefined
+      ? withoutLift(chosen?.descriptor, lift?.descriptor, asked, at)
+      : withLift(chosen?.descriptor, lift?.descriptor, { ...asked, untilMs }, at);
+  if (rule !== undefined && countRules(rule) > mostCopied) {
+    const detail = `${toName(asked)} cannot be lifted by itself: the rule at ${placeOf(chosen)} has more than ${mostCopied} rules below it, and a lift needs a copy of them`;
+    throw new HttpError(409, { detail });
+  }
+  const document = (lift ?? chosen)?.document;
+  const file = files.find(({ path }) => path === document?.file);
+  if (document === undefined || file === undefined) throw new Error('a rule is of no file');
+  const wanted: Wanted = { lift: lift?.descriptor, rule, chain, nowMs };
+  const add = rule && { rule: toFlowText(toRuleObject(rule)), comment: asked.comment };
+  const siblings = target.level.filter((each) => each.document === document);
+  const first = siblings[0]?.descriptor;
+  // Rules that have ended are removed too; where that cannot be done they stay.
+  for (const ended of [listEnded(document.descriptors, nowMs), []]) {
+    const remove = [...ended, ...(lift ? [lift.descriptor] : [])];
+    const text = changeText(file.text, { remove, add, first });
+    if (text !== undefined && says(parseText(text, file.path), document, wanted, ended)) {
+      return [{ ...file, text }];
+    }
+  }
+  const shown = rule === undefined ? 'remove the rule' : `write it yourself: - ${add?.rule}`;
+  const detail = `${file.path} is written in a way that a lift of ${toName(asked)} in domain ${domain} cannot be put into: ${toExcerpt(shown, 500)}`;
+  throw new HttpError(409, { detail });
+}
+
+function parse({ path, text }: StoredFile, parseText: Parse): RuleDocument {
+  const { document, problems } = parseText(text, path);
+  if (document !== undefined) return document;
+  const reason = problems.find(isError)?.message ?? '';
+  throw new HttpError(409, { detail: `${path} has errors (${reason}): repair it first` });
+}
+
+/** A pattern, or a rule for all values, is the limit of others too. */
+function refuseOpenEntries(entries: readonly Entry[]): void {
+  for (const { key, value } of entries) {
+    if (value !== '' && !`${key}${value}`.includes('*')) continue;
+    const reason =
+      value === '' ? `the entry ${key} has no value` : `${toExcerpt(`${key}=${value}`)} has a *`;
+    const detail = `only the counter of exact values can be lifted: ${reason}`;
+    throw new HttpError(400, { detail });
+  }
+}
+
+interface Target {
+  /** The list that the lift belongs to. */
+  readonly level: readonly PlacedRule[];
+  /** Index of the entry that the list is for. */
+  readonly at: number;
+  /** Names of the rules above it. */
+  readonly chain: readonly string[];
+  /** The rule that applies without any that ends. */
+  readonly chosen: PlacedRule | undefined;
+  /** The rule for exactly this value that ends, and has not ended. */
+  readonly lift: PlacedRule | undefined;
+}
+
+/** Down to the first entry that no rule without an end is for exactly. */
+function findTarget(level: readonly PlacedRule[], asked: LiftAsked): Target {
+  const chain: string[] = [];
+  for (let at = 0, current = level; ; at++) {
+    const { key, value } = asked.entries[at] as Entry;
+    const composite = toCompositeKey(key, value);
+    const lift = current.find((rule) => isEndingAs(rule.descriptor, composite, asked.nowMs));
+    const lasting = current.filter(({ descriptor }) => descriptor.untilMs === undefined);
+    const chosen = inOrder(lasting, key, value)[0]?.rule;
+    const isExact = chosen?.composite === composite && lift === undefined;
+    if (!isExact || at === asked.entries.length - 1) {
+      return { level: current, at, chain, chosen, lift };
+    }
+    chain.push(composite);
+    current = chosen.children;
+  }
+}
+
+function isEndingAs(rule: RuleDescriptor, composite: string, nowMs: number): boolean {
+  const { key, value, untilMs } = rule;
+  return untilMs !== undefined && untilMs > nowMs && toCompositeKey(key, value) === composite;
+}
+
+type Given = RuleDescriptor | undefined;
+type LiftUntil = LiftAsked & { readonly untilMs: number };
+
+/** The rule in place of `lift`, or beside `chosen`, that has the lift in it. */
+function withLift(chosen: Given, lift: Given, asked: LiftUntil, at: number): RuleDescriptor {
+  const { entries, untilMs } = asked;
+  const { key, value } = entries[at] as Entry;
+  const base = lift ?? chosen;
+  if (base === undefined) throw refuseWithoutLimit(asked);
+  if (lift !== undefined && !isCopy(lift, chosen) && (at < entries.length - 1 || !isLifted(lift))) {
+    refuseOtherEnd(lift, asked, at);
+  }
+  if (base.shareThreshold && base.descriptors.length > 0) {
+    const detail = `${toName(asked)} cannot be lifted by itself: the values of ${toCompositeKey(base.key, base.value)} count together, and so do the rules below it`;
+    throw new HttpError(409, { detail });
+  }
+  if (at < entries.length - 1) {
+    const end = Math.max(untilMs, lift?.untilMs ?? 0);
+    const descriptors = placeBelow(base.descriptors, asked, at + 1);
+    return { ...base, key, value, shareThreshold: false, untilMs: end, descriptors };
+  }
+  const limit = chosen?.rateLimit ?? base.rateLimit;
+  if (limit === undefined) throw refuseWithoutLimit(asked);
+  if (chosen?.rateLimit?.unlimited) {
+    throw new HttpError(409, { detail: `${toName(asked)} has no limit to lift: it is unlimited` });
+  }
+  const later = latestEnd(base.descriptors);
+  if (later > untilMs) {
+    const detail = `below ${toName(asked)} a lift lasts until ${toTimeText(later)}: end that one first, or lift for longer`;
+    throw new HttpError(409, { detail });
+  }
+  return {
+    ...base,
+    ...noFlags,
+    key,
+    value,
+    untilMs,
+    rateLimit: toUnlimited(limit),
+    furtherLimits: [],
+  };
+}
+
+/** The rules of a copy with the lift among them. */
+function placeBelow(
+  rules: readonly RuleDescriptor[],
+  asked: LiftUntil,
+  at: number,
+): RuleDescriptor[] {
+  const { chosen, lift, others } = lookAt(rules, asked, at);
+  const isExact = chosen !== undefined && isNamed(chosen, asked.entries[at] as Entry);
+  if (isExact && lift === undefined && at < asked.entries.length - 1) {
+    const descriptors = placeBelow(chosen.descriptors, asked, at + 1);
+    return others.map((rule) => (rule === chosen ? { ...chosen, descriptors } : rule));
+  }
+  return [...others, withLift(chosen, lift, asked, at)];
+}
+
+/** The rest of `lift` without the asked one in it; undefined where nothing is left. */
+function withoutLift(chosen: Given, lift: Given, asked: LiftAsked, at: number): Given {
+  if (at === asked.entries.length - 1) {
+    if (lift === undefined || !isLifted(lift)) throw refuseUnlifted(asked);
+    if (chosen === undefined || latestEnd(lift.descriptors) === 0) return undefined;
+    const { key, value, untilMs, descriptors } = lift;
+    return { ...chosen, key, value, untilMs, descriptors };
+  }
+  if (lift === undefined) throw refuseUnlifted(asked);
+  const descriptors = takeFromBelow(lift.descriptors, asked, at + 1);
+  return isCopy(lift, chosen) && latestEnd(descriptors) === 0
+    ? undefined
+    : { ...lift, descriptors };
+}
+
+function takeFromBelow(
+  rules: readonly RuleDescriptor[],
+  asked: LiftAsked,
+  at: number,
+): RuleDescriptor[] {
+  const { chosen, lift, others } = lookAt(rules, asked, at);
+  if (lift === undefined && chosen !== undefined && at < asked.entries.length - 1) {
+    const descriptors = takeFromBelow(chosen.descriptors, asked, at + 1);
+    return others.map((rule) => (rule === chosen ? { ...chosen, descriptors } : rule));
+  }
+  const left = withoutLift(chosen, lift, asked, at);
+  return left === undefined ? others : [...others, left];
+}
+
+/** `others`: without what has ended, and without `lift`. */
+function lookAt(rules: readonly RuleDescriptor[], { entries, nowMs }: LiftAsked, at: number) {
+  const { key, value } = entries[at] as Entry;
+  const composite = toCompositeKey(key, value);
+  const lift = rules.find((rule) => isEndingAs(rule, composite, nowMs));
+  const lasting = rules
+    .filter(({ untilMs }) => untilMs === undefined)
+    .map((rule) => ({ rule, composite: toCompositeKey(rule.key, rule.value) }));
+  const chosen = inOrder(lasting, key, value)[0]?.rule.rule;
+  const others = rules.filter(
+    (rule) => rule !== lift && (rule.untilMs === undefined || rule.untilMs > nowMs),
+  );
+  return { chosen, lift, others };
+}
+
+function isNamed(rule: RuleDescriptor, { key, value }: Entry): boolean {
+  return toCompositeKey(rule.key, rule.value) === toCompositeKey(key, value);
+}
+
+function isLifted({ rateLimit }: RuleDescriptor): boolean {
+  return rateLimit?.unlimited === true;
+}
+
+/** Whether it is there for the lifts below it only: it says what `chosen` says. */
+function isCopy(lift: RuleDescriptor, chosen: Given): boolean {
+  const own = (rule: RuleDescriptor) =>
+    toFlowText(
+      toRuleObject({ ...rule, ...{ key: '', value: '', untilMs: undefined, descriptors: [] } }),
+    );
+  return chosen !== undefined && own(lift) === own({ ...chosen, shareThreshold: false });
+}
+
+/** Refused, since nobody can know which of the two is meant to apply afterwards. */
+function refuseOtherEnd(lift: RuleDescriptor, asked: LiftUntil, at: number): void {
+  if (at < asked.entries.length - 1 && asked.untilMs <= (lift.untilMs ?? 0)) return;
+  const what = isLifted(lift) ? 'is lifted' : 'has a rule of its own';
+  const detail = `${toCompositeKey(lift.key, lift.value)} ${what} until ${toTimeText(lift.untilMs ?? 0)}: end that first, or change it in the file`;
+  throw new HttpError(409, { detail });
+}
+
+/** It still replaces what the limit replaces. */
+function toUnlimited({ name, replaces }: RateLimitBlock): RateLimitBlock {
+  return {
+    ...plainShape,
+    unit: undefined,
+    requestsPerUnit: 0,
+    unlimited: true,
+    name,
+    replaces,
+  };
+}
+
+/** 0 where none ends. */
+function latestEnd(rules: readonly RuleDescriptor[]): number {
+  return rules.reduce(
+    (latest, { untilMs = 0, descriptors }) => Math.max(latest, untilMs, latestEnd(descriptors)),
+    0,
+  );
+}
+
+function countRules({ descriptors }: RuleDescriptor): number {
+  return descriptors.reduce((sum, each) => sum + countRules(each), 1);
+}
+
+/** The topmost rules that have ended. */
+function listEnded(rules: readonly RuleDescriptor[], nowMs: number): RuleDescriptor[] {
+  return rules.flatMap((rule) =>
+    rule.untilMs !== undefined && rule.untilMs <= nowMs ? rule : listEnded(rule.descriptors, nowMs),
+  );
+}
+
+interface Wanted {
+  readonly lift: Given;
+  readonly rule: Given;
+  readonly chain: readonly string[];
+  readonly nowMs: number;
+}
+
+/** Whether the new document has the wanted rules, and is as before in all else. */
+function says(
+  { document: after }: ParsedDocument,
+  before: RuleDocument,
+  { lift, rule, chain }: Wanted,
+  removed: readonly RuleDescriptor[],
+): boolean {
+  if (after === undefined || after.domain !== before.domain) return false;
+  const gone = new Set([...removed, ...(lift ? [lift] : [])]);
+  const kept = listEnding(before.descriptors, [], gone);
+  const wanted = rule === undefined ? kept : [...kept, describe(rule, chain)];
+  const found = listEnding(after.descriptors, [], new Set());
+  return (
+    lastingOf(before) === lastingOf(after) && wanted.sort().join('\n') === found.sort().join('\n')
+  );
+}
+
+/** The document without any rule that ends. */
+function lastingOf(document: RuleDocument): string {
+  const [lasting = document] = documentsAt([document], Number.POSITIVE_INFINITY);
+  return toFlowText(lasting.descriptors.map(toRuleObject));
+}
+
+/** The topmost rules that end, with the names of those above them. */
+function listEnding(
+  rules: readonly RuleDescriptor[],
+  chain: readonly string[],
+  without: ReadonlySet<RuleDescriptor>,
+): string[] {
+  return rules.flatMap((rule) => {
+    if (without.has(rule)) return [];
+    if (rule.untilMs !== undefined) return [describe(rule, chain)];
+    const below = [...chain, toCompositeKey(rule.key, rule.value)];
+    return listEnding(rule.descriptors, below, without);
+  });
+}
+
+function describe(rule: RuleDescriptor, chain: readonly string[]): string {
+  const said: JsonValue[] = [[...chain], toRuleObject(rule)];
+  return toFlowText(said);
+}
+
+function toName({ entries }: Pick<LiftAsked, 'entries'>): string {
+  return toExcerpt(entries.map(({ key, value }) => `(${key}=${value})`).join(''), 200);
+}
+
+function placeOf(rule: PlacedRule | undefined): string {
+  return rule === undefined ? 'an unknown place' : toPlaceText(rule);
+}
+
+function refuseUnlifted(asked: LiftAsked): HttpError {
+  return new HttpError(404, { detail: `${toName(asked)} of domain ${asked.domain} is not lifted` });
+}
+
+function refuseWithoutLimit(asked: LiftAsked): HttpError {
+  const detail = `no limit applies to ${toName(asked)} of domain ${asked.domain}: there is nothing to lift`;
+  return new HttpError(404, { detail });
+}
+
+/**
+ * Refuses, and names the rule that was most likely meant. Rules that end do not count: a lift is an exception to
+ * one that stays.
+ */
+function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }: LiftAsked): void {
+  const lasting = placeRules(documentsAt(documents, Number.POSITIVE_INFINITY)).get(domain) ?? [];
+  const why = explainNoMatch(domain, lasting, entries);
+  if (why === undefined) return;
+  const nearest = why.nearest ? `; the nearest rule is at ${toPlaceText(why.nearest.rule)}` : '';
+  const hint = why.hint === undefined ? '' : `; ${why.hint}`;
+  const detail = `no rule matches ${toName({ entries })} of domain ${domain}: ${why.reason}${hint}${nearest}`;
+  throw new HttpError(404, { detail });
+}
+
+/** For an audit log: `shop.user_ada`, and how many more. */
+export function toRuleNames(domain: string, all: readonly (readonly Entry[])[]): string {
+  const names = all.map((entries) =>
+    [domain, ...entries.map(({ key, value }) => toCompositeKey(key, value))].join('.'),
+  );
+  return names.length <= 3
+    ? names.join(', ')
+    : `${names.slice(0, 3).join(', ')} and ${toCountText(names.length - 3, 'other')}`;
+}

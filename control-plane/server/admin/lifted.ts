@@ -1,0 +1,84 @@
+// Finds the descriptors that are lifted now, which a rule that ends answers without counting; for everything that
+// shows counters. Pure.
+import type { Entry } from '../../../shared/rules/rule.ts';
+import {
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from '../../../shared/rules/rule-document.ts';
+import { findDocumentsAt, nextEndOf } from '../../../shared/rules/rule-end.ts';
+
+/** When the lift of a descriptor of exactly these values ends, in milliseconds; undefined where it is not lifted. */
+export type FindLift = (domain: string, entries: readonly Entry[]) => number | undefined;
+
+const known = new WeakMap<readonly RuleDocument[], FindLift>();
+
+/** `documents` are those in force; `nowMs` is wall time. In steps. */
+export function* creatingFindLift(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+): Generator<void, FindLift> {
+  if (nextEndOf(documents, nowMs) === undefined) return () => undefined;
+  const current = yield* findDocumentsAt(documents, nowMs);
+  const before = known.get(current);
+  if (before !== undefined) return before;
+  const ends = yield* findingLifts(current, nowMs);
+  const find: FindLift = (domain, entries) =>
+    ends.get(
+      JSON.stringify([domain, ...entries.map(({ key, value }) => toCompositeKey(key, value))]),
+    );
+  known.set(current, find);
+  return find;
+}
+
+/** The most lifts that one sentence names. */
+const maxNamed = 10;
+
+/**
+ * The lifts of the documents `before` that are not in `after`, the first ten, for people: such as `shop
+ * user_ada`. In steps.
+ */
+export function* listingEndedLifts(
+  before: readonly RuleDocument[],
+  after: readonly RuleDocument[],
+  nowMs: number,
+): Generator<void, string[]> {
+  const left = yield* findingLifts(after, nowMs);
+  const had = yield* findingLifts(before, nowMs);
+  return [...had.keys()]
+    .filter((chain) => !left.has(chain))
+    .slice(0, maxNamed)
+    .map((chain) => (JSON.parse(chain) as string[]).join(' '));
+}
+
+/** When each ends, by domain and composite keys as JSON. */
+function* findingLifts(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+): Generator<void, Map<string, number>> {
+  const ends = new Map<string, number>();
+  if (nextEndOf(documents, nowMs) === undefined) return ends;
+  for (const { domain, descriptors } of yield* findDocumentsAt(documents, nowMs)) {
+    yield* addingLifts(ends, descriptors, [domain], undefined);
+  }
+  return ends;
+}
+
+/** Rules of one step. */
+const rulesAtOnce = 100;
+
+/** `endMs`: of the rules above. */
+function* addingLifts(
+  ends: Map<string, number>,
+  rules: readonly RuleDescriptor[],
+  above: readonly string[],
+  endMs: number | undefined,
+): Generator<void, void> {
+  for (const [index, { key, value, untilMs, rateLimit, descriptors }] of rules.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+    const end = untilMs !== undefined && (endMs === undefined || untilMs < endMs) ? untilMs : endMs;
+    const chain = [...above, toCompositeKey(key, value)];
+    if (end !== undefined && rateLimit?.unlimited) ends.set(JSON.stringify(chain), end);
+    if (descriptors.length > 0) yield* addingLifts(ends, descriptors, chain, end);
+  }
+}

@@ -1,0 +1,166 @@
+// The status of a fleet with several control planes, from the status of each, and who asks the others for theirs.
+import { type Clock, repeatAfter } from '../../../shared/clock.ts';
+import { toCountText } from '../../../shared/count-text.ts';
+import type { ExchangeAsk } from '../record/peers/exchange.ts';
+import type { PeerAnswer, PeerWorkers } from '../record/peers/peers.ts';
+import { findDisagreements, mergeAgreements } from './agreement-report.ts';
+import { mergeFleets } from './fleet-json.ts';
+import { clockKind, mergeFacts, type NoticeJson, toNotices } from './notices.ts';
+import {
+  judgeShrunk,
+  listInstances,
+  maxWaitingFor,
+  type StatusJson,
+  statusJson,
+  withoutInstances,
+} from './status-report.ts';
+import { mergeTraffic } from './traffic-json.ts';
+import { type Answer, judgeAnswers } from './verdict.ts';
+import { nameTogether } from './worker-json.ts';
+
+/** The name of this control plane in texts. */
+const self = 'this control plane';
+
+/** Workers are those of all control planes; store and revision in force are this one's. Without an answer of one the
+ * verdict is `not_known`, unless each worker that it had is at another one now (behaviour: workers-of-a-lost-peer). */
+export function mergeStatus(
+  own: StatusJson,
+  peers: readonly PeerAnswer<StatusJson>[],
+  revision: string | undefined,
+): StatusJson {
+  const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
+  const present = new Set(known.flatMap((status) => listInstances(status) ?? []));
+  const planes: readonly Plane[] = [
+    { url: self, status: own },
+    ...peers.map((peer) =>
+      peer.value === undefined
+        ? { url: peer.url, ...toSilent(peer, present) }
+        : { url: peer.url, status: peer.value },
+    ),
+  ];
+  const answers = planes.filter(({ isMissed }) => isMissed !== false);
+  const judged = judgeAnswers(answers, { revision, minWorkers: 0 });
+  const count = (state: keyof StatusJson['workers']) =>
+    known.reduce((sum, { workers }) => sum + workers[state], 0);
+  const agreements = mergeAgreements(
+    known.flatMap((each) => each.agreements ?? each.disagreements),
+  );
+  const fleet = own.fleet === null ? null : mergeFleets(known.flatMap(({ fleet }) => fleet ?? []));
+  const traffic = mergeTraffic(known.map((status) => status.traffic));
+  const unenforced = known.flatMap((status) => status.unenforced);
+  const disagreements = findDisagreements(agreements);
+  const workers = {
+    connected: count('connected'),
+    inForce: count('inForce'),
+    onTrial: count('onTrial'),
+    pending: count('pending'),
+    refused: count('refused'),
+    gone: fleet === null ? count('gone') : fleet.gone.length,
+  };
+  const gone = known
+    .flatMap(({ goneLately = [] }) => goneLately)
+    .filter(({ instance }) => instance !== null && !present.has(instance)).length;
+  const { verdict, text } =
+    judged.verdict === 'no_such_revision'
+      ? { ...judged, verdict: own.verdict }
+      : judgeShrunk({ ...judged, verdict: judged.verdict }, workers.connected, gone);
+  const facts = mergeFacts(known.map((status) => status.facts ?? []));
+  return {
+    ...withoutInstances(own),
+    notices: [
+      ...toNotices(facts, {
+        workers: { ...workers, reporting: traffic?.workers ?? 0 },
+        lastGoneAt: fleet?.gone[0]?.at,
+        disagreements,
+        unenforced,
+        store: own.store,
+        stale: own.stale,
+      }),
+      ...known.flatMap(({ notices = [] }) => notices.filter(isOfClocks)).slice(0, 1),
+    ],
+    verdict,
+    text,
+    asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
+    rollout: findLeading(known),
+    workers,
+    fleet,
+    traffic,
+    setAside: mergeSetAside(planes),
+    waitingFor: nameTogether(known.flatMap(({ waitingFor }) => waitingFor)).slice(0, maxWaitingFor),
+    unenforced,
+    agreements,
+    disagreements,
+    controlPlanes: planes.map(({ url, status, error }) => ({
+      url: url === self ? 'this' : url,
+      connected: status?.workers.connected ?? null,
+      inForce: status?.inForce?.id ?? null,
+      trial: status?.rollout?.revision ?? null,
+      memoryProblem: status?.memory.problem ?? null,
+      error: error ?? null,
+    })),
+  };
+}
+
+/** Those of peers with their addresses: state directories often have the same path. */
+function mergeSetAside(planes: readonly Plane[]): string[] {
+  return planes.flatMap(({ url, status }) =>
+    (status?.setAside ?? []).map((path) => (url === self ? path : `${path} at ${url}`)),
+  );
+}
+
+/** The control plane that leads a rollout knows the workers of all. */
+function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
+  const rollouts = known.flatMap(({ rollout }) => rollout ?? []);
+  return rollouts.find(({ leader }) => leader?.isThis) ?? rollouts[0] ?? null;
+}
+
+/** `isMissed`: whether one that does not answer may have workers that are at no other control plane. */
+type Plane = Answer & { readonly isMissed?: boolean };
+
+/** The advice that ends a doubt which waiting does not end. */
+const whenLost = 'where it is gone for good, take it out of --peers';
+
+function toSilent(
+  { url, error, last }: { url: string; error: string; last: PeerWorkers | undefined },
+  present: ReadonlySet<string | null>,
+): { readonly error: string; readonly isMissed: boolean } {
+  const text = `peer ${url} gives no answer (${error})`;
+  const missing = (whom: string) => ({
+    error: `${text}, so it is unknown for ${whom}; ${whenLost}`,
+    isMissed: true,
+  });
+  if (last === undefined) return missing('its workers');
+  // Nobody knows of a worker without an instance whether it is the same one.
+  const missed = last.filter((instance) => instance === null || !present.has(instance)).length;
+  const had = toCountText(last.length, 'worker');
+  if (missed === 0) {
+    const where =
+      last.length === 0 ? 'it had no workers' : `its ${had} came to other control planes`;
+    return { error: `${text}; ${where}; ${whenLost}`, isMissed: false };
+  }
+  return missing(missed === last.length ? had : `${missed} of its ${had}`);
+}
+
+function isOfClocks({ kind }: NoticeJson): boolean {
+  return kind === clockKind;
+}
+
+function isFound(asked: StatusJson['asked']): boolean {
+  return asked?.place === 'newest' || asked?.place === 'superseded';
+}
+
+/** A deployment changes all workers within minutes. */
+const workersPauseMs = 10_000;
+
+/** Asks which workers the others have, at once and then again and again, until the result is called: when one is lost,
+ * nobody may have asked for the status before. */
+export function watchWorkers(
+  ask: ExchangeAsk,
+  clock: Clock,
+  onAnswers: (answers: readonly PeerAnswer<StatusJson>[]) => void,
+): () => void {
+  const watch = async () =>
+    onAnswers(await ask({ method: 'GET', path: '/status' }, statusJson, listInstances));
+  void watch();
+  return repeatAfter(clock, workersPauseMs, watch);
+}

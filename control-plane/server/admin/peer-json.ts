@@ -1,0 +1,20 @@
+// The fields that all questions have which control planes pass on to their peers. Pure.
+import Type from 'typebox';
+import type { PeerAnswer } from '../record/peers/peers.ts';
+
+/** A query parameter. */
+export const askingPeer = Type.Optional(
+  Type.String({
+    maxLength: 64,
+    description: 'The id of the control plane that asks: speak of your own workers only',
+  }),
+);
+
+/** Peers that gave no answer. */
+export const missingJson = Type.Array(Type.Object({ url: Type.String(), error: Type.String() }));
+
+export function toMissing(
+  answers: readonly PeerAnswer<unknown>[],
+): Type.Static<typeof missingJson> {
+  return answers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error }));
+}

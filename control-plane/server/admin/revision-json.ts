@@ -1,0 +1,29 @@
+// A revision as the admin API shows it.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import type { RevisionInfo } from '../store/revision.ts';
+import { shortestRevisionPrefix } from '../store/store.ts';
+
+export const revisionFields = {
+  id: Type.String(),
+  at: Type.String({ format: 'date-time' }),
+  author: orNull(Type.String()),
+  message: orNull(Type.String()),
+};
+export const revisionJson = Type.Object(revisionFields, { title: 'Revision' });
+export type RevisionJson = Type.Static<typeof revisionJson>;
+
+export function toRevisionJson({ id, atMs, author, message }: RevisionInfo): RevisionJson {
+  return { id, at: toTime(atMs), author: author ?? null, message: message ?? null };
+}
+
+export function toTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
+/** A hint where a revision is not found; '' when `id` is long enough to be the beginning of one. */
+export function toPrefixHint(id: string): string {
+  return id.length < shortestRevisionPrefix
+    ? `; of an abbreviated revision at least ${shortestRevisionPrefix} characters are needed`
+    : '';
+}

@@ -1,0 +1,184 @@
+// A rollout as the admin API shows it, and in a few words. Pure.
+import Type from 'typebox';
+import { toCountText } from '../../../shared/count-text.ts';
+import { orNull } from '../../../shared/or-null.ts';
+import { inForceOf } from '../record/outcomes.ts';
+import type { MemoryState } from '../record/record-state.ts';
+import { fewPoints, halfAgain, maxErrorPoints } from '../rollout/judgement.ts';
+import type { RolloutPlan } from '../rollout/plan.ts';
+import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { toShortId } from '../store/revision.ts';
+import { toTime } from './revision-json.ts';
+
+export const rolloutJson = Type.Object(
+  {
+    revision: Type.String(),
+    since: Type.String({ format: 'date-time' }),
+    /** Counted from 1; 0 before any worker has it. */
+    step: Type.Integer(),
+    /** The last one is all workers. */
+    steps: Type.Integer(),
+    /** `gathering`: workers are still connecting. `spreading`: not all workers of the step have it.
+     * `holding`: they have, and are watched. `silent`: too little traffic to judge, so they are watched
+     * for a second time. `paused`: somebody has to go on. `indivisible`: no share of the workers can be made,
+     * and it waits for an approval. `taking_back`: it leaves the workers that have it. */
+    phase: Type.Union([
+      Type.Literal('gathering'),
+      Type.Literal('spreading'),
+      Type.Literal('holding'),
+      Type.Literal('silent'),
+      Type.Literal('paused'),
+      Type.Literal('indivisible'),
+      Type.Literal('taking_back'),
+    ]),
+    text: Type.String({ description: 'What it waits for' }),
+    /** `chosen` are those of the steps so far; `having` of them have it in force. */
+    workers: Type.Object({
+      having: Type.Integer(),
+      chosen: Type.Integer(),
+      others: Type.Integer(),
+    }),
+    reach: Type.Optional(
+      Type.String({
+        description: 'Such as 1 of 3 workers has it, 5 others do not; older ones do not give it',
+      }),
+    ),
+    /** The control plane that decides; null where there is only one, and while none does. */
+    leader: Type.Union([
+      Type.Object({
+        name: Type.String(),
+        isThis: Type.Boolean({ description: 'Whether it is the one that gives this answer' }),
+        since: Type.Optional(
+          Type.String({
+            format: 'date-time',
+            description: 'As the control plane that answers knows it; older ones do not give it',
+          }),
+        ),
+        after: Type.Union([Type.String(), Type.Null()], {
+          description: 'The leader before, which has stopped',
+        }),
+      }),
+      Type.Null(),
+    ]),
+  },
+  { title: 'Rollout' },
+);
+export type RolloutJson = Type.Static<typeof rolloutJson>;
+
+/** The plan that brings a revision to the workers, and the limits by which it is taken back. */
+export const rolloutPlanJson = Type.Object(
+  {
+    /** Before the last one, which is all workers. A node group may have its own. */
+    steps: Type.Array(Type.Object({ percent: Type.Number(), holdSeconds: Type.Number() })),
+    errorPoints: Type.Number({
+      description: 'How much the share of errors may be above that of the other workers',
+    }),
+    overLimitPoints: Type.Number({
+      description: 'How much the share over limit may be above that of the other workers, if it is',
+    }),
+    fewPoints: Type.Number({ description: 'these are enough where it is not chance, and' }),
+    overLimitFactor: Type.Number({ description: 'also that many times as high' }),
+  },
+  { title: 'RolloutPlan' },
+);
+export type RolloutPlanJson = Type.Static<typeof rolloutPlanJson>;
+
+export function toRolloutPlanJson({ steps, overLimitPoints }: RolloutPlan): RolloutPlanJson {
+  return {
+    steps: steps.map(({ percent, holdMs }) => ({ percent, holdSeconds: holdMs / 1000 })),
+    errorPoints: maxErrorPoints,
+    overLimitPoints,
+    fewPoints,
+    overLimitFactor: halfAgain,
+  };
+}
+
+/** The last verdict on a revision that was not simply served, or the revision that came into force after it. */
+export const lastWordJson = Type.Object(
+  {
+    revision: Type.String(),
+    outcome: Type.Union([
+      Type.Literal('held_back'),
+      Type.Literal('approved'),
+      Type.Literal('taken_back'),
+      Type.Literal('in_force'),
+    ]),
+    reason: Type.String(),
+    by: orNull(Type.String({ description: 'Null for a control plane' })),
+    at: Type.String({ format: 'date-time' }),
+  },
+  { title: 'LastWord' },
+);
+export type LastWordJson = Type.Static<typeof lastWordJson>;
+
+/** Null where every revision on record was simply served. */
+export function toLastWordJson({
+  words: [last],
+  outcomes,
+}: Pick<MemoryState, 'words' | 'outcomes'>): LastWordJson | null {
+  if (last === undefined) return null;
+  const inForce = inForceOf(outcomes);
+  const isLater =
+    inForce !== undefined && inForce.atMs > last.atMs && !inForce.revisions.includes(last.revision);
+  const { revision, outcome, reason, by, atMs } = isLater
+    ? { ...inForce, revision: inForce.revisions[0] ?? '', outcome: 'in_force' as const }
+    : last;
+  return { revision, outcome, reason, by: by === '' ? null : by, at: toTime(atMs) };
+}
+
+export function toRolloutJson({
+  sinceMs,
+  leader,
+  ledHereSinceMs: _,
+  ...state
+}: RolloutState): RolloutJson {
+  const shownLeader = leader ? toLeaderJson(leader) : null;
+  return {
+    ...state,
+    since: toTime(sinceMs),
+    workers: { ...state.workers },
+    reach: toReachText(state.workers, shownLeader),
+    leader: shownLeader,
+  };
+}
+
+function toLeaderJson({ sinceMs, after, ...leader }: RolloutLeader): RolloutJson['leader'] {
+  return { ...leader, since: toTime(sinceMs), after: after ?? null };
+}
+
+/** Such as `; a:18001 leads since 2026-11-24T10:00:00.000Z after b:18001`; empty where there is only one control plane. */
+export function toLeaderText(leader: RolloutJson['leader']): string {
+  if (leader === null) return '';
+  const { name, since, after } = leader;
+  const when = since === undefined ? '' : ` since ${since}`;
+  return `; ${name} leads${when}${after === null ? '' : ` after ${after}`}`;
+}
+
+/** A control plane that does not lead knows its own workers alone. */
+export function toReachText(
+  { having, chosen, others }: RolloutJson['workers'],
+  leader: RolloutJson['leader'],
+): string {
+  const whose = leader === null || leader.isThis ? '' : ' of this control plane';
+  const has = having === 1 || chosen === 1 ? 'has' : 'have';
+  const rest = others === 1 ? '1 other does not' : `${others} others do not`;
+  return `${having} of ${toCountText(chosen, 'worker')}${whose} ${has} it, ${rest}`;
+}
+
+/** The text after the name of the newest revision. */
+export function toRolloutText(
+  newest: NonNullable<SnapshotState['newest']>,
+  rollout: RolloutState,
+): string {
+  const { step, steps, phase, text, workers, leader } = toRolloutJson(rollout);
+  if (phase === 'taking_back') return `is taken back (${text}${toLeaderText(leader)})`;
+  const where =
+    newest.revision.id === rollout.revision
+      ? 'is being rolled out'
+      : `waits for the rollout of ${toShortId(rollout.revision)}`;
+  const reach = `step ${step} of ${steps}, ${toReachText(workers, leader)}`;
+  // A text about a person says so itself.
+  const state = phase !== 'paused' || text.startsWith('paused by ') ? text : `paused (${text})`;
+  return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
+}

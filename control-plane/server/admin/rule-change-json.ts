@@ -1,0 +1,40 @@
+// The changes for requests, as the admin API shows them.
+import Type from 'typebox';
+import { toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { RuleChange } from '../../authoring/rule-change.ts';
+
+export const ruleChangeJson = Type.Object({
+  kind: Type.String(),
+  domain: Type.String(),
+  requests: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+  text: Type.String(),
+  ruleBefore: Type.Union([Type.String(), Type.Null()]),
+  ruleAfter: Type.Union([Type.String(), Type.Null()]),
+});
+export type RuleChangeJson = Type.Static<typeof ruleChangeJson>;
+
+/** In steps. */
+export function* toRuleChangesJson(
+  changes: readonly RuleChange[],
+): Generator<void, RuleChangeJson[]> {
+  const shown: RuleChangeJson[] = [];
+  for (const change of changes) {
+    shown.push(toRuleChangeJson(change));
+    if (shown.length % changesAtOnce === 0) yield;
+  }
+  return shown;
+}
+
+const changesAtOnce = 100;
+
+export function toRuleChangeJson(change: RuleChange): RuleChangeJson {
+  const { kind, domain, requests, text, ruleBefore, ruleAfter } = change;
+  return {
+    kind,
+    domain,
+    requests: requests.map(({ key, value }) => ({ key, value })),
+    text,
+    ruleBefore: ruleBefore ? toPlaceText(ruleBefore) : null,
+    ruleAfter: ruleAfter ? toPlaceText(ruleAfter) : null,
+  };
+}

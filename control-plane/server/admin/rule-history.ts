@@ -1,0 +1,228 @@
+// The history of one rule, as blame tells it of a line: the revisions that changed it, the newest first, each with its
+// value before and after. Revisions are read one at a time, files with the same text as before are not parsed again, and
+// the caller says for how long: what is left goes on from where it stopped.
+import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
+import { toCompositeKey } from '../../../shared/rules/rule-document.ts';
+import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import { limitModes } from '../../../shared/rules/rule-keys.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { Revision, RevisionInfo } from '../store/revision.ts';
+import type { Reading } from './examination.ts';
+import { describeLimits } from './rule-rows.ts';
+
+export interface RuleChangeInHistory {
+  readonly revision: RevisionInfo;
+  /** The revision that was in force before it; undefined where none is known, so that this is the oldest known value. */
+  readonly before: RevisionInfo | undefined;
+  /** The values in words; undefined where there was no such rule. */
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  /** What changed, such as `5 per minute -> 3 per minute`. */
+  readonly texts: readonly string[];
+  /** The newest older revision that had the rule as it is from this one on. */
+  readonly restores: string | undefined;
+}
+
+export interface RuleHistory {
+  readonly changes: readonly RuleChangeInHistory[];
+  /** The index of the revision to go on with; undefined at the end. */
+  readonly next: number | undefined;
+}
+
+export interface RuleHistorySources {
+  /** The newest first. */
+  readonly revisions: readonly RevisionInfo[];
+  /** Whether the revision of this index was in force: each is compared with what was in force before it. */
+  readonly wasInForce: (index: number) => boolean;
+  readonly readRevision: (id: string) => Promise<Revision | undefined>;
+  readonly readDocument: Reading['readDocument'];
+  readonly hasTime: () => boolean;
+}
+
+export interface RuleHistoryQuestion {
+  /** As `GET /rules` names it. */
+  readonly rule: string;
+  /** The index of the revision to begin with. */
+  readonly start: number;
+  /** The most changes. */
+  readonly limit: number;
+}
+
+/** Parsing of small files takes a fraction of it. */
+const sliceMs = 5;
+const maxTextLength = 300;
+
+/** What a revision makes of the rule: its descriptors, of which one may hold until a time and another after it. */
+type Known = readonly Value[];
+
+/** A descriptor without its lines, and without what is below it. */
+type Value = ReturnType<typeof toValue>;
+
+export async function findRuleHistory(
+  { rule, start, limit }: RuleHistoryQuestion,
+  { revisions, wasInForce, readRevision, readDocument, hasTime }: RuleHistorySources,
+): Promise<RuleHistory> {
+  /** By path: the text that was parsed last. */
+  const parsed = new Map<string, { readonly text: string; readonly known: Known }>();
+  /** By index; null of a revision that cannot be read or has errors. */
+  const states = new Map<number, Known | null>();
+  const found: (RuleChangeInHistory & { readonly index: number; readonly now: Known })[] = [];
+
+  async function stateOf(index: number): Promise<Known | null> {
+    const known = states.get(index);
+    if (known !== undefined) return known;
+    const revision = await readRevision(revisions[index]?.id ?? '');
+    const state = revision === undefined ? null : await findRule(revision);
+    states.set(index, state);
+    return state;
+  }
+
+  async function findRule({ files }: Revision): Promise<Known | null> {
+    const all: Value[] = [];
+    let sliceEndMs = performance.now() + sliceMs;
+    for (const { path, text } of files) {
+      const before = parsed.get(path);
+      const known = before?.text === text ? before.known : await findInFile(path, text);
+      if (known === undefined) return null;
+      parsed.set(path, { text, known });
+      all.push(...known);
+      if (performance.now() < sliceEndMs) continue;
+      await setImmediate();
+      sliceEndMs = performance.now() + sliceMs;
+    }
+    return all;
+  }
+
+  /** Undefined where the file has errors. */
+  async function findInFile(path: string, text: string): Promise<Known | undefined> {
+    if (!mayHaveDomainOf(rule, text)) return [];
+    const { document } = await readDocument(text, path);
+    if (document === undefined) return undefined;
+    const { domain, descriptors } = document;
+    if (!rule.startsWith(`${domain}.`)) return [];
+    const name = rule.slice(domain.length + 1);
+    return (await runInSlices(findingDescriptors(descriptors, name))).map(toValue);
+  }
+
+  for (let index = start; index < revisions.length; index++) {
+    if (found.length >= limit || (index > start && !hasTime())) {
+      return { changes: found.map(toChange), next: index };
+    }
+    const revision = revisions[index];
+    const now = await stateOf(index);
+    states.delete(index - 1);
+    if (revision === undefined || now === null) continue;
+    let older = index + 1;
+    while (older < revisions.length && !wasInForce(older)) older++;
+    const before = older < revisions.length ? await stateOf(older) : undefined;
+    // Of files that are lost nothing can be said.
+    if (before === null) continue;
+    const change = compare(before, now);
+    if (change === undefined) continue;
+    found.push({
+      ...{ index, now, revision, before: revisions[older], restores: undefined },
+      ...change,
+    });
+  }
+  return { changes: found.map(toChange), next: undefined };
+
+  function toChange({ index: _, now, ...change }: (typeof found)[number], place: number) {
+    const isBack = found.slice(place + 1).find((each) => isSame(each.now, now));
+    return isBack === undefined || now.length === 0
+      ? change
+      : { ...change, restores: isBack.revision.id };
+  }
+}
+
+/** Undefined where nothing changed. `before` undefined: `now` is the oldest known state. */
+function compare(before: Known | undefined, now: Known) {
+  if (before === undefined) {
+    return now.length === 0 ? undefined : { from: undefined, to: describe(now), texts: [] };
+  }
+  if (isSame(before, now)) return undefined;
+  const [from, to] = [describe(before), describe(now)];
+  const texts: string[] = [];
+  if (from !== to) texts.push(`${from ?? 'no rule'} -> ${to ?? 'no rule'}`);
+  const [one, other] = [before[0], now[0]];
+  if (one !== undefined && other !== undefined && texts.length === 0) {
+    const names = Object.keys(other) as (keyof Value)[];
+    const changed = names.filter((name) => !isDeepStrictEqual(one[name], other[name]));
+    const text = (value: unknown) => toExcerpt(JSON.stringify(value) ?? 'none', maxTextLength);
+    texts.push(
+      ...changed.map((name) =>
+        name === 'metadata'
+          ? `metadata ${text(one[name])} -> ${text(other[name])}`
+          : `${toKeyName(name)} changed`,
+      ),
+    );
+  }
+  return { from, to, texts };
+}
+
+/** `shareThreshold` as `share_threshold`. */
+function toKeyName(property: string): string {
+  return property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function isSame(one: Known, other: Known): boolean {
+  return isDeepStrictEqual(one, other);
+}
+
+function toValue({ position: _, descriptors: __, ...value }: RuleDescriptor) {
+  const withoutLines = (block: NonNullable<RuleDescriptor['rateLimit']>) => ({
+    ...block,
+    replaces: block.replaces.map(({ name }) => ({ name, position: undefined })),
+  });
+  return {
+    ...value,
+    rateLimit: value.rateLimit && withoutLines(value.rateLimit),
+    furtherLimits: value.furtherLimits.map(withoutLines),
+  };
+}
+
+/** Such as `3 per minute, in shadow mode`; undefined where there is no rule. */
+function describe(known: Known): string | undefined {
+  if (known.length === 0) return undefined;
+  return known
+    .map((descriptor) => {
+      const limits = describeLimits(descriptor).join(' and ') || 'no limit';
+      const modes = limitModes
+        .filter(({ property }) => descriptor[property])
+        .map(({ name }) => `, in ${name.replaceAll('_', ' ')}`);
+      const { untilMs } = descriptor;
+      const end = untilMs === undefined ? '' : `, until ${toTimeText(untilMs)}`;
+      return `${limits}${modes.join('')}${end}`;
+    })
+    .join('; ');
+}
+
+/** Rules of one step. */
+const rulesAtOnce = 100;
+
+/** The descriptors below these that have this name, with their levels: `key`, `key_value`, `key.key_value`. In steps. */
+function* findingDescriptors(
+  descriptors: readonly RuleDescriptor[],
+  name: string,
+): Generator<void, RuleDescriptor[]> {
+  const found: RuleDescriptor[] = [];
+  for (const [index, descriptor] of descriptors.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+    const composite = toCompositeKey(descriptor.key, descriptor.value);
+    if (name === composite) found.push(descriptor);
+    else if (name.startsWith(`${composite}.`)) {
+      const below = name.slice(composite.length + 1);
+      found.push(...(yield* findingDescriptors(descriptor.descriptors, below)));
+    }
+  }
+  return found;
+}
+
+/** Most files are about other domains, and need no parsing to know it. A name may be written with escapes. */
+function mayHaveDomainOf(rule: string, text: string): boolean {
+  if (text.includes('\\') || /\s/.test(rule)) return true;
+  const [first = ''] = rule.split('.', 1);
+  return text.includes(first);
+}

@@ -1,0 +1,139 @@
+// Finds the rule that the counts of a metric key belong to. A metric key is a rule's name, followed by values of
+// requests or the window of a list of limits where the rule counts these apart. Pure.
+import {
+  sanitizeMetricName,
+  toMetricKey,
+  toSegment,
+  toSharedPart,
+} from '../../../shared/rules/lookup/metric-key.ts';
+import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import { toSegments } from '../../../shared/rules/lookup/rule-limit.ts';
+import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
+import type { RuleSeries } from '../fleet/rule-rates.ts';
+import {
+  type ListedRule,
+  lineageOf,
+  listRules,
+  placingRules,
+  type RuleRow,
+  toRow,
+} from './rule-rows.ts';
+
+export interface RuleOwners {
+  /** Undefined where the rules in force have none for it. */
+  find(metricKey: string): RuleRow | undefined;
+  /** The window of the limit, such as `minute`, where the key is of one limit of a list, whose hits the key of the rule
+   * has as well. */
+  limitOf(metricKey: string): string | undefined;
+}
+
+/** Rules, or metric keys, of one step. */
+const rulesAtOnce = 50;
+
+const known = new WeakMap<readonly RuleDocument[], RuleOwners>();
+
+/** The owners in these documents; made once. In steps. */
+export function* findingRuleOwners(
+  documents: readonly RuleDocument[],
+): Generator<void, RuleOwners> {
+  const before = known.get(documents);
+  if (before !== undefined) return before;
+  const owners = yield* createRuleOwners(yield* placingRules(documents));
+  known.set(documents, owners);
+  return owners;
+}
+
+function* createRuleOwners(
+  placed: ReadonlyMap<string, readonly PlacedRule[]>,
+): Generator<void, RuleOwners> {
+  const byName = new Map<string, ListedRule>();
+  let seen = 0;
+  // The name of a rule goes before the metric key of another one.
+  for (const namesOf of [nameOf, metricNamesOf]) {
+    for (const [domain, rules] of placed) {
+      for (const rule of listRules(domain, rules)) {
+        for (const name of namesOf(domain, rule)) if (!byName.has(name)) byName.set(name, rule);
+        if (++seen % rulesAtOnce === 0) yield;
+      }
+    }
+  }
+  // Workers may name thousands of keys, each long and with an end after every character.
+  const lengths = new Set<number>();
+  for (const name of byName.keys()) lengths.add(name.length);
+  const longestFirst = [...lengths].sort((a, b) => b - a);
+
+  /** The longest known name that the key begins with, up to a `.` or `_`. */
+  function find(metricKey: string): ListedRule | undefined {
+    for (const end of longestFirst) {
+      const isEnd = end === metricKey.length || metricKey[end] === '.' || metricKey[end] === '_';
+      const rule = isEnd ? byName.get(metricKey.slice(0, end)) : undefined;
+      if (rule !== undefined) return rule;
+    }
+    return undefined;
+  }
+
+  return {
+    find(metricKey) {
+      const rule = find(metricKey);
+      return rule && toRow(rule);
+    },
+    limitOf(metricKey) {
+      if (byName.has(metricKey)) return undefined;
+      const segments = segmentsOf(find(metricKey)?.placed.descriptor);
+      return segments.find((segment) => metricKey.endsWith(`.${segment}`));
+    },
+  };
+}
+
+function nameOf(_domain: string, { name }: ListedRule): string[] {
+  return [name];
+}
+
+/** Its metric keys without values of requests, by the settings that a worker may have. A shared counter is named
+ * without its `*`. */
+function metricNamesOf(domain: string, rule: ListedRule): string[] {
+  const segments = lineageOf(rule).map(({ key, value, shareThreshold }) =>
+    toSegment(key, shareThreshold ? toSharedPart(value) : value),
+  );
+  return [false, true].map((sanitizeDots) =>
+    sanitizeMetricName(toMetricKey(domain, segments, sanitizeDots)),
+  );
+}
+
+/** Of the limits of a list, the last segments of their metric keys. */
+function segmentsOf(descriptor: RuleDescriptor | undefined): readonly string[] {
+  const { rateLimit, furtherLimits = [] } = descriptor ?? {};
+  return rateLimit === undefined || furtherLimits.length === 0
+    ? []
+    : toSegments([rateLimit, ...furtherLimits]);
+}
+
+/** Whether a metric key is of this domain: a longer domain may begin with its name and a dot. */
+export function createIsOfDomain(
+  domain: string,
+  documents: readonly RuleDocument[],
+): (metricKey: string) => boolean {
+  const longer = documents
+    .map((each) => `${each.domain}.`)
+    .filter((start) => start.startsWith(`${domain}.`) && start !== `${domain}.`);
+  return (key) => key.startsWith(`${domain}.`) && !longer.some((start) => key.startsWith(start));
+}
+
+/** Under the names of their rules, without what single limits of a list count of the same hits; what belongs to no rule
+ * stays under its metric key. In steps. */
+export function* namingRules(
+  all: readonly RuleSeries[],
+  owners: RuleOwners,
+): Generator<void, RuleSeries[]> {
+  const named: RuleSeries[] = [];
+  for (const [index, series] of all.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+    if (owners.limitOf(series.rule) !== undefined) continue;
+    named.push({ ...series, rule: owners.find(series.rule)?.rule ?? series.rule });
+  }
+  return named;
+}
+
+export function isInShadowMode(row: RuleRow | undefined): boolean {
+  return row?.modes.includes('shadow_mode') === true;
+}

@@ -1,0 +1,212 @@
+// The rules of a domain as rows for people: a parent before its children. Pure.
+import Type from 'typebox';
+import { runAtOnce } from '../../../shared/in-slices.ts';
+import { groupByDomain } from '../../../shared/rules/file-order.ts';
+import { describeShape, windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
+import { type PlacedRule, placeDocuments } from '../../../shared/rules/lookup/placed-rule.ts';
+import type {
+  RateLimitBlock,
+  RuleDescriptor,
+  RuleDocument,
+} from '../../../shared/rules/rule-document.ts';
+import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import { limitModes } from '../../../shared/rules/rule-keys.ts';
+
+export const ruleRowJson = Type.Object(
+  {
+    rule: Type.String({
+      description: 'Domain, and key or key_value of each level: the metric key without values',
+    }),
+    entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() }), {
+      description: 'From the top to the rule; a value is empty where the rule is for every value',
+    }),
+    limits: Type.Array(Type.String(), { description: 'In words; empty for a rule without one' }),
+    perMinute: Type.Union([Type.Number(), Type.Null()], {
+      description:
+        'How many hits a minute its first limit lets pass, of a rule with one counter; null where each value has its own',
+    }),
+    modes: Type.Array(Type.String(), { description: 'Such as shadow_mode' }),
+    until: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'RFC 3339: when the rule ends by itself, or one above it; null of one that stays',
+    }),
+    owner: Type.Union([Type.String(), Type.Null()], {
+      description: '`owner` or `team` of the metadata of the rule, or of one above it',
+    }),
+    file: Type.String(),
+    line: Type.Union([Type.Integer(), Type.Null()]),
+    column: Type.Optional(Type.Integer({ description: 'Of the line; older ones do not give it' })),
+  },
+  { title: 'RuleRow' },
+);
+export type RuleRow = Type.Static<typeof ruleRowJson>;
+
+const placedByDocuments = new WeakMap<
+  readonly RuleDocument[],
+  ReadonlyMap<string, readonly PlacedRule[]>
+>();
+
+/** `d2` before `d10`. */
+const names = new Intl.Collator('en', { numeric: true });
+
+/** As `placeRules`, domains in the order of their names; the same documents are placed once. */
+export function placedRules(
+  documents: readonly RuleDocument[],
+): ReadonlyMap<string, readonly PlacedRule[]> {
+  return runAtOnce(placingRules(documents));
+}
+
+/** The same, in steps. */
+export function* placingRules(
+  documents: readonly RuleDocument[],
+): Generator<void, ReadonlyMap<string, readonly PlacedRule[]>> {
+  const known = placedByDocuments.get(documents);
+  if (known !== undefined) return known;
+  const byName = ([a]: [string, unknown], [b]: [string, unknown]) => names.compare(a, b);
+  const found: [string, readonly PlacedRule[]][] = [];
+  for (const [domain, group] of groupByDomain(documents)) {
+    found.push([domain, yield* placeDocuments(group)]);
+    yield;
+  }
+  const placed = new Map(found.sort(byName));
+  placedByDocuments.set(documents, placed);
+  return placed;
+}
+
+/** A rule with those above it. */
+export interface ListedRule {
+  /** As `RuleRow.rule`. */
+  readonly name: string;
+  readonly placed: PlacedRule;
+  readonly above: ListedRule | undefined;
+}
+
+/** Parents before their children. `rules` is the top level of the domain. */
+export function listRules(
+  domain: string,
+  rules: readonly PlacedRule[],
+): Generator<ListedRule, void> {
+  return listBelow(domain, rules, undefined);
+}
+
+function* listBelow(
+  start: string,
+  rules: readonly PlacedRule[],
+  above: ListedRule | undefined,
+): Generator<ListedRule, void> {
+  for (const placed of rules) {
+    const rule = { name: `${start}.${placed.composite}`, placed, above };
+    yield rule;
+    if (placed.children.length > 0) yield* listBelow(rule.name, placed.children, rule);
+  }
+}
+
+/** How many rules are read in one step. */
+const rulesAtOnce = 100;
+
+export function* countingRules(rules: readonly PlacedRule[]): Generator<void, number> {
+  let count = 0;
+  for (const _ of listRules('', rules)) if (++count % rulesAtOnce === 0) yield;
+  return count;
+}
+
+export interface RowsQuestion {
+  /** In any case; '' finds all. */
+  readonly text: string;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface FoundRows {
+  /** Of all that have the text. */
+  readonly total: number;
+  readonly rows: RuleRow[];
+}
+
+/** The rows of a domain with this text; `rules` is its top level. In steps. */
+export function* findingRows(
+  domain: string,
+  rules: readonly PlacedRule[],
+  { text, offset, limit }: RowsQuestion,
+): Generator<void, FoundRows> {
+  const sought = text.toLowerCase();
+  const rows: RuleRow[] = [];
+  let [seen, total] = [0, 0];
+  for (const rule of listRules(domain, rules)) {
+    if (++seen % rulesAtOnce === 0) yield;
+    if (!hasText(rule, sought)) continue;
+    if (total >= offset && rows.length < limit) rows.push(toRow(rule));
+    total++;
+  }
+  return { total, rows };
+}
+
+/** Whether its row has the text, which is in lower case. */
+export function hasText(rule: ListedRule, sought: string): boolean {
+  if (sought === '' || rule.name.toLowerCase().includes(sought)) return true;
+  const { limits, modes, owner, file } = toRow(rule);
+  return [...limits, ...modes, owner ?? '', file].some((text) =>
+    text.toLowerCase().includes(sought),
+  );
+}
+
+export function toRow(rule: ListedRule): RuleRow {
+  const { descriptor, document } = rule.placed;
+  const { rateLimit, position } = descriptor;
+  const lineage = lineageOf(rule);
+  const entries = lineage.map(({ key, value }) => ({ key, value }));
+  const ends = lineage.flatMap(({ untilMs }) => untilMs ?? []);
+  return {
+    rule: rule.name,
+    entries,
+    limits: describeLimits(descriptor),
+    perMinute:
+      rateLimit === undefined || rateLimit.unlimited ? null : toPerMinute(rateLimit, entries),
+    modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
+    // One above it may end first.
+    until: ends.length === 0 ? null : toTimeText(Math.min(...ends)),
+    owner: lineage.map(ownerOf).findLast((owner) => owner !== undefined) ?? null,
+    file: document.file,
+    line: position?.line ?? null,
+    ...(position && { column: position.column }),
+  };
+}
+
+/** From the top to the rule. */
+export function lineageOf(rule: ListedRule): RuleDescriptor[] {
+  const lineage: RuleDescriptor[] = [];
+  for (let each: ListedRule | undefined = rule; each !== undefined; each = each.above) {
+    lineage.push(each.placed.descriptor);
+  }
+  return lineage.reverse();
+}
+
+function ownerOf({ metadata }: RuleDescriptor): string | undefined {
+  return textOf(metadata?.['owner']) ?? textOf(metadata?.['team']);
+}
+
+/** Empty for a rule without one. */
+export function describeLimits({
+  rateLimit,
+  furtherLimits,
+}: Pick<RuleDescriptor, 'rateLimit' | 'furtherLimits'>): string[] {
+  return rateLimit === undefined ? [] : [rateLimit, ...furtherLimits].map(describe);
+}
+
+function describe(block: RateLimitBlock): string {
+  const named = block.name === '' ? '' : `, named ${block.name}`;
+  return `${block.unlimited ? 'unlimited' : describeShape(block)}${named}`;
+}
+
+function toPerMinute(
+  { requestsPerUnit, unit, unitMultiplier }: RateLimitBlock,
+  entries: RuleRow['entries'],
+): number | null {
+  const hasOneCounter = entries.every(({ value }) => value !== '' && !value.includes('*'));
+  if (!hasOneCounter) return null;
+  return (requestsPerUnit * 60) / windowSecondsOf({ unit, unitMultiplier });
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

@@ -1,0 +1,455 @@
+// Whether the newest revision is in force everywhere, in one word and one line, with the state of the
+// store and of each worker. Pure.
+
+import Type from 'typebox';
+import { toCountText } from '../../../shared/count-text.ts';
+import { formatDuration } from '../../../shared/duration.ts';
+import { orNull } from '../../../shared/or-null.ts';
+import { isError } from '../../../shared/rules/problem/problem.ts';
+import { toHeading } from '../../../shared/rules/problem/problem-text.ts';
+import type { LinkedWorker } from '../fleet/fleet.ts';
+import type { PeerWorkers } from '../record/peers/peers.ts';
+import type { MemoryState } from '../record/record-state.ts';
+import type { RolloutState } from '../rollout/rollout-state.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { toShortId } from '../store/revision.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
+import { agreementsJson, countAgreements, findDisagreements } from './agreement-report.ts';
+import { fleetJson, withoutReturned } from './fleet-json.ts';
+import { toLinksJson } from './link-json.ts';
+import { collectFacts, noticeFacts, noticeJson, toNotices } from './notices.ts';
+import { problemJson, toProblemJson } from './problem-json.ts';
+import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
+import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
+import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts';
+import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
+import {
+  type GoneWorkerJson,
+  goneWorkerJson,
+  toWorkersJson,
+  type WorkerJson,
+  type WorkerSnapshots,
+  workerJson,
+} from './worker-json.ts';
+
+const time = Type.String({ format: 'date-time' });
+
+/** The state of a requested revision. */
+const askedJson = Type.Object({
+  /** The full id, where it is known. */
+  id: Type.String(),
+  /** `superseded`: the newest was made from it. `apart`: the newest was not. `missing`: the store does not
+   * have it. `not_known`: no look at the store succeeded. */
+  place: Type.Union([
+    Type.Literal('newest'),
+    Type.Literal('superseded'),
+    Type.Literal('apart'),
+    Type.Literal('missing'),
+    Type.Literal('not_known'),
+  ]),
+});
+export type AskedJson = Type.Static<typeof askedJson>;
+
+export const statusJson = Type.Object(
+  {
+    /** `held_back`: the newest revision waits for an approval: it would remove most limits, or no share of the
+     * workers can have it first. `taken_back`:
+     * it did not come through its rollout, or somebody has aborted that. `refused`: workers refuse what they are
+     * given. `no_workers`: the newest revision
+     * is served, but no worker is connected. */
+    verdict: Type.Union([
+      Type.Literal('in_force'),
+      Type.Literal('no_workers'),
+      Type.Literal('pending'),
+      Type.Literal('refused'),
+      Type.Literal('held_back'),
+      Type.Literal('taken_back'),
+      Type.Literal('invalid'),
+      Type.Literal('not_known'),
+    ]),
+    text: Type.String(),
+    /** Null when no revision was requested. */
+    asked: orNull(askedJson),
+    newest: orNull(
+      Type.Object({ ...revisionFields, valid: Type.Boolean(), problems: Type.Array(problemJson) }),
+    ),
+    inForce: orNull(
+      Type.Object({
+        ...revisionFields,
+        /** Equal where every worker gets the same, whichever revision that is of. */
+        content: Type.String(),
+        since: time,
+        /** That some worker gets. */
+        domains: Type.Integer(),
+        limits: Type.Integer(),
+        /** The first groups whose workers get fewer domains. An older control plane counts all that there are, and
+         * reports no groups. */
+        fewer: Type.Optional(
+          Type.Array(
+            Type.Object({
+              group: Type.String(),
+              domains: Type.Integer(),
+              limits: Type.Integer(),
+            }),
+          ),
+        ),
+        fewerInAll: Type.Optional(Type.Integer({ description: 'Of such groups' })),
+      }),
+    ),
+    /**
+     * Whether the served revision has been the same for 10 seconds: no change is on its way between control
+     * planes.
+     */
+    settled: Type.Boolean(),
+    stale: orNull(Type.Object({ reason: Type.String(), since: time })),
+    store: Type.Object({
+      description: Type.String(),
+      reachable: Type.Boolean(),
+      lastSuccess: orNull(time),
+      failingSince: orNull(time),
+      error: orNull(Type.String()),
+    }),
+    workers: Type.Object({
+      connected: Type.Integer(),
+      inForce: Type.Integer(),
+      /** They have what is given to some workers first. */
+      onTrial: Type.Integer(),
+      pending: Type.Integer(),
+      refused: Type.Integer(),
+      /** Their connection broke in the last hour, and they have not come back. */
+      gone: Type.Integer(),
+    }),
+    /** Of each connected worker, null for one that names none; only in the answer to a peer. */
+    instances: Type.Optional(Type.Array(orNull(Type.String()))),
+    /** Of the last five minutes; only in the answer to a peer. */
+    goneLately: Type.Optional(Type.Array(goneWorkerJson)),
+    /** What `notices` are made of; only in the answer to a peer. */
+    facts: Type.Optional(noticeFacts),
+    /** What callers get in place of what the rules say, the worst first. Not told by an older control plane. */
+    notices: Type.Optional(Type.Array(noticeJson)),
+    /** The workers one by one, of the same moment; null unless they were asked for. */
+    fleet: orNull(fleetJson),
+    /** The traffic of all workers that report; null when none does. */
+    traffic: orNull(trafficJson),
+    /** Of a revision that reaches the workers in steps; null when none is under way. */
+    rollout: orNull(rolloutJson),
+    /** Why the next revision could not reach the workers in steps; null when it could. */
+    rolloutWarning: orNull(Type.String()),
+    /** The place where verdicts are remembered: which revisions were taken back, held back or approved. */
+    memory: Type.Object({
+      place: Type.String(),
+      problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),
+    }),
+    /** Files of the state directory that could not be read, and were renamed; those of a peer with ` at ` and its address.
+     * An older control plane tells none. */
+    setAside: Type.Optional(Type.Array(Type.String())),
+    /** Workers that are pending or have refused; at most 100 of them. */
+    waitingFor: Type.Array(workerJson),
+    /** Domains with fields that only Ratelane's own workers get, and the fields. */
+    leftOut: Type.Array(Type.Object({ domain: Type.String(), fields: Type.Array(Type.String()) })),
+    /** This one and its peers; empty where it has none. */
+    controlPlanes: Type.Array(
+      Type.Object({
+        /** The address of a peer; `this` for the control plane that answers. */
+        url: Type.String(),
+        /** Null when it does not answer. */
+        connected: orNull(Type.Integer()),
+        /** The id of the revision; null also while nothing is in force. */
+        inForce: orNull(Type.String()),
+        /** The id of a revision that reaches the workers in steps. */
+        trial: orNull(Type.String()),
+        /** As `memory.problem`. */
+        memoryProblem: orNull(Type.String()),
+        /** Why it does not answer, and what became of its workers. */
+        error: orNull(Type.String()),
+      }),
+    ),
+    /** Workers that cannot enforce fields of `leftOut`, by domain. */
+    unenforced: Type.Array(unenforcedJson),
+    /** Of each node group; an older control plane tells disagreements alone. */
+    agreements: Type.Optional(Type.Array(agreementsJson)),
+    /** Node groups whose workers count differently because of their settings. */
+    disagreements: Type.Array(agreementsJson),
+  },
+  { title: 'Status' },
+);
+export type StatusJson = Type.Static<typeof statusJson>;
+
+export const maxWaitingFor = 100;
+/** Control planes follow each other within a few seconds. */
+export const settleMs = 10_000;
+/** Also of the gauge: a worker that is gone for longer is no more expected back. */
+export const goneLatelyMs = 300_000;
+
+export interface StatusSources {
+  readonly storeDescription: string;
+  readonly snapshots: WorkerSnapshots;
+  readonly workers: readonly ConnectedWorker[];
+  readonly linked: readonly LinkedWorker[];
+  readonly gone: readonly GoneWorkerJson[];
+  /** Whether to tell the workers one by one. */
+  readonly tellsFleet: boolean;
+  readonly asked: AskedJson | undefined;
+  readonly nowMs: number;
+  /** Undefined when none is under way. */
+  readonly rollout: RolloutState | undefined;
+  /** Why the next revision could not reach the workers in steps. */
+  readonly rolloutWarning: string | undefined;
+  readonly memory: MemoryState;
+  /** How the clock of this control plane differs from those of others. */
+  readonly clockProblem: string | undefined;
+  /** Paths of files that could not be read. */
+  readonly setAside: readonly string[];
+}
+
+export function toStatusJson(sources: StatusSources): StatusJson {
+  const { snapshots, storeDescription, nowMs } = sources;
+  const state = snapshots.state();
+  const { newest, inForce, store } = state;
+  const stale = findStaleness(state);
+  const findFigures = createFindFigures(sources.linked, sources.workers);
+  const workers = toWorkersJson(sources.workers, snapshots, findFigures);
+  const agreements = countAgreements(workers);
+  const gone = withoutReturned(sources.gone, workers);
+  const counts = { ...countWorkers(workers), gone: gone.length };
+  const { verdict, text } = judge(state, counts, workers, sources);
+  const traffic = toTrafficJson(sources.linked);
+  const unenforced = inForce ? findUnenforced(workers, inForce) : [];
+  const disagreements = findDisagreements(agreements);
+  const place = {
+    description: storeDescription,
+    reachable: store.reachable,
+    lastSuccess: toTimeOrNull(store.lastSuccessMs),
+    failingSince: toTimeOrNull(store.failingSinceMs),
+    error: store.lastError ?? null,
+  };
+  const staleness = stale ? { reason: stale.reason, since: toTime(stale.sinceMs) } : null;
+  const facts = collectFacts({ workers, linked: sources.linked, nowMs });
+  return {
+    verdict,
+    text,
+    facts,
+    notices: toNotices(facts, {
+      workers: { ...counts, reporting: traffic?.workers ?? 0 },
+      lastGoneAt: gone[0]?.at,
+      disagreements,
+      unenforced,
+      store: place,
+      stale: staleness,
+      clockProblem: sources.clockProblem,
+    }),
+    asked: sources.asked ?? null,
+    newest: newest
+      ? {
+          ...toRevisionJson(newest.revision),
+          valid: newest.valid,
+          problems: newest.problems.map(toProblemJson),
+        }
+      : null,
+    inForce: inForce
+      ? {
+          ...toRevisionJson(inForce.revision),
+          content: inForce.content,
+          since: toTime(inForce.sinceMs),
+          domains: inForce.served.domains,
+          limits: inForce.served.limits,
+          fewer: [...inForce.served.fewer],
+          fewerInAll: inForce.served.fewerInAll,
+        }
+      : null,
+    settled: isSettled(state, sources.rollout, nowMs),
+    stale: staleness,
+    store: place,
+    workers: counts,
+    instances: workers.map(({ instance }) => instance),
+    goneLately: gone.filter(({ at }) => nowMs - Date.parse(at) < goneLatelyMs),
+    fleet: sources.tellsFleet
+      ? { workers, links: toLinksJson(sources.linked, sources.workers), gone }
+      : null,
+    traffic,
+    rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
+    rolloutWarning: sources.rolloutWarning ?? null,
+    memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
+    setAside: [...sources.setAside],
+    waitingFor: workers.filter(isWaitedFor).slice(0, maxWaitingFor),
+    leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
+      domain,
+      fields: [...fields],
+    })),
+    controlPlanes: [],
+    unenforced,
+    agreements,
+    disagreements,
+  };
+}
+
+/** Undefined for a control plane that is older and tells none. */
+export function listInstances({ instances }: StatusJson): PeerWorkers | undefined {
+  return instances;
+}
+
+/** The status for everybody but a peer. */
+export function withoutInstances(own: StatusJson): StatusJson {
+  const { instances: _, facts: __, goneLately: ___, ...status } = own;
+  return status;
+}
+
+/** A fleet that has lost more than a third of its workers without a goodbye is not well, whatever those have that are left. */
+export function judgeShrunk(
+  { verdict, text }: Pick<StatusJson, 'verdict' | 'text'>,
+  connected: number,
+  gone: number,
+): Pick<StatusJson, 'verdict' | 'text'> {
+  if (verdict !== 'in_force' || 2 * gone <= connected) return { verdict, text };
+  const all = toCountText(connected + gone, 'worker');
+  const lost = `${gone} of ${all} of the last 5 minutes ${gone === 1 ? 'is' : 'are'} gone`;
+  return { verdict: 'pending', text: `${text}, but ${lost} without a goodbye` };
+}
+
+/** Rules that an earlier process kept are stale at once, even while the store is fine. */
+export function findStaleness(state: SnapshotState): SnapshotState['stale'] {
+  const { stale, newest, inForce } = state;
+  if (stale !== undefined || newest !== undefined || inForce === undefined) return stale;
+  return { reason: 'store_unreachable', sinceMs: inForce.sinceMs };
+}
+
+function isSettled(
+  { inForce, stale }: SnapshotState,
+  rollout: RolloutState | undefined,
+  nowMs: number,
+): boolean {
+  const refusedAtMs = stale?.reason === 'newest_invalid' ? stale.sinceMs : 0;
+  const changedAtMs = Math.max(inForce?.sinceMs ?? 0, rollout?.sinceMs ?? 0, refusedAtMs);
+  return nowMs - changedAtMs >= settleMs;
+}
+
+function judge(
+  state: SnapshotState,
+  counts: StatusJson['workers'],
+  workers: readonly WorkerJson[],
+  { nowMs, rollout, memory }: Pick<StatusSources, 'nowMs' | 'rollout' | 'memory'>,
+): Pick<StatusJson, 'verdict' | 'text'> {
+  const { newest, inForce, store } = state;
+  const kept = inForce
+    ? `revision ${toShortId(inForce.revision.id)} stays in force`
+    : 'nothing is in force';
+  if (newest !== undefined && !newest.valid) {
+    const errors = newest.problems.filter(isError);
+    const id = toShortId(newest.revision.id);
+    if (newest.isHeldBack) {
+      const text = `revision ${id} is ${errors[0]?.message ?? 'held back'}: ${kept} until it is approved`;
+      return { verdict: 'held_back', text };
+    }
+    const takenBack = errors.find(({ rule }) => rule === 'taken-back');
+    if (takenBack !== undefined) {
+      return { verdict: 'taken_back', text: `revision ${id} was ${takenBack.message}: ${kept}` };
+    }
+    const first = errors[0] ? toHeading(errors[0]) : '';
+    const text = `revision ${id} has ${toCountText(errors.length, 'error')} (${first}): ${kept}`;
+    return { verdict: 'invalid', text };
+  }
+  if (store.failingSinceMs !== undefined) {
+    const seconds = Math.max(0, Math.round((nowMs - store.failingSinceMs) / 1000));
+    const age = formatDuration(seconds * 1000);
+    const reason = store.lastError ?? 'no reason is known';
+    const text = `the store has not been reached for ${age} (${reason}), so the newest revision is not known: ${kept}`;
+    return { verdict: 'pending', text };
+  }
+  if (newest === undefined && memory.trouble !== undefined) {
+    const text = `no revision is served before it is known what was taken back: ${memory.trouble}: ${kept}`;
+    return { verdict: 'pending', text };
+  }
+  if (newest === undefined || inForce === undefined) {
+    return { verdict: 'pending', text: `no revision has been read from the store yet: ${kept}` };
+  }
+  const id = `revision ${toShortId(newest.revision.id)}`;
+  if (inForce.revision.id !== newest.revision.id) {
+    const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
+    // A worker that refuses the revision in force says nothing of a newer one.
+    const isRefused = workers.some(
+      ({ state, gets }) => state === 'refused' && gets !== inForce.revision.id,
+    );
+    const waits = isRefused ? 'refused' : 'pending';
+    const verdict = rollout?.phase === 'indivisible' ? 'held_back' : waits;
+    return { verdict, text: `${id} ${text}: ${kept}` };
+  }
+  if (counts.inForce < counts.connected) {
+    const first = workers.find(({ state }) => state === 'refused');
+    const refusal = first ? `; ${first.name} says: ${first.nacked?.text.slice(0, 500)}` : '';
+    const of = `of ${toCountText(counts.connected, 'worker')}`;
+    const having =
+      counts.refused > 0
+        ? `is refused by ${counts.refused} ${of} and in force on ${counts.inForce}`
+        : `is in force on ${counts.inForce} ${of}`;
+    const parts = [
+      having,
+      toNamedText(
+        workers.filter(({ state, unused }) => state === 'pending' && !unused),
+        'not answered',
+      ),
+      toNamedText(
+        workers.filter(({ state, unused }) => state === 'pending' && unused),
+        'acknowledged it without using it',
+      ),
+      counts.onTrial > 0 ? `${counts.onTrial} have another one on trial` : '',
+    ].filter((part) => part !== '');
+    const verdict = counts.refused > 0 ? 'refused' : 'pending';
+    return { verdict, text: `${id} ${parts.join(', ')}${refusal}` };
+  }
+  const verdict = counts.connected === 0 ? 'no_workers' : 'in_force';
+  return { verdict, text: `${id} ${toReach(counts.connected)}` };
+}
+
+function toMemoryProblem({
+  place,
+  denied,
+  trouble,
+  aside,
+  isForgetful,
+}: MemoryState): string | null {
+  if (trouble !== undefined) return trouble;
+  if (denied === undefined && aside === undefined) return null;
+  const where = isForgetful
+    ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
+    : 'only the state directory has what was taken back, held back or approved';
+  return `${aside ?? `${place} takes no writes (${denied})`}: ${where}`;
+}
+
+const maxNamed = 3;
+
+/** Such as `2 have not answered (edge, other)`; '' for none. */
+function toNamedText(silent: readonly Pick<WorkerJson, 'name'>[], what: string): string {
+  if (silent.length === 0) return '';
+  const names = silent.slice(0, maxNamed).map(({ name }) => name);
+  const more = silent.length - names.length;
+  const all = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ');
+  return `${silent.length} ${silent.length === 1 ? 'has' : 'have'} ${what} (${all})`;
+}
+
+/** The text for a revision that all `connected` workers have. */
+export function toReach(connected: number): string {
+  if (connected === 0) return 'is served, but no workers are connected';
+  return `is in force on ${connected === 1 ? 'the 1 connected worker' : `all ${connected} connected workers`}`;
+}
+
+function isWaitedFor({ state }: WorkerJson): boolean {
+  return state === 'pending' || state === 'refused';
+}
+
+export function countWorkers(
+  workers: readonly Pick<WorkerJson, 'state'>[],
+): Omit<StatusJson['workers'], 'gone'> {
+  const having = (state: WorkerJson['state']) =>
+    workers.filter((worker) => worker.state === state).length;
+  return {
+    connected: workers.length,
+    inForce: having('in_force'),
+    onTrial: having('on_trial'),
+    pending: having('pending'),
+    refused: having('refused'),
+  };
+}
+
+function toTimeOrNull(wallMs: number | undefined): string | null {
+  return wallMs === undefined ? null : toTime(wallMs);
+}

@@ -1,0 +1,220 @@
+// The limited values, as the admin API shows them: those that are limited most, and the counts of the rules.
+// Pure.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import {
+  createLimitedSum,
+  fromText,
+  type LimitedList,
+  type LimitedText,
+  toText,
+} from '../fleet/limited-values.ts';
+import type { RuleRate } from '../fleet/rule-rates.ts';
+import type { PeerAnswer } from '../record/peers/peers.ts';
+import type { FindLift } from './lifted.ts';
+import { missingJson, toMissing } from './peer-json.ts';
+import { isInShadowMode, type RuleOwners } from './rule-owners.ts';
+import { round } from './traffic-json.ts';
+
+const limitedValueJson = Type.Object(
+  {
+    domain: Type.String(),
+    rule: Type.String({
+      description:
+        'The rule, or the metric key of what no rule in force is for; empty where it has values that are not told',
+    }),
+    entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+    atLeast: Type.Number({ description: 'Requests that were answered OVER_LIMIT because of it' }),
+    atMost: Type.Number(),
+    perSecond: Type.Number(),
+    perSecondBefore: orNull(Type.Number({ description: 'In the minute before' })),
+    workers: Type.Integer({ description: 'Those that list it' }),
+    liftedUntil: Type.Optional(
+      Type.String({ description: 'RFC 3339; of a value whose limit is lifted by now' }),
+    ),
+  },
+  { title: 'LimitedValue' },
+);
+
+const rateFields = {
+  hitsPerSecond: Type.Number(),
+  overLimitPerSecond: Type.Number(),
+  nearLimitPerSecond: Type.Number(),
+};
+
+const ruleRateJson = Type.Object(
+  {
+    rule: Type.String({
+      description: 'The rule, or the metric key of what no rule in force is for',
+    }),
+    ...rateFields,
+    shadowMode: Type.Boolean({ description: 'It refuses nothing: its rule is in shadow mode' }),
+    limits: Type.Optional(
+      Type.Array(
+        Type.Object({
+          limit: Type.String({ description: 'Its window, such as minute' }),
+          ...rateFields,
+        }),
+        {
+          description:
+            'Of a rule with a list of limits: what each of them counts of the same hits, the one with the most hits over limit first',
+        },
+      ),
+    ),
+  },
+  { title: 'RuleRate' },
+);
+
+export const topJson = Type.Object(
+  {
+    workers: Type.Integer({ description: 'Those that report' }),
+    /** Of the last one or two minutes, those limited most first. */
+    values: Type.Array(limitedValueJson),
+    unlistedAtMost: Type.Number({
+      description: 'No value that is not listed was limited more often',
+    }),
+    /** Of the last minute, those with the most hits over limit first. */
+    rules: Type.Array(ruleRateJson),
+    /** Peers that gave no answer: what their workers limit is not included. */
+    missing: missingJson,
+  },
+  { title: 'Top' },
+);
+export type TopJson = Type.Static<typeof topJson>;
+
+type Rates = Omit<RuleRate, 'rule'>;
+type TopRate = TopJson['rules'][number];
+/** With what the limits of its list count, by their windows. */
+type RateOfRule = TopRate & { readonly ofLimits: ReadonlyMap<string, Rates> };
+
+/** `rates`: by metric key, or already by rule; each rule is listed once, with what its metric keys count together. */
+export function toTopJson(
+  limited: LimitedList,
+  rates: readonly (RuleRate & Pick<Partial<TopRate>, 'shadowMode' | 'limits'>)[],
+  owners: RuleOwners,
+  workers: number,
+  most: number,
+): TopJson {
+  const sum = createLimitedSum();
+  const values = limited.values.map((value) => ({ ...value, text: underRule(value.text, owners) }));
+  sum.add({ ...limited, values });
+  const named = sum.read(most);
+  return {
+    workers,
+    values: named.values.map(({ text, ...value }) => ({
+      ...toDescriptor(text),
+      ...value,
+      perSecond: round(value.perSecond),
+      perSecondBefore: value.perSecondBefore === undefined ? null : round(value.perSecondBefore),
+    })),
+    unlistedAtMost: named.unlistedAtMost,
+    rules: underRules(rates, owners).toSorted(byOverLimit).slice(0, most).map(toRounded),
+    missing: [],
+  };
+}
+
+/** Merges the lists of all control planes. */
+export function mergeTop(
+  own: TopJson,
+  peers: readonly PeerAnswer<TopJson>[],
+  owners: RuleOwners,
+  most: number,
+): TopJson {
+  const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
+  const sum = createLimitedSum();
+  for (const top of known) {
+    const values = top.values.map((value) => ({
+      ...value,
+      text: toText(value),
+      perSecondBefore: value.perSecondBefore ?? undefined,
+    }));
+    sum.add({ values, unlistedAtMost: top.unlistedAtMost });
+  }
+  const workers = known.reduce((total, top) => total + top.workers, 0);
+  const rates = known.flatMap(({ rules }) => rules);
+  return {
+    ...toTopJson(sum.read(most), rates, owners, workers, most),
+    missing: toMissing(peers),
+  };
+}
+
+/** With the lifts by the rules in force, which are the same for all control planes. */
+export function withLifts(top: TopJson, findLift: FindLift): TopJson {
+  const values = top.values.map((value) => {
+    const untilMs = findLift(value.domain, value.entries);
+    return untilMs === undefined ? value : { ...value, liftedUntil: toTimeText(untilMs) };
+  });
+  return { ...top, values };
+}
+
+function underRule(text: LimitedText, owners: RuleOwners): LimitedText {
+  const { rule, ...value } = fromText(text);
+  return toText({ ...value, rule: owners.find(rule)?.rule ?? rule });
+}
+
+function underRules(rates: Parameters<typeof toTopJson>[1], owners: RuleOwners): TopRate[] {
+  const rules = new Map<string, RateOfRule>();
+  for (const { rule: metricKey, shadowMode = false, limits = [], ...rate } of rates) {
+    const row = owners.find(metricKey);
+    const rule = row?.rule ?? metricKey;
+    const limit = owners.limitOf(metricKey);
+    const known = rules.get(rule) ?? { rule, ...noRates, shadowMode: false, ofLimits: new Map() };
+    const ofLimits = new Map(known.ofLimits);
+    for (const each of limit === undefined ? limits : [{ limit, ...rate }]) {
+      ofLimits.set(each.limit, addRates(ofLimits.get(each.limit) ?? noRates, each));
+    }
+    rules.set(rule, {
+      rule,
+      ...addRates(known, limit === undefined ? rate : noRates),
+      // Under the rules in force of either control plane.
+      shadowMode: known.shadowMode || shadowMode || isInShadowMode(row),
+      ofLimits,
+    });
+  }
+  return [...rules.values()].map(({ ofLimits, ...rate }) =>
+    ofLimits.size === 0
+      ? rate
+      : { ...rate, limits: [...ofLimits].map(([limit, rates]) => ({ limit, ...rates })) },
+  );
+}
+
+const noRates: Rates = { hitsPerSecond: 0, overLimitPerSecond: 0, nearLimitPerSecond: 0 };
+
+function addRates(a: Rates, b: Rates): Rates {
+  return {
+    hitsPerSecond: a.hitsPerSecond + b.hitsPerSecond,
+    overLimitPerSecond: a.overLimitPerSecond + b.overLimitPerSecond,
+    nearLimitPerSecond: a.nearLimitPerSecond + b.nearLimitPerSecond,
+  };
+}
+
+function byOverLimit(a: Rates, b: Rates): number {
+  return b.overLimitPerSecond - a.overLimitPerSecond || b.hitsPerSecond - a.hitsPerSecond;
+}
+
+function toRounded({ rule, shadowMode, limits, ...rates }: TopRate): TopRate {
+  return {
+    rule,
+    ...roundRates(rates),
+    shadowMode,
+    ...(limits && {
+      limits: limits
+        .toSorted(byOverLimit)
+        .map(({ limit, ...ofLimit }) => ({ limit, ...roundRates(ofLimit) })),
+    }),
+  };
+}
+
+function roundRates({ hitsPerSecond, overLimitPerSecond, nearLimitPerSecond }: Rates): Rates {
+  return {
+    hitsPerSecond: round(hitsPerSecond),
+    overLimitPerSecond: round(overLimitPerSecond),
+    nearLimitPerSecond: round(nearLimitPerSecond),
+  };
+}
+
+function toDescriptor(text: string) {
+  const { domain, rule, entries } = fromText(text);
+  return { domain, rule, entries: entries.map((entry) => ({ ...entry })) };
+}

@@ -1,0 +1,221 @@
+// The traffic that the workers report, as the admin API shows it, and in a few words. Pure.
+import Type from 'typebox';
+import { toCountText } from '../../../shared/count-text.ts';
+import { decisionDurationBounds, findP99Ms } from '../../../shared/decision-durations.ts';
+import { orNull } from '../../../shared/or-null.ts';
+import type { LinkedWorker } from '../fleet/fleet.ts';
+import type { WorkerFigures } from '../fleet/worker-figures.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
+import { toTime } from './revision-json.ts';
+
+const rates = {
+  decisionsPerSecond: Type.Number(),
+  overLimitPerSecond: Type.Number({ description: 'Requests that were answered OVER_LIMIT' }),
+  errorsPerSecond: Type.Number({ description: 'Requests that could not be decided' }),
+  /** Null without decisions, and where it is above the last edge. */
+  p99Ms: orNull(
+    Type.Number({ description: '99 of 100 decisions took at most this: the edge of a bucket' }),
+  ),
+  p99AboveMs: orNull(
+    Type.Number({
+      description: 'More than one of 100 decisions took longer than this, the last edge',
+    }),
+  ),
+};
+
+/** Between the last two reports of one worker. */
+export const figuresJson = Type.Object(
+  {
+    ...rates,
+    at: Type.String({ format: 'date-time' }),
+    version: Type.String(),
+    store: Type.Object({
+      kind: Type.String(),
+      serversAway: Type.Number(),
+      clockOffsetMs: Type.Number(),
+      unreachableSince: Type.Optional(
+        Type.String({
+          format: 'date-time',
+          description:
+            'Since when requests are answered without the store, or without one of its servers',
+        }),
+      ),
+    }),
+  },
+  { title: 'WorkerFigures' },
+);
+export type FiguresJson = Type.Static<typeof figuresJson>;
+
+/** Optional: an older control plane says nothing of them. */
+const storeTrouble = {
+  withoutStorePerSecond: Type.Optional(
+    Type.Number({ description: 'Requests that were answered without the store' }),
+  ),
+  workersWithoutStore: Type.Optional(
+    Type.Integer({
+      description: 'Those that answer so, or that do not reach a server of their store',
+    }),
+  ),
+  storeCalls: Type.Optional(
+    orNull(
+      Type.Object(
+        { p99Ms: rates.p99Ms, p99AboveMs: rates.p99AboveMs },
+        {
+          description: 'How long 99 of 100 calls of the store took, which the decisions waited for',
+        },
+      ),
+    ),
+  ),
+};
+
+export const trafficJson = Type.Object(
+  { workers: Type.Integer({ description: 'Those that report' }), ...rates, ...storeTrouble },
+  { title: 'Traffic' },
+);
+export type TrafficJson = Type.Static<typeof trafficJson>;
+
+const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
+
+/** The traffic of all workers that report; null when none does. */
+export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | null {
+  const all = linked.flatMap(({ figures }) => figures ?? []);
+  if (all.length === 0) return null;
+  const withoutStore = all.reduce((sum, each) => sum + each.withoutStorePerSecond, 0);
+  return {
+    workers: all.length,
+    ...toRates(all),
+    withoutStorePerSecond: round(withoutStore),
+    workersWithoutStore: all.filter(
+      ({ withoutStorePerSecond, store }) => withoutStorePerSecond > 0 || store.serversAway > 0,
+    ).length,
+    storeCalls: toP99(all.map(({ storeDurations }) => storeDurations)),
+  };
+}
+
+export type FindFigures = (
+  worker: Pick<ConnectedWorker, 'node' | 'instance' | 'address'>,
+) => FiguresJson | null;
+
+/**
+ * Finds figures by instance and node id. A worker that names no instance is found by node id and host, among the
+ * links whose instance no worker names: ids may be shared, and hosts may be a proxy's, so links that have both in
+ * common are added up.
+ */
+export function createFindFigures(
+  linked: readonly LinkedWorker[],
+  workers: readonly Pick<ConnectedWorker, 'instance'>[],
+): FindFigures {
+  const named = new Set(workers.map(({ instance }) => instance));
+  const byInstance = new Map<string, LinkedWorker>();
+  const byPlace = new Map<string, WorkerFigures[]>();
+  for (const link of linked) {
+    const { hello, address, figures } = link;
+    if (figures === undefined) continue;
+    if (named.has(hello.instance)) {
+      byInstance.set(hello.instance, link);
+      continue;
+    }
+    const place = toPlace(hello.nodeId, address);
+    byPlace.set(place, [...(byPlace.get(place) ?? []), figures]);
+  }
+  function find({ node, instance, address }: Parameters<FindFigures>[0]) {
+    if (instance === undefined) return byPlace.get(toPlace(node.id, address)) ?? [];
+    const { hello, figures } = byInstance.get(instance) ?? {};
+    return figures !== undefined && hello?.nodeId === node.id ? [figures] : [];
+  }
+
+  return (worker) => {
+    const all = find(worker);
+    const last = all.at(-1);
+    if (last === undefined) return null;
+    const { atMs, version, store } = last;
+    const { kind, serversAway, clockOffsetMs, unreachableSinceMs } = store;
+    return {
+      ...toRates(all),
+      at: toTime(atMs),
+      version,
+      store: {
+        kind,
+        serversAway,
+        clockOffsetMs,
+        ...(unreachableSinceMs !== undefined && { unreachableSince: toTime(unreachableSinceMs) }),
+      },
+    };
+  };
+}
+
+/** Sums of what several control planes say; the slowest counts. An older one says nothing. */
+export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
+  const known = all.filter((each) => each != null);
+  if (known.length === 0) return null;
+  const sum = (field: Exclude<keyof TrafficJson, keyof P99 | 'storeCalls'>) =>
+    round(known.reduce((total, each) => total + (each[field] ?? 0), 0));
+  return {
+    workers: sum('workers'),
+    decisionsPerSecond: sum('decisionsPerSecond'),
+    overLimitPerSecond: sum('overLimitPerSecond'),
+    errorsPerSecond: sum('errorsPerSecond'),
+    ...findSlowest(known),
+    withoutStorePerSecond: sum('withoutStorePerSecond'),
+    workersWithoutStore: sum('workersWithoutStore'),
+    storeCalls: findSlowest(known.flatMap(({ storeCalls }) => storeCalls ?? [])),
+  };
+}
+
+type P99 = Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>;
+
+function findSlowest(all: readonly P99[]): P99 {
+  const slowest = all.flatMap(({ p99Ms }) => p99Ms ?? []);
+  const above = all.flatMap(({ p99AboveMs }) => p99AboveMs ?? []);
+  return {
+    p99Ms: slowest.length === 0 || above.length > 0 ? null : Math.max(...slowest),
+    p99AboveMs: above[0] ?? null,
+  };
+}
+
+/** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 at most 100 ms, of calls of the store at most 50 ms (3 workers report)`. */
+export function toTrafficText(traffic: TrafficJson): string {
+  const { decisionsPerSecond, overLimitPerSecond, errorsPerSecond, workers } = traffic;
+  const errors = errorsPerSecond === 0 ? 'no errors' : `${errorsPerSecond} errors/s`;
+  const p99 = toP99Text(traffic);
+  const storeP99 = traffic.storeCalls ? toP99Text(traffic.storeCalls) : '';
+  const times =
+    (p99 === '' ? '' : `, p99 ${p99}`) +
+    (storeP99 === '' ? '' : `, of calls of the store ${storeP99}`);
+  const who = `${toCountText(workers, 'worker')} ${workers === 1 ? 'reports' : 'report'}`;
+  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${times} (${who})`;
+}
+
+/** Such as `at most 0.5 ms`; '' without decisions. An older control plane tells no edge that was passed. */
+function toP99Text({ p99Ms, p99AboveMs }: P99): string {
+  if (p99AboveMs != null) return `above ${p99AboveMs} ms`;
+  return p99Ms === null ? '' : `at most ${p99Ms} ms`;
+}
+
+function toRates(all: readonly WorkerFigures[]) {
+  const sum = (field: 'decisionsPerSecond' | 'overLimitPerSecond' | 'errorsPerSecond') =>
+    round(all.reduce((total, each) => total + each[field], 0));
+  return {
+    decisionsPerSecond: sum('decisionsPerSecond'),
+    overLimitPerSecond: sum('overLimitPerSecond'),
+    errorsPerSecond: sum('errorsPerSecond'),
+    ...toP99(all.map(({ durations }) => durations)),
+  };
+}
+
+function toP99(all: readonly (readonly number[])[]): P99 {
+  const p99Ms = findP99Ms(all);
+  return p99Ms === Number.POSITIVE_INFINITY
+    ? { p99Ms: null, p99AboveMs: lastEdgeMs }
+    : { p99Ms: p99Ms ?? null, p99AboveMs: null };
+}
+
+function toPlace(nodeId: string, address: string): string {
+  return `${nodeId}\n${address.slice(0, address.lastIndexOf(':'))}`;
+}
+
+/** Rounds to a tenth; below one to a hundredth. */
+export function round(rate: number): number {
+  const parts = rate < 1 ? 100 : 10;
+  return Math.round(rate * parts) / parts;
+}

@@ -1,0 +1,89 @@
+// Descriptors that found no rule, as the admin API shows them. Pure.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import { explainingNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
+import { type PlacedRule, toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { UnmatchedSample } from '../fleet/unmatched-samples.ts';
+import { toTime } from './revision-json.ts';
+
+const sampleJson = Type.Object(
+  {
+    domain: Type.String(),
+    entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+    samples: Type.Integer({ description: 'How many samples were the same' }),
+    lastAt: Type.String({ format: 'date-time' }),
+    reason: Type.String({ description: 'Why, under the rules in force' }),
+    hint: orNull(Type.String()),
+    nearest: orNull(
+      Type.String({ description: 'file:line:column of the rule that comes nearest' }),
+    ),
+  },
+  { title: 'Unmatched' },
+);
+type SampleJson = Type.Static<typeof sampleJson>;
+
+export const unmatchedJson = Type.Object({ samples: Type.Array(sampleJson) });
+export type UnmatchedJson = Type.Static<typeof unmatchedJson>;
+
+const maxShown = 50;
+type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
+/** Finding the nearest rule costs: each sample is explained once under the same rules. */
+const explained = new WeakMap<Placed, Map<string, Explanation>>();
+type Explanation = Pick<SampleJson, 'reason' | 'hint' | 'nearest'>;
+
+/** The first ones of those given, in their order. Yields after each sample. */
+export function* explainSamples(
+  samples: readonly UnmatchedSample[],
+  placed: Placed,
+): Generator<void, UnmatchedJson> {
+  const before = explained.get(placed);
+  const now = new Map<string, Explanation>();
+  const shown: SampleJson[] = [];
+  for (const { lastMs, ...sample } of samples.slice(0, maxShown)) {
+    const text = JSON.stringify([sample.domain, sample.entries]);
+    const explanation = before?.get(text) ?? (yield* explain(sample, placed));
+    now.set(text, explanation);
+    const entries = sample.entries.map((entry) => ({ ...entry }));
+    shown.push({ ...sample, entries, lastAt: toTime(lastMs), ...explanation });
+    yield;
+  }
+  explained.set(placed, now);
+  return { samples: shown };
+}
+
+/** Of several control planes: each descriptor once, as many of each control plane where there are too many, and
+ * the last ones first. */
+export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
+  const known = new Map<string, SampleJson>();
+  const most = Math.max(...all.map(({ samples }) => samples.length));
+  const inTurn = Array.from({ length: most }, (_, turn) =>
+    all.flatMap(({ samples }) => samples[turn] ?? []),
+  );
+  for (const sample of inTurn.flat()) {
+    const text = JSON.stringify([sample.domain, sample.entries]);
+    const other = known.get(text);
+    known.set(text, {
+      ...sample,
+      samples: sample.samples + (other?.samples ?? 0),
+      lastAt: other !== undefined && other.lastAt > sample.lastAt ? other.lastAt : sample.lastAt,
+    });
+  }
+  const samples = [...known.values()].slice(0, maxShown);
+  return { samples: samples.sort((a, b) => b.lastAt.localeCompare(a.lastAt)) };
+}
+
+function* explain(
+  { domain, entries }: Pick<UnmatchedSample, 'domain' | 'entries'>,
+  placed: Placed,
+): Generator<void, Explanation> {
+  const rules = placed.get(domain);
+  if (rules === undefined) {
+    return { reason: `no rule is for the domain ${domain}`, hint: null, nearest: null };
+  }
+  const found = yield* explainingNoMatch(domain, rules, entries);
+  if (found === undefined) {
+    return { reason: 'the rules in force now have one for it', hint: null, nearest: null };
+  }
+  const { reason, hint, nearest } = found;
+  return { reason, hint: hint ?? null, nearest: nearest ? toPlaceText(nearest.rule) : null };
+}

@@ -1,0 +1,170 @@
+// A connected worker as the admin API shows it, and whether it has its rules. Pure.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
+import type { ConnectedWorker, VanishedWorker, VersionAt } from '../xds/workers.ts';
+import { toWorkerState } from '../xds/workers.ts';
+import { toTime } from './revision-json.ts';
+import { type FindFigures, figuresJson } from './traffic-json.ts';
+
+const time = Type.String({ format: 'date-time' });
+const versionAt = Type.Object({ version: Type.String(), at: time });
+
+/** `on_trial`: it has what is given to some workers first. */
+export const workerStateJson = Type.Union([
+  Type.Literal('in_force'),
+  Type.Literal('on_trial'),
+  Type.Literal('pending'),
+  Type.Literal('refused'),
+]);
+
+export const workerJson = Type.Object(
+  {
+    id: Type.String(),
+    /** One start of a Ratelane worker; null for workers of other makes. */
+    instance: orNull(Type.String()),
+    /** Human-readable: the id, and what tells it from others with the same id. */
+    name: Type.String(),
+    cluster: Type.String(),
+    metadata: Type.Record(Type.String(), Type.String()),
+    address: Type.String(),
+    protocol: Type.Union([Type.Literal('sotw'), Type.Literal('delta')]),
+    connectedSince: time,
+    group: orNull(Type.String()),
+    state: workerStateJson,
+    /** Whether it acknowledged its rules more than 10 s ago, and reports that it decides by others: it is pending. */
+    unused: Type.Optional(Type.Boolean()),
+    /** The revision whose rules it has; null where that is neither in force nor on trial. */
+    revision: orNull(Type.String()),
+    /** The revision whose rules it is given; null while there is none. */
+    gets: orNull(Type.String()),
+    /** The version of the rules that the worker wants; null when it wants none, and when there are none
+     * yet. */
+    expected: orNull(Type.String()),
+    sent: orNull(versionAt),
+    acked: orNull(versionAt),
+    nacked: orNull(Type.Object({ version: orNull(Type.String()), at: time, text: Type.String() })),
+    /** Null for a worker that does not report. */
+    figures: orNull(figuresJson),
+  },
+  { title: 'Worker' },
+);
+export type WorkerJson = Type.Static<typeof workerJson>;
+
+export const goneWorkerJson = Type.Object(
+  {
+    id: Type.String(),
+    instance: orNull(Type.String()),
+    address: Type.String(),
+    /** The last version that it accepted. */
+    version: orNull(Type.String()),
+    at: time,
+    /** Its last refusal, until a later version was accepted. Not told by an older control plane. */
+    refusal: Type.Optional(orNull(Type.Object({ at: time, text: Type.String() }))),
+  },
+  { title: 'GoneWorker' },
+);
+export type GoneWorkerJson = Type.Static<typeof goneWorkerJson>;
+
+/** The part of the snapshots that is asked. */
+export type WorkerSnapshots = Pick<SnapshotCache, 'state' | 'current' | 'groupOf' | 'compare'>;
+
+/** `now`: of both clocks. */
+export function toGoneJson(
+  gone: readonly VanishedWorker[],
+  now: { readonly wallMs: number; readonly monotonicMs: number },
+): GoneWorkerJson[] {
+  return gone.map(({ node, instance, address, acked, nacked, goneAtMs }) => ({
+    id: node.id,
+    instance: instance ?? null,
+    address,
+    version: acked?.version ?? null,
+    at: toTime(now.wallMs - Math.max(0, now.monotonicMs - goneAtMs)),
+    refusal: nacked === undefined ? null : { at: toTime(nacked.atMs), text: nacked.text },
+  }));
+}
+
+/** The workers, with names that fit together. */
+export function toWorkersJson(
+  workers: readonly ConnectedWorker[],
+  snapshots: WorkerSnapshots,
+  findFigures: FindFigures,
+): WorkerJson[] {
+  const shared = findSharedIds(workers);
+  const { inForce, trial } = snapshots.state();
+  const ids = { inForce: inForce?.revision.id ?? null, trial: trial?.revision.id ?? null };
+  return workers.map((worker) => {
+    const { node, instance, address, mode, sinceMs, sent, acked, nacked } = worker;
+    return {
+      id: node.id,
+      instance: instance ?? null,
+      name: toWorkerName(worker, shared.has(node.id)),
+      cluster: node.cluster,
+      metadata: Object.fromEntries(node.metadata),
+      address,
+      protocol: mode,
+      connectedSince: toTime(sinceMs),
+      group: snapshots.groupOf(node) ?? null,
+      ...toPlace(worker, snapshots, ids),
+      ...(worker.isUnused && { unused: true }),
+      sent: toVersionJson(sent),
+      acked: toVersionJson(acked),
+      nacked: nacked
+        ? { version: nacked.version ?? null, at: toTime(nacked.atMs), text: nacked.text }
+        : null,
+      figures: findFigures(worker),
+    };
+  });
+}
+
+/** Of several control planes: an id may be shared by workers of different ones. */
+export function nameTogether(workers: readonly WorkerJson[]): WorkerJson[] {
+  const named = workers.map(({ id, instance, address }) => ({
+    node: { id },
+    instance: instance ?? undefined,
+    address,
+  }));
+  const shared = findSharedIds(named);
+  return workers.map((worker, index) => {
+    const each = named[index];
+    return each && shared.has(worker.id) ? { ...worker, name: toWorkerName(each, true) } : worker;
+  });
+}
+
+interface RevisionIds {
+  readonly inForce: string | null;
+  readonly trial: string | null;
+}
+
+/** Whether it has its rules, and of which revision they are. */
+function toPlace(
+  worker: ConnectedWorker,
+  snapshots: WorkerSnapshots,
+  ids: RevisionIds,
+): Pick<WorkerJson, 'state' | 'revision' | 'gets' | 'expected'> {
+  const { node, acked, wantedVersion } = worker;
+  const { state, expected } = toWorkerState(worker, snapshots.current(node));
+  const both = snapshots.compare(node);
+  const before = both === undefined ? expected : both.before && wantedVersion(both.before);
+  const after = both?.after && wantedVersion(both.after);
+  // A trial that changes nothing for a worker is none for it.
+  const isTried = after !== undefined && before !== after;
+  const revisionOf = (version: string | undefined) => {
+    if (version === undefined) return null;
+    if (isTried && version === after) return ids.trial;
+    return version === before ? ids.inForce : null;
+  };
+  const gets = revisionOf(expected);
+  const isOnTrial = state === 'in_force' && isTried && expected === after;
+  return {
+    state: isOnTrial ? 'on_trial' : state,
+    revision: revisionOf(acked?.version),
+    gets,
+    expected: expected ?? null,
+  };
+}
+
+function toVersionJson(version: VersionAt | undefined): WorkerJson['sent'] {
+  return version ? { version: version.version, at: toTime(version.atMs) } : null;
+}

@@ -1,0 +1,71 @@
+// Whether the clock of this machine is that of the others which a control plane calls: its peers, and the engine of the
+// record. Their answers have the time in the header Date.
+import type { Clock } from '../../shared/clock.ts';
+import { formatDuration } from '../../shared/duration.ts';
+import type { Log } from '../../shared/log.ts';
+
+/** Above it no lifts are made: they would end too early or too late. */
+const mostOffsetMs = 30_000;
+/** What was compared longer ago says nothing any more. */
+const rememberedMs = 300_000;
+/** Places that are remembered; those above are of names that change. */
+const mostPlaces = 64;
+/** Date has whole seconds. */
+const dateStepMs = 1_000;
+
+interface Compared {
+  /** Positive: this machine is ahead. */
+  readonly aheadMs: number;
+  /** Of the monotonic clock. */
+  readonly atMs: number;
+}
+
+export class ComparedClocks {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  /** Those that are off, by place. */
+  readonly #off = new Map<string, Compared>();
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Call it when something is asked, and the result with the header Date of the answer. */
+  start(): (place: string, date: string | undefined) => void {
+    const askedMs = this.#clock.wallMs();
+    return (place, date) => this.#note(place, date, askedMs);
+  }
+
+  #note(place: string, date: string | undefined, askedMs: number): void {
+    const theirsMs = Date.parse(date ?? '');
+    if (Number.isNaN(theirsMs)) return;
+    const aheadAtMost = this.#clock.wallMs() - theirsMs;
+    const aheadAtLeast = askedMs - theirsMs - dateStepMs;
+    const isOff = aheadAtLeast > mostOffsetMs || aheadAtMost < -mostOffsetMs;
+    const wasOff = this.#off.delete(place);
+    if (isOff && this.#off.size < mostPlaces) {
+      const aheadMs = aheadAtLeast > 0 ? aheadAtLeast : aheadAtMost;
+      const compared = { aheadMs, atMs: this.#clock.monotonicMs() };
+      this.#off.set(place, compared);
+      if (!wasOff) this.#log.warning(`${toText(place, compared)}: no lifts are made`);
+    } else if (wasOff) {
+      this.#log.notice(`The clock of this control plane is that of ${place} again`);
+    }
+  }
+
+  /** Human-readable, without an end; undefined where no clock is known to be off. */
+  get problem(): string | undefined {
+    const sinceMs = this.#clock.monotonicMs() - rememberedMs;
+    for (const [place, compared] of this.#off) {
+      if (compared.atMs >= sinceMs) return toText(place, compared);
+      this.#off.delete(place);
+    }
+    return undefined;
+  }
+}
+
+function toText(place: string, { aheadMs }: Compared): string {
+  const by = formatDuration(Math.round(Math.abs(aheadMs) / 1000) * 1000);
+  return `the clock of this control plane is ${by} ${aheadMs > 0 ? 'ahead of' : 'behind'} that of ${place}`;
+}

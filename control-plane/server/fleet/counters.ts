@@ -1,0 +1,264 @@
+// Asks workers about counters: chooses the workers, reads their answers within a deadline, and tells whether a
+// reset can be seen.
+
+import type { Clock } from '../../../shared/clock.ts';
+import { toCountText } from '../../../shared/count-text.ts';
+import type {
+  CounterMessage,
+  CountersAnswerMessage,
+  HelloMessage,
+  ToWorkerMessage,
+} from '../../../shared/wire/fleet-messages.ts';
+import { toCount } from './worker-figures.ts';
+
+export interface CountersQuestion {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly { readonly key: string; readonly value: string }[])[];
+  readonly reset: boolean;
+  /** The node id of the workers to ask; undefined for all that have counters of their own, and two of those that
+   * count together. */
+  readonly worker: string | undefined;
+}
+
+export interface CountersResult {
+  /** After a reading two of workers that count together, where two can be asked; after a reset one. */
+  readonly answers: readonly WorkerAnswer[];
+  /** Workers with counters of their own that were not asked, because there are too many. */
+  readonly notAsked: number;
+}
+
+export interface WorkerAnswer {
+  readonly worker: string;
+  readonly address: string;
+  /** Equal for workers that count together with the same rules, also those of other control planes. */
+  readonly group: string;
+  /** How many workers count together with it, itself included. */
+  readonly together: number;
+  /** Why there is no answer, or why the reset is not confirmed, for people. */
+  readonly problem: string | undefined;
+  /**
+   * After a reset: the worker that has read afterwards that the counters are reset. Undefined after a reading,
+   * and where none has.
+   */
+  readonly confirmedBy: 'another' | 'itself' | undefined;
+  /** After a reset as they were read afterwards. */
+  readonly counters: readonly CounterMessage[];
+}
+
+/** A link that can be asked. */
+export interface AskedWorker {
+  readonly hello: HelloMessage;
+  readonly address: string;
+  /** The version of the rules in force. */
+  readonly version: string;
+  send(message: ToWorkerMessage): void;
+}
+
+export interface Counters {
+  ask(workers: readonly AskedWorker[], question: CountersQuestion): Promise<CountersResult>;
+  /** An answer that has come, of whichever worker. */
+  take(worker: AskedWorker, answer: CountersAnswerMessage): void;
+}
+
+/** A worker answers within a second, also that its store does not. */
+const readingMs = 1_500;
+/** For each of the three questions of a reset, which are asked in turn. */
+const resetStepMs = 1_000;
+/** Workers that are asked of those that count together: one alone could say anything. */
+const askedTogether = 2;
+const maxGroups = 100;
+/** Limits of 20 descriptors, each with a list. */
+const maxCounters = 400;
+const maxTextLength = 4_096;
+
+export function createCounters(clock: Clock): Counters {
+  const open = new Map<
+    number,
+    { readonly worker: AskedWorker; readonly settle: (answer: CountersAnswerMessage) => void }
+  >();
+  let lastId = 0;
+
+  async function askOne(
+    worker: AskedWorker,
+    { domain, descriptors, reset }: CountersQuestion,
+    timeoutMs: number,
+  ): Promise<Told> {
+    // Numbers on the wire are 32 bits long.
+    lastId = (lastId + 1) % 2 ** 32;
+    const id = lastId;
+    const answered = Promise.withResolvers<CountersAnswerMessage>();
+    const seconds = Math.round(timeoutMs / 100) / 10;
+    const cancel = clock.after(timeoutMs, () =>
+      answered.resolve({ id, problem: `no answer within ${seconds}s`, counters: [] }),
+    );
+    open.set(id, { worker, settle: answered.resolve });
+    worker.send({ counters: { id, reset, ...toAsked({ domain, descriptors }) } });
+    const { problem, counters } = await answered.promise;
+    cancel();
+    open.delete(id);
+    return {
+      problem: problem === '' ? undefined : problem.slice(0, maxTextLength),
+      counters: counters
+        .slice(0, maxCounters)
+        .filter(({ descriptor }) => descriptor < descriptors.length)
+        .map(toCounter),
+    };
+  }
+
+  function read({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
+    return Promise.all(
+      asked.slice(0, askedTogether).map(async (worker) => ({
+        ...describe(worker, all),
+        ...(await askOne(worker, question, readingMs)),
+        confirmedBy: undefined,
+      })),
+    );
+  }
+
+  /** Resets through one worker, and reads through another one whether it is done. */
+  async function reset({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
+    // One that may not reset is asked only where there is none that may.
+    const worker = asked.find(({ hello }) => hello.allowsReset) ?? asked[0];
+    if (worker === undefined) return [];
+    const others = all.filter((each) => each !== worker);
+    const reader = others[0] ?? worker;
+    const reading = { ...question, reset: false };
+    const before = await askOne(reader, reading, resetStepMs);
+    const answer = { ...describe(worker, all), confirmedBy: undefined };
+    // Of several descriptors one has no counter: then none is reset.
+    const refusal = before.counters.find(({ problem }) => problem !== '');
+    if (refusal !== undefined && before.counters.some(({ problem }) => problem === '')) {
+      return [{ ...answer, ...before, problem: `nothing is reset: ${refusal.problem}` }];
+    }
+    const said = await askOne(worker, question, resetStepMs);
+    if (said.problem !== undefined) return [{ ...answer, ...said }];
+    for (const other of others) other.send({ forget: toAsked(question) });
+    const after = await askOne(reader, reading, resetStepMs);
+    const doubt = findDoubt({ before, said, after }, question);
+    if (doubt !== undefined) {
+      const problem = `worker ${nameOf(reader)} ${doubt}`.slice(0, maxTextLength);
+      return [{ ...answer, problem, counters: after.counters }];
+    }
+    const hasCounters = after.counters.some(({ problem }) => problem === '');
+    const confirmedBy = reader === worker ? 'itself' : 'another';
+    return [{ ...answer, ...after, confirmedBy: hasCounters ? confirmedBy : undefined }];
+  }
+
+  return {
+    async ask(workers, question) {
+      const groups = groupWorkers(workers, question.worker);
+      const now = groups.slice(0, maxGroups);
+      const answerOf = question.reset ? reset : read;
+      const answers = await Promise.all(now.map((group) => answerOf(group, question)));
+      return { answers: answers.flat(), notAsked: groups.length - now.length };
+    },
+    take(worker, answer) {
+      const question = open.get(answer.id);
+      // Only the one that was asked may answer.
+      if (question?.worker === worker) question.settle(answer);
+    },
+  };
+}
+
+/** The answer of a worker, cut to its bounds. */
+interface Told {
+  readonly problem: string | undefined;
+  readonly counters: readonly CounterMessage[];
+}
+
+/** Workers with the same counters, and which of them may be asked. */
+interface Group {
+  readonly asked: AskedWorker[];
+  readonly all: AskedWorker[];
+}
+
+/** The groups with a worker that is asked for, in the order of arrival. */
+function groupWorkers(workers: readonly AskedWorker[], nodeId: string | undefined): Group[] {
+  const groups = new Map<string, Group>();
+  for (const worker of workers) {
+    const name = nameGroup(worker);
+    const group = groups.get(name) ?? { asked: [], all: [] };
+    groups.set(name, group);
+    group.all.push(worker);
+    if (nodeId === undefined || worker.hello.nodeId === nodeId) group.asked.push(worker);
+  }
+  return [...groups.values()].filter(({ asked }) => asked.length > 0);
+}
+
+/** Equal for workers that count together with the same rules. */
+function nameGroup({ hello, version }: AskedWorker): string {
+  return hello.countsAlone ? hello.instance : `${hello.agreement} ${version}`;
+}
+
+function nameOf({ hello, address }: AskedWorker): string {
+  return hello.nodeId || address;
+}
+
+function describe(worker: AskedWorker, all: readonly AskedWorker[]) {
+  const { hello, address } = worker;
+  return { worker: hello.nodeId, address, group: nameGroup(worker), together: all.length };
+}
+
+function toAsked({ domain, descriptors }: Pick<CountersQuestion, 'domain' | 'descriptors'>) {
+  return { domain, descriptors: descriptors.map((entries) => ({ entries })) };
+}
+
+interface ReadReset {
+  readonly before: Told;
+  /** The answer of the worker that has reset the counters. */
+  readonly said: Told;
+  readonly after: Told;
+}
+
+/** Why the reading after a reset does not show that it was done; undefined where it does: the counter is at 0, was at
+ * 0 before, or is at less than before, and then has hits that came since. */
+function findDoubt(
+  { before, said, after }: ReadReset,
+  { descriptors }: CountersQuestion,
+): string | undefined {
+  if (after.problem !== undefined) return `was asked after the reset: ${after.problem}`;
+  const isComplete = descriptors.every((_, index) =>
+    after.counters.some(({ descriptor }) => descriptor === index),
+  );
+  if (!isComplete || after.counters.map(toLimit).join() !== said.counters.map(toLimit).join()) {
+    return 'has other counters';
+  }
+  for (const [index, counter] of after.counters.entries()) {
+    const { problem, rule, used = 0 } = counter;
+    const then = before.counters[index];
+    const usedBefore = then && toLimit(then) === toLimit(counter) ? then.used : undefined;
+    const isReset = used === 0 || usedBefore === 0 || used < (usedBefore ?? 0);
+    if (problem !== '' || isReset) continue;
+    const was = usedBefore === undefined ? 'an unknown number' : `${usedBefore}`;
+    return `reads ${toCountText(used, 'hit')} of rule ${rule} after the reset, and ${was} before`;
+  }
+  return undefined;
+}
+
+/** All of a counter that does not change with its hits. */
+function toLimit({ descriptor, problem, rule, limit, window }: CounterMessage): string {
+  return JSON.stringify([descriptor, problem, rule, limit, window]);
+}
+
+function toCounter(given: CounterMessage): CounterMessage {
+  const {
+    descriptor,
+    problem = '',
+    rule = '',
+    used,
+    limit,
+    window = '',
+    secondsUntilReset,
+    shadowMode = false,
+  } = given;
+  return {
+    descriptor,
+    problem: problem.slice(0, maxTextLength),
+    rule: rule.slice(0, maxTextLength),
+    used: toCount(used),
+    limit: toCount(limit),
+    window: window.slice(0, maxTextLength),
+    secondsUntilReset: toCount(secondsUntilReset),
+    shadowMode,
+  };
+}

@@ -1,0 +1,267 @@
+// Takes the reports of the workers of this control plane over their links (proto/ratelane/fleet/v1/fleet.proto).
+// Nothing here decides what a worker is served, except that rollouts are judged by it: by the counts of tally.ts
+// for each instance, never by those of a worker since its start.
+
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../shared/clock.ts';
+import { grpcStatus } from '../../../shared/grpc/status.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { FleetLink } from '../../../shared/wire/fleet.ts';
+import type {
+  HelloMessage,
+  ReportMessage,
+  TotalsMessage,
+} from '../../../shared/wire/fleet-messages.ts';
+import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
+import { toAlreadyConnected } from '../xds/worker-name.ts';
+import {
+  type AskedWorker,
+  type CountersQuestion,
+  type CountersResult,
+  createCounters,
+} from './counters.ts';
+import { type OpenLink, openFleetLink } from './fleet-link.ts';
+import {
+  contains,
+  createLimitedSum,
+  type LimitedList,
+  type LimitedPeriod,
+  type LimitedValue,
+  toLimitedList,
+  toLimitedPeriod,
+  toTextStart,
+} from './limited-values.ts';
+import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
+import {
+  createRuleRates,
+  type RuleRate,
+  type RuleSeries,
+  type SeriesSlots,
+  type SeriesSpan,
+} from './rule-rates.ts';
+import { type Counted, createTally, type Tally } from './tally.ts';
+import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
+import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
+import { toFigures, toPassed, toTotals, type WorkerFigures } from './worker-figures.ts';
+
+/** One worker with a link. */
+export interface LinkedWorker {
+  readonly hello: HelloMessage;
+  /** `<host>:<port>`. */
+  readonly address: string;
+  /** Undefined before its first report, and where the last one is too old. */
+  readonly figures: WorkerFigures | undefined;
+}
+
+export interface Fleet {
+  /** The path of the method. */
+  readonly path: string;
+  open(call: GrpcCall): CallHandler;
+  /** The workers in the order of their arrival. */
+  list(): readonly LinkedWorker[];
+  /** By instance, of the links with a fresh report. Whether the instance has a stream of rules here is the caller's to find out. */
+  counted(): ReadonlyMap<string, Counted>;
+  /** The values that were limited most in the last one or two minutes. */
+  limited(wanted: WantedValues, most: number): Promise<LimitedList>;
+  /** The rates of the last minute, without an order. */
+  rules(): readonly RuleRate[];
+  /** Of the rules of one domain that had hits in the last minute, in slots that no report can add to any more. */
+  ruleSeries(domain: string, span: SeriesSpan): readonly RuleSeries[];
+  /** The slots that these series end with. */
+  seriesSlots(span: SeriesSpan): SeriesSlots;
+  /** The decisions of all workers together in the last hour, without the time that no report covers. */
+  history(): readonly TrafficSlot[];
+  /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
+  unmatched(): readonly UnmatchedSample[];
+  /** Asks the workers that report about counters; answered within 1.5 seconds, a reset and its readings within 3. */
+  askCounters(question: CountersQuestion): Promise<CountersResult>;
+  /** Ends all links: the workers reconnect elsewhere. */
+  stop(): void;
+}
+
+export interface WantedValues {
+  /** Undefined: of all. */
+  readonly domain?: string | undefined;
+  /** Part of a domain, a rule or a value; undefined: all. */
+  readonly search?: string | undefined;
+}
+
+export interface FleetDeps {
+  readonly method: FleetLink;
+  readonly history: TrafficHistory;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+interface Member extends AskedWorker {
+  readonly tally: Tally;
+  totals: TotalsMessage | undefined;
+  figures: WorkerFigures | undefined;
+  /** The period that is under way, and the one before. */
+  limited: LimitedPeriod | undefined;
+  limitedBefore: LimitedPeriod | undefined;
+}
+
+const eventIntervalMs = 5_000;
+
+export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
+  /** The members by instance, in the order of arrival. */
+  const members = new Map<string, Member>();
+  const links = new Set<OpenLink>();
+  const counters = createCounters(clock);
+  const ruleRates = createRuleRates(clock);
+  const unmatched = createUnmatchedSamples();
+  /** The series of two starts of this process differ. */
+  const seriesPrefix = randomUUID();
+  let seriesCount = 0;
+  const events = createRepeatedLog({
+    clock,
+    write: log.warning,
+    intervalMs: eventIntervalMs,
+    again: 'in-time',
+  });
+
+  function isFresh({ figures }: Member): boolean {
+    return figures !== undefined && clock.wallMs() - figures.atMs <= staleMs;
+  }
+
+  function takeReport(member: Member, report: ReportMessage): void {
+    const totals = toTotals(report.totals);
+    const storeBefore = member.figures?.store;
+    member.figures = toFigures(report, totals, member.totals, clock.wallMs(), storeBefore);
+    if (member.totals !== undefined) {
+      history.take(toPassed(totals, member.totals), report.seconds);
+    }
+    member.totals = totals;
+    member.tally.take(report, totals, member.figures.version, clock.monotonicMs());
+    ruleRates.take(member, report.rules, report.seconds);
+    unmatched.take(member, report.unmatched, clock.wallMs());
+    if (report.limited == null) return;
+    // Half of a share for each of two periods.
+    const share = Math.min(maxLimitedBytesOfWorker, maxLimitedBytes / members.size);
+    const limited = toLimitedPeriod(report.limited, share / 2);
+    if (member.limited?.startMs !== limited.startMs) member.limitedBefore = member.limited;
+    member.limited = limited;
+  }
+
+  function* sumLimited(
+    { domain, search }: WantedValues,
+    most: number,
+  ): Generator<void, LimitedList> {
+    const sum = createLimitedSum();
+    const start = domain === undefined ? '' : toTextStart(domain);
+    const isAsked = ({ text }: LimitedValue) =>
+      text.startsWith(start) && (search === undefined || contains(text, search));
+    for (const member of [...members.values()]) {
+      const { limited, limitedBefore } = member;
+      if (limited === undefined || !isFresh(member)) continue;
+      const list = toLimitedList(limited, limitedBefore);
+      sum.add({ ...list, values: list.values.filter(isAsked) });
+      yield;
+    }
+    return sum.read(most);
+  }
+
+  return {
+    path: method.path,
+    open(call) {
+      let member: Member | undefined;
+      const leave = () => {
+        if (member === undefined) return;
+        members.delete(member.hello.instance);
+        ruleRates.leave(member);
+        unmatched.leave(member);
+        member = undefined;
+      };
+      const link: OpenLink = openFleetLink(
+        {
+          method,
+          clock,
+          onHello(hello) {
+            const { peerAddress: address } = call;
+            const { instance, nodeId } = hello;
+            const first = members.get(instance);
+            if (first !== undefined) {
+              const text = toAlreadyConnected(instance, first.hello.nodeId, first.address);
+              reportEnd(text, hello);
+              link.finish(grpcStatus.alreadyExists, text);
+              return;
+            }
+            member = {
+              hello,
+              tally: createTally({ nodeId, newSeries: () => `${seriesPrefix}-${++seriesCount}` }),
+              address,
+              get version() {
+                return this.figures?.version ?? '';
+              },
+              send: link.send,
+              totals: undefined,
+              figures: undefined,
+              limited: undefined,
+              limitedBefore: undefined,
+            };
+            members.set(instance, member);
+          },
+          onReport(report) {
+            if (member !== undefined) takeReport(member, report);
+          },
+          onAnswer(answer) {
+            if (member !== undefined) counters.take(member, answer);
+          },
+          onRefused(reason) {
+            reportEnd(reason, member?.hello);
+          },
+          onFinish: leave,
+          onClose() {
+            links.delete(link);
+            leave();
+          },
+        },
+        call,
+      );
+      function reportEnd(reason: string, hello: HelloMessage | undefined): void {
+        const who = hello === undefined ? '' : ` of worker '${nameOf(hello)}'`;
+        events.report(
+          `Fleet: the link${who} at ${call.peerAddress} was ended: ${escapeText(reason)}`,
+        );
+      }
+      links.add(link);
+      return link.handler;
+    },
+    list: () =>
+      [...members.values()].map((member) => ({
+        hello: member.hello,
+        address: member.address,
+        figures: isFresh(member) ? member.figures : undefined,
+      })),
+    counted() {
+      const byInstance = new Map<string, Counted>();
+      for (const [instance, member] of members) {
+        const { counted } = member.tally;
+        if (counted !== undefined && isFresh(member)) byInstance.set(instance, counted);
+      }
+      return byInstance;
+    },
+    limited: (wanted, most) => runInSlices(sumLimited(wanted, most)),
+    askCounters: (question) => counters.ask([...members.values()].filter(isFresh), question),
+    rules: () => ruleRates.read(),
+    ruleSeries: (domain, span) => ruleRates.readSeries(domain, span),
+    seriesSlots: (span) => ruleRates.readSlots(span),
+    history: history.read,
+    unmatched: unmatched.read,
+    stop() {
+      for (const link of links) {
+        link.finish(grpcStatus.unavailable, 'the control plane is stopping');
+      }
+      events.flush();
+    },
+  };
+}
+
+function nameOf({ nodeId }: HelloMessage): string {
+  return escapeText(toExcerpt(nodeId, 200));
+}

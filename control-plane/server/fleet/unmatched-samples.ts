@@ -1,0 +1,63 @@
+// Descriptors that found no rule, as the workers report samples of them: each once, the last ones of each link.
+import type { Entry } from '../../../shared/rules/rule.ts';
+import type { UnmatchedMessage } from '../../../shared/wire/fleet-messages.ts';
+import { createSharedTable } from './shared-table.ts';
+
+export interface UnmatchedSample {
+  readonly domain: string;
+  readonly entries: readonly Entry[];
+  /** How many samples were the same. */
+  readonly samples: number;
+  /** Wall time of the last one. */
+  readonly lastMs: number;
+}
+
+export interface UnmatchedSamples {
+  /** Takes the samples of one report of a link, which is not trusted. */
+  take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void;
+  /** The link is gone. */
+  leave(link: object): void;
+  /** The last one of each link, then the one before of each, and so on. */
+  read(): UnmatchedSample[];
+}
+
+/** A sample that may be reported again. */
+interface Kept extends UnmatchedSample {
+  samples: number;
+  lastMs: number;
+}
+
+const maxSamples = 200;
+const maxPerReport = 20;
+const maxEntries = 32;
+const maxTextLength = 128;
+
+export function createUnmatchedSamples(): UnmatchedSamples {
+  const known = createSharedTable<Kept>(maxSamples);
+  const cut = (text: string) => text.slice(0, maxTextLength);
+
+  return {
+    take(link, reported, atMs) {
+      for (const given of reported.slice(0, maxPerReport)) {
+        const domain = cut(given.domain);
+        const entries = given.entries
+          .slice(0, maxEntries)
+          .map(({ key, value }) => ({ key: cut(key), value: cut(value) }));
+        const text = JSON.stringify([domain, entries]);
+        const before = known.find(link, text);
+        if (before !== undefined) {
+          before.samples++;
+          before.lastMs = atMs;
+          known.touch(text);
+          continue;
+        }
+        const sample = { domain, entries, samples: 1, lastMs: atMs };
+        if (known.add(link, text, sample)) continue;
+        known.removeOldest(link);
+        known.add(link, text, sample);
+      }
+    },
+    leave: known.leave,
+    read: () => known.inTurn().map((sample) => ({ ...sample })),
+  };
+}

@@ -1,0 +1,77 @@
+// The activity in the state directory, so that it goes on after a restart of the control plane.
+import { join } from 'node:path';
+import Type from 'typebox';
+import type { Clock } from '../../../../shared/clock.ts';
+import type { Log } from '../../../../shared/log.ts';
+import { type KeptFile, keptFormat, openKeptFile } from '../kept-file.ts';
+import { type Activity, maxEntries, maxTextLength } from './activity.ts';
+
+const text = Type.String({ maxLength: maxTextLength });
+const fileJson = Type.Object({
+  format: Type.Literal(keptFormat),
+  /** The description of the store of the rules. */
+  store: Type.String(),
+  entries: Type.Array(
+    Type.Object({
+      atMs: Type.Number(),
+      who: text,
+      what: text,
+      before: Type.Optional(text),
+      after: Type.Optional(text),
+      outcome: text,
+    }),
+    { maxItems: maxEntries },
+  ),
+});
+
+/** 1,000 entries of the longest texts. */
+const maxFileBytes = 8_000_000;
+
+export interface KeptActivityDeps {
+  readonly stateDirectory: string;
+  /** The description of the store. */
+  readonly store: string;
+  readonly activity: Activity;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Its `read` restores what an earlier process knew. */
+export function openKeptActivity({
+  stateDirectory,
+  store,
+  activity,
+  log,
+  clock,
+}: KeptActivityDeps): Omit<KeptFile<unknown>, 'read'> & { read(): Promise<void> } {
+  const file = openKeptFile({
+    path: join(stateDirectory, 'activity.json'),
+    schema: fileJson,
+    maxBytes: maxFileBytes,
+    what: 'what was done',
+    without: 'the activity begins anew',
+    refuse: (content) => (content.store === store ? undefined : `it is about ${content.store}`),
+    toContent(share) {
+      const newest = activity.read();
+      const some = newest.slice(0, Math.ceil(newest.length * share));
+      const entries = some.map(({ before, after, ...entry }) => ({
+        ...entry,
+        ...(before !== undefined && { before }),
+        ...(after !== undefined && { after }),
+      }));
+      return entries.length === 0 ? undefined : { format: keptFormat, store, entries };
+    },
+    log,
+    clock,
+  });
+  return {
+    ...file,
+    async read() {
+      const content = await file.read();
+      if (content === undefined) return;
+      activity.restore(
+        content.entries.map((entry) => ({ before: undefined, after: undefined, ...entry })),
+      );
+    },
+  };
+}

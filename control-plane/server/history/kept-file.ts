@@ -1,0 +1,143 @@
+// Keeps a part of a process' state in a file of the state directory, so that the next process goes on with it:
+// written every half minute while there is news, and at the end. A killed process loses the changes since.
+import { mkdir, readFile, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Static, TSchema } from 'typebox';
+import { Value } from 'typebox/value';
+import { type Clock, repeatAfter } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import { codeOf } from '../../../shared/rules-directory.ts';
+import { writeFileAtomically } from '../store/atomic-file.ts';
+import { toOtherVersion } from '../store/kept-version.ts';
+import { setAside } from '../store/set-aside.ts';
+
+export interface KeptFile<Content> {
+  /** Undefined where there is none, or it is damaged or of something else, which is logged: it never rejects. One that is
+   * damaged is set aside. */
+  read(): Promise<Content | undefined>;
+  /** Begins to write it. */
+  start(): void;
+  /** Resolves when it is written. */
+  stop(): Promise<void>;
+}
+
+export interface KeptFileDeps<Schema extends TSchema> {
+  readonly path: string;
+  readonly schema: Schema;
+  readonly maxBytes: number;
+  /** Names the content for people, such as `the last hour of charts`. */
+  readonly what: string;
+  /** Says how it goes on when it cannot be read or written, such as `the charts begin anew`. */
+  readonly without: string;
+  /** Why this content is not taken; undefined where it is. */
+  readonly refuse: (content: Static<Schema>) => string | undefined;
+  /** At most `share` of what there is, the newest; undefined while there is nothing to keep. */
+  readonly toContent: (share: number) => Static<Schema> | undefined;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export const keepMs = 30_000;
+/** Of all these files. */
+export const keptFormat = 1 as const;
+const smallestShare = 0.001;
+
+/** Why a content is none. */
+class Damage extends Error {}
+
+export function openKeptFile<Schema extends TSchema>(
+  deps: KeptFileDeps<Schema>,
+): KeptFile<Static<Schema>> {
+  const { path, schema, log } = deps;
+  let written = '';
+  let hasFailed = false;
+  let writing: Promise<void> = Promise.resolve();
+  let stopWriting = () => {};
+
+  /** The content as it can be read again: less of it where all of it would be too large. */
+  function toText(): string | undefined {
+    for (let share = 1; share > smallestShare; share /= 2) {
+      const content = deps.toContent(share);
+      if (content === undefined) return undefined;
+      const text = JSON.stringify(content);
+      if (Buffer.byteLength(text) > deps.maxBytes) continue;
+      // A number that is not finite is written as null, for example.
+      if (!Value.Check(schema, JSON.parse(text))) {
+        throw new Error('it could not be read again');
+      }
+      return text;
+    }
+    throw new Error('it is too large');
+  }
+
+  async function write(): Promise<void> {
+    try {
+      const text = toText();
+      if (text === undefined || text === written) return;
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      await writeFileAtomically(path, text, 0o600);
+      written = text;
+      hasFailed = false;
+    } catch (error) {
+      if (!hasFailed) {
+        log.warning(
+          `${path} cannot be written (${errorText(error)}): after a restart ${deps.without}`,
+        );
+      }
+      hasFailed = true;
+    }
+  }
+
+  /** Rejects when the file system does not give it. */
+  async function readContent(): Promise<unknown> {
+    if ((await stat(path)).size > deps.maxBytes) return new Damage('it is too large');
+    const text = await readFile(path, 'utf8');
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      return new Damage(errorText(error));
+    }
+  }
+
+  function toReason(content: unknown): string {
+    const other = toOtherVersion(content, [keptFormat]);
+    return other === undefined ? `it is not ${deps.what}` : `it is of ${other}`;
+  }
+
+  function keep(): Promise<void> {
+    writing = writing.then(write);
+    return writing;
+  }
+
+  return {
+    async read() {
+      let content: unknown;
+      try {
+        content = await readContent();
+      } catch (error) {
+        if (codeOf(error) !== 'ENOENT') {
+          log.warning(`${path} cannot be read (${errorText(error)}): ${deps.without}`);
+        }
+        return undefined;
+      }
+      if (!Value.Check(schema, content)) {
+        const reason = content instanceof Damage ? content.message : toReason(content);
+        const where = await setAside(path);
+        log.warning(`${path} cannot be read (${reason}): ${deps.without}; ${where}`);
+        return undefined;
+      }
+      const refusal = deps.refuse(content);
+      if (refusal === undefined) return content;
+      log.warning(`${path} cannot be read (${refusal}): ${deps.without}`);
+      return undefined;
+    },
+    start() {
+      stopWriting = repeatAfter(deps.clock, keepMs, keep);
+    },
+    stop() {
+      stopWriting();
+      return keep();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+// Notifications as the settings want them: what becomes of revisions is told to their targets.
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { Examine } from '../admin/examination.ts';
+import type { Outcomes } from '../record/outcomes.ts';
+import type { ConfigStore } from '../store/store.ts';
+import { toNotification } from './notification.ts';
+import { createNotifier, type NotifierDeps } from './notifier.ts';
+import { type NotifySettings, toTargets } from './targets.ts';
+
+export interface Notifying {
+  /** Rejects with an AppError where a secret or a token cannot be read. */
+  check(): Promise<void>;
+  /** Tells the newest of these. Returns at once. */
+  readonly tell: (outcomes: Outcomes) => void;
+  stop(): void;
+}
+
+export interface NotifyingDeps extends Pick<NotifierDeps, 'onEnd'> {
+  readonly settings: NotifySettings;
+  readonly store: Pick<ConfigStore, 'readRevision'>;
+  readonly examine: Examine;
+  readonly repositoryFolder: string;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Undefined where nobody is to be told. */
+export function createNotifying(deps: NotifyingDeps): Notifying | undefined {
+  const { settings, log } = deps;
+  const targets = toTargets(settings);
+  if (targets.length === 0) return undefined;
+  const notifier = createNotifier({ ...deps, targets });
+  /** In their order: the store may take longer for one than for the next. */
+  let making: Promise<void> = Promise.resolve();
+  return {
+    async check() {
+      for (const target of targets) await target.check();
+    },
+    tell(outcomes) {
+      making = making
+        .then(() => toNotification({ ...deps, publicUrl: settings.publicUrl }, outcomes))
+        .then(
+          (notification) => notification && notifier.tell(notification),
+          (error: unknown) => log.warning(`A notification cannot be made: ${errorText(error)}`),
+        );
+    },
+    stop: notifier.stop,
+  };
+}

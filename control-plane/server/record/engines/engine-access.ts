@@ -1,0 +1,43 @@
+// What an engine is called with besides its address: a password, and the files of TLS. Files are read at each call,
+// so that renewed ones are used from the next one on.
+import type { ConnectionOptions } from 'node:tls';
+import { AppError, errorText } from '../../../../shared/errors.ts';
+import { readSmallFile } from '../../../../shared/small-file.ts';
+import { readTlsFiles, type TlsFiles } from '../../../../shared/tls.ts';
+import { trimEnd } from '../../../../shared/trim-end.ts';
+
+export interface EngineAccess {
+  /** '' where there is none, or `passwordFile` has it. */
+  readonly password: string;
+  readonly passwordFile: string | undefined;
+  readonly tls: TlsFiles;
+}
+
+export type EngineTls = Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>;
+
+const maxPasswordBytes = 4096;
+
+/** Undefined where there is none. Rejects with an AppError `store` that names the file. */
+export async function readEnginePassword(access: EngineAccess): Promise<string | undefined> {
+  const { password, passwordFile } = access;
+  if (passwordFile === undefined) return password === '' ? undefined : password;
+  let text: string;
+  try {
+    text = trimEnd(await readSmallFile(passwordFile, maxPasswordBytes), '\r\n');
+  } catch (error) {
+    throw new AppError('store', `the password of --record cannot be read (${errorText(error)})`);
+  }
+  if (text !== '' && !/[\0\r\n]/.test(text)) return text;
+  throw new AppError(
+    'store',
+    `${passwordFile} (--record-password-file) is empty or has several lines`,
+  );
+}
+
+/** Without a CA of its own the system's are trusted. Rejects with an AppError `store` that names the file. */
+export async function readEngineTls(access: EngineAccess): Promise<EngineTls> {
+  const reading = await readTlsFiles(access.tls);
+  if (!reading.ok) throw new AppError('store', reading.problem);
+  const { ca, cert, key } = reading.material;
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+}

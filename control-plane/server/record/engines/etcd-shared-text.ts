@@ -1,0 +1,182 @@
+// A text that control planes share in etcd, over the JSON gateway of its API of version 3: one key, replaced by a
+// transaction that compares its revision.
+import Type, { type Static, type TSchema } from 'typebox';
+import { Value } from 'typebox/value';
+import { AppError, errorText } from '../../../../shared/errors.ts';
+import { redact } from '../../../../shared/redact.ts';
+import type { ComparedClocks } from '../../compared-clocks.ts';
+import { asideSuffix } from '../../store/set-aside.ts';
+import {
+  maxSharedTextBytes,
+  type SharedText,
+  type SwapResult,
+  type VersionedText,
+} from '../../store/shared-text.ts';
+import { BoundedCalls, engineTimeoutMs } from './bounded-calls.ts';
+import { type EngineAccess, readEnginePassword, readEngineTls } from './engine-access.ts';
+import { callHttp, type HttpAnswer, showFailure } from './http-call.ts';
+
+export interface EtcdPlace {
+  readonly kind: 'etcd';
+  /** Of members of one cluster; one after the other is called while one does not answer. */
+  readonly endpoints: readonly URL[];
+  readonly username: string | undefined;
+}
+
+const rangeAnswer = Type.Object({
+  kvs: Type.Optional(
+    Type.Array(Type.Object({ mod_revision: Type.String(), value: Type.Optional(Type.String()) })),
+  ),
+});
+const transactionAnswer = Type.Object({
+  header: Type.Object({ revision: Type.String() }),
+  succeeded: Type.Optional(Type.Boolean()),
+});
+const loginAnswer = Type.Object({ token: Type.String() });
+
+/** The member answers, and takes no writes: a user without the right, no space left. */
+const denials = [403, 429];
+
+export class EtcdSharedText implements SharedText {
+  readonly description: string;
+  readonly #place: EtcdPlace;
+  readonly #key: string;
+  readonly #access: EngineAccess;
+  readonly #calls: BoundedCalls;
+  readonly #clocks: ComparedClocks | undefined;
+  /** How often an endpoint did not answer: says which one is called. */
+  #failures = 0;
+  /** Of the user, from etcd; undefined until it has logged in. */
+  #token: string | undefined;
+
+  /** `name` tells the records of several fleets in one etcd apart. */
+  constructor(
+    place: EtcdPlace,
+    name: string,
+    access: EngineAccess,
+    timeoutMs = engineTimeoutMs,
+    clocks?: ComparedClocks,
+  ) {
+    this.#place = place;
+    this.#key = `ratelane/record/${name}`;
+    this.#access = access;
+    this.#clocks = clocks;
+    this.#calls = new BoundedCalls(timeoutMs);
+    const hosts = place.endpoints.map(({ host }) => host).join(', ');
+    this.description = `${this.#key} in etcd at ${hosts} (--record)`;
+  }
+
+  read(): Promise<VersionedText | undefined> {
+    return this.#calls.run(async (signal) => {
+      const found = await this.#fetch(signal);
+      if (found === undefined) return undefined;
+      const { version, bytes } = found;
+      const text = bytes.length > maxSharedTextBytes ? '' : bytes.toString();
+      return { version, text };
+    });
+  }
+
+  swap(before: string | undefined, text: string): Promise<SwapResult> {
+    return this.#calls.run(async (signal) => {
+      const put = { request_put: { key: toBase64(this.#key), value: toBase64(text) } };
+      const answer = await this.#transact(before, [put], signal);
+      if (denials.includes(answer.status)) return { kind: 'denied', reason: showFailure(answer) };
+      const { succeeded, header } = read(answer, transactionAnswer);
+      return succeeded ? { kind: 'written', version: header.revision } : { kind: 'stale' };
+    });
+  }
+
+  setAside(version: string): Promise<string> {
+    const aside = `${this.#key}${asideSuffix}`;
+    return this.#calls.run(async (signal) => {
+      const found = await this.#fetch(signal);
+      if (found?.version !== version) return aside;
+      const value = found.bytes.toString('base64');
+      const moves = [
+        { request_put: { key: toBase64(aside), value } },
+        { request_delete_range: { key: toBase64(this.#key) } },
+      ];
+      read(await this.#transact(version, moves, signal), transactionAnswer);
+      return aside;
+    });
+  }
+
+  close(): void {
+    this.#calls.close();
+  }
+
+  async #fetch(signal: AbortSignal): Promise<{ version: string; bytes: Buffer } | undefined> {
+    const answer = await this.#call('/v3/kv/range', { key: toBase64(this.#key) }, signal);
+    const [found] = read(answer, rangeAnswer).kvs ?? [];
+    if (found === undefined) return undefined;
+    return { version: found.mod_revision, bytes: Buffer.from(found.value ?? '', 'base64') };
+  }
+
+  /** Undefined: while there is no key. */
+  #transact(
+    version: string | undefined,
+    success: readonly unknown[],
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> {
+    const key = toBase64(this.#key);
+    const compare = { key, target: 'MOD', result: 'EQUAL', mod_revision: version ?? '0' };
+    return this.#call('/v3/kv/txn', { compare: [compare], success }, signal);
+  }
+
+  async #call(path: string, body: unknown, signal: AbortSignal): Promise<HttpAnswer> {
+    const password = await readEnginePassword(this.#access);
+    const answer = await this.#callAs(path, body, password, signal);
+    // A token that etcd does not know any more: nothing was done with it.
+    if (answer.status !== 401 || this.#token === undefined) return answer;
+    this.#token = undefined;
+    return this.#callAs(path, body, password, signal);
+  }
+
+  async #callAs(
+    path: string,
+    body: unknown,
+    password: string | undefined,
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> {
+    const { username } = this.#place;
+    if (username !== undefined && password !== undefined && this.#token === undefined) {
+      const login = { name: username, password };
+      const answer = await this.#send('/v3/auth/authenticate', login, signal);
+      const shown = redact(showFailure(answer), [password]);
+      if (answer.status !== 200) throw new AppError('store', `user '${username}': ${shown}`);
+      this.#token = read(answer, loginAnswer).token;
+    }
+    return this.#send(path, body, signal);
+  }
+
+  async #send(path: string, body: unknown, signal: AbortSignal): Promise<HttpAnswer> {
+    const { endpoints } = this.#place;
+    const endpoint = endpoints[this.#failures % endpoints.length];
+    const headers = this.#token === undefined ? {} : { authorization: this.#token };
+    const compare = this.#clocks?.start();
+    try {
+      const tls = await readEngineTls(this.#access);
+      const answer = await callHttp(new URL(path, endpoint), {
+        ...{ method: 'POST', headers, body, tls, signal },
+      });
+      compare?.(`etcd at ${endpoint?.host}`, answer.date);
+      // A member without a leader.
+      if (answer.status >= 500) this.#failures++;
+      return answer;
+    } catch (error) {
+      this.#failures++;
+      throw new AppError('store', errorText(error), { cause: error });
+    }
+  }
+}
+
+function read<Schema extends TSchema>(answer: HttpAnswer, schema: Schema): Static<Schema> {
+  const { status, value } = answer;
+  if (status !== 200) throw new AppError('store', showFailure(answer));
+  if (Value.Check(schema, value)) return value;
+  throw new AppError('store', 'what answers is not the JSON gateway of etcd (v3)');
+}
+
+function toBase64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}

@@ -1,0 +1,186 @@
+// A text that control planes share in a ConfigMap of Kubernetes: one of its keys, replaced by a patch that names the
+// resourceVersion. Token and CA of the pod are read at each call, as Kubernetes renews them.
+import { join } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { Value } from 'typebox/value';
+import { AppError, errorText } from '../../../../shared/errors.ts';
+import { type HostPort, showHostPort } from '../../../../shared/host-port.ts';
+import { redact } from '../../../../shared/redact.ts';
+import { readSmallFile } from '../../../../shared/small-file.ts';
+import type { ComparedClocks } from '../../compared-clocks.ts';
+import { asideSuffix } from '../../store/set-aside.ts';
+import {
+  maxSharedTextBytes,
+  type SharedText,
+  type SwapResult,
+  type VersionedText,
+} from '../../store/shared-text.ts';
+import { BoundedCalls, engineTimeoutMs } from './bounded-calls.ts';
+import { readEngineTls } from './engine-access.ts';
+import { callHttp, type HttpAnswer, showFailure } from './http-call.ts';
+
+export interface KubernetesPlace {
+  readonly kind: 'kubernetes';
+  readonly namespace: string;
+  /** Of the ConfigMap. */
+  readonly name: string;
+}
+
+export interface ApiServer {
+  readonly address: HostPort;
+  /** Has `token` and `ca.crt` of the pod's service account. */
+  readonly credentials: string;
+}
+
+const podCredentials = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** As Kubernetes tells each pod; undefined outside of one. */
+export function findApiServer(
+  environment: Readonly<Record<string, string | undefined>>,
+): ApiServer | undefined {
+  const host = environment['KUBERNETES_SERVICE_HOST'];
+  const port = Number(environment['KUBERNETES_SERVICE_PORT'] ?? 443);
+  if (!host || !(port > 0 && port <= 65_535)) return undefined;
+  return { address: { host, port }, credentials: podCredentials };
+}
+
+const configMap = Type.Object({
+  metadata: Type.Object({ resourceVersion: Type.String() }),
+  data: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
+const key = 'record';
+const asideKey = `${key}${asideSuffix}`;
+/** Beside the largest record it has to fit into a ConfigMap, of 1 MiB. */
+const maxAsideLength = 128 * 1024;
+const maxTokenBytes = 64 * 1024;
+
+export class KubernetesSharedText implements SharedText {
+  readonly description: string;
+  readonly #place: KubernetesPlace;
+  readonly #server: ApiServer;
+  readonly #calls: BoundedCalls;
+  readonly #clocks: ComparedClocks | undefined;
+
+  constructor(
+    place: KubernetesPlace,
+    server: ApiServer,
+    timeoutMs = engineTimeoutMs,
+    clocks?: ComparedClocks,
+  ) {
+    this.#place = place;
+    this.#server = server;
+    this.#clocks = clocks;
+    this.#calls = new BoundedCalls(timeoutMs);
+    const { namespace, name } = place;
+    const host = showHostPort(server.address);
+    this.description = `ConfigMap ${namespace}/${name} in Kubernetes at ${host} (--record)`;
+  }
+
+  read(): Promise<VersionedText | undefined> {
+    return this.#calls.run(async (signal) => toText(await this.#fetch(signal)));
+  }
+
+  swap(before: string | undefined, text: string): Promise<SwapResult> {
+    return this.#calls.run(async (signal) => {
+      const data = { [key]: text };
+      if (before !== undefined) return toResult(await this.#patch(before, data, signal));
+      const found = await this.#fetch(signal);
+      if (found === undefined) {
+        const created = await this.#create(data, signal);
+        // There is no such namespace.
+        if (created.status === 404) throw new AppError('store', showFailure(created));
+        return toResult(created);
+      }
+      // A ConfigMap without a record, as one that was made beforehand.
+      if (toText(found) !== undefined) return { kind: 'stale' };
+      return toResult(await this.#patch(found.metadata.resourceVersion, data, signal));
+    });
+  }
+
+  setAside(version: string): Promise<string> {
+    const { namespace, name } = this.#place;
+    const aside = `${namespace}/${name} ${asideKey}`;
+    return this.#calls.run(async (signal) => {
+      const found = await this.#fetch(signal);
+      if (found?.metadata.resourceVersion !== version) return aside;
+      const data = { [key]: null, [asideKey]: (found.data?.[key] ?? '').slice(0, maxAsideLength) };
+      const result = toResult(await this.#patch(version, data, signal));
+      if (result.kind === 'denied') throw new AppError('store', result.reason);
+      return aside;
+    });
+  }
+
+  close(): void {
+    this.#calls.close();
+  }
+
+  async #fetch(signal: AbortSignal): Promise<Static<typeof configMap> | undefined> {
+    const answer = await this.#call('GET', `/${this.#place.name}`, undefined, signal);
+    return answer.status === 404 ? undefined : readConfigMap(answer);
+  }
+
+  #create(data: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
+    const { name } = this.#place;
+    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data };
+    return this.#call('POST', '', body, signal);
+  }
+
+  #patch(
+    resourceVersion: string,
+    data: Readonly<Record<string, string | null>>,
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> {
+    const body = { metadata: { resourceVersion }, data };
+    return this.#call('PATCH', `/${this.#place.name}`, body, signal);
+  }
+
+  async #call(
+    method: 'GET' | 'POST' | 'PATCH',
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> {
+    const { address, credentials } = this.#server;
+    const tls = { ca: join(credentials, 'ca.crt'), cert: undefined, key: undefined };
+    const token = (await readSmallFile(join(credentials, 'token'), maxTokenBytes)).trim();
+    const base = `https://${showHostPort(address)}/api/v1/namespaces/${this.#place.namespace}`;
+    const compare = this.#clocks?.start();
+    try {
+      const answer = await callHttp(new URL(`${base}/configmaps${path}`), {
+        method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(method === 'PATCH' && { 'content-type': 'application/merge-patch+json' }),
+        },
+        body,
+        tls: await readEngineTls({ password: '', passwordFile: undefined, tls }),
+        signal,
+      });
+      compare?.(`Kubernetes at ${showHostPort(address)}`, answer.date);
+      return answer;
+    } catch (error) {
+      throw new AppError('store', redact(errorText(error), [token]), { cause: error });
+    }
+  }
+}
+
+function toText(found: Static<typeof configMap> | undefined): VersionedText | undefined {
+  const text = found?.data?.[key];
+  if (found === undefined || text === undefined) return undefined;
+  const isTooLong = Buffer.byteLength(text) > maxSharedTextBytes;
+  return { version: found.metadata.resourceVersion, text: isTooLong ? '' : text };
+}
+
+function toResult(answer: HttpAnswer): SwapResult {
+  // It was changed, made or removed meanwhile.
+  if ([404, 409].includes(answer.status)) return { kind: 'stale' };
+  if (answer.status === 403) return { kind: 'denied', reason: showFailure(answer) };
+  return { kind: 'written', version: readConfigMap(answer).metadata.resourceVersion };
+}
+
+function readConfigMap(answer: HttpAnswer): Static<typeof configMap> {
+  const { status, value } = answer;
+  if (status !== 200 && status !== 201) throw new AppError('store', showFailure(answer));
+  if (Value.Check(configMap, value)) return value;
+  throw new AppError('store', 'what answers is not the API of Kubernetes');
+}

@@ -1,0 +1,79 @@
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createRulesFolder } from '../../../test/support/rules-folder.ts';
+import { listSetAside } from '../store/set-aside.ts';
+import { openOwnText } from './own-text.ts';
+import { emptyRecord, toRecordText } from './record.ts';
+
+const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
+const kept = { text: textOf(1), plane: 'p'.repeat(64) };
+
+test('the newest text of a store is found again, and no other store finds it', async (t) => {
+  const log = createRecordedLog();
+  const folder = join(createRulesFolder(t).path, 'new', 'state');
+  const own = openOwnText(folder, 'one store', log);
+  t.is(await own.read(), undefined);
+  own.keep(kept);
+  own.keep({ ...kept, text: textOf(2) });
+  await own.settled();
+  t.deepEqual(await openOwnText(folder, 'one store', log).read(), {
+    ...kept,
+    text: textOf(2),
+  });
+  t.is(await openOwnText(folder, 'another', log).read(), undefined);
+  t.deepEqual(log.lines, []);
+  t.is(statSync(join(folder, 'rollout.json')).mode & 0o777, 0o600);
+  t.is(statSync(folder).mode & 0o777, 0o700);
+});
+
+for (const content of [
+  '{"format":1',
+  '{"store":"a store","text":1}',
+  '{"plane":"p","store":"a store","text":"{}"}',
+  ' '.repeat(5_000_000),
+  '7',
+  `{"plane":"${'x'.repeat(65)}","store":"a store","text":""}`,
+]) {
+  test(`a damaged text is logged, set aside, and done without: ${content.slice(0, 60).trim()}`, async (t) => {
+    const log = createRecordedLog();
+    const { path } = createRulesFolder(t);
+    writeFileSync(join(path, 'rollout.json'), content);
+    t.is(await openOwnText(path, 'a store', log).read(), undefined);
+    t.is(log.lines.length, 1);
+    t.regex(
+      log.lines[0] ?? '',
+      /^warning .*rollout\.json cannot be read \(.+\): it is done without; it is kept as rollout\.json\.unreadable$/,
+    );
+    t.is(readFileSync(join(path, 'rollout.json.unreadable'), 'utf8'), content);
+    t.deepEqual(await listSetAside(path), [join(path, 'rollout.json.unreadable')]);
+  });
+}
+
+test('a failure to write is logged once, and again after a success', async (t) => {
+  const log = createRecordedLog();
+  const { path } = createRulesFolder(t);
+  const folder = join(path, 'state');
+  writeFileSync(folder, 'in its way');
+  const own = openOwnText(folder, 'a store', log);
+  const keep = async (text: string) => {
+    own.keep({ ...kept, text });
+    await own.settled();
+  };
+  await keep(textOf(1));
+  await keep(textOf(2));
+  t.is(log.lines.length, 1);
+  t.regex(
+    log.lines[0] ?? '',
+    /rollout\.json cannot be written \(.+\): a restart does not know of this record/,
+  );
+  rmSync(folder);
+  await keep(textOf(3));
+  t.is(JSON.parse(readFileSync(join(folder, 'rollout.json'), 'utf8')).text, textOf(3));
+  t.is(log.lines.length, 1);
+  rmSync(folder, { recursive: true });
+  writeFileSync(folder, 'in its way');
+  await keep(textOf(4));
+  t.is(log.lines.length, 2);
+});

@@ -1,0 +1,113 @@
+// The record in the state directory: a copy for the next start of this control plane, or, of one that shares none, the
+// record itself.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { Value } from 'typebox/value';
+import { errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import { codeOf } from '../../../shared/rules-directory.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
+import { writeFileAtomically } from '../store/atomic-file.ts';
+import { setAside } from '../store/set-aside.ts';
+import { maxSharedTextBytes } from '../store/shared-text.ts';
+import { parseRecord } from './record.ts';
+
+const fileJson = Type.Object({
+  /** The description of the revision's store. */
+  store: Type.String(),
+  text: Type.String(),
+  /** Identifies this control plane, the same over restarts; the version before the current one has none. */
+  plane: Type.Optional(Type.String({ maxLength: 64 })),
+});
+export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
+
+/** A text that cannot be read is logged: no call rejects. */
+export interface OwnText {
+  /** Human-readable: where it is. */
+  readonly path: string;
+  /** Undefined when there is none for this store. The text may be of a version that this program does not read. */
+  read(): Promise<KeptText | undefined>;
+  /** Renames the one that was read, and resolves with what a log line says of it. */
+  setAside(): Promise<string>;
+  /** Returns at once; logs a failure. */
+  keep(kept: KeptText): void;
+  /** Resolves with why it cannot be written, for people; with undefined when it is. */
+  write(kept: KeptText): Promise<string | undefined>;
+  /** Resolves when nothing is being written any more. */
+  settled(): Promise<void>;
+}
+
+/** The text, and what is around it. */
+const maxBytes = 8 * maxSharedTextBytes;
+
+/** Throws where it is not as control planes write it. */
+function parse(text: string): Static<typeof fileJson> {
+  const content: unknown = JSON.parse(text);
+  if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
+  const parsed = parseRecord(content.text);
+  if (!parsed.ok && !parsed.ofOtherVersion) throw new Error(parsed.problem);
+  return content;
+}
+
+export function openOwnText(stateDirectory: string, store: string, log: Log): OwnText {
+  const path = join(stateDirectory, 'rollout.json');
+  let newest: KeptText | undefined;
+  /** On the disk. */
+  let written: string | undefined;
+  let hasFailed = false;
+  let writing: Promise<string | undefined> = Promise.resolve(undefined);
+
+  async function write(given: KeptText): Promise<string | undefined> {
+    // A newer one is waiting.
+    if (given !== newest) return undefined;
+    const text = JSON.stringify({ store, ...given });
+    if (text === written) return undefined;
+    try {
+      await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
+      await writeFileAtomically(path, text, 0o600);
+      written = text;
+      return undefined;
+    } catch (error) {
+      return errorText(error);
+    }
+  }
+
+  async function keep(given: KeptText): Promise<string | undefined> {
+    const problem = await write(given);
+    if (problem !== undefined && !hasFailed) {
+      log.warning(`${path} cannot be written (${problem}): a restart does not know of this record`);
+    }
+    hasFailed = problem !== undefined;
+    return problem;
+  }
+
+  return {
+    path,
+    setAside: () => setAside(path),
+    async read() {
+      let content: Static<typeof fileJson>;
+      try {
+        content = parse(await readSmallFile(path, maxBytes));
+      } catch (error) {
+        const isFault = error instanceof Error && 'code' in error;
+        if (codeOf(error) === 'ENOENT') return undefined;
+        const where = isFault ? '' : `; ${await setAside(path)}`;
+        log.warning(`${path} cannot be read (${errorText(error)}): it is done without${where}`);
+        return undefined;
+      }
+      const { store: of, ...kept } = content;
+      return of === store ? kept : undefined;
+    },
+    keep(kept) {
+      newest = kept;
+      writing = writing.then(() => keep(kept));
+    },
+    write(kept) {
+      newest = kept;
+      writing = writing.then(() => write(kept));
+      return writing;
+    },
+    settled: async () => void (await writing),
+  };
+}

@@ -1,0 +1,172 @@
+// Queries the other control planes of a fleet, so that one answer covers all workers. They do not
+// coordinate: each serves what its store has.
+import { randomUUID } from 'node:crypto';
+import type { LookupAddress } from 'node:dns';
+import { lookup as lookUp } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import type { Static, TSchema } from 'typebox';
+import { Value } from 'typebox/value';
+import { errorText } from '../../../../shared/errors.ts';
+import { type TlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../../../shared/tls.ts';
+import { unlessAborted } from '../../../../shared/unless-aborted.ts';
+import { type AdminCall, createAdminClient } from '../../admin-client.ts';
+import type { ComparedClocks } from '../../compared-clocks.ts';
+import type { PeerSource } from './peer-list.ts';
+
+/** One peer's answer, or why there is none. */
+export type PeerAnswer<Content> =
+  | { readonly url: string; readonly value: Content; readonly error?: undefined }
+  | {
+      readonly url: string;
+      readonly value?: undefined;
+      readonly error: string;
+      /** The workers that its last answer spoke of; undefined where that is not known. */
+      readonly last: PeerWorkers | undefined;
+    };
+
+/** The instance of each worker; null for one that names none. */
+export type PeerWorkers = readonly (string | null)[];
+
+export type PeerCall = Pick<AdminCall, 'method' | 'path' | 'body' | 'timeoutMs'>;
+
+export interface Peers {
+  /** Id of this process: one of a name's addresses is its own. */
+  readonly id: string;
+  /** Asks every peer at once, for at most two seconds or as long as the call says, with the caller's own token. The
+   * answers match the schema, in the order of the addresses, without this control plane. `listWorkers`: the
+   * workers that an answer speaks of, to be remembered for the time when there is none; undefined leaves those of
+   * before. Never rejects. */
+  ask<Schema extends TSchema>(
+    call: PeerCall,
+    schema: Schema,
+    token: string | undefined,
+    listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
+  ): Promise<PeerAnswer<Static<Schema>>[]>;
+  /** Sets the material for questions from now on; see `PeersSettings`. */
+  replaceTls(material: TlsMaterial): void;
+}
+
+export interface PeersSettings {
+  readonly sources: readonly PeerSource[];
+  /** The protocol for the addresses of names. */
+  readonly dnsProtocol: 'http:' | 'https:';
+  /**
+   * The authorities of peers' certificates, in place of those that this system trusts, and the certificate that
+   * peers are shown. Undefined without any of them.
+   */
+  readonly tls: TlsFiles | undefined;
+}
+
+export interface PeersDeps extends Omit<PeersSettings, 'tls'> {
+  readonly clocks?: ComparedClocks | undefined;
+  /** All addresses of a name. */
+  readonly lookup?: (name: string) => Promise<readonly LookupAddress[]>;
+}
+
+/** The answer of a control plane to itself. */
+export const itselfStatus = 409;
+export const answerMs = 2_000;
+const maxAddresses = 32;
+/** The bytes of tens of thousands of workers; more would be a burden when all peers send it. */
+const maxAnswerBytes = 32 * 1024 * 1024;
+
+interface PeerAddress {
+  readonly url: URL;
+  /** The name that its certificate has to be for, where that is not the URL's host. */
+  readonly serverName: string | undefined;
+  /** The workers that its last answer spoke of, with those of the other addresses of its source. */
+  readonly lastWorkers: Map<string, PeerWorkers>;
+}
+
+type Addresses =
+  | { readonly ok: true; readonly addresses: readonly PeerAddress[] }
+  | { readonly ok: false; readonly url: string; readonly error: string };
+
+export function createPeers({
+  sources,
+  dnsProtocol,
+  lookup = lookUpAll,
+  clocks,
+}: PeersDeps): Peers {
+  const id = randomUUID();
+  const known = sources.map((source) => ({ source, lastWorkers: new Map<string, PeerWorkers>() }));
+  let tls: TlsMaterial = { ca: undefined, cert: undefined, key: undefined };
+  let secureContext: SecureContext | undefined;
+
+  /** Made once for the files in use: to read this system's authorities takes some milliseconds. */
+  function secure(): SecureContext {
+    if (secureContext !== undefined) return secureContext;
+    const { ca = withTrustedAuthorities(undefined), cert, key } = tls;
+    secureContext = createSecureContext({ ca, cert, key });
+    return secureContext;
+  }
+
+  /** A name is looked up each time: pods come and go. */
+  async function findAddresses({
+    source,
+    lastWorkers,
+  }: (typeof known)[number]): Promise<Addresses> {
+    if (source.kind === 'url') {
+      return { ok: true, addresses: [{ url: source.url, serverName: undefined, lastWorkers }] };
+    }
+    const { host, port } = source;
+    // A certificate has an address among its addresses, and a name without the dot at its end.
+    const serverName = isIP(host) === 0 ? host.replace(/\.$/, '') : undefined;
+    try {
+      const found = await unlessAborted(lookup(host), AbortSignal.timeout(answerMs));
+      const addresses = found.map(({ address, family }) => {
+        const url = new URL(`${dnsProtocol}//${family === 6 ? `[${address}]` : address}:${port}`);
+        return { url, serverName, lastWorkers };
+      });
+      const hrefs = new Set(addresses.map(({ url }) => url.href));
+      for (const href of lastWorkers.keys()) if (!hrefs.has(href)) lastWorkers.delete(href);
+      return { ok: true, addresses };
+    } catch (error) {
+      return { ok: false, url: `dns:${host}:${port}`, error: errorText(error) };
+    }
+  }
+
+  return {
+    id,
+    async ask({ method, path, body, timeoutMs = answerMs }, schema, token, listWorkers) {
+      const askOne = async ({ url, serverName, lastWorkers }: PeerAddress) => {
+        const client = createAdminClient({
+          url,
+          token,
+          secureContext: url.protocol === 'https:' ? secure() : undefined,
+          serverName,
+        });
+        const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
+        const compare = clocks?.start();
+        const result = await client.call({ method, path: asked, body, timeoutMs, maxAnswerBytes });
+        const last = lastWorkers.get(url.href);
+        const fail = (error: string) => ({ url: client.url, error, last });
+        if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
+        const { status, value } = result.answer;
+        compare?.(client.url, result.answer.date);
+        if (status === itselfStatus) return undefined;
+        if (status !== 200) return fail(`HTTP ${status}`);
+        if (!Value.Check(schema, value)) return fail('what it answers is not of this version');
+        const listed = listWorkers?.(value);
+        if (listed !== undefined) lastWorkers.set(url.href, listed);
+        return { url: client.url, value };
+      };
+      const found = await Promise.all(known.map(findAddresses));
+      const addresses = found.flatMap((each) => (each.ok ? each.addresses : []));
+      const unknown = found.flatMap((each) =>
+        each.ok ? [] : { url: each.url, error: each.error, last: undefined },
+      );
+      const answers = await Promise.all(addresses.slice(0, maxAddresses).map(askOne));
+      return [...answers.filter((answer) => answer !== undefined), ...unknown];
+    },
+    replaceTls(material) {
+      tls = material;
+      secureContext = undefined;
+    },
+  };
+}
+
+function lookUpAll(name: string): Promise<readonly LookupAddress[]> {
+  return lookUp(name, { all: true });
+}

@@ -1,0 +1,288 @@
+// Keeps the record that control planes share: reads and writes it beside the rules, and says which control plane
+// decides, which is the one that wrote it last. Others follow the record, and may replace the leader once it has
+// left, or has given no sign of life for the length of a term (behaviour: one-leader). Who cannot write does not lead.
+// record-state.ts has what is known and what is to be done; this performs it.
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { RevisionMemory } from '../snapshot/admission.ts';
+import type { Said } from '../snapshot/served.ts';
+import type { SharedText, SwapResult } from '../store/shared-text.ts';
+import type { Outcomes } from './outcomes.ts';
+import type { OwnText } from './own-text.ts';
+import { hasSteps, type RolloutRecord, verdictOf, whyTakenBack } from './record.ts';
+import {
+  type ChangeRecord,
+  type Job,
+  type LeaderTiming,
+  type RecordEffect,
+  type RecordEvent,
+  type RecordState,
+  startRecord,
+  step,
+} from './record-state.ts';
+
+/** Nobody waits for a sign of life where the record is not shared. */
+export const unsharedTiming: LeaderTiming = {
+  poll: 1_000,
+  renew: Number.POSITIVE_INFINITY,
+  term: Number.POSITIVE_INFINITY,
+  readAgain: 1_000,
+};
+/** Each look and each renewal is a call of the remote. */
+export const gitTiming: LeaderTiming = {
+  poll: 5_000,
+  renew: 10_000,
+  term: 30_000,
+  readAgain: 2_000,
+};
+export const engineTiming: LeaderTiming = {
+  poll: 2_000,
+  renew: 4_000,
+  term: 15_000,
+  readAgain: 1_000,
+};
+
+export interface RecordKeeperDeps {
+  /** In an engine, or beside the rules; undefined where this is the only control plane. */
+  readonly shared: SharedText | undefined;
+  readonly timing: LeaderTiming;
+  /** In the state directory: a copy, or the record itself. */
+  readonly own: OwnText;
+  /** --rollout; '' without one. */
+  readonly steps: string;
+  /** The id of this process, never used before. */
+  readonly id: string;
+  readonly name: string;
+  /** This control plane has put on record what became of a revision: the newest of these. So has no other one. */
+  readonly onOutcome?: (outcomes: Outcomes) => void;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+type Distribute<Each> = Each extends Job ? Omit<Each, 'id'> : never;
+/** A job that somebody waits for. */
+type Wanted = Distribute<Job>;
+
+const nothing = Promise.resolve(undefined);
+
+export class RecordKeeper implements RevisionMemory {
+  readonly #deps: RecordKeeperDeps;
+  #state: RecordState;
+  #listener = () => {};
+  /** By job. */
+  readonly #wanted = new Map<number, PromiseWithResolvers<boolean>>();
+  #lastJob = 0;
+  /** Undefined while nothing is being read or written. */
+  #busy: PromiseWithResolvers<void> | undefined;
+  /** Named by a step, and not performed yet. */
+  readonly #effects: RecordEffect[] = [];
+  #isPerforming = false;
+
+  constructor(deps: RecordKeeperDeps) {
+    const { shared, own, steps, id, name, timing, clock } = deps;
+    this.#deps = deps;
+    const options = {
+      id,
+      name,
+      timing,
+      place: shared?.description ?? own.path,
+      ownPlace: own.path,
+      steps,
+    };
+    this.#state = startRecord(options, toNow(clock));
+  }
+
+  /** All that is known of the record. */
+  get state(): RecordState {
+    return this.#state;
+  }
+
+  /** The record as it was last read or written. */
+  get record(): RolloutRecord {
+    return this.#state.known.record;
+  }
+
+  /** Identifies the record, the same with each sign of life. */
+  get contentId(): string {
+    return this.#state.known.contentId;
+  }
+
+  get isKnown(): boolean {
+    return this.#state.isKnown;
+  }
+
+  get rollsOut(): boolean {
+    return hasSteps(this.record, this.#deps.steps);
+  }
+
+  get otherVersion(): string | undefined {
+    const { shared, own } = this.#state.foreign;
+    const { problem } = shared ?? own ?? {};
+    return problem && `What was taken back or held back is not known (${problem})`;
+  }
+
+  get inForce(): RolloutRecord['inForce'][number] | undefined {
+    const { shared, own } = this.#state.foreign;
+    return shared?.inForce ?? own?.inForce ?? this.record.inForce[0];
+  }
+
+  wasInForce(content: string): boolean {
+    return this.record.inForce.some((each) => each.content === content);
+  }
+
+  verdictOf(revision: string, content: string): Said | undefined {
+    return verdictOf(this.record, revision, content);
+  }
+
+  wasTakenBack(content: string): boolean {
+    return whyTakenBack(this.record, content) !== undefined;
+  }
+
+  /** Reads the record. Never rejects. */
+  async start(): Promise<void> {
+    await this.#want({ kind: 'start' });
+  }
+
+  /** `listener` is called after each change of the record, by whomever. */
+  onChange(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  /** Changes the record, and leads from then on. False when nothing was written: the change has become
+   * pointless, another control plane was faster again and again, or `trouble` says why. */
+  write(change: ChangeRecord): Promise<boolean> {
+    return this.#want({ kind: 'write', change, attempt: 1 });
+  }
+
+  /** Changes the record in the state directory alone, for the next start: no other control plane needs it. */
+  keepHere(change: ChangeRecord): void {
+    this.#happen({ kind: 'kept', change, isKnownHere: true });
+  }
+
+  /** For the next start of this control plane: its workers have lost a revision, and that could not be written. */
+  keepTakenBack(change: ChangeRecord): void {
+    this.#happen({ kind: 'kept', change, isKnownHere: false });
+  }
+
+  /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
+  tick(isWaiting: boolean): void {
+    this.#happen({ kind: 'tick', isWaiting });
+  }
+
+  /** A peer reports a record with this content; the record is read again if its content differs. */
+  noteNews(contentId: string): void {
+    this.#happen({ kind: 'heard', contentId });
+  }
+
+  /** Lets another control plane lead from now on. */
+  async handOver(): Promise<void> {
+    await this.#want({ kind: 'sign', hasLeft: true });
+  }
+
+  /** Resolves when nothing is being read or written. */
+  async settled(): Promise<void> {
+    await this.#busy?.promise;
+  }
+
+  /** Ends it, and resolves as `settled` does, without waiting for long operations. */
+  stop(): Promise<void> {
+    this.#deps.shared?.close();
+    return this.settled();
+  }
+
+  #want(wanted: Wanted): Promise<boolean> {
+    const id = ++this.#lastJob;
+    const done = Promise.withResolvers<boolean>();
+    this.#wanted.set(id, done);
+    this.#happen({ kind: 'wanted', job: { ...wanted, id } });
+    return done.promise;
+  }
+
+  /** What happens while effects are performed has its own after them. Where one throws, the next event goes on with those
+   * after it. */
+  #happen(event: RecordEvent): void {
+    const { state, effects } = step(this.#state, event, toNow(this.#deps.clock));
+    this.#state = state;
+    this.#effects.push(...effects);
+    if (this.#isPerforming) return;
+    this.#isPerforming = true;
+    try {
+      for (let each = this.#effects.shift(); each; each = this.#effects.shift()) {
+        this.#perform(each);
+      }
+    } finally {
+      this.#isPerforming = false;
+      this.#noteBusy();
+    }
+  }
+
+  #noteBusy(): void {
+    if (this.#state.job !== undefined) this.#busy ??= Promise.withResolvers();
+    else {
+      this.#busy?.resolve();
+      this.#busy = undefined;
+    }
+  }
+
+  #perform(effect: RecordEffect): void {
+    const { shared, own, log, onOutcome } = this.#deps;
+    switch (effect.kind) {
+      case 'log':
+        log[effect.level](effect.text);
+        break;
+      case 'keep_own':
+        own.keep(effect.kept);
+        break;
+      case 'changed':
+        this.#listener();
+        break;
+      case 'outcome':
+        onOutcome?.(effect.outcomes);
+        break;
+      case 'done':
+        this.#wanted.get(effect.job)?.resolve(effect.isWritten);
+        this.#wanted.delete(effect.job);
+        break;
+      case 'next':
+        this.#happen({ kind: 'next' });
+        break;
+      case 'read_own':
+        this.#await(own.read(), (kept) => ({ kind: 'own_read', kept }));
+        break;
+      case 'read': {
+        const startedMs = this.#deps.clock.monotonicMs();
+        this.#await(shared?.read() ?? nothing, (found) => ({ kind: 'read', startedMs, found }));
+        break;
+      }
+      case 'set_aside': {
+        const moved = shared?.setAside(effect.version).catch(() => undefined) ?? nothing;
+        this.#await(moved, (where) => ({ kind: 'set_aside', where }));
+        break;
+      }
+      case 'set_own_aside':
+        this.#await(own.setAside(), (where) => ({ kind: 'own_set_aside', where }));
+        break;
+      case 'swap': {
+        const swapped = shared?.swap(effect.before, effect.text) ?? this.#keep(effect.text);
+        this.#await(swapped, (result) => ({ kind: 'swapped', result }));
+        break;
+      }
+    }
+  }
+
+  async #keep(text: string): Promise<SwapResult> {
+    const reason = await this.#deps.own.write({ text, plane: this.#state.plane });
+    // It is read at the start alone.
+    return reason === undefined ? { kind: 'written', version: 'own' } : { kind: 'denied', reason };
+  }
+
+  #await<Result>(result: Promise<Result>, toEvent: (result: Result) => RecordEvent): void {
+    const fail = (error: unknown): RecordEvent => ({ kind: 'failed', reason: errorText(error) });
+    void result.then(toEvent, fail).then((event) => this.#happen(event));
+  }
+}
+
+function toNow(clock: Clock) {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+}

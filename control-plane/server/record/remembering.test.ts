@@ -1,0 +1,189 @@
+// What a control plane puts on record, as lines that people review: remembering.txt has looks one after the other, by the
+// words that stand below, and what came of each. `REWRITE=1` writes what comes of them now.
+import test from 'ava';
+import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
+import { testLines } from '../../../test/support/reviewed-lines.ts';
+import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts';
+import {
+  emptyRecord,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  withInForce,
+  withVerdict,
+} from './record.ts';
+import { noMemory, remember, type ToRemember } from './remembering.ts';
+
+type Newest = NonNullable<SnapshotState['newest']>;
+
+const open: RolloutOnRecord = {
+  ...{ id: 'id', revision: 'new', content: 'rules of new', outcome: 'running', step: 0 },
+  ...{ chosen: [], whole: [], reason: '' },
+};
+const heldBack = problemOf('error', 'large-removal', '(all files)', 'no domain would be left');
+const errors = [
+  { ...problemOf('error', 'other', 'a.yaml', 'no unit'), line: 4, column: 25 },
+  problemOf('error', 'other', 'b.yaml', 'no limit'),
+  problemOf('warning', 'other', 'c.yaml', 'is old'),
+];
+
+/** `REVISION`, or `REVISION:OTHER`, which has the rules of another one. */
+function toKnown(text: string) {
+  const [id = '', other = id] = text.split(':');
+  return {
+    id,
+    revision: { id, atMs: 0, author: undefined, message: undefined },
+    content: `rules of ${other}`,
+  };
+}
+
+function toInForce(text: string, isAtOnce: boolean): InForceState {
+  const [known = '', since] = text.split('@');
+  const { revision, content } = toKnown(known);
+  const sinceMs = Number(since ?? 0);
+  return {
+    ...{ revision, content, isAtOnce, sinceMs, mayRemove: false, domains: [], leftOut: [] },
+    ...{ served: { domains: 0, limits: 0, fewer: [], fewerInAll: 0 }, nodeGroups: [], groups: [] },
+  };
+}
+
+function toNewest(text: string, problems: readonly Problem[]): Newest {
+  const { revision, content } = toKnown(text);
+  return {
+    ...{ revision, problems, valid: problems.length === 0, isHeldBack: problems[0] === heldBack },
+    ...{
+      content: problems === errors ? undefined : content,
+      isWaiting: false,
+      saidBefore: undefined,
+    },
+  };
+}
+
+/** Such as `a,b:a`, one brought into force after the other. */
+function toRecord(text: string): RolloutRecord {
+  return text.split(',').reduce((record, each, atMs) => {
+    const { id, content } = toKnown(each);
+    return withInForce(record, { revision: id, content }, { reason: '', by: '', atMs });
+  }, emptyRecord);
+}
+
+/** `taken_back/REVISION`, or `held_back/REVISION/AGAINST`, whose rules it would have removed. */
+function withWord(record: RolloutRecord, text: string): RolloutRecord {
+  const [outcome, id = '', against] = text.split('/');
+  return withVerdict(record, {
+    ...{ outcome: outcome as 'held_back', revision: id, content: toKnown(id).content },
+    ...{ reason: 'said', by: '', atMs: 1 },
+    ...(against !== undefined && { against: toKnown(against).content }),
+  });
+}
+
+/** Revision a is in force and newest, and was given to all at once. */
+class Scene {
+  rollsOut = true;
+  isTold = false;
+  leads = true;
+  mayWrite = true;
+  isWritable = true;
+  inForce: SnapshotState['inForce'] = toInForce('a', true);
+  newest: SnapshotState['newest'] = toNewest('a', []);
+  withdrawn: SnapshotState['withdrawn'];
+  record = emptyRecord;
+  /** The record that others write just before. */
+  meanwhile: RolloutRecord | undefined;
+  #memory = noMemory;
+
+  look(): string {
+    const { rollsOut, isTold, leads, mayWrite, record, inForce, newest, withdrawn } = this;
+    const reach = { reachable: true, lastSuccessMs: 0, failingSinceMs: undefined };
+    const { memory, effects } = remember(this.#memory, {
+      ...{ rollsOut, isTold, leads, mayWrite, record, wallMs: 1_000_000_000_000 },
+      snapshots: {
+        store: { ...reach, lastError: undefined, revision: undefined },
+        ...{ newest, inForce, trial: undefined, withdrawn, stale: undefined },
+        counts: { accepted: 0, refused: 0, takenBack: 0 },
+      },
+    });
+    this.#memory = memory;
+    return effects.map((each) => this.#perform(each)).join(', ') || 'nothing';
+  }
+
+  #perform(each: ToRemember): string {
+    if (each.kind === 'give_way') return `${each.open.revision} gives way to ${each.newest}`;
+    if (each.kind === 'write') this.record = this.meanwhile ?? this.record;
+    const changed = each.change(this.record);
+    const isDone = changed !== undefined && (each.kind === 'keep_here' || this.isWritable);
+    if (isDone) this.record = changed;
+    else if (each.kind === 'write' && each.otherwise) {
+      this.#memory = { ...this.#memory, noted: undefined };
+    }
+    return isDone ? (each.kind === 'write' ? 'written' : 'kept here') : 'not written';
+  }
+
+  /** What is on record: in force, the last first; in brackets what became of revisions; the words on them. `?`: of one whose
+   * content is not known. */
+  show(): string {
+    const { inForce, outcomes = [], verdicts } = this.record;
+    const became = outcomes.map(
+      ({ revisions, kind, reason, atMs }) =>
+        `${revisions} ${kind} ${kind === 'in_force' ? atMs : reason}`,
+    );
+    const words = verdicts.map(
+      (each) =>
+        `; ${each.revision}${each.content === '' ? '?' : ''} ${each.outcome}, ${each.reason}, beside ${each.against ?? 'nothing'}`,
+    );
+    const ids = inForce.map(({ revision, content }) =>
+      content === '' ? `${revision}?` : revision,
+    );
+    return `${ids.join() || '-'} (${became.join(', ')})${words.join('')}`;
+  }
+}
+
+/** Each look has any number of them, as `NAME` or `NAME=VALUE`, and they stay. */
+const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<Scene>>> = {
+  'no-rollout': () => ({ rollsOut: false }),
+  told: () => ({ isTold: true }),
+  follows: () => ({ leads: false }),
+  leads: () => ({ leads: true }),
+  trouble: () => ({ mayWrite: false }),
+  unwritable: () => ({ isWritable: false }),
+  fine: () => ({ mayWrite: true, isWritable: true }),
+  /** What is in force, `REVISION@SINCE` in milliseconds: given to all at once, or kept from an earlier process. */
+  'at-once': (text) => ({ inForce: toInForce(text, true) }),
+  kept: (text) => ({ inForce: toInForce(text, false) }),
+  'not-in-force': () => ({ inForce: undefined }),
+  /** The newest revision. */
+  newest: (text) => ({ newest: toNewest(text, []) }),
+  held: (text) => ({ newest: toNewest(text, [heldBack]) }),
+  invalid: (text) => ({ newest: toNewest(text, errors) }),
+  'no-newest': () => ({ newest: undefined }),
+  withdrawn: (revision) => ({ withdrawn: { revision, by: 'a' } }),
+  record: (text) => ({ record: toRecord(text) }),
+  word: (text, { record }) => ({ record: withWord(record, text) }),
+  /** As the version before wrote it: of the first revision that is in force and the second one, taken back, no content. */
+  before(text) {
+    const [inForce = '', takenBack = ''] = text.split(',');
+    const word = { outcome: 'taken_back', reason: 'said', by: '', atMs: 0, content: '' } as const;
+    const verdicts = takenBack === '' ? [] : [{ ...word, revision: takenBack }];
+    return { record: { ...emptyRecord, verdicts, inForce: [{ revision: inForce, content: '' }] } };
+  },
+  open: (_, { record }) => ({ record: { ...record, rollout: open } }),
+  meanwhile: (text) => ({ meanwhile: toRecord(text) }),
+  'meanwhile-word': (text, { meanwhile = emptyRecord }) => ({
+    meanwhile: withWord(meanwhile, text),
+  }),
+};
+
+/** One look, or `COUNT *` of them. */
+testLines(test, new URL('remembering.txt', import.meta.url), (given) => {
+  const scene = new Scene();
+  const came = given.split(' ; ').map((look) => {
+    const [, count = '1', words = ''] = /^(?:(\d+) \* ?)?(.*)$/.exec(look) ?? [];
+    for (const word of words.split(' ').filter((each) => each !== '-')) {
+      const [name = '', value = ''] = word.split('=');
+      const command = commands[name];
+      if (command === undefined) throw new Error(`there is no word '${name}'`);
+      Object.assign(scene, command(value, scene));
+    }
+    return [...new Set(Array.from({ length: Number(count) }, () => scene.look()))].join(' then ');
+  });
+  return `${came.join(' ; ')}: ${scene.show()}`;
+});

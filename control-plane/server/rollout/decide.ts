@@ -1,0 +1,351 @@
+// The only place that decides on a rollout: from what is known to the next change, or nothing. Pure. rollout.ts
+// puts the change on record, from which every control plane takes it.
+import { toCountText } from '../../../shared/count-text.ts';
+import { formatDuration } from '../../../shared/duration.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import {
+  maxChosen,
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  verdictOf,
+} from '../record/record.ts';
+import { toReplaced } from '../snapshot/admission.ts';
+import { toShortId } from '../store/revision.ts';
+import type { RolloutPlan } from './plan.ts';
+import {
+  chooseShare,
+  createIsWithin,
+  isGiven,
+  type PoolStep,
+  type Pools,
+  type Share,
+} from './pools.ts';
+import { type Member, reportedMs, type View } from './view.ts';
+
+export type Change =
+  /** Nobody has it yet. */
+  | { readonly kind: 'begin' }
+  /** Leads in place of a leader that has stopped. */
+  | { readonly kind: 'lead' }
+  | { readonly kind: 'take_back'; readonly reason: string }
+  | { readonly kind: 'pause'; readonly reason: string }
+  | { readonly kind: 'give'; readonly step: number; readonly share: Share; readonly text: string }
+  /** Everybody gets it. */
+  | { readonly kind: 'complete'; readonly text: string };
+
+/** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
+ * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. `indivisible`: no
+ * share of the workers can be made, and it waits for an approval. `taking_back`: no worker of this control plane has it
+ * any more, and that is put on record. */
+export type Phase =
+  | 'gathering'
+  | 'spreading'
+  | 'holding'
+  | 'silent'
+  | 'paused'
+  | 'indivisible'
+  | 'taking_back';
+
+export interface Decision {
+  readonly change: Change | undefined;
+  readonly phase: Phase;
+  /** One sentence for people: what it waits for; '' for nothing. */
+  readonly text: string;
+}
+
+export interface DecideOptions {
+  readonly plan: RolloutPlan;
+  readonly pools: Pools;
+}
+
+/** How long a refusal waits for the answers of the others that were given the revision. */
+const answersMs = 3_000;
+/** More than a third. */
+const manyOf = 3;
+/** What is offered is answered within it. */
+const offerMs = 10_000;
+/** So many that were offered it and are silent or gone are no chance. */
+const fewestSilent = 2;
+
+export function decide(view: View, record: RolloutRecord, options: DecideOptions): Decision {
+  const open = openRolloutOf(record);
+  if (open?.revision !== view.trial.revision) return decideToBegin(view, open);
+  const evidence = findEvidence(view, open);
+  if (!view.leads) {
+    if (view.isVacant) return { change: { kind: 'lead' }, phase: 'gathering', text: '' };
+    // One that is cut off from its leader does not leave a bad revision where it is.
+    const change = !view.isLed && evidence?.kind === 'take_back' ? evidence : undefined;
+    return { change, phase: toFollowerPhase(view, open), text: open.reason };
+  }
+  const isPaused = open.outcome === 'paused';
+  if (evidence?.kind === 'take_back') {
+    return { change: evidence, phase: 'taking_back', text: evidence.reason };
+  }
+  if (evidence?.kind === 'pause' && !isPaused) {
+    return { change: evidence, phase: 'paused', text: evidence.reason };
+  }
+  if (isPaused) {
+    const smaller = isAllKnown(view) ? findSmaller(view, open, options.pools) : undefined;
+    return smaller ?? { change: undefined, phase: 'paused', text: open.reason };
+  }
+  const { revision, content } = view.trial;
+  const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
+  return decideToGoOn(view, open, { ...options, isApproved });
+}
+
+/** `other` is the rollout of another revision, where one is under way. */
+function decideToBegin(view: View, other: RolloutOnRecord | undefined): Decision {
+  const waits = (text: string): Decision => ({ change: undefined, phase: 'gathering', text });
+  if (other !== undefined && !view.trial.supersedes) {
+    return waits(`waits for the rollout of ${toShortId(other.revision)}`);
+  }
+  if (other === undefined && !view.leads && !view.isVacant) return waits('');
+  return { change: { kind: 'begin' }, phase: 'gathering', text: '' };
+}
+
+type Evidence = Extract<Change, { kind: 'take_back' | 'pause' }>;
+
+/** A bad revision is bad at every moment: while workers still spread, are silent or unknown. */
+function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
+  const bad = findBad(view, open);
+  const { newer, isLacked } = view;
+  if (bad?.kind === 'take_back' || newer === undefined || !isLacked) return bad;
+  if (newer.isWaiting) return { kind: 'take_back', reason: toReplaced(newer.revision) };
+  const id = toShortId(open.revision);
+  return {
+    kind: 'pause',
+    reason: `another control plane cannot follow, as its store does not have revision ${id} any more`,
+  };
+}
+
+function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
+  const chosen = view.members.filter(({ isChosen }) => isChosen);
+  const takeBack = (reason: string): Evidence => ({
+    kind: 'take_back',
+    reason: `${reason}; ${toCountText(chosen.length + view.gone.having, 'worker')} had it`,
+  });
+  const refused = chosen.filter(({ refusal }) => refusal !== undefined);
+  const [first] = refused;
+  if (first !== undefined) {
+    const text = `worker ${first.name} refuses it: ${first.refusal?.text}`;
+    const accepted = chosen.filter(({ state }) => state === 'in_force').length;
+    if (refused.length * manyOf >= chosen.length) return takeBack(text);
+    if (accepted > 0) {
+      return {
+        kind: 'pause',
+        reason: `${text}; ${toCountText(accepted, 'other worker')} accepted it`,
+      };
+    }
+    if (refused.some(({ refusal }) => refusal !== undefined && refusal.forMs >= answersMs)) {
+      return takeBack(text);
+    }
+  }
+  const gone = findGone(view, open, chosen);
+  if (gone !== undefined && !view.gone.mayBeElsewhere) return takeBack(gone);
+  const silent = findSilent(view, chosen);
+  if (silent !== undefined) return takeBack(silent);
+  const { kind, text } = view.judgement;
+  if (!isGiven(open)) return undefined;
+  if (kind === 'store') return { kind: 'pause', reason: `${text}; 'rollout retry' tries it again` };
+  return kind === 'bad' ? takeBack(text) : undefined;
+}
+
+/** More than a third of the workers with it, and more than elsewhere. While a peer is unknown its workers of the share
+ * may have it. */
+function findGone(
+  { members, gone, unknown }: View,
+  open: RolloutOnRecord,
+  chosen: readonly Member[],
+): string | undefined {
+  const known = chosen.filter(({ state }) => state === 'in_force').length + gone.having;
+  const having = unknown === undefined ? known : Math.max(known, open.chosen.length);
+  const others = members.length - chosen.length + gone.others;
+  const elsewhere = others === 0 ? 0 : gone.others / others;
+  if (gone.having * manyOf <= having || gone.having / having <= elsewhere) return undefined;
+  return `${gone.having} of ${toCountText(having, 'worker')} with it ${gone.having === 1 ? 'is' : 'are'} gone`;
+}
+
+/** Two that were offered it, or a third of the share where that is more, and more than elsewhere, neither accept nor
+ * refuse it. */
+function findSilent({ members, gone }: View, chosen: readonly Member[]): string | undefined {
+  const isSilent = ({ silentForMs, isUnused }: Member) => isUnused || silentForMs >= offerMs;
+  const silent = chosen.filter(isSilent);
+  if (silent.length === 0) return undefined;
+  const lost = gone.mayBeElsewhere ? 0 : gone.having;
+  const [offered, bad] = [chosen.length + lost, silent.length + lost];
+  if (bad < Math.max(fewestSilent, offered / manyOf)) return undefined;
+  const others = members.filter(({ isChosen }) => !isChosen);
+  const elsewhere = others.filter(isSilent).length + gone.others;
+  if (bad / offered <= elsewhere / Math.max(1, others.length + gone.others)) return undefined;
+  const rest = lost === 0 ? '' : `, and ${lost} ${lost === 1 ? 'is' : 'are'} gone`;
+  const unused = silent.filter(({ isUnused }) => isUnused).length;
+  const what = unused === 0 ? 'give no answer' : `have acknowledged it and do not use it`;
+  const how = unused === 0 || unused === silent.length ? what : `give no answer, or ${what}`;
+  return `${silent.length} of ${toCountText(offered, 'worker')} that were offered it ${how}, such as ${silent[0]?.name}${rest}`;
+}
+
+interface GoOnOptions extends DecideOptions {
+  /** Somebody lets it through without a share, should none be possible. */
+  readonly isApproved: boolean;
+}
+
+function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
+  const { pools } = options;
+  const { members, unknown } = view;
+  const chosen = members.filter(({ isChosen }) => isChosen);
+  if (!isAllKnown(view)) {
+    const none = view.connected === 0 ? 'no worker is connected' : 'workers are still connecting';
+    return {
+      change: undefined,
+      phase: toFollowerPhase(view, open),
+      text: unknown ?? none,
+    };
+  }
+  const gone = findGone(view, open, chosen);
+  if (gone !== undefined) {
+    const text = `waits: ${gone}, or at another control plane, which is not asked`;
+    return { change: undefined, phase: toFollowerPhase(view, open), text };
+  }
+  if (view.isAwaited) {
+    const text = 'waits for the workers that had it, which have left, to come back';
+    return { change: undefined, phase: 'spreading', text };
+  }
+  if (chosen.length === 0) return give(view, open, options, open.step);
+  const smaller = findSmaller(view, open, pools);
+  if (smaller !== undefined) return smaller;
+  const waiting = chosen.filter(({ state }) => state !== 'in_force');
+  if (waiting[0] !== undefined) {
+    const text = `waits for ${toCountText(waiting.length, 'worker')}, such as ${waiting[0].name}`;
+    return { change: undefined, phase: 'spreading', text };
+  }
+  return hold(view, open, options);
+}
+
+function isAllKnown({ unknown, isGathered }: View): boolean {
+  return unknown === undefined && isGathered;
+}
+
+/** More workers have it than the step allows: others have left, or some have come with a node id that they share. */
+function findSmaller({ members }: View, open: RolloutOnRecord, pools: Pools): Decision | undefined {
+  const smaller = pools.shareAt(open.step, members, open);
+  const isIn = createIsWithin(smaller);
+  if (members.every((worker) => !worker.isChosen || isIn(worker))) return undefined;
+  const share = {
+    chosen: smaller.chosen.filter((place) => open.chosen.includes(place)),
+    whole: open.whole,
+  };
+  return toGiven(open.step, share, '');
+}
+
+/** All workers of the step have it. With too little traffic, or one worker that is unlike the others, they are
+ * watched for a second hold. */
+function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
+  const { judgement, heldMs } = view;
+  const holdMs = options.pools.steps[open.step]?.holdMs ?? 0;
+  const isFirst = heldMs < holdMs;
+  const longestMs = Math.max(2 * holdMs, reportedMs);
+  if (isFirst || (judgement.kind !== 'good' && heldMs < longestMs)) {
+    const leftMs = (isFirst ? holdMs : longestMs) - heldMs;
+    const left = formatDuration(Math.ceil(leftMs / 1000) * 1000);
+    const why = judgement.kind === 'good' ? '' : ` (${judgement.text})`;
+    const phase = isFirst ? 'holding' : 'silent';
+    return { change: undefined, phase, text: `is watched for another ${left}${why}` };
+  }
+  const step = `step ${open.step + 1}`;
+  if (judgement.kind === 'good') {
+    const why = `${step}: ${judgement.text}`;
+    return give(view, open, options, open.step + 1, why);
+  }
+  if (judgement.kind === 'silent' && options.plan.onSilence === 'proceed') {
+    return give(
+      view,
+      open,
+      options,
+      open.step + 1,
+      `${step} could not be judged: ${judgement.text}`,
+    );
+  }
+  const what = judgement.kind === 'silent' ? 'too little traffic to judge: ' : '';
+  const reason = `${what}${judgement.text}`;
+  return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
+}
+
+/** Gives it to the workers of this step, or of the next one that has any; after the last one to all. */
+function give(
+  { members, peopled }: View,
+  open: RolloutOnRecord,
+  { plan, pools, isApproved }: GoOnOptions,
+  from: number,
+  why = '',
+): Decision {
+  const because = why === '' ? '' : `${why}; `;
+  /** A group without workers gets its turn all the same. */
+  const isAwaited = ({ pool }: PoolStep) => pools.nameOf(pool) !== undefined && !peopled.has(pool);
+  for (const [step, at] of pools.steps.entries()) {
+    if (step < from) continue;
+    const name = pools.nameOf(at.pool);
+    if (name !== undefined && isAwaited(at)) {
+      const text = `${because}waits for a worker of node group '${toExcerpt(name)}', which has none; 'rollout promote' or 'abort' ends it`;
+      return { change: undefined, phase: 'gathering', text };
+    }
+    const share = pools.shareAt(step, members, open);
+    const within = members.filter(createIsWithin(share));
+    const isLast = !pools.steps.slice(step).some(isAwaited);
+    if (within.length === members.length && isLast) continue;
+    if (!within.some(({ pool }) => pool === at.pool)) continue;
+    if (share.chosen.length > maxChosen) {
+      const reason = `step ${step + 1} has ${share.chosen.length} workers, and the record holds ${maxChosen} of them: make the steps smaller, or promote it`;
+      return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
+    }
+    const whose = name === undefined ? '' : ` (node group '${toExcerpt(name)}')`;
+    const reach = `${within.length} of ${toCountText(members.length, 'worker')}`;
+    const text = `${because}step ${step + 1} of ${pools.steps.length + 1}${whose}, ${reach}`;
+    return toGiven(step, share, text);
+  }
+  const complete = (text: string): Decision => ({
+    change: { kind: 'complete', text: `${because}${text}, so everybody gets it` },
+    phase: 'holding',
+    text: '',
+  });
+  if (from > open.step) return complete('all steps are done');
+  if (members.length === 0)
+    return complete('it changes nothing for the workers that are connected');
+  const isDivided = pools.steps.some(
+    ({ pool, percent }, step) =>
+      step >= from && percent < 100 && members.some((worker) => worker.pool === pool),
+  );
+  if (!isDivided) return complete('its steps leave nobody out');
+  const reason = `no share of the workers can be made: ${whyIndivisible(members)}`;
+  if (plan.onIndivisible === 'proceed' || isApproved) return complete(reason);
+  const text = `the rollout has no effect, ${reason}; it waits until somebody approves it`;
+  return { change: undefined, phase: 'indivisible', text };
+}
+
+/** Before there is a revision: why none could go to a share of these workers first; undefined when it could. */
+export function foreseeIndivisible(
+  workers: readonly Pick<Member, 'name' | 'place'>[],
+  { steps, onIndivisible }: RolloutPlan,
+): string | undefined {
+  if (workers.length === 0) return undefined;
+  const places = workers.map(({ place }) => place);
+  if (steps.some(({ percent }) => chooseShare(places, percent).length > 0)) return undefined;
+  const what = onIndivisible === 'wait' ? 'have to be approved' : 'reach all workers at once';
+  return `the next revision will ${what}, since no share of the workers can be made: ${whyIndivisible(workers)}`;
+}
+
+function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {
+  if (members.length === 1) return 'there is only one';
+  return `none of the ${members.length}, such as ${members[0]?.name}, names its instance`;
+}
+
+function toGiven(step: number, share: Share, text: string): Decision {
+  return { change: { kind: 'give', step, share, text }, phase: 'spreading', text: '' };
+}
+
+function toFollowerPhase({ members }: View, open: RolloutOnRecord): Phase {
+  if (open.outcome === 'paused') return 'paused';
+  const chosen = members.filter(({ isChosen }) => isChosen);
+  if (!isGiven(open)) return 'gathering';
+  return chosen.every(({ state }) => state === 'in_force') ? 'holding' : 'spreading';
+}

@@ -1,0 +1,213 @@
+// What control planes tell each other of their workers. That of one's own stands in lines that people review: facts.txt has
+// workers by the words that stand below, and what is told of them. `REWRITE=1` writes what is told now.
+import test from 'ava';
+import { Value } from 'typebox/value';
+import { instanceKey } from '../../../shared/instance-key.ts';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { testLines } from '../../../test/support/reviewed-lines.ts';
+import { revisionOf } from '../../../test/support/revision-store.ts';
+import { ruleText } from '../../../test/support/rules-folder.ts';
+import { type Counted, noFigures } from '../fleet/tally.ts';
+import type { PeerAnswer } from '../record/peers/peers.ts';
+import { buildSnapshots } from '../snapshot/build.ts';
+import { selectSnapshot } from '../snapshot/served.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { ConnectedWorker, VanishedWorker } from '../xds/workers.ts';
+import {
+  type FiguresFacts,
+  factsJson,
+  noPeers,
+  type RolloutFacts,
+  readOwnFacts,
+  toPeerFacts,
+  type WorkerFacts,
+} from './facts.ts';
+
+const worker: WorkerFacts = {
+  key: 'i',
+  id: 'w',
+  instance: 'i',
+  name: "'w'",
+  pool: 0,
+  isAffected: true,
+  state: 'refused',
+  refusal: 'bad unit',
+  counted: null,
+};
+const gone = { key: 'x', hadIt: true, forMs: 10 };
+const askedAtMs = 7;
+
+function answer(facts: Partial<RolloutFacts> = {}): PeerAnswer<RolloutFacts> {
+  return {
+    url: 'http://b',
+    value: { record: 'r', serves: 'r', workers: [worker], gone: [gone], ...facts },
+  };
+}
+
+test('workers of a peer that follows the record count as they are', (t) => {
+  t.deepEqual(toPeerFacts([answer()], 'r', askedAtMs), {
+    workers: [worker],
+    gone: [gone],
+    unknown: undefined,
+    lacks: false,
+    askedAtMs,
+  });
+  t.deepEqual(toPeerFacts([], 'r', askedAtMs), { ...noPeers, askedAtMs });
+});
+
+for (const serves of ['before', null]) {
+  test(`of a peer that serves ${serves} nothing is known, and its workers have refused and counted nothing`, (t) => {
+    const counted = { series: 's', hasIt: true, decisions: 900, overLimit: 900, errors: 0 };
+    const workers = [{ ...worker, counted }];
+    t.deepEqual(toPeerFacts([answer({ serves, workers })], 'r', askedAtMs), {
+      ...noPeers,
+      askedAtMs,
+      unknown: 'waits for peer http://b to follow this step',
+      workers: [{ ...worker, state: 'pending', refusal: null, counted: null }],
+    });
+  });
+}
+
+test('a peer without an answer is named', (t) => {
+  const away = { url: 'http://c', error: 'HTTP 503', last: undefined };
+  const unknownOf = (...answers: PeerAnswer<RolloutFacts>[]) =>
+    toPeerFacts(answers, 'r', askedAtMs).unknown;
+  const text = 'waits for peer http://c, which gives no answer (HTTP 503)';
+  t.is(unknownOf(answer(), away), text);
+  t.is(unknownOf(away, answer({ serves: null })), text);
+  t.regex(unknownOf(answer({ serves: null }), away) ?? '', /^waits for peer http:\/\/b to follow/);
+});
+
+test('the other peers are known while one gives no answer', (t) => {
+  const away = { url: 'http://c', error: 'HTTP 503', last: undefined };
+  const { workers, gone: left } = toPeerFacts([away, answer()], 'r', askedAtMs);
+  t.deepEqual([workers, left], [[worker], [gone]]);
+});
+
+// Of this control plane: revision 2 is on trial with everybody, revision 1 in force.
+
+const encode = loadProtos().rateLimitConfig.serialize;
+const snapshotOf = (number: number): Snapshot => {
+  const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };
+  const { files } = revisionOf(number);
+  const all = [...files, { path: 'else.yaml', text: ruleText('else', 1) }];
+  const outcome = buildSnapshots({ files: all, problems: [] }, options, { encode });
+  const node = { id: '', cluster: '', metadata: new Map<string, string>() };
+  const snapshot = outcome.ok ? selectSnapshot(outcome.built.groups, node) : undefined;
+  if (snapshot === undefined) throw new Error(`revision ${number} has no snapshot`);
+  return snapshot;
+};
+const [before, after] = [snapshotOf(1), snapshotOf(2)];
+
+/** `1`, `2` or `3`: a revision's; any other word is a version that nobody knows. */
+const versionOf = (word: string) =>
+  /^[123]$/.test(word) ? snapshotOf(Number(word)).version : word;
+const counted: Counted = {
+  ...{ nodeId: 'w', series: 's', version: after.version, storeAway: undefined },
+  ...{ decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
+  domains: new Map([
+    ['revision-2', { hits: 4, overLimit: 1 }],
+    ['else', { hits: 9, overLimit: 0 }],
+  ]),
+  ...{ recent: noFigures, before: undefined },
+};
+/** What a worker wants of a revision, where that is not all of it. */
+const parts: Readonly<Record<string, string | undefined>> = {
+  nothing: undefined,
+  same: 'the same part',
+};
+const figures = { ...noFigures, decisions: 900, overLimit: 90 };
+
+/** `ID[/INSTANCE] [has=VERSION] [sent=VERSION] [refuses=VERSION] [long] [wants=nothing|same] [at=ADDRESS]`, where the instance
+ * is `i`, and `-` for none; has revision 2 where nothing is said. What it counts: `[counts=VERSION] [of=ID] [as=INSTANCE]
+ * [recent] [before=VERSION]`. Gone: `since=MS`. */
+function toWorker(text: string) {
+  const [name = '', ...words] = text.split(' ');
+  const [id = '', instance = 'i'] = name.split('/');
+  const of = (word: string) =>
+    words.find((each) => each.startsWith(`${word}=`))?.slice(word.length + 1);
+  const at = (word: string | undefined) =>
+    word === undefined || word === 'none' ? undefined : { version: versionOf(word), atMs: 0 };
+  const [own, refuses, wants] = [
+    instance === '-' ? undefined : instance,
+    of('refuses'),
+    of('wants'),
+  ];
+  const metadata = new Map(own === undefined ? [] : [[instanceKey, own]]);
+  const told = words.includes('long') ? 'x'.repeat(9_000) : 'no such unit';
+  const worker: ConnectedWorker & VanishedWorker = {
+    ...{ node: { id, cluster: '', metadata }, instance: own, mode: 'sotw' as const, sinceMs: 0 },
+    ...{ address: of('at') ?? '10.0.0.1:1', sent: at(of('sent')), acked: at(of('has') ?? '2') },
+    nacked:
+      refuses === undefined ? undefined : { version: at(refuses)?.version, text: told, atMs: 0 },
+    wantedVersion: ({ version }) => (wants === undefined ? version : parts[wants]),
+    goneAtMs: Number(of('since') ?? 4_000),
+  };
+  const [sums, before] = [of('counts'), of('before')];
+  const reported: Counted | undefined =
+    sums === undefined
+      ? undefined
+      : {
+          ...counted,
+          ...{ nodeId: of('of') ?? 'w', version: versionOf(sums) },
+          ...(words.includes('recent') && { recent: figures }),
+          ...(before !== undefined && { before: { version: versionOf(before), figures } }),
+        };
+  return { worker, reported: reported && ([of('as') ?? instance, reported] as const) };
+}
+
+function showFigures({
+  decisions,
+  overLimit,
+  errors,
+  noMatch,
+  domains = [],
+}: FiguresFacts): string {
+  const each = domains.map(({ name, hits, overLimit: over }) => `, ${name} ${over}/${hits}`);
+  return `${decisions} decisions, ${overLimit} over limit, ${errors} errors, ${noMatch} without a rule${each.join('')}`;
+}
+
+/** `[(off|same|first)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is in force already, or nothing is. */
+// Proof of SECURITY.md: cannot speak for another worker, or take its stream
+testLines(test, new URL('facts.txt', import.meta.url), (given) => {
+  const [, flag, text = ''] = /^(?:\((\w+)\) )?(.*)$/.exec(given) ?? [];
+  const [workers = [], gone = []] = text
+    .split(' ; ')
+    .map((part) => part.split(', ').flatMap((each) => (each === '-' ? [] : [toWorker(each)])));
+  const first = flag === 'same' ? after : flag === 'first' ? undefined : before;
+  const facts = readOwnFacts(
+    {
+      workers: {
+        list: () => workers.map(({ worker }) => worker),
+        vanished: () => gone.map(({ worker }) => worker),
+      },
+      snapshots: {
+        current: () => (flag === 'off' ? before : after),
+        compare: () => (flag === 'off' ? undefined : { before: first, after }),
+      },
+      readCounted: () => new Map(workers.flatMap(({ reported }) => (reported ? [reported] : []))),
+    },
+    flag === 'off' ? undefined : { poolOf: () => 3 },
+    10_000,
+  );
+  const lines = [
+    ...facts.workers.map(({ key, id, instance, name, pool, isAffected, state, refusal, counted }) =>
+      [
+        `${key}: ${id} of ${instance}, ${name}, pool ${pool}, ${isAffected ? 'affected' : 'not affected'}, ${state}`,
+        ...(refusal === null ? [] : [`refuses: ${refusal.length > 99 ? refusal.length : refusal}`]),
+        ...(counted === null
+          ? []
+          : [`${counted.series} ${counted.hasIt ? 'with' : 'without'} it ${showFigures(counted)}`]),
+        ...(counted?.recent ? [`lately ${showFigures(counted.recent)}`] : []),
+      ].join('; '),
+    ),
+    ...facts.gone.map(
+      ({ key, hadIt, forMs }) =>
+        `${key} is gone for ${forMs} ms, ${hadIt ? 'had it' : 'did not have it'}`,
+    ),
+    ...(Value.Check(factsJson, { record: 'r', serves: null, ...facts })
+      ? []
+      : ['no peer reads it']),
+  ];
+  return lines.join(' ; ') || 'nothing';
+});

@@ -1,0 +1,258 @@
+// The facts that control planes tell each other of their own workers in a rollout.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import { type Counted, type Figures, noHits, toDomainHead } from '../fleet/tally.ts';
+import type { PeerAnswer } from '../record/peers/peers.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
+import type { ConnectedWorkers } from '../xds/workers.ts';
+import { toWorkerState } from '../xds/workers.ts';
+import type { Pools } from './pools.ts';
+
+/** Sums of a time. */
+const figuresFields = {
+  decisions: Type.Number(),
+  overLimit: Type.Number(),
+  errors: Type.Number(),
+  /** Left out by control planes of an earlier version. */
+  noMatch: Type.Optional(Type.Number()),
+  /** Of some of the domains that the revision changes. */
+  domains: Type.Optional(
+    Type.Array(
+      Type.Object({ name: Type.String(), hits: Type.Number(), overLimit: Type.Number() }),
+      { maxItems: 20 },
+    ),
+  ),
+};
+const figuresJson = Type.Object(figuresFields);
+export type FiguresFacts = Type.Static<typeof figuresJson>;
+
+const workerFactsJson = Type.Object({
+  /** Of one start of a worker; of one connection where that is not known. */
+  key: Type.String(),
+  id: Type.String(),
+  instance: orNull(Type.String()),
+  /** The worker's name for people. */
+  name: Type.String(),
+  /** That it belongs to, in the rollout of the revision on trial. */
+  pool: Type.Integer({ minimum: 0 }),
+  /** Whether the revision on trial changes anything for it. */
+  isAffected: Type.Boolean(),
+  state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+  /** Whether it has acknowledged the version that it is given, and decides by another one: it is pending. */
+  unused: Type.Optional(Type.Boolean()),
+  /** Why it refuses the version that it is given; null when it does not. */
+  refusal: orNull(Type.String()),
+  /** Sums under the version that it has; null when it does not report, or cannot be believed. */
+  counted: orNull(
+    Type.Object({
+      /** Sums of different series have nothing in common. */
+      series: Type.String(),
+      /** Whether that is the version on trial, or else the one in force. */
+      hasIt: Type.Boolean(),
+      ...figuresFields,
+      /** Of its last 10 to 20 minutes without the revision; left out where that is not known. */
+      recent: Type.Optional(figuresJson),
+      /** The kind of its store, which it could not reach in the last minute. */
+      storeAway: Type.Optional(Type.String()),
+    }),
+  ),
+});
+export type WorkerFacts = Type.Static<typeof workerFactsJson>;
+
+const goneFactsJson = Type.Object({
+  /** `toGoneKey`. */
+  key: Type.String(),
+  /** Whether it had the version on trial, or was offered it and gave no answer; or else had the one in force. */
+  hadIt: Type.Boolean(),
+  /** Since when, in milliseconds. */
+  forMs: Type.Number({ minimum: 0 }),
+});
+export type GoneFacts = Type.Static<typeof goneFactsJson>;
+
+/** The facts of the workers of one control plane. */
+export const factsJson = Type.Object(
+  {
+    /** Identifies the record that it knows. */
+    record: Type.String(),
+    /** Identifies the record that its workers are served by; null where it lacks the revision on trial. */
+    serves: orNull(Type.String()),
+    /** Whether its store does not have the revision on trial any more: a directory has only the newest. */
+    lacks: Type.Optional(Type.Boolean()),
+    /** The rollout that was taken back here, where that could not be put on record yet. */
+    takenBack: Type.Optional(
+      orNull(Type.Object({ rollout: Type.String(), reason: Type.String(), by: Type.String() })),
+    ),
+    workers: Type.Array(workerFactsJson),
+    gone: Type.Array(goneFactsJson),
+  },
+  { title: 'RolloutFacts' },
+);
+export type RolloutFacts = Type.Static<typeof factsJson>;
+
+export interface FactSources {
+  readonly workers: ConnectedWorkers;
+  readonly snapshots: Pick<SnapshotCache, 'current' | 'compare'>;
+  /** By instance, of the workers that report and can be believed. */
+  readonly readCounted: () => ReadonlyMap<string, Counted>;
+}
+
+const maxRefusalLength = 500;
+/** Each worker's figures of them are told each second. */
+const maxDomains = 20;
+
+/** `nowMs`: of the monotonic clock. */
+export function readOwnFacts(
+  { workers, snapshots, readCounted }: FactSources,
+  pools: Pick<Pools, 'poolOf'> | undefined,
+  nowMs: number,
+): Pick<RolloutFacts, 'workers' | 'gone'> {
+  const counted = readCounted();
+  const connected = workers.list();
+  const sharedIds = findSharedIds(connected);
+  const changed = createFindChanged();
+  return {
+    workers: connected.map((worker) => {
+      const { node, instance, nacked, wantedVersion } = worker;
+      const { state, expected } = toWorkerState(worker, snapshots.current(node));
+      const both = snapshots.compare(node);
+      const before = both?.before && wantedVersion(both.before);
+      const after = both?.after && wantedVersion(both.after);
+      const isRefusal = state === 'refused' && nacked?.version === expected;
+      // Figures of a link count for the worker with the same instance and node id alone.
+      const sums = instance === undefined ? undefined : counted.get(instance);
+      const isKnown = sums?.nodeId === node.id && [before, after].includes(sums.version);
+      const heads = both && isKnown && before !== after ? changed(both) : [];
+      return {
+        key: toKey(instance, node.id, worker.address),
+        id: node.id,
+        instance: instance ?? null,
+        name: `'${toWorkerName(worker, sharedIds.has(node.id))}'`,
+        pool: pools?.poolOf(node) ?? 0,
+        isAffected: after !== undefined && before !== after,
+        state,
+        ...(worker.isUnused && { unused: true }),
+        refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
+        counted: sums && isKnown && before !== after ? toFacts(sums, before, after, heads) : null,
+      };
+    }),
+    gone: workers.vanished().flatMap(({ node, instance, sent, acked, nacked, goneAtMs }) => {
+      const both = snapshots.compare(node);
+      const [before, after] = [both?.before?.version, both?.after?.version];
+      // One that is killed by what it loads never accepts it.
+      const isOffered = sent?.version === after && nacked?.version !== after;
+      const had = isOffered ? after : acked?.version;
+      if (had === undefined || (had !== before && had !== after) || before === after) return [];
+      return {
+        key: toGoneKey(instance, node.id),
+        hadIt: had === after,
+        forMs: Math.max(0, nowMs - goneAtMs),
+      };
+    }),
+  };
+}
+
+function toFacts(
+  counted: Counted,
+  before: string | undefined,
+  after: string | undefined,
+  heads: readonly string[],
+): WorkerFacts['counted'] {
+  const { series, version, storeAway } = counted;
+  const hasIt = version === after;
+  const isBefore = counted.before?.version === before;
+  const recent = hasIt ? isBefore && counted.before?.figures : counted.recent;
+  return {
+    ...{ series, hasIt, ...toFigures(counted, heads) },
+    ...(recent && { recent: toFigures(recent, heads) }),
+    ...(storeAway !== undefined && { storeAway }),
+  };
+}
+
+function toFigures(
+  { decisions, overLimit, errors, noMatch, domains }: Figures,
+  heads: readonly string[],
+): FiguresFacts {
+  const told = heads.map((name) => ({ name, ...(domains.get(name) ?? noHits) }));
+  return { decisions, overLimit, errors, noMatch, domains: told };
+}
+
+type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
+
+/** Finds the first domains that a node gets otherwise with the revision: all nodes of a group have the same. */
+function createFindChanged(): (both: Both) => readonly string[] {
+  const known = new Map<Snapshot | undefined, readonly string[]>();
+  return ({ before, after }) => {
+    const found = known.get(after) ?? findChanged(before, after);
+    known.set(after, found);
+    return found;
+  };
+}
+
+function findChanged(before: Snapshot | undefined, after: Snapshot | undefined): string[] {
+  const heads = new Set<string>();
+  for (const snapshot of [before, after]) {
+    for (const name of snapshot?.resources.keys() ?? []) {
+      const versions = [before, after].map((each) => each?.resources.get(name)?.version);
+      if (versions[0] !== versions[1]) heads.add(toDomainHead(name));
+    }
+  }
+  return [...heads].slice(0, maxDomains);
+}
+
+/** A worker without an instance has come back when one with its node id has. */
+export function toGoneKey(instance: string | undefined, id: string): string {
+  return instance ?? JSON.stringify([id]);
+}
+
+function toKey(instance: string | undefined, id: string, address: string): string {
+  return instance === undefined ? JSON.stringify([id, address]) : instance;
+}
+
+/** The facts that the peers tell. */
+export interface PeerFacts extends Pick<RolloutFacts, 'workers' | 'gone'> {
+  /** Why not all is known, for people: a peer does not answer, or does not follow. */
+  readonly unknown: string | undefined;
+  /** Whether one of them can never follow the rollout. */
+  readonly lacks: boolean;
+  /** When they were asked, on the monotonic clock: where a worker went later is not known yet. */
+  readonly askedAtMs: number;
+}
+
+export const noPeers: PeerFacts = {
+  workers: [],
+  gone: [],
+  unknown: undefined,
+  lacks: false,
+  askedAtMs: Number.POSITIVE_INFINITY,
+};
+
+/** Of a peer that does not follow the record `contentId` yet nobody has what the record says, and what is said of its
+ * workers may be about another revision. Pure. */
+export function toPeerFacts(
+  answers: readonly PeerAnswer<RolloutFacts>[],
+  contentId: string,
+  askedAtMs: number,
+): PeerFacts {
+  const workers: WorkerFacts[] = [];
+  const gone: GoneFacts[] = [];
+  let unknown: string | undefined;
+  let lacks = false;
+  for (const { url, value, error } of answers) {
+    if (value === undefined) {
+      unknown ??= `waits for peer ${url}, which gives no answer (${error})`;
+      continue;
+    }
+    lacks ||= value.record === contentId && value.lacks === true;
+    if (value.serves === contentId) {
+      workers.push(...value.workers);
+      gone.push(...value.gone);
+      continue;
+    }
+    unknown ??= `waits for peer ${url} to follow this step`;
+    const none = { state: 'pending', refusal: null, counted: null } as const;
+    workers.push(...value.workers.map((each) => ({ ...each, ...none })));
+  }
+  return { workers, gone, unknown, lacks, askedAtMs };
+}

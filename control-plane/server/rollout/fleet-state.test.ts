@@ -1,0 +1,45 @@
+// What scenarios do not show of a step, as they have no policy.
+import test from 'ava';
+import { problemOf } from '../../../shared/rules/problem/problem.ts';
+import { revisionOf } from '../../../test/support/revision-store.ts';
+import { sharedTiming } from '../../../test/support/simulated-fleet.ts';
+import { startRecord } from '../record/record-state.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { startFleet, step } from './fleet-state.ts';
+
+test('of a way to a revision that breaks the policy its own steps are approved, and nothing else', (t) => {
+  const options = {
+    id: 'a',
+    name: 'a',
+    place: 'p',
+    ownPlace: 'p',
+    steps: '',
+    timing: sharedTiming,
+  };
+  const now = { monotonicMs: 0, wallMs: 0 };
+  const record = startRecord(options, now);
+  const snapshots: SnapshotState = {
+    newest: {
+      ...{ revision: revisionOf(3), content: 'c', valid: false, isHeldBack: false },
+      ...{ isWaiting: false, saidBefore: undefined },
+      problems: [problemOf('error', 'policy', '(all files)', 'not for everybody')],
+    },
+    ...{ inForce: undefined, trial: undefined, withdrawn: undefined, stale: undefined },
+    store: {
+      ...{ reachable: true, lastSuccessMs: 0, failingSinceMs: undefined },
+      ...{ lastError: undefined, revision: undefined },
+    },
+    counts: { accepted: 0, refused: 0, takenBack: 0 },
+  };
+  const state = startFleet({ isTold: false, hasPeers: false }, { record, monotonicMs: 0 });
+  const facts = { ...now, record, snapshots, freshId: 'fresh' };
+  const word = { asked: 1, reason: 'it is meant', by: 'ada' };
+  const approve = (revision: string, contentOfStep: string | undefined) =>
+    step(state, { kind: 'approve', revision, contentOfStep, ...word }, facts).effects;
+  const [answer] = approve(revisionOf(1).id, undefined);
+  t.regex(answer?.kind === 'answer' ? (answer.problem ?? '') : '', /is not the newest one/);
+  t.deepEqual(
+    approve(revisionOf(2).id, 'content of 2').map(({ kind }) => kind),
+    ['write'],
+  );
+});

@@ -1,0 +1,788 @@
+// All that a control plane knows of the revisions of its fleet beside the record and what it serves: one immutable
+// value, and a step for each event. A step names the effects, rollout.ts performs them, and their results are the next
+// events. A look is two steps: the first one serves what is on record, the second one puts on record what has happened,
+// and decides. fleet-table.txt has each event in each state, with its effects. Pure.
+import { isDeepStrictEqual } from 'node:util';
+import { isError } from '../../../shared/rules/problem/problem.ts';
+import type { PeerAnswer } from '../record/peers/peers.ts';
+import {
+  heldBackOf,
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  takenBackOf,
+  whyTakenBack,
+  withEnd,
+  withVerdict,
+} from '../record/record.ts';
+import {
+  type ChangeRecord,
+  isShared,
+  isVacant,
+  leads,
+  type RecordState,
+  stepsOf,
+  troubleOf,
+} from '../record/record-state.ts';
+import { type Memory, noMemory, remember, type ToRemember } from '../record/remembering.ts';
+import { toReplaced } from '../snapshot/admission.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { toShortId } from '../store/revision.ts';
+import { become, type Turn as StepTurn } from '../turn.ts';
+import { toWorkerName } from '../xds/worker-name.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
+import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
+import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
+import { noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
+import {
+  gatherAgain,
+  isGathered,
+  startWatch,
+  type WatchMemory,
+  watch,
+  watchCount,
+} from './fleet-watch.ts';
+import {
+  catchUp,
+  type FollowEffect,
+  type Facts as FollowFacts,
+  type Following,
+  type FoundInForce,
+  type FoundTrial,
+  followTrial,
+  noteFoundInForce,
+  noteFoundTrial,
+  nothingFollowed,
+  type Running,
+  withhold,
+} from './following.ts';
+import { planOf, type RolloutPlan } from './plan.ts';
+import { isGiven } from './pools.ts';
+import type { View } from './view.ts';
+
+export interface FleetOptions {
+  /** Whether people are told what becomes of revisions. */
+  readonly isTold: boolean;
+  readonly hasPeers: boolean;
+}
+
+/** Times are of the monotonic clock. */
+export interface FleetState {
+  readonly options: FleetOptions;
+  readonly memory: Memory;
+  readonly following: Following;
+  readonly watch: WatchMemory;
+  /** What they told last; a question is under way at most. `askedAtMs`: on the monotonic clock. */
+  readonly peers: {
+    readonly isAsking: boolean;
+    readonly known: { readonly askedAtMs: number; readonly answers: Answers } | undefined;
+  };
+  /** By which the last decision was made; undefined before the first. */
+  readonly view: View | undefined;
+  readonly decision: Omit<Decision, 'change'>;
+  /** The last sign of life of the leader: a record with another content, or a question. */
+  readonly led: { readonly contentId: string; readonly atMs: number };
+  /** How often peers were told of the record with this content. */
+  readonly told: { readonly contentId: string; readonly times: number };
+  /** When the store was last asked for something newer on behalf of a trial. */
+  readonly storeAtMs: number;
+  /** The newest revision for which the store was asked whether it goes on from the one on trial. */
+  readonly located: string | undefined;
+  /** Whether people know whether shares can be made of these workers. */
+  readonly hasForeseen: boolean;
+  /** Whether the steps of this control plane have been put on record since its start. */
+  readonly areStepsSaid: boolean;
+  /** The last sentence about steps that are not those of this control plane. */
+  readonly otherSteps: string | undefined;
+  /** Between the two steps of a look, which changes what is served: that is no reason for another look. */
+  readonly isLooking: boolean;
+  /** Changes that are being written. */
+  readonly writing: number;
+  readonly isStopped: boolean;
+}
+
+type Answers = readonly PeerAnswer<RolloutFacts>[];
+
+/** What is so at the moment of an event. */
+export interface Facts extends FollowFacts {
+  readonly wallMs: number;
+  /** For a rollout that begins now. */
+  readonly freshId: string;
+}
+
+/** By which whoever asked for something knows the answer. */
+interface Asked {
+  readonly asked: number;
+  readonly reason: string;
+  readonly by: string;
+}
+
+interface ApproveEvent extends Asked {
+  readonly kind: 'approve';
+  readonly revision: string;
+  readonly contentOfStep: string | undefined;
+}
+
+export type FleetEvent =
+  /** About once a second, and after each change of the record or of what is served. `mayBeElse`: the record may say
+   * something else of the newest revision than when that was judged. */
+  | { readonly kind: 'look'; readonly mayBeElse: boolean }
+  /** What is on record is served. `own`: undefined while nothing is on trial. */
+  | {
+      readonly kind: 'followed';
+      readonly workers: readonly ConnectedWorker[];
+      readonly own: Pick<RolloutFacts, 'workers' | 'gone'> | undefined;
+    }
+  | { readonly kind: 'written'; readonly write: Write; readonly isWritten: boolean }
+  | { readonly kind: 'found_trial'; readonly found: FoundTrial }
+  | { readonly kind: 'found_in_force'; readonly found: FoundInForce }
+  /** `isIncluded`: one of the two goes on from the other, as far as the store knows. */
+  | {
+      readonly kind: 'located';
+      readonly revision: string;
+      readonly newest: string;
+      readonly isIncluded: boolean;
+    }
+  | {
+      /** `contentId`: of the record when they were asked. */
+      readonly kind: 'answered';
+      readonly askedAtMs: number;
+      readonly contentId: string;
+      readonly answers: Answers;
+    }
+  /** By a peer that leads, or `undoes` the rollout. */
+  | { readonly kind: 'asked'; readonly undoes: boolean }
+  | ({ readonly kind: 'act'; readonly action: RolloutAction } & Asked)
+  /** `contentOfStep`: of a revision on the way to the newest one, which is refused with what its policy says of it. */
+  | ApproveEvent
+  /** Somebody undoes the revision on trial in the store, which may take long. */
+  | { readonly kind: 'undo'; readonly reason: string; readonly by: string }
+  | { readonly kind: 'stop' }
+  /** Another control plane may lead. */
+  | { readonly kind: 'handed_over' };
+
+/** Performed in the order in which a step names them: workers get what they are to have before anybody hears of it, and
+ * a change is written last. */
+export type FleetEffect =
+  | Exclude<FollowEffect, { readonly kind: 'give_way' }>
+  /** The second step of a look. */
+  | { readonly kind: 'followed' }
+  | { readonly kind: 'look_at_store' }
+  | { readonly kind: 'locate'; readonly revision: string; readonly newest: string }
+  | { readonly kind: 'tick_record'; readonly isWaiting: boolean }
+  | { readonly kind: 'hear'; readonly contentId: string }
+  | {
+      readonly kind: 'ask_peers';
+      readonly contentId: string;
+      readonly undoes: boolean;
+    }
+  | Said
+  | { readonly kind: 'answer'; readonly asked: number; readonly problem: string | undefined }
+  | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
+  | { readonly kind: 'keep_taken_back'; readonly change: ChangeRecord }
+  | { readonly kind: 'write'; readonly write: Write };
+
+type Said =
+  | { readonly kind: 'log'; readonly level: 'notice' | 'warning'; readonly text: string }
+  | { readonly kind: 'audit'; readonly revision: string; readonly what: string };
+
+/** A change of the record, and what follows. */
+export interface Write {
+  readonly change: ChangeRecord;
+  /** When it is on record. */
+  readonly says?: readonly Said[];
+  /** When it is not: `note_again` what is in force, or have it known to the next start. */
+  readonly otherwise?: 'note_again' | 'keep';
+  /** `problem`: the answer where it is not written and the record is not in trouble. `anyway`: what is so all the same. */
+  readonly asked?: {
+    readonly asked: number;
+    readonly problem: string;
+    readonly anyway: string;
+    /** The rollout that is to be taken back: another control plane may have been told, and have written that first. */
+    readonly ends?: string;
+  };
+}
+
+export type Turn = StepTurn<FleetState, FleetEffect>;
+
+/** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
+const storeMs = 5_000;
+/** A leader that has neither asked nor written for so long may be gone. */
+const ledMs = 5_000;
+/** How often peers are told of a record that this control plane wrote while no rollout is under way. */
+const maxTold = 5;
+const noRollout = 'no rollout is under way';
+
+export function startFleet(
+  options: FleetOptions,
+  { record, monotonicMs }: Pick<Facts, 'record' | 'monotonicMs'>,
+): FleetState {
+  return {
+    options,
+    memory: noMemory,
+    following: nothingFollowed,
+    watch: startWatch(monotonicMs),
+    peers: { isAsking: false, known: undefined },
+    view: undefined,
+    decision: { phase: 'gathering', text: '' },
+    led: { contentId: record.known.contentId, atMs: monotonicMs },
+    told: { contentId: '', times: 0 },
+    storeAtMs: monotonicMs,
+    located: undefined,
+    hasForeseen: false,
+    areStepsSaid: false,
+    otherSteps: undefined,
+    isLooking: false,
+    writing: 0,
+    isStopped: false,
+  };
+}
+
+export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
+  const turn: Turn = { state, effects: [] };
+  switch (event.kind) {
+    case 'look':
+      return look(turn, event.mayBeElse, facts);
+    case 'followed':
+      return noteFollowed(turn, event, facts);
+    case 'written':
+      return noteWritten(
+        become(turn, { writing: state.writing - 1 }),
+        event.write,
+        event.isWritten,
+        facts,
+      );
+    case 'found_trial':
+      return follow(turn, noteFoundTrial(state.following, event.found, facts), facts);
+    case 'found_in_force':
+      return follow(turn, noteFoundInForce(state.following, event.found, facts), facts);
+    case 'located':
+      return noteLocated(turn, event, facts);
+    case 'answered': {
+      const { askedAtMs, answers } = event;
+      const news = answers.flatMap(({ value }) =>
+        value === undefined || value.record === event.contentId ? [] : value.record,
+      );
+      const hear = news.map((contentId) => ({ kind: 'hear', contentId }) as const);
+      const peers = { isAsking: false, known: { askedAtMs, answers } };
+      return takeBackToo(become(turn, { peers }, ...hear), answers, facts);
+    }
+    case 'asked': {
+      const led = { ...state.led, atMs: facts.monotonicMs };
+      const isKnown = !event.undoes || state.following.running?.takenBack !== undefined;
+      return isKnown ? become(turn, { led }) : askPeers(turn, facts);
+    }
+    case 'act':
+      return event.action === 'promote'
+        ? promote(turn, event, facts)
+        : act(turn, event.action, event, facts);
+    case 'approve':
+      return approve(turn, event, facts);
+    case 'undo':
+      return undo(turn, event, facts);
+    case 'stop':
+      return become(turn, { isStopped: true });
+    case 'handed_over':
+      return askPeers(turn, facts);
+  }
+}
+
+function look(turn: Turn, mayBeElse: boolean, facts: Facts): Turn {
+  const { isLooking, isStopped, following } = turn.state;
+  if (isLooking || isStopped) return turn;
+  const looking = become(turn, { isLooking: true });
+  const plan = planOf(stepsOf(facts.record));
+  const followed =
+    plan === undefined ? looking : follow(looking, followTrial(following, facts, plan), facts);
+  const judged = mayBeElse ? become(followed, {}, { kind: 'reconsider' }) : followed;
+  return become(judged, {}, { kind: 'followed' });
+}
+
+/** The second step of a look. */
+function noteFollowed(
+  turn: Turn,
+  event: Extract<FleetEvent, { kind: 'followed' }>,
+  facts: Facts,
+): Turn {
+  const looked = become(turn, { isLooking: false });
+  const { record, snapshots } = facts;
+  const { following, memory } = looked.state;
+  const inForce = snapshots.inForce?.content;
+  const plan = planOf(stepsOf(record));
+  const caughtUp =
+    plan === undefined
+      ? looked
+      : follow(looked, catchUp(following, facts, inForce !== memory.noted), facts);
+  const remembered = saySteps(rememberNow(caughtUp, facts), facts);
+  const isOpen = openRolloutOf(record.known.record) !== undefined;
+  const isHeldBack = snapshots.newest?.isHeldBack === true;
+  const isWaiting = snapshots.trial !== undefined || isHeldBack || isOpen;
+  const ticked = become(remembered, {}, { kind: 'tick_record', isWaiting });
+  const told = locateTrial(tellPeers(ticked, facts), facts);
+  return plan === undefined ? told : decideNow(told, event, plan, facts);
+}
+
+/** A commit that a force push has dropped is never completed. */
+function locateTrial(turn: Turn, { snapshots: { trial, newest } }: Facts): Turn {
+  const id = newest?.revision.id;
+  const revision = trial?.revision.id;
+  if (id === undefined || revision === undefined || revision === id) return turn;
+  if (turn.state.located === id) return turn;
+  return become(turn, { located: id }, { kind: 'locate', revision, newest: id });
+}
+
+function noteLocated(
+  turn: Turn,
+  { revision, newest, isIncluded }: Extract<FleetEvent, { kind: 'located' }>,
+  facts: Facts,
+): Turn {
+  const { running } = turn.state.following;
+  if (isIncluded || running?.revision !== revision || running.takenBack) return turn;
+  return takeBack(turn, running, { reason: toReplaced(newest), by: '' }, facts);
+}
+
+function follow(
+  turn: Turn,
+  { following, effects }: ReturnType<typeof followTrial>,
+  facts: Facts,
+): Turn {
+  return takeAll(become(turn, { following }), effects, facts);
+}
+
+function takeAll(turn: Turn, effects: readonly (FollowEffect | ToRemember)[], facts: Facts): Turn {
+  return effects.reduce((now, each) => {
+    if (each.kind === 'give_way') {
+      return abort(now, each.open, { reason: toReplaced(each.newest), by: '' }, facts);
+    }
+    return each.kind === 'write' ? write(now, each, facts) : become(now, {}, each);
+  }, turn);
+}
+
+function rememberNow(turn: Turn, facts: Facts): Turn {
+  const { options, writing } = turn.state;
+  const { record, snapshots, wallMs } = facts;
+  const { memory, effects } = remember(turn.state.memory, {
+    ...{ isTold: options.isTold, snapshots, wallMs },
+    rollsOut: planOf(stepsOf(record)) !== undefined,
+    ...{ record: record.known.record, leads: leads(record) },
+    mayWrite: writing === 0 && record.trouble === undefined,
+  });
+  return takeAll(become(turn, { memory }), effects, facts);
+}
+
+/** The control plane that was started last with steps has them count for all. */
+function saySteps(turn: Turn, facts: Facts): Turn {
+  const { state } = turn;
+  const { record } = facts;
+  const why = whyOtherSteps(record);
+  const isNews = state.areStepsSaid && why !== undefined && why !== state.otherSteps;
+  const log = { kind: 'log', level: 'warning', text: `Rollout: ${why}` } as const;
+  const told = become(turn, { otherSteps: why }, ...(isNews ? [log] : []));
+  const { steps } = record.options;
+  const own = steps === '' ? undefined : steps;
+  const isOwn = record.known.record.steps === own || (own === undefined && isShared(record));
+  if (state.areStepsSaid) return told;
+  if (isOwn) return become(told, { areStepsSaid: true, otherSteps: undefined });
+  if (told.state.writing > 0 || record.trouble !== undefined) return told;
+  const change: ChangeRecord = (known) => {
+    const { steps: _, ...rest } = known;
+    if (openRolloutOf(known) !== undefined) return undefined;
+    return own === undefined ? rest : { ...rest, steps: own };
+  };
+  return change(record.known.record) ? write(told, { change }, facts) : told;
+}
+
+/** Of steps that are not those of this control plane, for people. */
+export function whyOtherSteps(record: RecordState): string | undefined {
+  const { steps } = record.options;
+  const taken = stepsOf(record);
+  if (taken === steps) return undefined;
+  const own = steps === '' ? 'no --rollout' : `--rollout=${steps}`;
+  return `the steps on record count, ${taken}, which another control plane has put there; this one has ${own}`;
+}
+
+function abort(
+  turn: Turn,
+  { id }: RolloutOnRecord,
+  { reason, by }: { readonly reason: string; readonly by: string },
+  facts: Facts,
+): Turn {
+  const end = { reason, by, atMs: facts.wallMs };
+  const change: ChangeRecord = (record) =>
+    openRolloutOf(record)?.id === id ? withEnd(record, 'taken_back', end) : undefined;
+  return write(turn, { change }, facts);
+}
+
+function write(turn: Turn, given: Write, facts: Facts): Turn {
+  const { isStopped, writing } = turn.state;
+  if (isStopped) return noteWritten(turn, given, false, facts);
+  return become(turn, { writing: writing + 1 }, { kind: 'write', write: given });
+}
+
+function noteWritten(
+  turn: Turn,
+  { says = [], otherwise, asked, change }: Write,
+  isWritten: boolean,
+  facts: Facts,
+): Turn {
+  const { trouble } = facts.record;
+  const isDone = isWritten || isTakenBack(facts.record.known.record, asked?.ends);
+  const why = trouble ?? (turn.state.isStopped ? 'this control plane stops: try again' : undefined);
+  const problem = asked && (isDone ? undefined : `${why ?? asked.problem}${asked.anyway}`);
+  const answered = asked ? become(turn, {}, { kind: 'answer', asked: asked.asked, problem }) : turn;
+  if (isWritten) return look(become(answered, {}, ...says), true, facts);
+  if (otherwise === 'note_again') {
+    return become(answered, { memory: { ...answered.state.memory, noted: undefined } });
+  }
+  const isKept = otherwise === 'keep' && trouble !== undefined;
+  return isKept ? become(answered, {}, { kind: 'keep_taken_back', change }) : answered;
+}
+
+function isTakenBack({ verdicts }: RolloutRecord, id: string | undefined): boolean {
+  return (
+    id !== undefined &&
+    verdicts.some((each) => each.outcome === 'taken_back' && each.rollout === id)
+  );
+}
+
+/** The leader asks all the time; others hear of what is new when they are asked. */
+function tellPeers(turn: Turn, facts: Facts): Turn {
+  const { contentId, record } = facts.record.known;
+  if (!asksPeers(turn.state, facts)) return turn;
+  const { told } = turn.state;
+  const times = told.contentId === contentId ? told.times : 0;
+  const noted = become(turn, { told: { contentId, times: times + 1 } });
+  const isTold = openRolloutOf(record) === undefined && times >= maxTold;
+  return isTold ? noted : askPeers(noted, facts);
+}
+
+/** Those that lead know the facts of all. */
+function asksPeers({ options, following }: FleetState, { record }: Facts): boolean {
+  return options.hasPeers && (leads(record) || following.running?.takenBack !== undefined);
+}
+
+function askPeers(turn: Turn, { record }: Facts): Turn {
+  const { peers, options } = turn.state;
+  if (!options.hasPeers || peers.isAsking) return turn;
+  const { contentId } = record.known;
+  const undoes = toTakenBack(turn.state, record.known.record) !== null;
+  const asking = { peers: { ...peers, isAsking: true } };
+  return become(turn, asking, { kind: 'ask_peers', contentId, undoes });
+}
+
+/** Of their workers, by the record with this content. */
+function readPeers({ peers: { known } }: FleetState, contentId: string): PeerFacts {
+  if (known !== undefined) return toPeerFacts(known.answers, contentId, known.askedAtMs);
+  const unknown = 'waits for the answers of its peers';
+  return { ...noPeers, unknown, askedAtMs: Number.NEGATIVE_INFINITY };
+}
+
+/** What peers have to know of: it is not on record yet. */
+export function toTakenBack(
+  { following: { running } }: Pick<FleetState, 'following'>,
+  record: RolloutRecord,
+): (RolloutFacts['takenBack'] & object) | null {
+  const open = openRolloutOf(record);
+  const isOpen = open !== undefined && open.revision === running?.revision;
+  return isOpen && running?.takenBack ? { rollout: open.id, ...running.takenBack } : null;
+}
+
+/** An undo needs no record: what a peer has taken back leaves the workers here as well. */
+function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
+  const { running } = turn.state.following;
+  const open = openRolloutOf(facts.record.known.record);
+  if (running === undefined || running.takenBack || running.revision !== open?.revision)
+    return turn;
+  const said = answers.find(({ value }) => value?.takenBack?.rollout === open.id)?.value?.takenBack;
+  return said ? takeBack(turn, running, said, facts) : turn;
+}
+
+function decideNow(
+  turn: Turn,
+  { workers, own }: Extract<FleetEvent, { kind: 'followed' }>,
+  plan: RolloutPlan,
+  facts: Facts,
+): Turn {
+  const { running } = turn.state.following;
+  const decided =
+    running !== undefined && own !== undefined
+      ? decideOn(turn, running, own, facts)
+      : lookAhead(turn, workers, plan, facts);
+  const isDue = facts.monotonicMs - decided.state.storeAtMs >= storeMs;
+  if (facts.snapshots.trial === undefined || !isDue) return decided;
+  // An undo does not wait for the next look that is due.
+  return become(decided, { storeAtMs: facts.monotonicMs }, { kind: 'look_at_store' });
+}
+
+/** Nothing is rolled out. */
+function lookAhead(
+  turn: Turn,
+  workers: readonly ConnectedWorker[],
+  plan: RolloutPlan,
+  { monotonicMs }: Facts,
+): Turn {
+  const { state } = turn;
+  const counted = watchCount(state.watch, workers.length, monotonicMs);
+  const seen = become(turn, { watch: counted });
+  if (state.hasForeseen || !isGathered(counted, monotonicMs)) return seen;
+  const problem = foresee(seen.state, workers, plan);
+  const foreseen = become(seen, { hasForeseen: true });
+  if (problem === undefined) return foreseen;
+  return become(foreseen, {}, { kind: 'log', level: 'warning', text: `Rollout: ${problem}` });
+}
+
+/** Why the next revision could not reach these workers in steps, before there is one: peers may have more of them. */
+export function foresee(
+  { options, following }: FleetState,
+  workers: readonly ConnectedWorker[],
+  plan: RolloutPlan,
+): string | undefined {
+  if (options.hasPeers || following.running !== undefined) return undefined;
+  const named = workers.map((worker) => ({
+    name: `'${toWorkerName(worker, false)}'`,
+    place: worker.instance ?? '',
+  }));
+  return foreseeIndivisible(named, plan);
+}
+
+function decideOn(
+  turn: Turn,
+  now: Running,
+  own: Pick<RolloutFacts, 'workers' | 'gone'>,
+  facts: Facts,
+): Turn {
+  const { state } = turn;
+  const { monotonicMs, snapshots } = facts;
+  const { record, contentId } = facts.record.known;
+  const open = openRolloutOf(record);
+  const { revision, content, supersedes, plan, pools } = now;
+  // A change of the record is a sign of life too.
+  const led = state.led.contentId === contentId ? state.led : { contentId, atMs: monotonicMs };
+  const asks = asksPeers(state, facts);
+  const watched = {
+    open: open?.revision === revision ? open : undefined,
+    pools,
+    overLimitPoints: plan.overLimitPoints,
+    own,
+    peers: asks ? readPeers(state, contentId) : noPeers,
+    hasOthers: state.options.hasPeers && !asks,
+  };
+  const { memory, seen } = watch(state.watch, watched, monotonicMs);
+  const { newest } = snapshots;
+  const isNewer = newest !== undefined && newest.revision.id !== revision;
+  const view: View = {
+    ...seen,
+    trial: { revision, content, supersedes },
+    newer: isNewer ? { revision: newest.revision.id, isWaiting: newest.isWaiting } : undefined,
+    leads: leads(facts.record),
+    isVacant: isVacant(facts.record),
+    isLed: monotonicMs - led.atMs < ledMs,
+  };
+  const { change, phase, text } = decide(view, record, { plan, pools });
+  const trouble = troubleOf(facts.record);
+  const { takenBack } = now;
+  const decision = takenBack
+    ? ({ phase: 'taking_back', text: [takenBack.reason, trouble ?? []].flat().join('; ') } as const)
+    : { phase, text: trouble ?? text };
+  const isNews = phase === 'indivisible' && state.decision.phase !== phase;
+  const said = isNews ? [toLog(now, 'warning', text)] : [];
+  const decided = become(turn, { led, watch: memory, view, decision }, ...said);
+  if (state.writing > 0) return decided;
+  if (takenBack !== undefined) return takeBack(decided, now, takenBack, facts);
+  return change === undefined ? decided : perform(decided, now, change, facts);
+}
+
+function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
+  const seen = facts.record.known.record;
+  const isSame = (record: RolloutRecord) => isDeepStrictEqual(record.rollout, seen.rollout);
+  switch (change.kind) {
+    case 'begin':
+      return begin(turn, now, isSame, facts);
+    case 'lead':
+      return lead(turn, now, facts);
+    case 'take_back':
+      return takeBack(turn, now, { reason: change.reason, by: '' }, facts);
+    default: {
+      const goOn = "'rollout resume', 'promote' or 'abort' goes on";
+      const said =
+        change.kind === 'pause'
+          ? toLog(now, 'warning', `paused (${change.reason}); ${goOn}`)
+          : toLog(now, 'notice', change.text);
+      const says = change.kind !== 'pause' && change.text === '' ? [] : [said];
+      const changed: ChangeRecord = (record) =>
+        isSame(record) ? withChange(record, change, facts.wallMs) : undefined;
+      return write(turn, { change: changed, says }, facts);
+    }
+  }
+}
+
+/** The rollout as its first step has it. */
+function toBegun({ revision, content }: Running, { freshId }: Facts) {
+  return { id: freshId, revision, content };
+}
+
+function begin(
+  turn: Turn,
+  now: Running,
+  isSame: (record: RolloutRecord) => boolean,
+  facts: Facts,
+): Turn {
+  const rollout = toBegun(now, facts);
+  const change: ChangeRecord = (record) => {
+    // Another control plane has brought it into force, taken it back or held it back meanwhile: following.ts ends the
+    // trial.
+    const isInForce = record.inForce[0]?.content === rollout.content;
+    const isHeldBack = !now.mayRemove && heldBackOf(record, now) !== undefined;
+    const isOver = isInForce || isHeldBack || takenBackOf(record, now) !== undefined;
+    return isSame(record) && !isOver ? withBegun(record, rollout, facts.wallMs) : undefined;
+  };
+  return write(turn, { change, says: [toLog(now, 'notice', 'begins')] }, facts);
+}
+
+/** Goes on with a rollout whose leader has stopped. */
+function lead(turn: Turn, now: Running, facts: Facts): Turn {
+  const { leader, rollout } = facts.record.known.record;
+  const { name } = facts.record.options;
+  const isSame = leader.name === name;
+  const change: ChangeRecord = (record) =>
+    record.leader.id === leader.id && openRolloutOf(record)?.id === rollout?.id
+      ? { ...record, after: isSame ? '' : leader.name }
+      : undefined;
+  const where = `at step ${(rollout?.step ?? 0) + 1}`;
+  const how = rollout?.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
+  const after = isSame ? 'a restart' : leader.name;
+  const what = `lead the rollout of revision ${toShortId(now.revision)} after ${after}: it ${how}`;
+  const log = toLog(now, 'notice', `${how}, ${name} leads after ${after}`);
+  const gathering = become(turn, { watch: gatherAgain(turn.state.watch, facts.monotonicMs) });
+  const says = [log, { kind: 'audit', revision: now.revision, what } as const];
+  return write(gathering, { change, says }, facts);
+}
+
+/** Here at once, everywhere when it is on record. */
+function takeBack(
+  turn: Turn,
+  now: Running,
+  { reason, by }: { readonly reason: string; readonly by: string },
+  facts: Facts,
+  asked?: Write['asked'],
+): Turn {
+  const { endedBefore, revision } = now;
+  const { following } = turn.state;
+  const running = { ...now, takenBack: { reason, by } };
+  const withheld = follow(turn, withhold({ ...following, running }), facts);
+  const rollout = toBegun(now, facts);
+  const end = { reason, by, atMs: facts.wallMs, endedBefore };
+  const change: ChangeRecord = (record) => withTakenBack(record, rollout, end);
+  const what = `take back revision ${toShortId(revision)}: ${reason}`;
+  const says = by === '' ? [{ kind: 'audit', revision, what } as const] : [];
+  return write(withheld, { change, says, otherwise: 'keep', ...(asked && { asked }) }, facts);
+}
+
+function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, facts: Facts): Turn {
+  const { running } = turn.state.following;
+  const { known, trouble } = facts.record;
+  const open = openRolloutOf(known.record);
+  const refuse = (problem: string) => become(turn, {}, { kind: 'answer', asked, problem });
+  if (open === undefined && action === 'retry') {
+    return retry(turn, { asked, reason, by }, facts);
+  }
+  if (open === undefined) return refuse((running && trouble) ?? noRollout);
+  if ((action === 'resume' || action === 'retry') && open.outcome !== 'paused')
+    return refuse('the rollout is not paused');
+  if (action === 'pause' && open.outcome === 'paused') {
+    return refuse('the rollout is paused already');
+  }
+  const problem = 'the rollout has changed meanwhile: look at its state and try again';
+  if (action === 'abort' && running?.revision === open.revision) {
+    const anyway = '; the workers of this control plane go back all the same';
+    return takeBack(turn, running, { reason, by }, facts, {
+      asked,
+      problem,
+      anyway,
+      ends: open.id,
+    });
+  }
+  const change: ChangeRecord = (record) =>
+    openRolloutOf(record)?.id === open.id
+      ? withAction(record, action, { reason, by, atMs: facts.wallMs })
+      : undefined;
+  return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
+}
+
+function promote(turn: Turn, given: Asked, facts: Facts): Turn {
+  const { record } = facts.record.known;
+  const open = openRolloutOf(record);
+  const before = open && whyTakenBack(record, open.content);
+  if (before === undefined) return act(turn, 'promote', given, facts);
+  const problem = `its rules were taken back before (${before}): they reach the workers by all steps`;
+  return become(turn, {}, { kind: 'answer', asked: given.asked, problem });
+}
+
+/** The newest revision was taken back, and begins with its first step again. */
+function retry(turn: Turn, { asked, reason, by }: Asked, facts: Facts): Turn {
+  const { newest } = facts.snapshots;
+  const isTakenBack = newest?.problems.some(({ rule }) => rule === 'taken-back') === true;
+  if (newest?.content === undefined || !isTakenBack) {
+    const problem = 'no rollout is under way, and the newest revision was not taken back';
+    return become(turn, {}, { kind: 'answer', asked, problem });
+  }
+  const { content, revision } = newest;
+  const said = { revision: revision.id, content, reason, by, outcome: 'approved' } as const;
+  const change: ChangeRecord = (record) => withVerdict(record, { ...said, atMs: facts.wallMs });
+  const problem = 'it could not be put on record: try again';
+  return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
+}
+
+function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
+  const { asked, revision, reason, by } = event;
+  const { following, decision } = turn.state;
+  if (following.running?.revision === revision && decision.phase === 'indivisible') {
+    const said = { asked, by, reason: `approved by ${by}: ${reason}` };
+    return act(turn, 'promote', said, facts);
+  }
+  // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
+  const open = openRolloutOf(facts.record.known.record);
+  const isNew = open?.revision === revision && !isGiven(open) && !leads(facts.record);
+  const { content, problem } = isNew
+    ? { content: open.content }
+    : findApproved(event, facts.snapshots);
+  if (content === undefined) return become(turn, {}, { kind: 'answer', asked, problem });
+  const verdict = { revision, content, reason, by, outcome: 'approved' } as const;
+  const change: ChangeRecord = (record) => withVerdict(record, { ...verdict, atMs: facts.wallMs });
+  const otherwise = 'it could not be put on record: try again';
+  return write(turn, { change, asked: { asked, problem: otherwise, anyway: '' } }, facts);
+}
+
+/** The content of the newest revision, which is held back, or of a step to it; or why it is not approved. */
+function findApproved(
+  { revision, contentOfStep }: Pick<ApproveEvent, 'revision' | 'contentOfStep'>,
+  { newest }: SnapshotState,
+): { readonly content?: string | undefined; readonly problem?: string } {
+  const id = toShortId(revision);
+  // The policy refuses what it has made, with all that came after it.
+  const isRefused = newest?.problems.some((each) => isError(each) && each.rule === 'policy');
+  const isOver = newest?.problems.some(({ rule }) => rule === 'taken-back');
+  if (contentOfStep !== undefined && isRefused && !isOver) return { content: contentOfStep };
+  if (newest?.revision.id !== revision) {
+    const known = toShortId(newest?.revision.id ?? 'not known');
+    return { problem: `revision ${id} is not the newest one, which is ${known}` };
+  }
+  if (newest.isHeldBack) return { content: newest.content };
+  return { problem: `revision ${id} is not held back` };
+}
+
+function undo(
+  turn: Turn,
+  word: { readonly reason: string; readonly by: string },
+  facts: Facts,
+): Turn {
+  const { running } = turn.state.following;
+  const open = openRolloutOf(facts.record.known.record);
+  const withdrawn = running === undefined ? turn : takeBack(turn, running, word, facts);
+  const isElse = open !== undefined && open.revision !== running?.revision;
+  return isElse ? abort(withdrawn, open, word, facts) : withdrawn;
+}
+
+function toLog({ revision }: Running, level: 'notice' | 'warning', what: string): Said {
+  return { kind: 'log', level, text: `Rollout of revision ${toShortId(revision)}: ${what}` };
+}

@@ -1,0 +1,364 @@
+// The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
+// counted since the step began. Pure: each look makes the memory for the next one.
+import { formatDuration } from '../../../shared/duration.ts';
+import { type Figures, subtract } from '../fleet/tally.ts';
+import type { RolloutOnRecord } from '../record/record.ts';
+import {
+  type FiguresFacts,
+  type GoneFacts,
+  type PeerFacts,
+  type RolloutFacts,
+  toGoneKey,
+  type WorkerFacts,
+} from './facts.ts';
+import { type CountedWorker, type Judgement, judgeAll } from './judgement.ts';
+import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
+import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
+
+export interface Look {
+  /** The rollout of the revision on trial; undefined before it is on record. */
+  readonly open: RolloutOnRecord | undefined;
+  readonly pools: Pools;
+  readonly overLimitPoints: number;
+  readonly own: Pick<RolloutFacts, 'workers' | 'gone'>;
+  readonly peers: PeerFacts;
+  /** Whether there are peers that this control plane does not ask. */
+  readonly hasOthers: boolean;
+}
+
+/** What a look knows of those before it. Times are of the monotonic clock, or of the time watched, which a process
+ * that was stopped for a while did not watch. */
+export interface WatchMemory {
+  /** Since when workers may be connecting: to a control plane that has started, or that leads in place of another. */
+  readonly gatherSinceMs: number;
+  /** `isOfAll`: with those of peers, which only a leader knows. */
+  readonly connected: {
+    readonly count: number;
+    readonly isOfAll: boolean;
+    readonly sinceMs: number;
+  };
+  readonly lastMs: number;
+  readonly watchedMs: number;
+  readonly step: Step;
+  /** When a worker that was given the revision was connected last, in time watched. */
+  readonly chosenSeenMs: number;
+}
+
+/** By key of a worker. */
+type ByKey<Value> = ReadonlyMap<string, Value>;
+
+/** The counts of a worker when it was first seen in the step. */
+interface Base {
+  readonly series: string;
+  readonly figures: Figures;
+  /** Before the step, without the revision. */
+  readonly before: Figures | undefined;
+}
+
+/** A step of one rollout. */
+interface Step {
+  readonly key: string;
+  readonly sinceMs: number;
+  readonly heldMs: number;
+  readonly isHeldByAll: boolean;
+  readonly bases: ByKey<Base>;
+  /** The newest part of the hold, since a time watched. */
+  readonly slice: { readonly sinceMs: number; readonly bases: ByKey<Base> };
+  /** The time watched since which each worker gives no answer. */
+  readonly silentSinceMs: ByKey<number>;
+  /** The time watched since which each worker refuses. */
+  readonly refusedSinceMs: ByKey<number>;
+  /** By worker that was missed at one control plane and was at another one: since when it was missed. */
+  readonly cameBack: ByKey<number>;
+}
+
+/**
+ * After a start of a control plane the workers connect one by one: a share of the first few would not be
+ * representative. Workers of a share that leave together may come back as late.
+ */
+const gatherMs = 30_000;
+const gatherQuietMs = 5_000;
+/** A process that stood still has not watched meanwhile. */
+const longestLookMs = 2_000;
+/** A connection that broke is no evidence yet: most workers connect again within this time. */
+const comesBackMs = 3_000;
+/** How much later one moment may seem by another answer of a peer. */
+const answerMs = 2_000;
+/** The end of a hold counts as much as its begin: each part that is so long is judged by itself, too. */
+const sliceMs = 10_000;
+
+export function startWatch(nowMs: number): WatchMemory {
+  return {
+    gatherSinceMs: nowMs,
+    connected: { count: 0, isOfAll: false, sinceMs: nowMs },
+    lastMs: nowMs,
+    watchedMs: 0,
+    step: startStep('', nowMs, 0),
+    chosenSeenMs: 0,
+  };
+}
+
+function startStep(key: string, nowMs: number, watchedMs: number): Step {
+  return {
+    ...{ key, sinceMs: nowMs, heldMs: 0, isHeldByAll: false },
+    bases: new Map(),
+    slice: { sinceMs: watchedMs, bases: new Map() },
+    silentSinceMs: new Map(),
+    refusedSinceMs: new Map(),
+    cameBack: new Map(),
+  };
+}
+
+/** Without a rollout only the number of connected workers is of interest. */
+export function watchCount(
+  memory: WatchMemory,
+  count: number,
+  nowMs: number,
+  isOfAll = false,
+): WatchMemory {
+  const before = memory.connected;
+  const isNews = isOfAll === before.isOfAll && count !== before.count;
+  return { ...memory, connected: { count, isOfAll, sinceMs: isNews ? nowMs : before.sinceMs } };
+}
+
+/** Waits for workers again: another control plane led until now, whose workers may be on their way to this one. */
+export function gatherAgain(memory: WatchMemory, nowMs: number): WatchMemory {
+  return { ...memory, gatherSinceMs: nowMs, step: { ...memory.step, heldMs: 0 } };
+}
+
+/** Whether the workers that reconnect after a start have come, as far as one can tell. */
+export function isGathered({ gatherSinceMs, connected }: WatchMemory, nowMs: number): boolean {
+  if (nowMs - gatherSinceMs >= gatherMs) return connected.count > 0;
+  const quietSinceMs = Math.max(connected.sinceMs, gatherSinceMs);
+  return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
+}
+
+export function watch(
+  before: WatchMemory,
+  look: Look,
+  nowMs: number,
+): { readonly memory: WatchMemory; readonly seen: Seen } {
+  const { open, own, peers } = look;
+  const passedMs = Math.min(nowMs - before.lastMs, longestLookMs);
+  const watchedMs = before.watchedMs + passedMs;
+  const stepKey = open === undefined ? '' : `${open.id} ${open.step}`;
+  const step = stepKey === before.step.key ? before.step : startStep(stepKey, nowMs, watchedMs);
+  // A worker that changes its control plane is at two of them for a moment.
+  const byKey = new Map([...peers.workers, ...own.workers].map((each) => [each.key, each]));
+  const counted = watchCount(before, byKey.size, nowMs, peers.workers.length > 0);
+  const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
+  const silentSinceMs = new Map(step.silentSinceMs);
+  const refusedSinceMs = new Map(step.refusedSinceMs);
+  /** For how long a worker has been so; `since` has those that were so at the look before. */
+  function countMs(since: Map<string, number>, key: string, isSo: boolean): number {
+    if (!isSo) {
+      since.delete(key);
+      return 0;
+    }
+    const sinceMs = since.get(key) ?? watchedMs;
+    since.set(key, sinceMs);
+    return watchedMs - sinceMs;
+  }
+  const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
+  const members = workers.map((facts): Member => {
+    const { key, id, instance, name, pool, state, refusal } = facts;
+    const place = placeOf(open?.id ?? '', id, instance ?? undefined);
+    const isChosen = isWithin({ pool, place });
+    const isRefused = isChosen && refusal !== null;
+    const refusedMs = countMs(refusedSinceMs, key, isRefused);
+    // Of a peer that is unknown nobody knows what its workers have answered.
+    const isSilent = state === 'pending' && peers.unknown === undefined;
+    return {
+      name,
+      pool,
+      place,
+      isChosen,
+      state,
+      refusal: isRefused ? { text: refusal, forMs: refusedMs } : undefined,
+      silentForMs: countMs(silentSinceMs, key, isSilent),
+      isUnused: isSilent && facts.unused === true,
+    };
+  });
+  const chosen = members.filter(({ isChosen }) => isChosen);
+  // Somebody who resumes a rollout wants the step to be watched again.
+  const isUnheld = chosen.length === 0 || open?.outcome === 'paused';
+  const isHeldByAll =
+    !isUnheld && (step.isHeldByAll || (peers.unknown === undefined && chosen.every(isInForce)));
+  const heldMs = isUnheld ? 0 : step.heldMs + (step.isHeldByAll ? passedMs : 0);
+  const hasShare = open !== undefined && isGiven(open);
+  const chosenSeenMs = chosen.length > 0 || !hasShare ? watchedMs : before.chosenSeenMs;
+  const gone = [...own.gone, ...peers.gone];
+  const cameBack = noteCameBack(step.cameBack, gone, toGoneKeys(byKey.values()), nowMs);
+  const { judgement, ...figures } = judge({ ...step, heldMs }, workers, look, watchedMs);
+  /** Workers that have left are forgotten when they are more than those that are connected. */
+  function known<Value>(of: ByKey<Value>): ByKey<Value> {
+    return of.size <= 2 * byKey.size ? of : new Map([...of].filter(([key]) => byKey.has(key)));
+  }
+  const memory: WatchMemory = {
+    ...counted,
+    lastMs: nowMs,
+    watchedMs,
+    chosenSeenMs,
+    step: {
+      ...{ key: stepKey, sinceMs: step.sinceMs, heldMs, isHeldByAll },
+      bases: known(figures.bases),
+      slice: { ...figures.slice, bases: known(figures.slice.bases) },
+      silentSinceMs: known(silentSinceMs),
+      refusedSinceMs: known(refusedSinceMs),
+      cameBack: known(cameBack),
+    },
+  };
+  const seen: Seen = {
+    members,
+    connected: byKey.size,
+    peopled: new Set([...byKey.values()].map(({ pool }) => pool)),
+    gone: {
+      ...countGone(gone, cameBack, { nowMs, askedAtMs: peers.askedAtMs, sinceMs: step.sinceMs }),
+      mayBeElsewhere: look.hasOthers,
+    },
+    judgement,
+    unknown: peers.unknown,
+    isLacked: peers.lacks,
+    isGathered: isGathered(memory, nowMs),
+    isAwaited: hasShare && chosen.length === 0 && watchedMs - chosenSeenMs < gatherMs,
+    heldMs,
+  };
+  return { memory, seen };
+}
+
+/** `present`: `toGoneKey` of each worker that is connected somewhere. */
+function noteCameBack(
+  before: ByKey<number>,
+  gone: readonly GoneFacts[],
+  present: ReadonlySet<string>,
+  nowMs: number,
+): ByKey<number> {
+  const cameBack = new Map(before);
+  for (const { key, forMs } of gone) {
+    const goneAtMs = nowMs - forMs;
+    if (present.has(key)) cameBack.set(key, Math.max(goneAtMs, cameBack.get(key) ?? goneAtMs));
+  }
+  return cameBack;
+}
+
+/**
+ * Workers that have come back, or may still, are not gone, also when the control plane to which they have come
+ * gives no answer any more.
+ */
+function countGone(
+  gone: readonly GoneFacts[],
+  cameBack: ByKey<number>,
+  at: { readonly nowMs: number; readonly askedAtMs: number; readonly sinceMs: number },
+): Omit<Gone, 'mayBeElsewhere'> {
+  const knownUntilMs = Math.min(at.nowMs, at.askedAtMs);
+  const left = new Map<string, GoneFacts>();
+  for (const each of gone) {
+    const { key, forMs } = each;
+    const goneAtMs = at.nowMs - forMs;
+    const isBack = goneAtMs <= (cameBack.get(key) ?? Number.NEGATIVE_INFINITY) + answerMs;
+    const mayComeBack = knownUntilMs - goneAtMs < comesBackMs;
+    if (!isBack && !mayComeBack && forMs <= at.nowMs - at.sinceMs) left.set(key, each);
+  }
+  const having = [...left.values()].filter(({ hadIt }) => hadIt).length;
+  return { having, others: left.size - having };
+}
+
+/** Of the whole step, or of the slice that ends now where that is bad. */
+function judge(
+  step: Step,
+  workers: readonly WorkerFacts[],
+  look: Look,
+  watchedMs: number,
+): Pick<Step, 'bases' | 'slice'> & { readonly judgement: Judgement } {
+  const bases = addBases(step.bases, workers);
+  const sliceBases = addBases(step.slice.bases, workers);
+  const judgeFrom = (from: ByKey<Base>, hadTime: boolean) =>
+    judgeSince(from, bases, workers, look, hadTime);
+  const whole = judgeFrom(bases, step.heldMs >= reportedMs);
+  const slice = judgeFrom(sliceBases, false);
+  const lastedMs = watchedMs - step.slice.sinceMs;
+  const isOver = lastedMs >= sliceMs && slice.kind !== 'silent';
+  const isWorse = isOver && (slice.kind === 'bad' || slice.kind === 'store');
+  const judgement: Judgement =
+    isWorse && whole.kind !== 'bad' && whole.kind !== 'store'
+      ? { ...slice, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
+      : whole;
+  const isOutage = judgement.kind === 'store';
+  const sinceMs = isOver ? watchedMs : step.slice.sinceMs;
+  const ofSlice = isOver ? addBases(new Map(), workers) : sliceBases;
+  return {
+    bases: passOutage(bases, workers, isOutage),
+    slice: { sinceMs, bases: passOutage(ofSlice, workers, isOutage) },
+    judgement,
+  };
+}
+
+/** Workers that are new, or whose sums began again, get their base. */
+function addBases(before: ByKey<Base>, workers: readonly WorkerFacts[]): ByKey<Base> {
+  const bases = new Map(before);
+  for (const { key, counted } of workers) {
+    if (counted === null || bases.get(key)?.series === counted.series) continue;
+    const { series, recent } = counted;
+    bases.set(key, { series, figures: toFigures(counted), before: recent && toFigures(recent) });
+  }
+  return bases;
+}
+
+/** What a worker did while its store was away is no evidence later; `isAll`: what any did. */
+function passOutage(
+  bases: ByKey<Base>,
+  workers: readonly WorkerFacts[],
+  isAll: boolean,
+): ByKey<Base> {
+  const later = new Map(bases);
+  for (const { key, counted } of workers) {
+    const base = bases.get(key);
+    if (base === undefined || counted === null) continue;
+    if (isAll || counted.storeAway !== undefined) {
+      later.set(key, { ...base, figures: toFigures(counted) });
+    }
+  }
+  return later;
+}
+
+/** The workers of each pool, by what they have counted since `from`, and before `bases`, which are of the step. */
+function judgeSince(
+  from: ByKey<Base>,
+  bases: ByKey<Base>,
+  workers: readonly WorkerFacts[],
+  { pools, overLimitPoints }: Look,
+  hadTime: boolean,
+): Judgement {
+  const sides = new Map<number, { having: CountedWorker[]; others: CountedWorker[] }>();
+  for (const { key, name, pool, counted } of workers) {
+    const base = from.get(key);
+    if (counted === null || base === undefined) continue;
+    const side = sides.get(pool) ?? { having: [], others: [] };
+    sides.set(pool, side);
+    const figures = subtract(toFigures(counted), base.figures);
+    const before = bases.get(key)?.before;
+    const { hasIt, storeAway } = counted;
+    (hasIt ? side.having : side.others).push({ name, ...figures, before, storeAway });
+  }
+  const groups = [...sides].map(([pool, side]) => ({ name: pools.nameOf(pool), ...side }));
+  return judgeAll(groups, overLimitPoints, hadTime);
+}
+
+function toFigures({
+  decisions,
+  overLimit,
+  errors,
+  noMatch = 0,
+  domains = [],
+}: FiguresFacts): Figures {
+  const byName = new Map(domains.map(({ name, ...hits }) => [name, hits]));
+  return { decisions, overLimit, errors, noMatch, domains: byName };
+}
+
+function toGoneKeys(workers: Iterable<WorkerFacts>): Set<string> {
+  return new Set([...workers].map(({ instance, id }) => toGoneKey(instance ?? undefined, id)));
+}
+
+function isInForce({ state }: Member): boolean {
+  return state === 'in_force';
+}

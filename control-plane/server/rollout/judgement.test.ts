@@ -1,0 +1,63 @@
+// What figures say, as lines that people review: judgements.txt has workers by the words that stand below, and what is
+// said of them. `REWRITE=1` writes what is said now.
+import test from 'ava';
+import { testLines } from '../../../test/support/reviewed-lines.ts';
+import { type Figures, noFigures } from '../fleet/tally.ts';
+import { type Compared, type CountedWorker, judgeAll } from './judgement.ts';
+
+/** `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N`, and by domain `NAME=OVER LIMIT/HITS`. */
+function toFigures(words: readonly string[]): Figures {
+  const counts = new Map(words.map((word) => word.split('=') as [string, string]));
+  const domains = [...counts].flatMap(([name, text]) => {
+    const [overLimit, hits] = text.split('/').map(Number);
+    return overLimit === undefined || hits === undefined
+      ? []
+      : [[name, { overLimit, hits }] as const];
+  });
+  const countOf = (name: string) => Number(counts.get(name) ?? 0);
+  return {
+    decisions: counts.has('of') ? countOf('of') : 1_000 - countOf('errors'),
+    errors: countOf('errors'),
+    overLimit: countOf('over'),
+    noMatch: countOf('no-match'),
+    domains: domains.length === 0 ? noFigures.domains : new Map(domains),
+  };
+}
+
+/** `[COUNT*]NAME FIGURES [away] [before FIGURES]`, one after the other. */
+function toWorkers(text: string): CountedWorker[] {
+  return text.split(', ').flatMap((each) => {
+    const [known = '', ...words] = each.trim().split(' ');
+    if (known === '') return [];
+    const [name = '', count = '1'] = known.split('*').toReversed();
+    const at = words.indexOf('before');
+    const now = words.slice(0, at === -1 ? words.length : at).filter((word) => word !== 'away');
+    const worker = {
+      ...toFigures(now),
+      before: at === -1 ? undefined : toFigures(words.slice(at + 1)),
+      storeAway: words.includes('away') ? 'redis' : undefined,
+    };
+    return Array.from({ length: Number(count) }, (_, index) => ({
+      ...worker,
+      name: count === '1' ? name : `${name}${index}`,
+    }));
+  });
+}
+
+/** `[NAME: ]WORKERS WITH IT beside WORKERS WITHOUT IT`. */
+function toGroup(text: string): Compared {
+  const [, name, sides = ''] = /^(?:([\w ]+): )?(.*)$/.exec(text) ?? [];
+  const [having = '', others = ''] = ` ${sides} `.split(' beside ');
+  return { name, having: toWorkers(having), others: toWorkers(others) };
+}
+
+testLines(test, new URL('judgements.txt', import.meta.url), (given) => {
+  const [, bound, isEarly, groups = ''] =
+    /^(?:\(bound (\d+)\) )?(\(early\) )?(.*)$/.exec(given) ?? [];
+  const { kind, text } = judgeAll(
+    groups.split(' / ').map(toGroup),
+    Number(bound ?? 10),
+    isEarly === undefined,
+  );
+  return `${kind}: ${text}`;
+});

@@ -1,0 +1,374 @@
+// Compares the workers that have a revision with the others, and each with itself before it was offered it. Pure.
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { type DomainTraffic, type Figures, noHits, type Traffic } from '../fleet/tally.ts';
+
+/** The counts of one instance of a worker. */
+export interface CountedWorker extends Figures {
+  /** The name for people. */
+  readonly name: string;
+  /** Before the revision was offered to any of these workers; undefined where that is not known. */
+  readonly before: Figures | undefined;
+  /** The kind of its store, which it cannot reach; undefined where it can. */
+  readonly storeAway?: string | undefined;
+}
+
+export type Judgement =
+  | { readonly kind: 'good'; readonly text: string }
+  /** Too few requests at all. */
+  | { readonly kind: 'silent'; readonly text: string }
+  /** One worker alone makes the difference, those with it get no requests while the others do, or there is nothing to
+   * compare with. */
+  | { readonly kind: 'unclear'; readonly text: string }
+  /** It would be bad, while workers cannot reach their store. */
+  | { readonly kind: 'store'; readonly text: string }
+  /** `by`: what is above its bounds. */
+  | { readonly kind: 'bad'; readonly text: string; readonly by: keyof Traffic };
+
+/** With fewer requests, differences may be chance. */
+export const minRequests = 100;
+/** With as many with it, none of them decides alone. */
+const minWorkersOfSeveral = 3;
+
+/** What is compared, with the bounds of the difference between both sides in points. */
+interface Measure {
+  readonly name: string;
+  readonly count: keyof Traffic;
+  /** Above these it is bad. */
+  readonly mostPoints: number;
+  /** Above these it is bad where it is half as much again, and not chance; none: never. */
+  readonly fewPoints: number | undefined;
+}
+
+export const maxErrorPoints = 1;
+export const fewPoints = 3;
+export const halfAgain = 1.5;
+/** Of a share, between what was usual and what the others have. */
+const leastShown = 0.005;
+/** Of the standard normal distribution: one in a hundred differences by chance is above. */
+const chance = 2.326;
+
+function toMeasures(mostPoints: number): readonly Measure[] {
+  return [
+    { name: 'errors', count: 'errors', mostPoints: maxErrorPoints, fewPoints: undefined },
+    { name: 'over limit', count: 'overLimit', mostPoints, fewPoints },
+    { name: 'without a rule', count: 'noMatch', mostPoints, fewPoints },
+  ];
+}
+
+/** One worker's counts of all its requests, or of those for one domain. */
+interface Side extends Traffic {
+  readonly name: string;
+  readonly before: Traffic | undefined;
+}
+
+export interface Compared {
+  /** Of the node group; undefined for workers outside of those with steps of their own. */
+  readonly name: string | undefined;
+  readonly having: readonly CountedWorker[];
+  readonly others: readonly CountedWorker[];
+}
+
+/** Each group by itself, as groups differ in their traffic.
+ *
+ * @param hadTime whether those with it had the time to report what they count
+ */
+export function judgeAll(
+  groups: readonly Compared[],
+  mostPoints: number,
+  hadTime = true,
+): Judgement {
+  const judgement = judgeGroups(groups, mostPoints, hadTime);
+  const having = groups.flatMap((group) => group.having);
+  const all = [...having, ...groups.flatMap(({ others }) => others)];
+  if (judgement.kind === 'bad' && judgement.by !== 'noMatch') {
+    const store = nameStore(all);
+    if (store !== undefined) return { kind: 'store', text: `${judgement.text}, while ${store}` };
+  }
+  const own = judgement.kind === 'silent' ? nameStore(having) : undefined;
+  return own === undefined ? judgement : { kind: 'unclear', text: `${judgement.text}; ${own}` };
+}
+
+function nameStore(workers: readonly CountedWorker[]): string | undefined {
+  const away = workers.filter(({ storeAway }) => storeAway !== undefined);
+  const [first] = away;
+  if (first === undefined) return undefined;
+  const many = away.length === 1 ? '' : `and ${away.length - 1} more `;
+  return `worker ${first.name} ${many}cannot reach the store (${first.storeAway})`;
+}
+
+function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: boolean): Judgement {
+  const compared = groups.filter(({ having }) => having.length > 0);
+  const elsewhere = groups.flatMap(({ others }) => others);
+  const judgements = compared.map(({ name, having, others }) => {
+    const beside = others.length > 0 ? others : elsewhere;
+    const judgement = judge(having, others, mostPoints, { hadTime, elsewhere: beside });
+    if (name === undefined) return judgement;
+    return { ...judgement, text: `node group '${toExcerpt(name)}': ${judgement.text}` };
+  });
+  const good = judgements.map(({ text }) => text).join('; ');
+  const worst = (kind: Judgement['kind']) => judgements.find((each) => each.kind === kind);
+  if (judgements.length === 0) return compare(sumSide([]), sumSide(elsewhere), mostPoints);
+  return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good', text: good };
+}
+
+interface JudgeOptions {
+  readonly hadTime?: boolean;
+  /** Workers of all groups without it, by which those that have no others in theirs are found to stall. */
+  readonly elsewhere?: readonly CountedWorker[];
+}
+
+/**
+ * Bad when errors are more than one point above what is usual for these workers, or when hits over limit, of all or of one
+ * domain, or descriptors without a rule, are more than `mostPoints` above, or more than three points and half as many
+ * again, which is not chance. Not where it is so because of a single worker of more than two with the revision.
+ */
+export function judge(
+  having: readonly CountedWorker[],
+  others: readonly CountedWorker[],
+  mostPoints: number,
+  { hadTime = true, elsewhere = others }: JudgeOptions = {},
+): Judgement {
+  const all = judgeSides(having, weigh(others), mostPoints);
+  if (all.kind === 'silent')
+    return (hadTime ? findStandstill(having, elsewhere) : undefined) ?? all;
+  if (all.kind !== 'good') return all;
+  for (const head of new Set(having.flatMap(({ domains }) => [...domains.keys()]))) {
+    const of = (workers: readonly CountedWorker[]) =>
+      workers.map((worker) => toDomain(worker, head));
+    const judgement = judgeSides(of(having), weigh(of(others)), mostPoints);
+    if (judgement.kind !== 'bad' && judgement.kind !== 'unclear') continue;
+    if (judgement.kind === 'unclear' && !judgement.isOfOne) continue;
+    return { ...judgement, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
+  }
+  return all;
+}
+
+type SidesJudgement = Judgement & { readonly isOfOne?: boolean };
+
+function judgeSides(
+  having: readonly Side[],
+  others: readonly Side[],
+  mostPoints: number,
+): SidesJudgement {
+  const [one, other] = [sumSide(having), sumSide(others)];
+  const all = compare(one, other, mostPoints);
+  // Of two one may hide what the other one has; that it is bad, one alone is enough for.
+  const isFew = having.length < minWorkersOfSeveral;
+  if (all.kind === 'silent' || having.length < 2 || (isFew && all.kind !== 'good')) return all;
+  for (const worker of having) {
+    const rest = compare(without(one, worker), other, mostPoints);
+    if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
+    const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
+    const text = `worker ${worker.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
+    return { kind: 'unclear', text, isOfOne: true };
+  }
+  return all;
+}
+
+function toDomain({ name, domains, before }: CountedWorker, head: string): Side {
+  const of = ({ hits, overLimit }: DomainTraffic = noHits) => ({
+    ...{ decisions: hits, overLimit, errors: 0, noMatch: 0 },
+  });
+  return { name, ...of(domains.get(head)), before: before && of(before.domains.get(head)) };
+}
+
+/** With more than two, none counts as more than twice the one in the middle: what a single one says of itself does not
+ * decide what is usual. */
+function weigh(others: readonly Side[]): readonly Side[] {
+  if (others.length < minWorkersOfSeveral) return others;
+  const sorted = others.map(requestsOf).sort((a, b) => a - b);
+  const most = 2 * (sorted[Math.floor(sorted.length / 2)] ?? 0);
+  return others.map((worker) => {
+    return { ...worker, ...scale(worker, Math.min(1, most / Math.max(1, requestsOf(worker)))) };
+  });
+}
+
+/** Those with it would have enough requests if they had as many as the others: they stand still, or their callers have left
+ * them. */
+function findStandstill(
+  having: readonly Traffic[],
+  others: readonly CountedWorker[],
+): Judgement | undefined {
+  if (having.length === 0 || others.length === 0) return undefined;
+  const sums = { having: sum(having), others: sum(weigh(others)) };
+  const usual = Math.floor((requestsOf(sums.others) * having.length) / others.length);
+  if (requestsOf(sums.having) >= minRequests || usual < minRequests) return undefined;
+  const text = `${requestsOf(sums.having)} requests with it, where the others had ${usual}: they stand still, or nobody asks them`;
+  return { kind: 'unclear', text };
+}
+
+/** What is usual: of those with it before it, and of the others now and before. Undefined where that is not known. */
+interface Usual {
+  readonly before: Traffic | undefined;
+  readonly others: Traffic | undefined;
+  readonly othersBefore: Traffic | undefined;
+}
+
+function compare(having: SideSums, others: SideSums, mostPoints: number): Judgement {
+  const { now: one } = having;
+  const { now: other } = others;
+  const isElsewhere = requestsOf(other) >= minRequests;
+  const usual = {
+    before: toBefore(having),
+    others: isElsewhere ? other : undefined,
+    othersBefore: isElsewhere ? toBefore(others) : undefined,
+  };
+  const isAlone = having.workers > 0 && others.workers === 0;
+  const earlier = isElsewhere || !usual.before ? '' : `, ${usual.before.decisions} before it`;
+  const counts = isAlone
+    ? `${one.decisions} decisions with it, which all have${earlier}`
+    : `${one.decisions} decisions with it, ${other.decisions} without${earlier}`;
+  const isNothing = !isElsewhere && usual.before === undefined;
+  if (requestsOf(one) < minRequests || (isNothing && !isAlone)) {
+    return { kind: 'silent', text: `${counts}: fewer than ${minRequests}` };
+  }
+  if (isNothing) {
+    const text = `${counts}: there are no figures of these workers from before to compare with`;
+    return { kind: 'unclear', text };
+  }
+  const measures = toMeasures(mostPoints);
+  const bad = measures.find((measure) => isAbove(one, usual, measure));
+  if (bad !== undefined) {
+    const text = describe(one, usual, bad, [' where it is', ', ', ' elsewhere']);
+    return { kind: 'bad', text: `${bad.name} ${text} (${counts})`, by: bad.count };
+  }
+  const texts = measures.map(
+    (measure) => `${measure.name} ${describe(one, usual, measure, ['', ' beside ', ''])}`,
+  );
+  return { kind: 'good', text: `within the bounds: ${texts.join('; ')} (${counts})` };
+}
+
+/** Such as `5.0 % where it is (0.1 % before), 0.2 % elsewhere`; without what was before where that is all the same. */
+function describe(
+  having: Traffic,
+  usual: Usual,
+  measure: Measure,
+  names: readonly [string, string, string],
+): string {
+  const [here, between, elsewhere] = names;
+  const { before, others, othersBefore } = usual;
+  const isSame =
+    others !== undefined &&
+    Math.abs(toUsualShare(usual, measure) - share(others, measure)) < leastShown;
+  const percentOf = (side: Traffic) => toPercent(share(side, measure));
+  const past = (side: Traffic | undefined) =>
+    side === undefined || isSame ? '' : ` (${percentOf(side)} before)`;
+  const own = `${percentOf(having)}${here}${past(before)}`;
+  if (others === undefined) return own;
+  return `${own}${between}${percentOf(others)}${elsewhere}${past(before && othersBefore)}`;
+}
+
+/** Of one side, from which a worker can be taken: each is left out once, also where there are thousands. */
+interface SideSums {
+  readonly workers: number;
+  readonly now: Traffic;
+  /** What those had before of whom that is known, each with as many requests as it has now: that some have more of them
+   * than before is no difference. */
+  readonly past: Traffic;
+  /** What they had of requests before. */
+  readonly pastRequests: number;
+  /** Requests of those of whom it is not known, the two that have most. */
+  readonly unknown: readonly number[];
+}
+
+const nothing: Traffic = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
+
+function sumSide(side: readonly Side[]): SideSums {
+  const known = side.flatMap((worker) => pastOf(worker) ?? []);
+  const unknown = side.filter((worker) => pastOf(worker) === undefined).map(requestsOf);
+  return {
+    workers: side.length,
+    now: sum(side),
+    past: sum(known.map(({ past }) => past)),
+    pastRequests: known.reduce((all, { requests }) => all + requests, 0),
+    unknown: unknown.sort((a, b) => b - a).slice(0, 2),
+  };
+}
+
+function without(sums: SideSums, worker: Side): SideSums {
+  const { past, requests } = pastOf(worker) ?? { past: nothing, requests: 0 };
+  const isHeaviest = requests === 0 && requestsOf(worker) === sums.unknown[0];
+  return {
+    workers: sums.workers - 1,
+    now: sum([sums.now, scale(worker, -1)]),
+    past: sum([sums.past, scale(past, -1)]),
+    pastRequests: sums.pastRequests - requests,
+    unknown: isHeaviest ? sums.unknown.slice(1) : sums.unknown,
+  };
+}
+
+/** Undefined where it had too few requests, or that is not known. */
+function pastOf(worker: Side): { readonly past: Traffic; readonly requests: number } | undefined {
+  const { before } = worker;
+  if (before === undefined || requestsOf(before) < minRequests) return undefined;
+  const requests = requestsOf(before);
+  return { past: scale(before, (100 * requestsOf(worker)) / requests), requests };
+}
+
+/** Undefined where it is not known of one that has more than next to nothing now, which makes no difference. */
+function toBefore({ workers, now, past, pastRequests, unknown }: SideSums): Traffic | undefined {
+  const [heaviest] = unknown;
+  const isUnknown =
+    heaviest !== undefined && heaviest * workers * minWorkersOfSeveral >= requestsOf(now);
+  if (isUnknown || requestsOf(past) === 0) return undefined;
+  return scale(past, pastRequests / requestsOf(past));
+}
+
+function scale({ decisions, overLimit, errors, noMatch }: Traffic, factor: number): Traffic {
+  return {
+    decisions: Math.round(decisions * factor),
+    overLimit: Math.round(overLimit * factor),
+    errors: Math.round(errors * factor),
+    noMatch: Math.round(noMatch * factor),
+  };
+}
+
+/** Of those with it, had they changed as the others did: not below what they had where the others have no less now. */
+function toUsualShare({ before, others, othersBefore }: Usual, measure: Measure): number {
+  const now = others && share(others, measure);
+  if (before === undefined) return now ?? 0;
+  const own = share(before, measure);
+  if (now === undefined) return own;
+  if (othersBefore === undefined) return Math.max(own, now);
+  return Math.max(own + now - share(othersBefore, measure), Math.min(own, now));
+}
+
+function isAbove(having: Traffic, usual: Usual, measure: Measure): boolean {
+  const [one, other] = [share(having, measure), toUsualShare(usual, measure)];
+  // Rounded: 45 % is ten points above 35 %, not a little more.
+  const points = Number(((one - other) * 100).toFixed(9));
+  if (points > measure.mostPoints) return true;
+  const { fewPoints } = measure;
+  if (fewPoints === undefined || points < fewPoints || one < halfAgain * other) return false;
+  const sides = [having, usual.before, usual.others, usual.othersBefore].flatMap((side) =>
+    side === undefined ? [] : requestsOf(side),
+  );
+  const ofHaving = requestsOf(having);
+  const ofOthers = requestsOf(usual.others ?? usual.before ?? having);
+  const both = (one * ofHaving + other * ofOthers) / (ofHaving + ofOthers);
+  const variance = both * Math.max(0, 1 - both) * sides.reduce((all, count) => all + 1 / count, 0);
+  return one - other > chance * Math.sqrt(variance);
+}
+
+function sum(all: readonly Traffic[]): Traffic {
+  let [decisions, overLimit, errors, noMatch] = [0, 0, 0, 0];
+  for (const each of all) {
+    decisions += each.decisions;
+    overLimit += each.overLimit;
+    errors += each.errors;
+    noMatch += each.noMatch;
+  }
+  return { decisions, overLimit, errors, noMatch };
+}
+
+function requestsOf({ decisions, errors }: Traffic): number {
+  return decisions + errors;
+}
+
+function share(side: Traffic, { count }: Measure): number {
+  return side[count] / requestsOf(side);
+}
+
+function toPercent(value: number): string {
+  return `${(value * 100).toFixed(1)} %`;
+}

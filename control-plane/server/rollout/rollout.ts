@@ -1,0 +1,350 @@
+// Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the others
+// before the next ones get it; otherwise it is taken back. A decision changes nothing but the record; all control
+// planes follow that, the leader too (behaviour: record-before-workers). Without steps the record is kept up to date all
+// the same. fleet-state.ts has what is known and what is to be done; this performs it.
+import { type Clock, repeatAfter } from '../../../shared/clock.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { Counted } from '../fleet/tally.ts';
+import type { PeerAnswer } from '../record/peers/peers.ts';
+import { openRolloutOf } from '../record/record.ts';
+import type { RecordKeeper } from '../record/record-keeper.ts';
+import { type MemoryState, stepsOf, toMemoryState } from '../record/record-state.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { ConfigStore } from '../store/store.ts';
+import type { ConnectedWorkers } from '../xds/workers.ts';
+import type { RolloutAction } from './changes.ts';
+import { type RolloutFacts, readOwnFacts } from './facts.ts';
+import {
+  type Facts,
+  type FleetEffect,
+  type FleetEvent,
+  type FleetState,
+  foresee,
+  startFleet,
+  step,
+  type Turn,
+  toTakenBack,
+  whyOtherSteps,
+} from './fleet-state.ts';
+import { type FollowEffect, isPast } from './following.ts';
+import { planOf, type RolloutPlan } from './plan.ts';
+import { type RolloutState, toRolloutState } from './rollout-state.ts';
+
+/** An action of the control plane by itself, for the audit log. */
+export interface RolloutEvent {
+  readonly revision: string;
+  /** Such as `take back revision 0123456789ab: ...`. */
+  readonly what: string;
+}
+
+/** Never rejects. `contentId` is that of the record that this control plane knows; `undoes`: it has taken the rollout back,
+ * and whoever is asked has to ask it why. */
+export type AskPeers = (
+  contentId: string,
+  undoes: boolean,
+) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
+
+export interface RolloutDeps {
+  /** Whether people are told what becomes of revisions. */
+  readonly isTold: boolean;
+  readonly snapshots: SnapshotCache;
+  readonly workers: ConnectedWorkers;
+  /** By instance, of the workers that report and can be believed. */
+  readonly readCounted: () => ReadonlyMap<string, Counted>;
+  readonly keeper: RecordKeeper;
+  /** Undefined without peers. */
+  readonly askPeers: AskPeers | undefined;
+  readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
+  /** Of a rollout, unknown to workers and never the same twice. */
+  readonly drawId: () => string;
+  readonly onEvent: (event: RolloutEvent) => void;
+  /** Sees each step, for a trace. */
+  readonly onStep?: (before: FleetState, event: FleetEvent, facts: Facts, turn: Turn) => void;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+const lookMs = 1_000;
+/** How long the last sign of life may take to write. */
+export const handOverMs = 3_000;
+
+export class Rollout {
+  readonly #deps: RolloutDeps;
+  #state: FleetState;
+  /** What has happened, while effects of what was before are performed. */
+  readonly #events: FleetEvent[] = [];
+  /** Named by a step, and not performed yet. */
+  readonly #effects: FleetEffect[] = [];
+  #isPerforming = false;
+  /** By number: who waits for an answer. */
+  readonly #asked = new Map<number, (problem: string | undefined) => void>();
+  #lastAsked = 0;
+  #freshId: string;
+  #stops: readonly (() => void)[] = [];
+
+  constructor(deps: RolloutDeps) {
+    const { isTold, askPeers, keeper, clock } = deps;
+    this.#deps = deps;
+    const options = { isTold, hasPeers: askPeers !== undefined };
+    const monotonicMs = clock.monotonicMs();
+    this.#state = startFleet(options, { record: keeper.state, monotonicMs });
+    this.#freshId = deps.drawId();
+  }
+
+  /** The steps of a revision, where no node group has its own; undefined where revisions reach the workers at once. */
+  get plan(): RolloutPlan | undefined {
+    return planOf(stepsOf(this.#deps.keeper.state));
+  }
+
+  /** Starts following the snapshots and the record, which have been read. */
+  start(): void {
+    const { snapshots, keeper, clock } = this.#deps;
+    const look = () => this.#happen({ kind: 'look', mayBeElse: true });
+    const noteRevision = () => this.#happen({ kind: 'look', mayBeElse: false });
+    keeper.onChange(look);
+    this.#stops = [
+      snapshots.onChange(noteRevision),
+      // Somebody may mend it before the next look that is due.
+      snapshots.onNewest(noteRevision),
+      repeatAfter(clock, lookMs, look),
+    ];
+    look();
+  }
+
+  /** Undefined without a rollout. */
+  state(): RolloutState | undefined {
+    return toRolloutState(this.#state, this.#deps.keeper.state);
+  }
+
+  /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
+  warning(): string | undefined {
+    const { keeper, workers } = this.#deps;
+    const { plan } = this;
+    const foreseen = plan && foresee(this.#state, workers.list(), plan);
+    return whyOtherSteps(keeper.state) ?? foreseen;
+  }
+
+  /** Where what has to be remembered is, and why it may get lost. */
+  memory(): MemoryState {
+    return toMemoryState(this.#deps.keeper.state);
+  }
+
+  /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
+  act(action: RolloutAction, reason: string, by: string): Promise<string | undefined> {
+    return this.#ask((asked) => ({ kind: 'act', action, reason, by, asked }));
+  }
+
+  /** Lets a revision through that waits for somebody: why it was not done, or undefined. */
+  approve(revision: string, reason: string, by: string): Promise<string | undefined> {
+    const contentOfStep = this.#deps.snapshots.contentOfStep(revision);
+    return this.#ask((asked) => ({ kind: 'approve', revision, contentOfStep, reason, by, asked }));
+  }
+
+  /** Whether everybody had this content, lately: to go back to it is an undo. */
+  wasInForce(content: string): boolean {
+    return this.#deps.keeper.wasInForce(content);
+  }
+
+  /** Before something that undoes the revision on trial is written to the store, which may take long: it leaves the
+   * workers at once, and that is on record when it can be written. */
+  undo(reason: string, by: string): void {
+    this.#happen({ kind: 'undo', reason, by });
+  }
+
+  /** For the control plane that leads, which knows the record with this content. */
+  tellPeer(contentId: string | undefined, undoes = false): RolloutFacts {
+    const { keeper, clock } = this.#deps;
+    if (contentId !== undefined) {
+      keeper.noteNews(contentId);
+      this.#happen({ kind: 'asked', undoes });
+    }
+    const { running, serves = null, lacking } = this.#state.following;
+    const lacks = lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
+    const facts = readOwnFacts(this.#deps, running?.pools, clock.monotonicMs());
+    const takenBack = toTakenBack(this.#state, keeper.record);
+    return { record: keeper.contentId, serves, lacks, takenBack, ...facts };
+  }
+
+  /** Decides nothing any more, and lets another control plane lead. Bounded in time. */
+  async stop(): Promise<void> {
+    const { keeper, clock } = this.#deps;
+    this.#happen({ kind: 'stop' });
+    // An end may be on its way to the record.
+    const wasOpen = openRolloutOf(keeper.record) !== undefined;
+    for (const end of this.#stops) end();
+    const late = Promise.withResolvers<void>();
+    const cancel = clock.after(handOverMs, late.resolve);
+    await Promise.race([keeper.handOver(), late.promise]);
+    cancel();
+    if (wasOpen) this.#happen({ kind: 'handed_over' });
+  }
+
+  #ask(toEvent: (asked: number) => FleetEvent): Promise<string | undefined> {
+    const asked = ++this.#lastAsked;
+    const answer = Promise.withResolvers<string | undefined>();
+    this.#asked.set(asked, answer.resolve);
+    this.#happen(toEvent(asked));
+    return answer.promise;
+  }
+
+  /** One event after the other, each with its effects. Where one of these throws, the next event goes on with those after
+   * it. */
+  #happen(event: FleetEvent): void {
+    this.#events.push(event);
+    if (this.#isPerforming) return;
+    this.#isPerforming = true;
+    try {
+      this.#performAll();
+    } finally {
+      this.#isPerforming = false;
+    }
+  }
+
+  #performAll(): void {
+    for (;;) {
+      const effect = this.#effects.shift();
+      const event = effect === undefined ? this.#events.shift() : undefined;
+      if (effect !== undefined) this.#perform(effect);
+      else if (event === undefined) return;
+      else {
+        const facts = this.#facts();
+        const turn = step(this.#state, event, facts);
+        this.#deps.onStep?.(this.#state, event, facts, turn);
+        this.#state = turn.state;
+        this.#effects.push(...turn.effects);
+      }
+    }
+  }
+
+  #facts(): Facts {
+    const { keeper, snapshots, clock } = this.#deps;
+    return {
+      record: keeper.state,
+      snapshots: snapshots.state(),
+      monotonicMs: clock.monotonicMs(),
+      wallMs: clock.wallMs(),
+      freshId: this.#freshId,
+    };
+  }
+
+  #perform(effect: FleetEffect): void {
+    const { snapshots, keeper, store, log } = this.#deps;
+    switch (effect.kind) {
+      case 'find_trial':
+        this.#await(unlessAway(this.#findTrial(effect)));
+        break;
+      case 'find_in_force':
+        this.#await(unlessAway(this.#findInForce(effect)));
+        break;
+      case 'followed':
+        this.#happen(this.#lookAtWorkers());
+        break;
+      case 'locate':
+        this.#await(unlessAway(this.#locate(effect)));
+        break;
+      case 'look_at_store':
+        void store.trigger();
+        break;
+      case 'tick_record':
+        keeper.tick(effect.isWaiting);
+        break;
+      case 'hear':
+        keeper.noteNews(effect.contentId);
+        break;
+      case 'ask_peers':
+        this.#await(this.#askPeers(effect));
+        break;
+      case 'log':
+        log[effect.level](effect.text);
+        break;
+      case 'audit':
+        this.#deps.onEvent(effect);
+        break;
+      case 'answer':
+        this.#asked.get(effect.asked)?.(effect.problem);
+        this.#asked.delete(effect.asked);
+        break;
+      case 'keep_here':
+        keeper.keepHere(effect.change);
+        break;
+      case 'keep_taken_back':
+        keeper.keepTakenBack(effect.change);
+        break;
+      case 'write':
+        this.#await(this.#write(effect));
+        break;
+      default:
+        snapshots.happen(effect);
+    }
+  }
+
+  /** A rejection is a defect, and ends the process by its name: without its event nothing would be decided any more. */
+  #await(event: Promise<FleetEvent | undefined>): void {
+    void event.then((happened) => happened && this.#happen(happened));
+  }
+
+  #lookAtWorkers(): FleetEvent {
+    const { workers, clock } = this.#deps;
+    const { running } = this.#state.following;
+    const own = running && readOwnFacts(this.#deps, running.pools, clock.monotonicMs());
+    return { kind: 'followed', workers: workers.list(), own };
+  }
+
+  async #write({ write }: Extract<FleetEffect, { kind: 'write' }>): Promise<FleetEvent> {
+    // It may be on record also where that fails.
+    this.#freshId = this.#deps.drawId();
+    const isWritten = await this.#deps.keeper.write(write.change);
+    return { kind: 'written', write, isWritten };
+  }
+
+  async #askPeers({
+    contentId,
+    undoes,
+  }: Extract<FleetEffect, { kind: 'ask_peers' }>): Promise<FleetEvent | undefined> {
+    const { askPeers, clock } = this.#deps;
+    const askedAtMs = clock.monotonicMs();
+    const answers = await askPeers?.(contentId, undoes);
+    return answers && { kind: 'answered', askedAtMs, contentId, answers };
+  }
+
+  async #locate({
+    revision,
+    newest,
+  }: Extract<FleetEffect, { kind: 'locate' }>): Promise<FleetEvent> {
+    const { store, snapshots } = this.#deps;
+    // What is newest here may be from before what is on trial.
+    await store.trigger();
+    const { newest: now, store: status } = snapshots.state();
+    const isNewest = now?.revision.id === newest && status.failingSinceMs === undefined;
+    const places = [await store.locate(revision, newest), await store.locate(newest, revision)];
+    const isIncluded = places.some((place) => place?.isIncluded !== false);
+    return { kind: 'located', revision, newest, isIncluded: !isNewest || isIncluded };
+  }
+
+  async #findTrial({
+    open,
+  }: Extract<FollowEffect, { kind: 'find_trial' }>): Promise<FleetEvent | undefined> {
+    const { store, snapshots } = this.#deps;
+    await store.trigger();
+    const state = snapshots.state();
+    const newest = state.newest?.revision.id;
+    if (newest === undefined) return undefined;
+    const place = await store.locate(open.revision, newest);
+    const past = isPast(open, state, place?.isIncluded === true);
+    const revision = past ? undefined : await store.readRevision(open.revision);
+    return { kind: 'found_trial', found: { open, newest, isPast: past, revision } };
+  }
+
+  async #findInForce({
+    wanted,
+    before,
+  }: Extract<FollowEffect, { kind: 'find_in_force' }>): Promise<FleetEvent> {
+    const revision = await this.#deps.store.readRevision(wanted.revision);
+    return { kind: 'found_in_force', found: { wanted, before, revision } };
+  }
+}
+
+/** Where the store is away its own state says so, and what was looked for is looked for again. */
+function unlessAway<Event>(event: Promise<Event>): Promise<Event | undefined> {
+  return event.catch(() => undefined);
+}

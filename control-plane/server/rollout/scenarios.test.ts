@@ -1,0 +1,344 @@
+// What a fleet does, as texts that people review: each file of scenarios/ has a sentence, then commands and, below a
+// line `---`, what came of them second by second. `REWRITE=1` writes what comes of them now.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import test, { type ExecutionContext } from 'ava';
+import { createFleetTable } from '../../../test/support/fleet-table.ts';
+import { revisionOf } from '../../../test/support/revision-store.ts';
+import { ruleText } from '../../../test/support/rules-folder.ts';
+import {
+  type Effect,
+  type FleetOptions,
+  type SimulatedFleet,
+  type SimulatedWorker,
+  startSimulatedFleet,
+  withGroups,
+} from '../../../test/support/simulated-fleet.ts';
+import { gitTiming } from '../record/record-keeper.ts';
+import type { RolloutAction } from './changes.ts';
+
+const { REWRITE } = process.env;
+const folder = new URL('scenarios/', import.meta.url);
+const idOf = (number: string) => (number === '1' ? revisionOf(1).id : number.padEnd(40, 'f'));
+/** Revisions by their numbers. Which workers come first follows from ids that other changes draw, too. */
+const shorten = (text: string) =>
+  text
+    .replaceAll(/(\d+)f{8,}/g, '$1')
+    .replaceAll(/\b0{11,39}1?\b/g, '1')
+    .replaceAll(/'([a-z]+)-\d+'/g, "'$1-…'");
+
+/** One scenario under way. */
+interface Scene {
+  readonly fleet: SimulatedFleet;
+  readonly groups: NonNullable<FleetOptions['groups']>;
+  /** Revisions that kill whoever loads them. */
+  readonly deadly: Set<string>;
+  seconds: number;
+  /** What was shown last. */
+  shown: string;
+  logged: number;
+}
+
+type Command = (scene: Scene, ...words: string[]) => unknown;
+
+const commands: Readonly<Record<string, Command>> = {
+  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN]...`: of a domain each revision has other limits.
+   * `publish NUMBER nothing` removes all rules, `publish NUMBER of COUNT` has so many limits of one domain, both with
+   * `allowed` by its author, and `publish NUMBER invalid` cannot be read. */
+  publish({ fleet, groups }, number = '', ...how) {
+    const like = how[0] === 'like' ? Number(how[1]) : Number(number);
+    const trailers = [
+      ...['supersede', 'now', 'again', 'steps'].flatMap((each) =>
+        how.includes(each) ? [`Rollout: ${each}`] : [],
+      ),
+      ...(how.includes('allowed') ? ['Allow-Removal: yes'] : []),
+    ];
+    const message = trailers.length === 0 ? undefined : `better\n\n${trailers.join('\n')}`;
+    const domains = how.filter((_, at) => how[at - 1] === 'with');
+    const revision = revisionOf(like, message);
+    const more = domains.map((name) => ({ path: `${name}.yaml`, text: ruleText(name, like) }));
+    const text = how.includes('of') ? limitsText(Number(how[how.indexOf('of') + 1])) : 'domain: [';
+    const isOwn = how.includes('of') || how.includes('invalid');
+    const given = isOwn ? [{ path: 'a.yaml', text }] : revision.files;
+    const files = how.includes('nothing') ? [] : [...given, ...more];
+    fleet.store.publish(withGroups({ ...revision, id: idOf(number), files }, groups));
+  },
+  /** `drop NUMBER`: a force push, before what it publishes. */
+  drop: ({ fleet }, number = '') => fleet.store.drop(idOf(number)),
+  /** What a revision does to those that have it: `revision NUMBER errors|over-limit|no-match SHARE`, `over-limit SHARE of
+   * DOMAIN`, `refused` or `deadly`. */
+  revision({ fleet, deadly }, number = '', what = '', share = '', _of = '', domain = '') {
+    if (what === 'deadly') deadly.add(number);
+    const effect = domain === '' ? toEffect(what, share) : { domains: { [domain]: Number(share) } };
+    fleet.effects.set(Number(number), { ...effect, isRefused: what === 'refused' });
+  },
+  /** What the callers of all workers do, from nothing with the first one to all of it with the last: `callers
+   * over-limit|errors|no-match SHARE`. */
+  callers({ fleet }, what = '', share = '') {
+    const last = fleet.workers.length - 1;
+    for (const [at, worker] of fleet.workers.entries()) {
+      worker.callers = toEffect(what, String((Number(share) * at) / last));
+    }
+  },
+  /** `come ID [COUNT [foreign]]`: more workers with this id, of another make. */
+  come({ fleet }, id = '', count = '1', make = '') {
+    const other = make === 'foreign' && { instance: undefined };
+    for (let left = Number(count); left > 0; left--) {
+      fleet.addWorker({ id, plane: fleet.plane.name, ...other });
+    }
+  },
+  /** `delay PLANE SECONDS`: it notices what is published only then, or as soon as it asks; with `Infinity` not at all. */
+  delay: ({ fleet }, plane = '', seconds) => void fleet.delayMs.set(plane, Number(seconds) * 1_000),
+  /** `cut PLANE` and `join PLANE`: whether it and its peers hear of each other. */
+  cut: ({ fleet }, plane = '') => setCut(fleet, plane, true),
+  join: ({ fleet }, plane = '') => setCut(fleet, plane, false),
+  /** `clock TIME`: what the clock of the machine says. */
+  clock: ({ fleet }, time) => fleet.clock.setWall(Number(time)),
+  /** Something is offered, and nobody has answered yet. */
+  async offer({ fleet }) {
+    fleet.clock.advance(1_000);
+    await fleet.settle();
+  },
+  /** `workers all|NUMBER|offered-NUMBER|GROUP[K] WHAT`, such as `ignore`, `cling`, `store-away` or `move PLANE [broken]`: all, those
+   * that have a revision or are offered it, or those of a node group, or the K-th of them, counted from 0. */
+  workers({ fleet }, which = '', what = '', plane = '', share = '') {
+    const [, offered, name = '', at] = /^(offered-)?(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
+    const isOffered = ({ told }: SimulatedWorker) => told?.resources.has(`revision-${name}`);
+    const having = offered ? fleet.workers.filter(isOffered) : fleet.having(Number(name));
+    const known = /^\d+$/.test(name) ? having : fleet.workers;
+    const isMeant = ({ id }: SimulatedWorker) => known !== fleet.workers || id.startsWith(name);
+    const those = known.filter(
+      (each) => (each.plane || what === 'move') && (name === 'all' || isMeant(each)),
+    );
+    for (const each of at === undefined ? those : those.slice(Number(at), Number(at) + 1)) {
+      if (what === 'ignore' || what === 'refuse') each.answer = what;
+      else if (what === 'cling') each.decides = each.has;
+      else if (what === 'idle') each.decisionsPerSecond = 0;
+      else if (what === 'lie') each.lies = toEffect(plane, share);
+      else if (what === 'busy') each.decisionsPerSecond = 100_000;
+      else if (what === 'fail' || what === 'well')
+        each.callers = { errors: what === 'fail' ? 1 : 0 };
+      else if (what.startsWith('store-')) each.isStoreAway = what === 'store-away';
+      else if (what === 'move') {
+        fleet.disconnect(each, share === 'broken' ? 'broken' : 'goodbye');
+        fleet.connect(each, plane);
+      } else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
+    }
+  },
+  /** `record fine|away|denied` */
+  record({ fleet }, mode) {
+    fleet.text.mode = mode as 'fine';
+  },
+  /** `reach PLANE fine|away|denied`: the store and its record, for one control plane. */
+  reach: ({ fleet }, plane = '', mode) => void fleet.reach.set(plane, mode as 'fine'),
+  /** `hold store|record PLANE` and `release store|record PLANE`: what it asks the store, or writes, is under way meanwhile. */
+  hold: ({ fleet }, ...what) => void fleet.held.set(what.join(' '), Promise.withResolvers()),
+  release({ fleet }, ...what) {
+    fleet.held.get(what.join(' '))?.resolve();
+    fleet.held.delete(what.join(' '));
+    return fleet.settle();
+  },
+  /** `act ACTION PLANE REASON`. Nobody waits for the answer while the record is held. */
+  async act({ fleet }, action, plane = '', ...reason) {
+    const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
+    const answer = rollout.act(action as RolloutAction, reason.join(' '), 'ada');
+    return fleet.held.has(`record ${plane}`) ? undefined : answer;
+  },
+  undo: ({ fleet }, plane = fleet.plane.name) =>
+    fleet.planes.get(plane)?.rollout.undo('undone by ada', 'ada'),
+  /** `approve PLANE NUMBER REASON` */
+  approve({ fleet }, plane = '', number = '', ...reason) {
+    const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
+    return rollout.approve(idOf(number), reason.join(' '), 'ada');
+  },
+  /** What each control plane says now, and what it serves. */
+  status: ({ fleet }) =>
+    [...fleet.planes.values()]
+      .map(({ name, rollout, cache }) => {
+        const { phase = 'no rollout', text = '' } = rollout.state() ?? {};
+        const { inForce, trial, newest } = cache.state();
+        const tried = trial === undefined ? '' : `, ${trial.revision.id} on trial`;
+        const why = newest?.problems.at(-1)?.message;
+        const problem =
+          newest?.valid || why === undefined ? '' : `, ${newest?.revision.id} not: ${why}`;
+        const { trouble } = rollout.memory();
+        const said = [`${phase} ${text}`.trim(), ...(trouble === undefined ? [] : [trouble])];
+        return `${name}: ${inForce?.revision.id} in force${tried}${problem}; ${said.join('; ')}`;
+      })
+      .join('\n    '),
+  /** What control planes did by themselves. */
+  audit: ({ fleet }) => fleet.events.join('\n    ') || 'nothing',
+  /** `remember`: what is on record of the revisions, the newest first. */
+  remember({ fleet }) {
+    const { rollout, outcomes = [], inForce = [], verdicts = [] } = fleet.readRecord() ?? {};
+    const because = (reason: string) => (reason === '' ? '' : `: ${reason}`);
+    return [
+      `rollout of ${rollout?.revision ?? 'nothing'} ${rollout?.outcome ?? ''}`.trim(),
+      ...inForce.slice(0, 1).map(({ revision }) => `in force is ${revision}`),
+      ...verdicts.map(
+        (each) =>
+          `word on ${each.revision}: ${each.outcome} by '${each.by}'${because(each.reason)}`,
+      ),
+      ...outcomes.map(
+        (each) => `${each.revisions} ${each.kind} by '${each.by}'${because(each.reason)}`,
+      ),
+    ].join('\n    ');
+  },
+  /** `lose PLANE NEXT`, which is killed for good, and whose workers go to the next one. */
+  lose: ({ fleet }, plane = '', next) => fleet.killPlane(plane, next),
+  /** `kill PLANE [fresh]`, which is started again, with an empty state directory; `stop PLANE NEXT`, which gets its
+   * workers. */
+  async kill({ fleet }, plane = '', state = '') {
+    fleet.killPlane(plane);
+    await fleet.startPlane(plane, state === 'fresh');
+    for (const worker of fleet.workers) fleet.connect(worker, plane);
+  },
+  /** `start PLANE [fresh]`, or `start PLANE:STEPS` with other steps. */
+  async start({ fleet }, text = '', state = '') {
+    const [name, steps] = toPlane(text);
+    if (text.includes(':')) fleet.steps.set(name, steps);
+    await fleet.startPlane(name, state === 'fresh');
+    for (const each of fleet.workers) if (each.plane === undefined) fleet.connect(each, name);
+  },
+  stop: ({ fleet }, plane = '', next) => fleet.stopPlane(plane, next),
+  /** It has been told to stop, and is there still. */
+  stopping: ({ fleet }, plane = '') => void fleet.planes.get(plane)?.rollout.stop(),
+  /** What is due at this moment is done. */
+  settle: ({ fleet }) => fleet.settle(),
+  stall: ({ fleet }, plane = '') => fleet.standStill(plane),
+  resume: ({ fleet }, plane = '') => fleet.goOn(plane),
+};
+
+function limitsText(count: number): string {
+  const limits = Array.from(
+    { length: count },
+    (_, at) => `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}}\n`,
+  );
+  return `domain: shop\ndescriptors:\n${limits.join('')}`;
+}
+
+function setCut({ planes }: SimulatedFleet, name: string, isCutOff: boolean): void {
+  const plane = planes.get(name);
+  if (plane !== undefined) plane.isCutOff = isCutOff;
+}
+
+function toEffect(what: string, share: string): Effect {
+  const names = { errors: 'errors', 'over-limit': 'overLimit', 'no-match': 'noMatch' };
+  return { [names[what as keyof typeof names] ?? '']: Number(share) };
+}
+
+function killLoaders({ fleet, deadly }: Scene): void {
+  for (const worker of [...fleet.workers]) {
+    const { plane, told, id } = worker;
+    const isDeadly = [...deadly].some((number) => told?.resources.has(`revision-${number}`));
+    if (plane === undefined || !isDeadly) continue;
+    fleet.disconnect(worker, 'broken');
+    fleet.addWorker({ id, plane, answer: worker.answer });
+  }
+}
+
+/** What every worker has, what each control plane says, and what has been logged since. */
+function show(scene: Scene): string[] {
+  const { fleet } = scene;
+  const connected = fleet.workers.filter(({ plane }) => plane !== undefined);
+  const domainOf = ({ has }: SimulatedWorker) => [...(has?.resources.keys() ?? [])][0] ?? '';
+  const having = [...Map.groupBy(connected, domainOf)]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(
+      ([domain, { length }]) => `${length} have ${domain.replace('revision-', '') || 'nothing'}`,
+    );
+  const states = [...fleet.planes.values()].map(({ name, rollout }) => {
+    const { phase, step, text = '' } = rollout.state() ?? {};
+    return { brief: `${name} ${phase} ${step}`, text: phase ? `${name}: ${phase} ${text}` : '' };
+  });
+  const shown = [...having, ...states.map(({ brief }) => brief)].join();
+  const lines = fleet.log.lines.slice(scene.logged).filter((line) => !line.startsWith('debug'));
+  scene.logged = fleet.log.lines.length;
+  const logged = lines.map((line) => `    ${shorten(line)}`);
+  if (shown === scene.shown) return logged;
+  scene.shown = shown;
+  const texts = states.flatMap(({ text }) => (text === '' ? [] : shorten(text).trim()));
+  return [...logged, `${scene.seconds} s: ${[having.join(', '), ...texts].join('; ')}`];
+}
+
+async function run(scene: Scene, line: string): Promise<string[]> {
+  const [name = '', ...words] = line.split(' ');
+  const out: string[] = [];
+  if (name !== 'pass') {
+    const command = commands[name];
+    if (command === undefined) throw new Error(`there is no command '${name}'`);
+    const answer = await command(scene, ...words);
+    return typeof answer === 'string' ? [`${name}: ${shorten(answer)}`] : [];
+  }
+  for (let left = Number(words[0]); left > 0; left--) {
+    killLoaders(scene);
+    await scene.fleet.pass(1);
+    scene.seconds++;
+    out.push(...show(scene));
+  }
+  return out;
+}
+
+/** Such as `b`, `b:none` or `b:canary=50%,hold=5s`. */
+function toPlane(text: string): [string, string] {
+  const [name = '', ...steps] = text.split(':');
+  return [name, steps.join(':').replace('none', '')];
+}
+
+/** The text with what comes of it now. */
+async function play(t: ExecutionContext, name: string, text: string): Promise<string> {
+  const [head = '', ...blocks] = text.trimEnd().split('\n\n');
+  const [plan, count = '20', ...planes] = /^fleet (.*)$/m.exec(head)?.[1]?.split(' ') ?? [];
+  const groups = [...head.matchAll(/^group (\S+) (\S+) (\d+)$/gm)].map(
+    ([, name = '', steps = '', size]) => ({ name, steps, count: Number(size) }),
+  );
+  let drawn = 0;
+  const steps = new Map(planes.flatMap((each) => (each.includes(':') ? [toPlane(each)] : [])));
+  const names = planes.map((each) => toPlane(each)[0]);
+  const fleet = await startSimulatedFleet(t, {
+    ...{
+      plan: plan?.replace('none', ''),
+      steps,
+      groups,
+      workers: Number(count),
+      drawId: () => `id-${++drawn}`,
+    },
+    ...(names.length > 0 && { planes: names }),
+    ...(head.includes('\nstore git') && { timing: gitTiming }),
+    ...(head.includes('\nstore directory') && { forgetsHistory: true }),
+    onStep: (...given) => table.note(name, ...given),
+    ...{ peerMs: Number(/^peers (\d+) ms$/m.exec(head)?.[1] ?? 0) },
+  });
+  const scene: Scene = { fleet, groups, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
+  const played = [head];
+  for (const block of blocks) {
+    const [given = ''] = block.split('\n---');
+    const out: string[] = [];
+    for (const line of given.split('\n')) out.push(...(await run(scene, line)));
+    played.push([given, '---', ...out].join('\n'));
+  }
+  return `${played.join('\n\n')}\n`;
+}
+
+const names = readdirSync(folder).sort();
+const table = createFleetTable();
+let played = 0;
+
+for (const name of names) {
+  const path = new URL(name, folder);
+  const text = readFileSync(path, 'utf8');
+  test(/^# (.*)\.$/m.exec(text)?.[1] ?? name, async (t) => {
+    const now = await play(t, name, text);
+    played++;
+    if (REWRITE === '1') writeFileSync(path, now);
+    t.is(now, readFileSync(path, 'utf8'), `${name}: REWRITE=1 writes what has changed`);
+  });
+}
+
+test.after('the table has what the scenarios show', (t) => {
+  // Some were left out by --match.
+  if (played < names.length) return;
+  const path = new URL('fleet-table.txt', import.meta.url);
+  if (REWRITE === '1') writeFileSync(path, table.toText());
+  t.is(table.toText(), readFileSync(path, 'utf8'), 'REWRITE=1 writes what has changed');
+  t.notRegex(table.toText(), /NO SCENARIO/, 'show it, or say why it cannot happen');
+});

@@ -1,0 +1,415 @@
+// The composition root of `serve`: store, snapshots, xDS and admin API, put together, started in order
+// and stopped in order. Read it top to bottom.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { hostname } from 'node:os';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { HostPort } from '../../shared/host-port.ts';
+import type { Log } from '../../shared/log.ts';
+import { watchOpenFiles } from '../../shared/open-files.ts';
+import { readCredentials } from '../../shared/router/index.ts';
+import type { Environment } from '../../shared/settings/setting.ts';
+import {
+  readTlsFiles,
+  type TlsFiles,
+  type TlsMaterial,
+  type TlsWatch,
+  watchTlsFiles,
+} from '../../shared/tls.ts';
+import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
+import { loadFleetLink } from '../../shared/wire/fleet.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import type { AdminApi } from './admin/admin-api.ts';
+import { maxBodyBytes } from './admin/admin-app.ts';
+import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
+import { createAuthorizer } from './admin/authorize.ts';
+import { createChangeTurns } from './admin/change-turns.ts';
+import { createEvents } from './admin/events.ts';
+import { createExamine, createReading } from './admin/examination.ts';
+import { watchFleet } from './admin/fleet-events.ts';
+import { watchWorkers } from './admin/merged-status.ts';
+import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
+import { createWebhook } from './admin/webhook-deps.ts';
+import { ComparedClocks } from './compared-clocks.ts';
+import { addConsoleRoutes } from './console/console-routes.ts';
+import { createFleet } from './fleet/fleet.ts';
+import { createTrafficHistory } from './fleet/traffic-history.ts';
+import { createActivity } from './history/activity/activity.ts';
+import { type Audit, createAudit } from './history/activity/audit.ts';
+import { openKeptActivity } from './history/activity/kept-activity.ts';
+import { openKeptHour } from './history/last-hour/kept-hour.ts';
+import { createMarks } from './history/last-hour/marks.ts';
+import { markRevisions } from './history/last-hour/revision-marks.ts';
+import { createControlPlaneMetrics } from './metrics/metrics.ts';
+import { toOverview } from './metrics/overview.ts';
+import { createNotifying } from './notify/notifying.ts';
+import { createExchangeAsk, tellNews } from './record/peers/exchange.ts';
+import { createPeers } from './record/peers/peers.ts';
+import { noSteps } from './record/record.ts';
+import { openRollout } from './rollout/open-rollout.ts';
+import { handOverMs } from './rollout/rollout.ts';
+import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
+import { Building, KnownDocuments } from './snapshot/building.ts';
+import { SnapshotCache } from './snapshot/cache.ts';
+import { StateOwner } from './state-owner.ts';
+import { removeStagedFiles } from './store/atomic-file.ts';
+import { openStore } from './store/open-store.ts';
+import { listSetAside } from './store/set-aside.ts';
+import { createWorkThread } from './work-thread.ts';
+import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
+import type { AdsTls } from './xds/http2-server.ts';
+import { type ConnectedWorkers, markUnused } from './xds/workers.ts';
+
+export interface ControlPlaneDeps {
+  readonly settings: ControlPlaneSettings;
+  readonly log: Log;
+  /** Writes at the level info, whatever the level of `log`. */
+  readonly auditLog: Log;
+  readonly clock: Clock;
+  /** The process's environment, for git. */
+  readonly environment: Environment;
+}
+
+export interface ControlPlaneAddresses {
+  readonly admin: string;
+  readonly xds: string;
+}
+
+export interface ControlPlane {
+  /** Resolves when workers are served, possibly with an earlier revision; rejects with an AppError. */
+  start(signal: AbortSignal): Promise<ControlPlaneAddresses | undefined>;
+  /** Bounded in time. */
+  stop(): Promise<void>;
+}
+
+export const tlsIntervalMs = 5_000;
+/** The purposes of TLS files, by their names in metrics. */
+const tlsUses = {
+  xds: 'new connections',
+  admin: 'new connections',
+  peers: 'questions to peers',
+} as const;
+const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
+/** For so long a staged file is left alone: another control plane may be writing it into the same directory of rules. */
+const stagedByOthersMs = 60_000;
+/** How long what somebody asks about may take to examine. */
+const examinationMs = 30_000;
+/** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
+const stopGraceMs = 2_000;
+/** How long the last files may take to write. */
+const lastWritesMs = 1_000;
+/** Of the whole stop: the record is handed over while the admin port closes, then the streams end. */
+export const stopTimeoutMs = Math.max(handOverMs, stopGraceMs) + stopGraceMs + lastWritesMs;
+
+export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
+  const { settings, log, clock } = deps;
+  const { encode } = createEncoder();
+  const store = openStore(deps);
+  const build = {
+    mergeDomains: settings.mergeDomains,
+    maxResponseBytes: settings.xds.maxResponseBytes,
+    rollsOut: settings.rollout !== '' && settings.rollout !== noSteps,
+    advises: true,
+  };
+  const { stateDirectory } = settings;
+  const activity = createActivity(clock);
+  const auditToLog = createAudit(deps.auditLog);
+  const audit: Audit = (change) => {
+    auditToLog(change);
+    activity.note(change);
+  };
+  const clocks = new ComparedClocks(clock, log);
+  const peers = settings.peers && createPeers({ ...settings.peers, clocks });
+  const known = new KnownDocuments(build);
+  const building = new Building({ options: build, encode, clock, known });
+  const asked = { deadlineMs: examinationMs, mostWaiting: maxBodyBytes };
+  const thread = createWorkThread({ clock, ...asked });
+  const examining = new Building({ options: build, encode, clock, known, thread });
+  const examine = createExamine(examining);
+  const repositoryFolder = toRepositoryFolder(settings);
+  const notifying = createNotifying({
+    ...{ settings: settings.notify, store, examine, repositoryFolder, log, clock },
+    onEnd: (target, delivery) => metrics.notification(target, delivery),
+  });
+  const onOutcome = notifying?.tell;
+  const opened = openRollout({ ...deps, store, peers, clocks, audit, onOutcome });
+  const snapshots = new SnapshotCache({
+    store,
+    repositoryFolder,
+    building,
+    stateDirectory,
+    allowsRemoval: settings.allowsRemoval,
+    memory: opened.memory,
+    log,
+    clock,
+  });
+  let ads: AdsServer | undefined;
+  let admin: AdminServer | undefined;
+  // Told to everybody who asks for health: the log has the store's place.
+  let awaited: string | undefined = 'the store of the rules';
+  let xdsPort: number | undefined;
+  const workers: ConnectedWorkers = {
+    list: () => markUnused(ads?.workers.list() ?? [], fleet.counted(), clock.monotonicMs()),
+    vanished: () => ads?.workers.vanished() ?? [],
+  };
+  const keptActivity = openKeptActivity({
+    ...deps,
+    stateDirectory,
+    store: store.description,
+    activity,
+  });
+  const history = createTrafficHistory(clock);
+  const marks = createMarks(clock);
+  const keptHour = openKeptHour({
+    ...deps,
+    stateDirectory,
+    store: store.description,
+    history,
+    marks,
+    readInForce: () => snapshots.state().inForce?.revision.id,
+  });
+  const owner = new StateOwner({
+    stateDirectory,
+    name: `${hostname()}:${settings.admin.address.port}, process ${process.pid}`,
+    log,
+    clock,
+  });
+  const fleet = createFleet({ method: loadFleetLink(), history, log, clock });
+  const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
+  const certificates: Partial<Record<keyof typeof tlsUses, TlsWatch>> = {};
+  const metrics = createControlPlaneMetrics(() =>
+    toOverview(snapshots, workers, rollout, certificates, clock.monotonicMs()),
+  );
+  const events = createEvents({ snapshots, workers, rollout }, clock);
+  const open: { close(): void }[] = [];
+
+  async function openTokens(
+    setting: string,
+    path: string | undefined,
+    parse = parseTokens,
+  ): Promise<TokenFile | undefined> {
+    if (path === undefined) return undefined;
+    const tokens = await openTokenFile({ path, setting, parse, log, clock });
+    open.push(tokens);
+    return tokens;
+  }
+
+  function watchTls(
+    name: keyof typeof tlsUses,
+    tls: ListenerSettings['tls'],
+    material: TlsMaterial | undefined,
+    replace: (material: TlsMaterial) => void,
+  ): void {
+    const use = tlsUses[name];
+    if (tls === undefined || material === undefined) return;
+    const watch: TlsWatch = watchTlsFiles({
+      files: tls,
+      material,
+      clock,
+      intervalMs: tlsIntervalMs,
+      onChange(changed) {
+        replace(changed);
+        log.info(`TLS: ${tls.cert ?? tls.ca} has changed and is used for ${use}`);
+      },
+      onProblem: (problem) =>
+        log.error(`TLS: the previous files stay in use for ${use}: ${problem}`),
+    });
+    open.push(watch);
+    certificates[name] = watch;
+  }
+
+  /** After the files of the admin port, which may be these as well: their problems have its name. */
+  async function readPeersTls(): Promise<void> {
+    const tls = settings.peers?.tls;
+    if (peers === undefined || tls === undefined) return;
+    const own = await readMaterial({ ...tls, ca: undefined }, '--peers-cert and --peers-key');
+    const trusted = await readMaterial({ ...noTlsFiles, ca: tls.ca }, '--peers-ca');
+    const material = { ...own, ca: trusted.ca };
+    peers.replaceTls(material);
+    watchTls('peers', tls, material, peers.replaceTls);
+  }
+
+  async function startAdmin(): Promise<string> {
+    const { address, tls, tokensFile, isLoopback } = settings.admin;
+    const material = tls && (await readMaterial(tls, 'TLS'));
+    await readPeersTls();
+    const tokens = await openTokens('--admin-tokens-file', tokensFile);
+    const { peersTokenFile } = settings;
+    const peerToken = await openTokens('--peers-token-file', peersTokenFile, parsePeerToken);
+    const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit: auditToLog });
+    const api: AdminApi = {
+      store,
+      snapshots,
+      workers,
+      fleet,
+      activity,
+      marks,
+      examine,
+      reading: createReading(examining),
+      thread,
+      turns: createChangeTurns(clock),
+      rollout,
+      listSetAside: () => listSetAside(stateDirectory),
+      peers,
+      clockProblem: () => clocks.problem,
+      allowsRemoval: settings.allowsRemoval,
+      recordings: settings.recordings,
+      repositoryFolder,
+      sourceUrl: settings.sourceUrl,
+      clock,
+      audit,
+      callerOf: authorizer.callerOf,
+      scopeOf: authorizer.scopeOf,
+      mayGoOn: authorizer.mayGoOn,
+      events,
+      awaited: () => awaited,
+      xdsPort: () => xdsPort,
+      exposeMetrics: metrics.expose,
+    };
+    const webhook = createWebhook(settings.webhook, store, (isAccepted, text) => {
+      metrics.webhook(isAccepted);
+      if (isAccepted) log.info(text);
+      else log.warning(text);
+    });
+    const onAnswer = metrics.adminAnswer;
+    const { guard, isAuthenticated } = authorizer;
+    admin = await createAdminServer(
+      { api, guard, isAuthenticated, webhook, addConsole: addConsoleRoutes, log, onAnswer },
+      { address, tls: material },
+    );
+    const port = await admin.start();
+    watchTls('admin', tls, material, admin.replaceTls);
+    return `${tls ? 'https' : 'http'}://${toHostPort({ ...address, port })}`;
+  }
+
+  async function startAds(): Promise<string> {
+    const { address, tls, tokensFile } = settings.xds;
+    const material = tls && (await readMaterial(tls, 'TLS'));
+    const tokens = await openTokens('--xds-tokens-file', tokensFile);
+    ads = createAdsServer(
+      {
+        snapshots,
+        log,
+        clock,
+        protos: loadDiscoveryProtos(),
+        metrics: metrics.xds,
+        methods: new Map([[fleet.path, fleet.open]]),
+        ...(tokens && { authorize: (headers) => authorizeWorker(tokens, headers) }),
+      },
+      {
+        host: address.host === '' ? '::' : address.host,
+        port: address.port,
+        ...(material && { tls: toAdsTls(material) }),
+      },
+    );
+    const port = await ads.start();
+    snapshots.onChange(ads.refresh);
+    xdsPort = port;
+    watchTls('xds', tls, material, (changed) => ads?.replaceTls(toAdsTls(changed)));
+    return toHostPort({ ...address, port });
+  }
+
+  return {
+    async start(signal) {
+      // Aborts the store's work, so that a stop need not wait for it.
+      signal.addEventListener('abort', () => void store.close(), { once: true });
+      open.push(watchOpenFiles({ clock, log }));
+      const adminUrl = await startAdmin();
+      await removeLeftovers(settings);
+      log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
+      if (signal.aborted) return undefined;
+      await notifying?.check();
+      await owner.start();
+      await opened.read();
+      await keptActivity.read();
+      const servedBefore = await keptHour.read();
+      await snapshots.start();
+      const events = watchFleet({ snapshots, workers, fleet, marks, activity, log, clock });
+      open.push({ close: markRevisions(snapshots, marks, servedBefore) }, events);
+      if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
+        const ask = createExchangeAsk(peers, settings.peersTokenFile);
+        open.push(
+          { close: tellNews(store, ask) },
+          { close: watchWorkers(ask, clock, events.noteAnswers) },
+        );
+      }
+      rollout.start();
+      keptHour.start();
+      keptActivity.start();
+      awaited = 'the xDS port';
+      if (signal.aborted) return undefined;
+      const xds = await startAds();
+      awaited = undefined;
+      log.info(`Workers are served on ${xds} (xDS)`);
+      return { admin: adminUrl, xds };
+    },
+    async stop() {
+      awaited = 'nothing: the control plane is stopping';
+      for (const each of open) each.close();
+      // Before any worker leaves: another control plane continues the rollout, and no caller reads that there are no workers.
+      await Promise.all([rollout.stop(), admin?.stop(stopGraceMs)]);
+      notifying?.stop();
+      fleet.stop();
+      await ads?.stop(stopGraceMs);
+      await keptHour.stop();
+      await keptActivity.stop();
+      await owner.stop();
+      await examining.close();
+      await opened.close();
+      await snapshots.close();
+      await store.close();
+    },
+  };
+}
+
+/** Removes half-written files of a killed process. */
+async function removeLeftovers({ config, stateDirectory }: ControlPlaneSettings): Promise<void> {
+  await removeStagedFiles(stateDirectory, 0);
+  if (config.kind === 'directory') await removeStagedFiles(config.directory, stagedByOthersMs);
+}
+
+/** '' or such as `rules/`. */
+function toRepositoryFolder({ config }: ControlPlaneSettings): string {
+  const parts = config.kind === 'git' ? config.path.split('/') : [];
+  return parts
+    .filter((part) => part !== '' && part !== '.')
+    .map((part) => `${part}/`)
+    .join('');
+}
+
+function createEncoder() {
+  const { rateLimitConfig } = loadProtos();
+  return {
+    encode: (message: Parameters<typeof rateLimitConfig.serialize>[0]) =>
+      rateLimitConfig.serialize(message),
+  };
+}
+
+/** `what` names the files in the message about a problem. */
+async function readMaterial(files: TlsFiles, what: string): Promise<TlsMaterial> {
+  const reading = await readTlsFiles(files);
+  if (!reading.ok) throw new AppError('cannot_start', `${what}: ${reading.problem}`);
+  return reading.material;
+}
+
+function toAdsTls({ ca, cert, key }: TlsMaterial): AdsTls {
+  return {
+    certificate: cert?.toString() ?? '',
+    key: key?.toString() ?? '',
+    ...(ca && { clientAuthorities: ca.toString() }),
+  };
+}
+
+function authorizeWorker(tokens: TokenFile, headers: IncomingHttpHeaders): Authorization {
+  const token = readCredentials(headers.authorization, 'bearer');
+  if (token === undefined) return { ok: false, reason: 'a bearer token is required' };
+  const reasonAgainst = () =>
+    tokens.find(token)?.scope === 'xds' ? undefined : 'the bearer token is not known here';
+  const reason = reasonAgainst();
+  return reason === undefined ? { ok: true, reasonAgainst } : { ok: false, reason };
+}
+
+function toHostPort({ host, port }: HostPort): string {
+  return `${host.includes(':') ? `[${host}]` : host || '0.0.0.0'}:${port}`;
+}

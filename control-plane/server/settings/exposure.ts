@@ -1,0 +1,73 @@
+// Warnings at the start about ports that other machines can reach: the data that they could read there or on the
+// way, and the setting that prevents it.
+
+import { isLoopback } from '../../../shared/loopback.ts';
+import { joinNames, type TableReading } from '../../../shared/settings/parse-settings.ts';
+import type { Setting } from '../../../shared/settings/setting.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { type PeerSource, protocolOf } from '../record/peers/peer-list.ts';
+import type { PeersSettings } from '../record/peers/peers.ts';
+import { controlPlaneTable } from './table.ts';
+
+/** The most characters of peers in a message. */
+const maxPeersLength = 200;
+
+type Reading = TableReading<typeof controlPlaneTable>;
+
+/** `isReachable` has for each port whether others can reach it. */
+export function warnExposure(
+  reading: Reading,
+  isReachable: { readonly xds: boolean; readonly admin: boolean },
+): string[] {
+  const { xds, admin, config } = controlPlaneTable;
+  const isGiven = (row: Setting<string>): boolean => reading.of(row).value !== '';
+  const warnings: string[] = [];
+  const tokenFiles = {
+    xds: [xds.settings.tokensFile],
+    admin: [admin.settings.tokensFile, config.settings.peersTokenFile],
+  };
+  for (const name of ['xds', 'admin'] as const) {
+    const { certFile, keyFile, address } = { xds, admin }[name].settings;
+    const given = tokenFiles[name].filter(isGiven);
+    if (!isReachable[name] || given.length === 0 || isGiven(certFile)) continue;
+    warnings.push(
+      `the tokens of ${given.map(joinNames).join(' and ')} travel in clear text to ${reading.of(address).value}: give ${joinNames(certFile)} and ${joinNames(keyFile)}`,
+    );
+  }
+  const { tokensFile, clientCaFile, address } = xds.settings;
+  if (isReachable.xds && !isGiven(tokensFile) && !isGiven(clientCaFile)) {
+    // A rollout is judged by what its workers say.
+    const more = isGiven(config.settings.rollout)
+      ? ', and bear witness for or against a revision with as many workers as it opens connections'
+      : '';
+    warnings.push(
+      `whoever reaches ${toExcerpt(reading.of(address).value)} can read all rules${more}: give ${joinNames(tokensFile)} or ${joinNames(clientCaFile)}, or a loopback address as ${joinNames(address)}`,
+    );
+  }
+  return warnings;
+}
+
+/** Peers are asked with the tokens of callers, and with that of this control plane. */
+export function warnPeerExposure(reading: Reading, peers: PeersSettings | undefined): string[] {
+  const { config, admin } = controlPlaneTable;
+  const tokenFiles = [admin.settings.tokensFile, config.settings.peersTokenFile];
+  const hasTokens = tokenFiles.some((row) => reading.of(row).value !== '');
+  if (peers === undefined || !hasTokens) return [];
+  const { sources, dnsProtocol } = peers;
+  const open = sources
+    .filter((source) => protocolOf(source, dnsProtocol) === 'http:')
+    .filter((source) => !isLoopback(hostOf(source)))
+    .map((source) =>
+      source.kind === 'dns' ? `dns:${source.host}:${source.port}` : source.url.origin,
+    );
+  if (open.length === 0) return [];
+  const { certFile, keyFile } = admin.settings;
+  return [
+    `tokens travel in clear text to the peers ${toExcerpt(open.join(', '), maxPeersLength)} of ${joinNames(config.settings.peers)}: write https://; those of a name (dns:) are asked over https with ${joinNames(certFile)} and ${joinNames(keyFile)}`,
+  ];
+}
+
+/** Without the brackets of an IPv6 address. */
+function hostOf(source: PeerSource): string {
+  return source.kind === 'dns' ? source.host : source.url.hostname.replace(/^\[(.*)\]$/, '$1');
+}

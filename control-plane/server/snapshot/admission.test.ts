@@ -1,0 +1,151 @@
+import test from 'ava';
+import { checkRules } from '../../../shared/rules/checked-rules.ts';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { type Revision, toRevisionInfo } from '../store/revision.ts';
+import { findRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
+import { buildSnapshots } from './build.ts';
+import { readGroupDomains } from './node-change.ts';
+import type { Said, Serving } from './served.ts';
+
+/** `a: 3` is a domain with three limits. */
+function rulesOf(
+  limits: Readonly<Record<string, number>>,
+  limit = 'unit: hour, requests_per_unit: 1',
+) {
+  const documents = Object.entries(limits).flatMap(([domain, count]) => {
+    const rules = Array.from(
+      { length: count },
+      (_, at) => `  - {key: k${at}, rate_limit: {${limit}}}`,
+    );
+    const yaml = `domain: ${domain}\ndescriptors:\n${rules.join('\n')}\n`;
+    return parseRuleDocument(yaml, `${domain}.yaml`).document ?? [];
+  });
+  const checked = checkRules(documents, { mergeDomains: false });
+  if (!checked.ok) throw new Error('the rules of this test are wrong');
+  const groups = readGroupDomains(undefined, Object.keys(limits));
+  return { ruleSet: checked.rules, documents, groups };
+}
+
+test('a change that leaves no domain is held back, however small', (t) => {
+  t.regex(
+    findRemoval(rulesOf({ a: 1 }), rulesOf({}))?.message ?? '',
+    /^held back: no domain would be left \(a\.k0\)$/,
+  );
+  t.is(findRemoval(rulesOf({}), rulesOf({})), undefined);
+});
+
+test('a change that takes more than half of the limits is held back from ten on', (t) => {
+  const held = (before: number, after: number) =>
+    findRemoval(rulesOf({ a: before }), rulesOf({ a: after }), true) !== undefined;
+  t.true(held(19, 9));
+  t.false(held(20, 10), 'half is not more than half');
+  t.false(held(17, 8), 'nine are not ten');
+  t.false(held(5, 1));
+  t.true(held(1000, 499));
+});
+
+test('a change that takes a domain, or half of the limits of one, is held back from two on', (t) => {
+  const textOf = (before: Record<string, number>, after: Record<string, number>, isUndo = false) =>
+    findRemoval(rulesOf(before), rulesOf(after), isUndo)?.message;
+  t.is(textOf({ a: 2, b: 50 }, { b: 50 }), "held back: domain 'a' would go (a.k0, a.k1)");
+  t.is(
+    textOf({ a: 4, b: 50 }, { a: 2, b: 50 }),
+    "held back: domain 'a' would lose 2 of 4 limits (a.k2, a.k3)",
+  );
+  t.is(textOf({ a: 5, b: 50 }, { a: 3, b: 50 }), undefined, 'two are not half of five');
+  t.is(textOf({ a: 1, b: 50 }, { b: 50 }), undefined, 'one limit');
+  t.is(textOf({ a: 2, b: 50 }, { b: 50 }, true), undefined, 'an undo');
+});
+
+test('limits that would go are listed by domain and keys, up to twenty', (t) => {
+  const { message = '', hint = '' } =
+    findRemoval(rulesOf({ a: 30, b: 1 }), rulesOf({ b: 1 })) ?? {};
+  t.regex(message, /^held back: 30 of 31 limits would go \(a\.k0, a\.k1, .*a\.k19, 10 more\)$/);
+  t.regex(hint, /approve the revision/);
+  t.regex(findRemoval(rulesOf({ a: 21 }), rulesOf({}))?.message ?? '', /a\.k19, 1 more\)$/);
+});
+
+test('a limit that becomes unlimited goes, one that gets another number stays', (t) => {
+  const before = rulesOf({ a: 12 });
+  t.truthy(findRemoval(before, rulesOf({ a: 12 }, 'unlimited: true')));
+  t.is(findRemoval(before, rulesOf({ a: 12 }, 'unit: day, requests_per_unit: 9')), undefined);
+});
+
+const held: Said = { revision: 'b', outcome: 'held_back', reason: 'it removes all' };
+const takenBack: Said = { revision: 'b', outcome: 'taken_back', reason: 'errors' };
+const approved: Said = { revision: 'b', outcome: 'approved', reason: 'meant' };
+
+const whole: Revision = {
+  id: 'b',
+  atMs: 0,
+  author: undefined,
+  message: '',
+  files: [],
+  problems: [],
+};
+const options = { mergeDomains: false, maxResponseBytes: 1_000 };
+const outcome = buildSnapshots(whole, options, { encode: () => Buffer.alloc(0) });
+if (!outcome.ok) throw new Error('the revision of this test is wrong');
+const { built } = outcome;
+
+/** Whether revision b, judged before, is to be judged again for what is said of it now. */
+function isJudgedAgain(
+  said: Said | undefined,
+  judged: Partial<Judged>,
+  serving: Serving = { inForce: undefined, trial: undefined },
+): boolean {
+  const memory = {
+    isKnown: true,
+    rollsOut: true,
+    inForce: undefined,
+    wasInForce: () => false,
+    wasTakenBack: () => false,
+    verdictOf: () => said,
+  };
+  const newest = { whole, content: 'rules', saidBefore: undefined, isHeldBack: false };
+  return isOutdated(
+    { ...newest, invalidSinceMs: undefined, ...judged },
+    {
+      ...{ serving, before: undefined, memory, served: new Set() },
+      ...{ allowsRemoval: false, steps: [] },
+    },
+  );
+}
+
+test('a revision is judged again when a verdict on it is new', (t) => {
+  const revision = toRevisionInfo(whole);
+  const trial = {
+    whole,
+    sinceMs: 0,
+    built,
+    saidBefore: undefined,
+    isOffered: () => true,
+  };
+  const inForce = { revision, sinceMs: 0, built, isAtOnce: false };
+  const refused = { invalidSinceMs: 1 };
+  const heldBack = { ...refused, isHeldBack: true };
+  const invalid = { ...refused, content: undefined };
+  t.deepEqual(
+    [undefined, held, takenBack, approved].map((said) => [
+      isJudgedAgain(said, {}),
+      isJudgedAgain(said, {}, { inForce: undefined, trial }),
+      isJudgedAgain(said, {}, { inForce, trial: undefined }),
+      isJudgedAgain(said, refused),
+      isJudgedAgain(said, heldBack),
+      isJudgedAgain(said, invalid),
+    ]),
+    [
+      [false, false, false, false, false, false],
+      [true, true, true, false, false, false],
+      [true, false, false, false, false, false],
+      [false, false, false, false, true, false],
+    ],
+  );
+});
+
+test('a removal is held back while everybody has the rules that it was held against', (t) => {
+  const against = { ...held, against: 'rules' };
+  t.is(heldBackBy(against, undefined, 'rules'), against);
+  t.is(heldBackBy(against, undefined, 'other rules'), undefined);
+  t.is(heldBackBy({ ...approved, against: 'rules' }, undefined, 'rules'), undefined);
+});

@@ -1,0 +1,357 @@
+// Builds what is served from the files of a revision: pure, and all or nothing. cache.ts decides which
+// revision is in force.
+
+import { type CheckedRules, checkRules } from '../../../shared/rules/checked-rules.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { groupByDomain } from '../../../shared/rules/file-order.ts';
+import { applyAllowances } from '../../../shared/rules/problem/allowance.ts';
+import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { documentsAt } from '../../../shared/rules/rule-end.ts';
+import { toResource } from '../../../shared/rules/wire/resource.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { RateLimitConfigMessage } from '../../../shared/wire/rate-limit-config-message.ts';
+import { adviseOnRules } from '../../authoring/advice/rule-advice.ts';
+import { type Policy, parsePolicy, policyFile } from '../../authoring/policy/policy-file.ts';
+import type { Revision, StoredFile } from '../store/revision.ts';
+import { matchesAny, type NodeGroup, nodeGroupsFile, parseNodeGroups } from './node-groups.ts';
+import {
+  createResource,
+  createSnapshot,
+  largestResponseBytes,
+  type Resource,
+  type Snapshot,
+  toDigest,
+} from './snapshot.ts';
+
+/** The result of building a revision. Immutable. */
+export interface BuiltSnapshots {
+  readonly ruleSet: CheckedRules;
+  /** The documents that the rule set was made from. */
+  readonly documents: readonly RuleDocument[];
+  /** Sorted. Each is one resource of the same name, even when made of several files. */
+  readonly domains: readonly string[];
+  /** In the order in which nodes are matched; the last one matches all others. */
+  readonly groups: readonly GroupSnapshots[];
+  /** Equal where every node gets the same. */
+  readonly content: string;
+  /** Domains with fields that only our own workers get (behaviour: fields-of-our-own), and the fields. */
+  readonly leftOut: ReadonlyMap<string, readonly string[]>;
+  readonly policy: Policy;
+  /** The text of its file; undefined without one. */
+  readonly policyText: string | undefined;
+}
+
+export interface GroupSnapshots {
+  readonly group: NodeGroup;
+  readonly domains: readonly string[];
+  /** For nodes that announce themselves as Ratelane workers, for those of them that cannot end rules by
+   * themselves, and for all others; the same object where they are equal. */
+  readonly extended: Snapshot;
+  readonly lasting: Snapshot;
+  readonly standard: Snapshot;
+}
+
+export type BuildOutcome =
+  | {
+      readonly ok: true;
+      readonly built: BuiltSnapshots;
+      readonly warnings: readonly Problem[];
+      /** What is found beside them for those who write rules; empty unless it is wanted. */
+      readonly advice: readonly Problem[];
+    }
+  /** Warnings and notes included. */
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** With the advice. */
+export function listProblems(outcome: BuildOutcome): readonly Problem[] {
+  return outcome.ok ? [...outcome.warnings, ...outcome.advice] : outcome.problems;
+}
+
+export interface BuildOptions {
+  /** Several files may add to one domain; workers get it as one. */
+  readonly mergeDomains: boolean;
+  /** The maximum size of a response in bytes (behaviour: response-size). */
+  readonly maxResponseBytes: number;
+  /** Also finds what is legal and hardly ever meant, and comments that allow what does not occur. */
+  readonly advises?: boolean;
+  /** Whether revisions reach workers in steps; undefined where that is not known. */
+  readonly rollsOut?: boolean;
+}
+
+/** The default limit of the reference worker, in bytes. */
+export const defaultMaxResponseBytes = 4 * 1024 * 1024;
+
+export type Encode = (message: RateLimitConfigMessage) => Buffer;
+
+export interface BuildDeps {
+  readonly encode: Encode;
+  /** Wall time in milliseconds, by which rules have ended; default now. */
+  readonly nowMs?: number;
+  /** Reads a file; default parseRuleDocument. For callers that remember (createRememberingParser). */
+  readonly parse?: Parse;
+}
+
+export type Parse = (text: string, path: string) => ParsedDocument;
+
+interface ParsedText {
+  readonly text: string;
+  readonly parsed: ParsedDocument;
+}
+
+/** Parses each text only once: each call is for the files of the next revision. Texts that the previous one did not have are forgotten. */
+export function createRememberingParser(): () => Parse {
+  let before = new Map<string, ParsedText>();
+  return () => {
+    const known = before;
+    const now = new Map<string, ParsedText>();
+    before = now;
+    return (text, path) => {
+      const found = known.get(path);
+      const remembered =
+        found?.text === text ? found : { text, parsed: parseRuleDocument(text, path) };
+      now.set(path, remembered);
+      return remembered.parsed;
+    };
+  };
+}
+
+/** Only the files of the revision and their problems matter. */
+export function buildSnapshots(
+  { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
+  { mergeDomains, maxResponseBytes, rollsOut, advises = false }: BuildOptions,
+  { encode, nowMs = Date.now(), parse = parseRuleDocument }: BuildDeps,
+): BuildOutcome {
+  const problems: Problem[] = [...unreadable];
+  const ruleFiles = files.filter(({ path }) => path !== nodeGroupsFile && path !== policyFile);
+  const documents: RuleDocument[] = [];
+  for (const { path, text } of ruleFiles) {
+    const parsed = parse(text, path);
+    problems.push(...parsed.problems);
+    if (parsed.document !== undefined) documents.push(parsed.document);
+  }
+  const rules = checkRules(documents, { mergeDomains }, nowMs);
+  problems.push(...(rules.ok ? rules.warnings : rules.problems));
+  const byDomain = groupByDomain(documents);
+  const domains = [...byDomain.keys()].sort();
+  const groupsText = files.find(({ path }) => path === nodeGroupsFile)?.text;
+  const { groups, problems: groupProblems } = parseNodeGroups(groupsText, domains);
+  problems.push(...groupProblems);
+  const policyText = files.find(({ path }) => path === policyFile)?.text;
+  const { policy, problems: policyProblems } = parsePolicy(policyText);
+  problems.push(...policyProblems);
+  const stepped = groups.find(({ rollout }) => rollout !== undefined);
+  if (stepped !== undefined && rollsOut === false) {
+    const message = `group '${toExcerpt(stepped.name)}' has steps of a rollout, but revisions reach all workers at once here`;
+    const hint = 'start the control plane with --rollout';
+    problems.push(problemOf('warning', 'node-groups', nodeGroupsFile, message, hint));
+  }
+  if (problems.some(isError) || !rules.ok) return refuse(problems, files);
+
+  if (ruleFiles.length === 0) {
+    const message = 'no file named *.yaml or *.yml; no limit applies';
+    problems.push(problemOf('warning', 'no-rules-file', '(all files)', message));
+  }
+  const leftOut = new Map<string, readonly string[]>();
+  const resources = new Map<string, DomainResource>();
+  for (const [domain, group] of byDomain) {
+    const resource = tryToEncode(domain, group, encode);
+    if (resource instanceof Error) {
+      const message = `domain '${toExcerpt(domain)}' cannot be sent to workers: ${resource.message}`;
+      const hint = 'metadata may be nested about 40 levels deep';
+      problems.push(
+        problemOf('error', 'response-size', group[0]?.file ?? '(all files)', message, hint),
+      );
+      continue;
+    }
+    resources.set(domain, resource);
+    problems.push(...resource.notes);
+    if (resource.leftOut.length > 0) leftOut.set(domain, resource.leftOut);
+  }
+  const built = toGroups(groups, domains, resources);
+  problems.push(...built.flatMap((each) => checkSize(each, maxResponseBytes)));
+  if (problems.some(isError)) return refuse(problems, files);
+  const advice = new Set(advises ? adviseOnRules(documents, nowMs).filter(isNews) : []);
+  const told = applyAllowances([...problems, ...advice], files);
+  return {
+    ok: true,
+    built: Object.freeze({
+      ruleSet: rules.rules,
+      documents,
+      domains,
+      groups: built,
+      content: toContent(built),
+      leftOut,
+      policy,
+      policyText,
+    }),
+    warnings: told.problems.filter((problem) => !advice.has(problem)),
+    advice: advises ? [...told.problems.filter((each) => advice.has(each)), ...told.idle] : [],
+  };
+}
+
+function refuse(problems: readonly Problem[], files: readonly StoredFile[]): BuildOutcome {
+  return { ok: false, problems: applyAllowances(problems, files).problems };
+}
+
+/** The domains' resources have told what other workers do not get. */
+function isNews({ rule }: Problem): boolean {
+  return rule !== 'worker-only-field';
+}
+
+/** The encoding has its own limits, such as the depth of nesting. */
+function tryToEncode(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource | Error {
+  try {
+    return toDomainResource(domain, documents, encode);
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** One domain as the resource for workers, in its variants (behaviour: fields-of-our-own). */
+export interface DomainResource {
+  /** The resource for workers that announce themselves as Ratelane's. */
+  readonly extended: Resource;
+  /** For those of them that cannot end rules by themselves; the same object where both are equal. */
+  readonly lasting: Resource;
+  /** The resource for all others; the same object where both are equal. */
+  readonly standard: Resource;
+  /** The fields that `standard` lacks, such as `descriptors[0].share_threshold`. */
+  readonly leftOut: readonly string[];
+  /** One for each document with such fields. */
+  readonly notes: readonly Problem[];
+}
+
+interface RememberedResource {
+  readonly documents: readonly RuleDocument[];
+  readonly encode: Encode;
+  readonly resource: DomainResource;
+}
+
+/** By the first document: few domains change from one revision to the next. */
+const knownResources = new WeakMap<RuleDocument, RememberedResource>();
+
+/** The documents of one domain as one resource, named for the domain: it works for workers that do not
+ * merge, and a renamed file changes nothing. The same object for the same documents. */
+export function toDomainResource(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource {
+  const [first] = documents;
+  const known = first && knownResources.get(first);
+  if (known?.encode === encode && areSame(known.documents, documents)) return known.resource;
+  const resource = createDomainResource(domain, documents, encode);
+  if (first !== undefined) knownResources.set(first, { documents, encode, resource });
+  return resource;
+}
+
+function areSame(a: readonly RuleDocument[], b: readonly RuleDocument[]): boolean {
+  return a.length === b.length && a.every((document, index) => document === b[index]);
+}
+
+function createDomainResource(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource {
+  const merged: RuleDocument = {
+    file: domain,
+    domain,
+    position: undefined,
+    descriptors: documents.flatMap(({ descriptors }) => descriptors),
+  };
+  const { leftOut } = toResource(merged, { withExtensions: false });
+  // A worker that cannot end a rule by itself would keep it for as long as it reaches no control plane.
+  const [endless = merged] = documentsAt([merged], Number.POSITIVE_INFINITY);
+  const encodeFor = (document: RuleDocument, withExtensions: boolean) =>
+    createResource(domain, encode(toResource(document, { withExtensions }).message));
+  const standard = encodeFor(endless, false);
+  const lasting = unlessEqual(encodeFor(endless, true), standard);
+  const extended = endless === merged ? lasting : encodeFor(merged, true);
+  const notes = leftOut.length === 0 ? [] : documents.flatMap(toNote);
+  return { extended, lasting, standard, leftOut, notes };
+}
+
+function unlessEqual<Part extends Resource | Snapshot>(part: Part, other: Part): Part {
+  return part.version === other.version ? other : part;
+}
+
+/** The note stands at the document's domain. */
+function toNote(document: RuleDocument): Problem[] {
+  const { leftOut } = toResource(document, { withExtensions: false });
+  const [first] = leftOut;
+  if (first === undefined) return [];
+  const names = [...new Set(leftOut.map((path) => path.slice(path.lastIndexOf('.') + 1)))].sort();
+  const endNote = names.includes('until') ? ' them, and no rule with until' : '';
+  const count = leftOut.length === 1 ? 'one place' : `${leftOut.length} places`;
+  const message = `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be sent to workers that are not Ratelane's; they get the rules without${endNote}`;
+  const { position } = document;
+  return [
+    {
+      ...problemOf('note', 'worker-only-field', document.file, message),
+      path: first,
+      line: position?.line,
+      column: position?.column,
+      sourceLine: position?.sourceLine,
+    },
+  ];
+}
+
+/** Groups with the same domains share their snapshots. */
+function toGroups(
+  groups: readonly NodeGroup[],
+  domains: readonly string[],
+  resources: ReadonlyMap<string, DomainResource>,
+): GroupSnapshots[] {
+  const known = new Map<string, Pick<GroupSnapshots, 'extended' | 'lasting' | 'standard'>>();
+  return groups.map((group) => {
+    const chosen = domains.filter((domain) => matchesAny(group.domains, domain));
+    const key = JSON.stringify(chosen);
+    let snapshots = known.get(key);
+    if (snapshots === undefined) {
+      const variants = chosen.flatMap((domain) => resources.get(domain) ?? []);
+      const standard = createSnapshot(variants.map((each) => each.standard));
+      const lasting = unlessEqual(createSnapshot(variants.map((each) => each.lasting)), standard);
+      const extended = unlessEqual(createSnapshot(variants.map((each) => each.extended)), lasting);
+      snapshots = { extended, lasting, standard };
+      known.set(key, snapshots);
+    }
+    return Object.freeze({ group, domains: chosen, ...snapshots });
+  });
+}
+
+/** Equal exactly where every node gets the same. */
+function toContent(groups: readonly GroupSnapshots[]): string {
+  // Conditions matter too: a node may change groups while no group changes its content.
+  const shown = JSON.stringify(
+    groups.map(({ group: { match }, extended, standard }) => [
+      match.id?.map(({ text }) => text),
+      match.cluster?.map(({ text }) => text),
+      [...match.metadata].map(([name, patterns]) => [name, patterns.map(({ text }) => text)]),
+      extended.version,
+      standard.version,
+    ]),
+  );
+  return toDigest(shown);
+}
+
+function checkSize({ group, extended, standard }: GroupSnapshots, maxBytes: number): Problem[] {
+  const bytes = Math.max(largestResponseBytes(extended), largestResponseBytes(standard));
+  if (bytes <= maxBytes) return [];
+  const message = `the rules for node group '${toExcerpt(group.name)}' are a response of ${bytes} bytes, more than the ${maxBytes} that its workers take`;
+  const hint = `give the group fewer domains in ${nodeGroupsFile}, or raise the limit here and at the workers (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES)`;
+  return [
+    problemOf(
+      'error',
+      'response-size',
+      group.offset === undefined ? '(all files)' : nodeGroupsFile,
+      message,
+      hint,
+    ),
+  ];
+}

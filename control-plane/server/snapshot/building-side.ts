@@ -1,0 +1,53 @@
+// What the thread does for building.ts.
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import type { DoJob } from '../../../shared/thread/thread-side.ts';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { type BuildOutcome, buildSnapshots } from './build.ts';
+import { receiveJob } from './building-job.ts';
+import { toBuiltPieces } from './built-pieces.ts';
+
+/** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */
+const mostProblems = 1_000;
+
+export const doBuildJob: DoJob = (next, send) => {
+  const { revision, options, nowMs, needs } = receiveJob(next);
+  const documents: RuleDocument[] = [];
+  let errors = 0;
+  function parse(text: string, path: string) {
+    if (errors >= mostProblems) return { document: undefined, problems: [] };
+    const parsed = parseRuleDocument(text, path);
+    errors += parsed.problems.filter(isError).length;
+    if (parsed.document !== undefined) documents.push(parsed.document);
+    return parsed;
+  }
+  function parseAlone(): BuildOutcome {
+    const [{ text, path } = { text: '', path: '' }] = revision.files;
+    return { ok: false, problems: parse(text, path).problems };
+  }
+  function buildAll(): BuildOutcome {
+    const { serialize: encode } = loadProtos().rateLimitConfig;
+    return buildSnapshots(revision, options, { encode, nowMs, parse });
+  }
+  const outcome = toBounded(needs === 'document' ? parseAlone() : buildAll());
+  for (const piece of toBuiltPieces(outcome, documents, needs)) send(piece);
+};
+
+function toBounded(outcome: BuildOutcome): BuildOutcome {
+  return outcome.ok
+    ? { ...outcome, warnings: firstOf(outcome.warnings), advice: firstOf(outcome.advice) }
+    : { ...outcome, problems: firstOf(outcome.problems) };
+}
+
+function firstOf(problems: readonly Problem[]): readonly Problem[] {
+  const left = { error: mostProblems, other: mostProblems };
+  const kept = problems.filter((problem) => left[isError(problem) ? 'error' : 'other']-- > 0);
+  const more = problems.length - kept.length;
+  if (more === 0) return problems;
+  const message = `and ${more} more problems`;
+  const hint = 'repair these first, then check again';
+  const [first] = kept;
+  const severity = kept.some(isError) ? 'error' : 'warning';
+  return [...kept, problemOf(severity, first?.rule ?? 'too-large', '(all files)', message, hint)];
+}

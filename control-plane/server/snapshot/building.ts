@@ -1,0 +1,255 @@
+// Builds revisions: few files at once, many in a thread of their own, which ends when they take too long or need too much
+// memory. The files are other people's, and the event loop serves workers and probes.
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import { RulesChecker } from '../../../shared/rules/checked-rules.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { mayHaveAnchor } from '../../../shared/rules/yaml/anchor.ts';
+import { findTooMuchText } from '../../../shared/rules-file.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { type JobThread, TooBusy, TooMuch } from '../../../shared/thread/job-thread.ts';
+import type { Revision } from '../store/revision.ts';
+import { createWorkThread } from '../work-thread.ts';
+import {
+  type BuildOptions,
+  type BuildOutcome,
+  type BuiltSnapshots,
+  buildSnapshots,
+  createRememberingParser,
+  type Encode,
+  listProblems,
+} from './build.ts';
+import { type Needs, toJobPieces } from './building-job.ts';
+import { type Received, receiveBuilt } from './built-pieces.ts';
+
+type Files = Pick<Revision, 'files' | 'problems'>;
+
+export interface Built {
+  readonly outcome: BuildOutcome;
+  /** All that could be read. */
+  readonly documents: readonly RuleDocument[];
+}
+
+export interface BuildingDeps {
+  readonly options: BuildOptions;
+  readonly encode: Encode;
+  readonly clock: Clock;
+  /** Default: its own. */
+  readonly known?: KnownDocuments;
+  /** Ended with this; default: one of its own. */
+  readonly thread?: JobThread;
+}
+
+interface KnownDocument {
+  readonly text: string;
+  readonly document: WeakRef<RuleDocument>;
+}
+
+type Good = Extract<BuildOutcome, { readonly ok: true }>;
+
+interface KnownBuild extends Omit<Good, 'built'> {
+  readonly files: Revision['files'];
+  readonly built: WeakRef<BuiltSnapshots>;
+}
+
+/** Those that are still in use, so that equal files are one document, and one build, whichever revisions they are in and
+ * whoever asks. */
+export class KnownDocuments {
+  readonly checker: RulesChecker;
+  readonly #byPath = new Map<string, readonly KnownDocument[]>();
+  #builds: readonly KnownBuild[] = [];
+
+  constructor({ mergeDomains }: Pick<BuildOptions, 'mergeDomains'>) {
+    this.checker = new RulesChecker({ mergeDomains });
+  }
+
+  find(path: string, text: string): RuleDocument | undefined {
+    const known = this.#byPath.get(path) ?? [];
+    return known.find((each) => each.text === text)?.document.deref();
+  }
+
+  /** What was built of the same files, unless rules have ended since. */
+  *findBuilt({ files, problems }: Files, nowMs: number): Generator<void, Good | undefined> {
+    if (problems.length > 0) return undefined;
+    for (const { files: others, built: reference, ...found } of this.#builds) {
+      const built = reference.deref();
+      if (built === undefined || !(yield* areSame(files, others))) continue;
+      const checked = yield* this.checker.check(built.documents, nowMs);
+      if (!checked.ok) return undefined;
+      const { domains } = built.ruleSet;
+      const isAsBefore = ([name, rules]: [string, object]) => domains.get(name) === rules;
+      return [...checked.rules.domains].every(isAsBefore) ? { ...found, built } : undefined;
+    }
+    return undefined;
+  }
+
+  keepBuilt({ files, problems }: Files, { built, ...found }: Good): void {
+    const alive = this.#builds.filter((each) => each.built.deref() !== undefined);
+    const added = { ...found, files, built: new WeakRef(built) };
+    this.#builds = problems.length > 0 ? alive : [...alive, added];
+  }
+
+  keep(files: Revision['files'], documents: readonly RuleDocument[]): void {
+    for (const [path, known] of this.#byPath) {
+      const alive = known.filter(({ document }) => document.deref() !== undefined);
+      if (alive.length === 0) this.#byPath.delete(path);
+      else if (alive.length < known.length) this.#byPath.set(path, alive);
+    }
+    const texts = new Map(files.map(({ path, text }) => [path, text]));
+    for (const document of documents) {
+      const { file } = document;
+      const text = texts.get(file);
+      if (text === undefined || this.find(file, text) !== undefined) continue;
+      const known = this.#byPath.get(file) ?? [];
+      this.#byPath.set(file, [...known, { text, document: new WeakRef(document) }]);
+    }
+  }
+}
+
+function* areSame(a: Revision['files'], b: Revision['files']): Generator<void, boolean> {
+  if (a.length !== b.length) return false;
+  for (const [index, { path, text }] of a.entries()) {
+    yield;
+    if (b[index]?.path !== path || b[index].text !== text) return false;
+  }
+  return true;
+}
+
+/** Characters of all files that take some milliseconds to build. */
+const fewCharacters = 8 * 1024;
+
+/** Whether they may take longer to build than others may wait. */
+export function isLarge({ files }: Pick<Revision, 'files'>): boolean {
+  let characters = 0;
+  for (const { path, text } of files) {
+    characters += path.length + text.length;
+    if (characters > fewCharacters || mayHaveAnchor(text)) return true;
+  }
+  return false;
+}
+
+export class Building {
+  readonly #deps: BuildingDeps;
+  readonly #known: KnownDocuments;
+  readonly #thread: JobThread;
+  readonly #nextParse = createRememberingParser();
+
+  constructor(deps: BuildingDeps) {
+    this.#deps = deps;
+    this.#known = deps.known ?? new KnownDocuments(deps.options);
+    this.#thread = deps.thread ?? createWorkThread({ clock: deps.clock });
+  }
+
+  /** At once where the files are few. What cannot be built has a problem that says so; rejects with a TooBusy. */
+  build(revision: Files): Built | Promise<Built> {
+    const problem = findTooMuchText(revision.files, 'error');
+    if (problem !== undefined)
+      return { outcome: { ok: false, problems: [problem] }, documents: [] };
+    return isLarge(revision) ? this.#buildLarge(revision) : this.#buildNow(revision);
+  }
+
+  /** The same, without what is made of the files. */
+  async findProblems(revision: Files): Promise<Pick<Received, 'ok' | 'problems'>> {
+    const problem = findTooMuchText(revision.files, 'error');
+    if (problem !== undefined) return { ok: false, problems: [problem] };
+    if (isLarge(revision)) {
+      const { ok, problems, advice } = await this.#inThread(revision, new Map(), 'problems');
+      return { ok, problems: [...problems, ...advice] };
+    }
+    const { outcome } = this.#buildNow(revision);
+    return { ok: outcome.ok, problems: listProblems(outcome) };
+  }
+
+  /** One file, not built. */
+  async readDocument(text: string, path: string): Promise<ParsedDocument> {
+    const files = { files: [{ path, text }], problems: [] };
+    if (!isLarge(files)) return parseRuleDocument(text, path);
+    const { documents, problems } = await this.#inThread(files, new Map(), 'document');
+    return { document: documents[0], problems };
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+
+  #buildNow(revision: Files): Built {
+    const { options, encode, clock } = this.#deps;
+    const documents: RuleDocument[] = [];
+    const parseText = this.#nextParse();
+    const outcome = buildSnapshots(revision, options, {
+      encode,
+      nowMs: clock.wallMs(),
+      parse(text, path) {
+        const parsed = parseText(text, path);
+        if (parsed.document !== undefined) documents.push(parsed.document);
+        return parsed;
+      },
+    });
+    return { outcome, documents };
+  }
+
+  async #buildLarge(revision: Files): Promise<Built> {
+    const { clock } = this.#deps;
+    const known = this.#known;
+    const nowMs = clock.wallMs();
+    const same = await runInSlices(known.findBuilt(revision, nowMs));
+    if (same !== undefined) return { outcome: same, documents: same.built.documents };
+    const held = new Map<string, RuleDocument>();
+    for (const { path, text } of revision.files) {
+      const document = known.find(path, text);
+      if (document !== undefined) held.set(path, document);
+    }
+    const needs = { known: new Set(held.keys()) };
+    const received = await this.#inThread(revision, held, needs, nowMs);
+    const { built, problems, advice, documents } = received;
+    if (built === undefined) return { outcome: { ok: false, problems }, documents };
+    const checked = await runInSlices(known.checker.check(documents, nowMs));
+    if (!checked.ok) return { outcome: checked, documents };
+    known.keep(revision.files, documents);
+    const whole = Object.freeze({ ...built, ruleSet: checked.rules });
+    const outcome: Good = { ok: true, built: whole, warnings: problems, advice };
+    known.keepBuilt(revision, outcome);
+    return { outcome, documents };
+  }
+
+  async #inThread(
+    revision: Files,
+    held: ReadonlyMap<string, RuleDocument>,
+    needs: Needs,
+    nowMs = this.#deps.clock.wallMs(),
+  ): Promise<Received> {
+    const { options } = this.#deps;
+    try {
+      return await this.#thread.run({
+        subject,
+        size: revision.files.reduce((sum, { text }) => sum + text.length, 0),
+        send: toJobPieces({ revision, options, nowMs, needs }),
+        receive: (next) => receiveBuilt(next, (path) => held.get(path)),
+      });
+    } catch (error) {
+      if (error instanceof TooBusy) throw error;
+      const reason =
+        error instanceof TooMuch
+          ? error.message
+          : `${subject} cannot be examined: ${errorText(error)}`;
+      const problem = tooMuch(revision, reason);
+      return { ok: false, problems: [problem], advice: [], documents: [], built: undefined };
+    }
+  }
+}
+
+const subject = 'the configuration';
+
+/** At the largest file, which is likely to be the reason. */
+function tooMuch({ files }: Files, reason: string): Problem {
+  const [first] = files;
+  const largest = files.reduce((a, b) => (b.text.length > a.text.length ? b : a), first ?? none);
+  const mebibytes = (largest.text.length / 1024 / 1024).toFixed(1);
+  const hint = `the largest file is ${toExcerpt(largest.path)} with ${mebibytes} MiB; give it fewer rules`;
+  return problemOf('error', 'too-large', largest.path, reason, hint);
+}
+
+const none = { path: '(all files)', text: '' };

@@ -1,0 +1,309 @@
+// The snapshots in force, made from the revisions of a store: a whole revision or nothing, and the last good one while
+// the newest is bad. serving-state.ts has what is served and what is to be done; this performs it, and
+// control-plane/server/rollout decides who gets a new revision first.
+
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { CheckedRules } from '../../../shared/rules/checked-rules.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { type Revision, toShortId } from '../store/revision.ts';
+import type { ConfigStore } from '../store/store.ts';
+import { judging, type RevisionMemory, wasInForce } from './admission.ts';
+import type { BuildOutcome, BuiltSnapshots } from './build.ts';
+import { type Building, type Built, isLarge } from './building.ts';
+import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
+import type { Step } from './makers.ts';
+import { PolicySteps } from './policy-steps.ts';
+import { compareFor, currentOf, groupOf } from './served.ts';
+import {
+  beforeOf,
+  contentOfStep,
+  type Facts,
+  needsWay,
+  type ServingEffect,
+  type ServingEvent,
+  type ServingState,
+  startServing,
+  step,
+  toCandidate,
+  toCircumstances,
+  toWay,
+} from './serving-state.ts';
+import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
+import { type SnapshotState, toSnapshotState } from './snapshot-state.ts';
+import { UnfinishedExamination } from './unfinished-examination.ts';
+
+export interface SnapshotCacheDeps {
+  readonly store: ConfigStore;
+  /** Whether a revision may remove most limits without an approval. */
+  readonly allowsRemoval: boolean;
+  readonly memory: RevisionMemory;
+  /** In which the files are, in their repository, such as `rules/`; undefined at its root. */
+  readonly repositoryFolder?: string;
+  readonly building: Pick<Building, 'build' | 'close'>;
+  /** Directory of this control plane alone, for the last good revision. Created when missing. */
+  readonly stateDirectory: string;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export class SnapshotCache implements SnapshotProvider {
+  readonly #deps: SnapshotCacheDeps;
+  readonly #lastGood: LastGood;
+  readonly #unfinished: UnfinishedExamination;
+  readonly #policySteps: PolicySteps;
+  #state: ServingState;
+  /** The last large one: it is judged again when something else is known of it. */
+  #built:
+    | { readonly id: string; readonly outcome: BuildOutcome | Promise<BuildOutcome> }
+    | undefined;
+  /** What is built or judged in slices now. */
+  #last: Promise<void> | undefined;
+  #isClosed = false;
+  readonly #listeners = new Set<() => void>();
+  readonly #newestListeners = new Set<() => void>();
+  #stopWatching = () => {};
+
+  constructor(deps: SnapshotCacheDeps) {
+    const { store, stateDirectory, allowsRemoval, repositoryFolder = '', log } = deps;
+    this.#deps = deps;
+    this.#lastGood = new LastGood({ stateDirectory, store: store.description, log });
+    this.#unfinished = new UnfinishedExamination(stateDirectory);
+    this.#policySteps = new PolicySteps(deps);
+    const knowsMakers = store.between !== undefined;
+    this.#state = startServing({
+      ...{ allowsRemoval, knowsMakers, folder: repositoryFolder },
+      store: store.description,
+    });
+  }
+
+  /**
+   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or on trial,
+   * or the revision before it is in force, or none is (`current` gives undefined, so that workers keep what they
+   * have). From then on the store is followed. Never rejects for problems of the store or its files; `state` and
+   * the log have them.
+   */
+  async start(): Promise<void> {
+    const { store, memory, building, log } = this.#deps;
+    const [{ revision, trouble }] = await Promise.all([
+      readNewest(this.#deps),
+      this.#unfinished.read(),
+    ]);
+    const build = async (each: Revision) => (await building.build(each)).outcome;
+    const kept = await readKept({ lastGood: this.#lastGood, store, memory, build, log });
+    if (kept?.outcome?.ok) {
+      const before = { revision: kept.revision, built: kept.outcome.built };
+      this.happen({ kind: 'had', before });
+    }
+    // A revision that has not come through its trial goes on with it, and one that takes long to examine comes after what
+    // workers have.
+    if (revision && kept?.revision && kept.revision.id !== revision.id) {
+      const id = toShortId(revision.id);
+      if (memory.rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
+      else if (kept.outcome.ok && isLarge(revision)) {
+        this.#restore(kept, `Revision ${id} is still examined`);
+      }
+    }
+    if (revision !== undefined) this.happen({ kind: 'found', revision });
+    const isAwaited = this.#state.inForce === undefined || !(revision && isLarge(revision));
+    if (isAwaited) await this.#settled();
+    const { inForce, trial } = this.#state;
+    if (inForce === undefined && trial === undefined) {
+      this.#restore(kept, memory.otherVersion ?? trouble);
+    }
+    this.happen({ kind: 'had', before: undefined });
+    this.#stopWatching = store.watch((each) => this.happen({ kind: 'found', revision: each }));
+  }
+
+  current(node: NodeIdentity) {
+    return currentOf(this.#state, node);
+  }
+
+  /** The name of a node's group; undefined while nothing is served to it. */
+  groupOf(node: NodeIdentity) {
+    return groupOf(this.#state, node);
+  }
+
+  /** The snapshots of a node without and with the trial; undefined when nothing is on trial. */
+  compare(node: NodeIdentity) {
+    return compareFor(this.#state, node);
+  }
+
+  /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
+  onChange(listener: () => void): () => void {
+    return subscribe(this.#listeners, listener);
+  }
+
+  /** Each time when a revision of the store has become the newest one, also where no node gets anything else.
+   * Returns the end of that. */
+  onNewest(listener: () => void): () => void {
+    return subscribe(this.#newestListeners, listener);
+  }
+
+  state(): SnapshotState {
+    return toSnapshotState(this.#state, this.#deps.store.status());
+  }
+
+  /** The rules, to explain decisions; undefined while nothing is in force. */
+  get ruleSet(): CheckedRules | undefined {
+    return this.governed?.ruleSet;
+  }
+
+  /** The documents of the rules in force; the same array as long as they are. Empty while there are none. */
+  get documents(): readonly RuleDocument[] {
+    return this.governed?.documents ?? [];
+  }
+
+  /** The rules in force with their policy; undefined while nothing is. */
+  get governed(): BuiltSnapshots | undefined {
+    return this.#state.inForce?.built;
+  }
+
+  /** Whether everybody had this content before, as far as that is remembered. */
+  wasInForce(content: string): boolean {
+    const { servedContents: served } = this.#state;
+    return wasInForce(content, { served, memory: this.#deps.memory });
+  }
+
+  /** The steps to a revision from what is in force, each with whoever made it; empty where that is the same. `built`:
+   * undefined where it has errors. */
+  async stepsTo(whole: Revision, built: BuiltSnapshots | undefined): Promise<readonly Step[]> {
+    const before = beforeOf(this.#state);
+    if (before === undefined || before.revision.id === whole.id) return [];
+    const steps = await this.#policySteps.find(before, whole, built);
+    return this.#policySteps.toSteps(steps, whole.id);
+  }
+
+  /** What somebody may approve by its name although it is not the newest: it was refused with that. */
+  contentOfStep(id: string): string | undefined {
+    return contentOfStep(this.#state, id);
+  }
+
+  /** Resolves when the revision in force is saved on disk. Idempotent; the store stays open. */
+  async close(): Promise<void> {
+    this.#stopWatching();
+    this.#isClosed = true;
+    await this.#deps.building.close();
+    await this.#unfinished.settled();
+    await this.#lastGood.settled();
+  }
+
+  /** Its effects are performed before those that are left of an event that caused it. */
+  happen(event: ServingEvent): void {
+    const { state, effects } = step(this.#state, event, this.#facts());
+    this.#state = state;
+    for (const effect of effects) this.#perform(effect);
+  }
+
+  #facts(): Facts {
+    const { memory, clock } = this.#deps;
+    return { memory, wallMs: clock.wallMs() };
+  }
+
+  #perform(effect: ServingEffect): void {
+    switch (effect.kind) {
+      case 'build': {
+        const { purpose, revision: whole } = effect;
+        this.#await(whole, this.#build(whole), (outcome) => {
+          this.happen({ kind: 'built', purpose, whole, outcome });
+        });
+        break;
+      }
+      case 'judge':
+        this.#await(effect.whole, this.#judge(effect), (judged) => this.happen(judged));
+        break;
+      case 'refresh':
+        for (const listener of [...this.#listeners]) listener();
+        break;
+      case 'newest':
+        for (const listener of [...this.#newestListeners]) listener();
+        break;
+      case 'keep':
+        this.#lastGood.keep(effect.revision);
+        break;
+      case 'log':
+        this.#deps.log[effect.level](effect.text, effect.detail);
+    }
+  }
+
+  /** At once where it is there. */
+  #await<Result>(
+    { id }: Revision,
+    result: Result | Promise<Result>,
+    use: (result: Result) => void,
+  ): void {
+    if (!(result instanceof Promise)) {
+      use(result);
+      return;
+    }
+    this.#last = result
+      .then((found) => (this.#isClosed ? undefined : use(found)))
+      .catch((error: unknown) => {
+        this.#deps.log.error(`Revision ${id} is not examined: ${errorText(error)}`);
+      });
+  }
+
+  /** Resolves when nothing is built or judged any more. */
+  async #settled(): Promise<void> {
+    for (let last = this.#last; last !== undefined; ) {
+      await last;
+      last = last === this.#last ? undefined : this.#last;
+    }
+  }
+
+  async #judge({
+    whole,
+    outcome,
+  }: Extract<ServingEffect, { kind: 'judge' }>): Promise<ServingEvent> {
+    const { turns } = this.#state;
+    const before = beforeOf(this.#state);
+    const isAsked = outcome.ok && before && needsWay(this.#state, whole, outcome);
+    const found = isAsked ? await this.#policySteps.find(before, whole, outcome.built) : [];
+    const facts = this.#facts();
+    const state = this.#state;
+    const candidate = toCandidate(state, whole, outcome, facts);
+    const way = toWay(whole, found, facts);
+    const steps = this.#policySteps.toSteps(found, whole.id);
+    const given = toCircumstances(state, steps, facts);
+    const judgement = await runInSlices(judging(candidate, outcome, given));
+    return { kind: 'judged', candidate, outcome, judgement, way, turns };
+  }
+
+  #build(revision: Revision): BuildOutcome | Promise<BuildOutcome> {
+    const { building } = this.#deps;
+    const { id } = revision;
+    const toOutcome = ({ outcome }: Built) => outcome;
+    if (!isLarge(revision)) {
+      const built = building.build(revision);
+      return built instanceof Promise ? built.then(toOutcome) : toOutcome(built);
+    }
+    if (this.#built?.id === id) return this.#built.outcome;
+    const outcome = this.#unfinished.during(id, () => building.build(revision)).then(toOutcome);
+    this.#built = { id, outcome };
+    return outcome.then((done) => {
+      if (this.#built?.id === id) this.#built = { id, outcome: done };
+      return done;
+    });
+  }
+
+  /** `why`: the reason for serving an earlier revision. */
+  #restore(kept: Kept | undefined, why: string): void {
+    const { log } = this.#deps;
+    if (kept === undefined) {
+      log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
+    } else if (kept.trouble !== undefined) log.error(kept.trouble);
+    else {
+      const { revision, outcome } = kept;
+      this.happen({ kind: 'restored', revision, outcome, why });
+    }
+  }
+}
+
+function subscribe(listeners: Set<() => void>, listener: () => void): () => void {
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+  };
+}

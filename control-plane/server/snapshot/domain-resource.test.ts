@@ -1,0 +1,56 @@
+import test from 'ava';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { ruleText } from '../../../test/support/rules-folder.ts';
+import { toDomainResource } from './build.ts';
+
+const encode = loadProtos().rateLimitConfig.serialize;
+const ours = (fields: string) =>
+  ruleText('shop', 1).replace('key: k', `key: k\n    value: a*\n    ${fields}`);
+
+function documentOf(text: string, path: string): RuleDocument {
+  const { document } = parseRuleDocument(text, path);
+  if (document === undefined) throw new Error('the rules of this test are wrong');
+  return document;
+}
+
+test('the same documents are encoded once, and others anew', (t) => {
+  const [one, two, three] = [1, 2, 3].map((count) =>
+    documentOf(ruleText('shop', count), `${count}.yaml`),
+  );
+  if (!one || !two || !three) throw new Error('there are three');
+  const made = (...documents: RuleDocument[]) => toDomainResource('shop', documents, encode);
+  const first = made(one, two);
+  t.is(made(one, two), first);
+  t.not(made(one), first);
+  t.is(made(one, two).extended.version, first.extended.version);
+  const other = made(one, three);
+  t.not(other.extended.version, first.extended.version);
+  t.not(made(one, two, three).extended.version, other.extended.version);
+  t.not(made(two, one).extended.version, first.extended.version);
+  t.not(
+    toDomainResource('shop', [two, one], (message) => encode(message)),
+    made(two, one),
+  );
+  t.is(made().extended.name, 'shop', 'a domain without documents');
+});
+
+test('each document with extensions is told of, and no other one', (t) => {
+  const documents = [
+    documentOf(ours('share_threshold: true'), 'a.yaml'),
+    documentOf(ruleText('shop', 2), 'b.yaml'),
+  ];
+  const { leftOut, notes } = toDomainResource('shop', documents, encode);
+  t.deepEqual(leftOut, ['descriptors[0].share_threshold']);
+  t.deepEqual(
+    notes.map(({ file, message }) => [file, message]),
+    [
+      [
+        'a.yaml',
+        "share_threshold of domain 'shop' (one place) cannot be sent to workers that are not Ratelane's; they get the rules without",
+      ],
+    ],
+  );
+  t.deepEqual(toDomainResource('shop', documents.slice(1), encode).notes, []);
+});

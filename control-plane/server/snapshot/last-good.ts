@@ -1,0 +1,146 @@
+// What a start has: the newest revision of the store, and the last good one on disk.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import { type Revision, toShortId } from '../store/revision.ts';
+import { readRevisionFile, writeRevisionFile } from '../store/revision-file.ts';
+import type { ConfigStore } from '../store/store.ts';
+import type { RevisionMemory } from './admission.ts';
+import type { BuildOutcome } from './build.ts';
+
+export interface LastGoodDeps {
+  readonly stateDirectory: string;
+  /** The description of the store. */
+  readonly store: string;
+  readonly log: Log;
+}
+
+export class LastGood {
+  readonly #deps: LastGoodDeps;
+  readonly #file: string;
+  #keptId: string | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(deps: LastGoodDeps) {
+    this.#deps = deps;
+    this.#file = join(deps.stateDirectory, 'last-good.revision.json');
+  }
+
+  /**
+   * Reads the revision of the same store; undefined when there is none. Rejects with an AppError `store` when the
+   * file is damaged.
+   */
+  async read(): Promise<Revision | undefined> {
+    const revision = await readRevisionFile(this.#file, this.#deps.store);
+    this.#keptId = revision?.id;
+    return revision;
+  }
+
+  /** Returns at once. Failures are logged. */
+  keep(revision: Revision): void {
+    if (revision.id === this.#keptId) return;
+    this.#keptId = revision.id;
+    this.#writing = this.#writing.then(() => this.#write(revision));
+  }
+
+  /** Resolves when nothing is being written any more. */
+  settled(): Promise<void> {
+    return this.#writing;
+  }
+
+  async #write(revision: Revision): Promise<void> {
+    const { stateDirectory, store, log } = this.#deps;
+    // A newer one is waiting.
+    if (this.#keptId !== revision.id) return;
+    try {
+      await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
+      await writeRevisionFile(this.#file, store, revision);
+    } catch (error) {
+      // Unless a newer one is waiting, which is written anyway.
+      if (this.#keptId === revision.id) this.#keptId = undefined;
+      log.warning(
+        `Revision ${revision.id} cannot be kept for the next start: ${errorText(error)}; it is served all the same`,
+      );
+    }
+  }
+}
+
+/** A revision to begin with, or why it cannot be read. */
+export type Kept =
+  | { readonly revision: Revision; readonly outcome: BuildOutcome; readonly trouble?: undefined }
+  | { readonly trouble: string; readonly revision?: undefined; readonly outcome?: undefined };
+
+export interface KeptSources {
+  readonly lastGood: Pick<LastGood, 'read'>;
+  readonly store: Pick<ConfigStore, 'readRevision'>;
+  readonly memory: Pick<RevisionMemory, 'inForce'>;
+  readonly build: (revision: Revision) => BuildOutcome | Promise<BuildOutcome>;
+  readonly log: Log;
+}
+
+/**
+ * The revision that an earlier process kept, or else the one that is remembered to be in force; undefined where
+ * there is neither.
+ */
+export async function readKept(sources: KeptSources): Promise<Kept | undefined> {
+  const { lastGood, store, memory, build, log } = sources;
+  const kept = await tryToRead(() => lastGood.read(), 'The last good revision cannot be restored');
+  const { inForce } = memory;
+  const content = kept?.outcome?.ok ? kept.outcome.built.content : undefined;
+  if (inForce === undefined || content === inForce.content) return kept;
+  const found = await tryToRead(
+    () => store.readRevision(inForce.revision),
+    'The revision in force before cannot be read',
+  );
+  if (found?.revision === undefined) return kept ?? found;
+  if (kept?.trouble !== undefined) log.warning(`${kept.trouble}: the store's copy of it is used`);
+  return found;
+
+  async function tryToRead(
+    read: () => Promise<Revision | undefined>,
+    trouble: string,
+  ): Promise<Kept | undefined> {
+    try {
+      const revision = await read();
+      return revision && { revision, outcome: await build(revision) };
+    } catch (error) {
+      return { trouble: `${trouble}: ${errorText(error)}` };
+    }
+  }
+}
+
+const firstReadMs = 5_000;
+/** Silence of more than two seconds looks like a program that hangs. */
+const firstReadSaidMs = 2_000;
+
+/**
+ * The newest revision of the store, unless that hangs: it must not keep the last good revision from the workers. Reading
+ * goes on, and its result arrives like any other change. `trouble`: why another revision is served.
+ */
+export async function readNewest(sources: {
+  readonly store: Pick<ConfigStore, 'read' | 'description'>;
+  readonly log: Log;
+  readonly clock: Clock;
+}): Promise<{ readonly revision: Revision | undefined; readonly trouble: string }> {
+  const { store, log, clock } = sources;
+  const late = Promise.withResolvers<never>();
+  const cancelSaying = clock.after(firstReadSaidMs, () => {
+    log.info(`Reading ${store.description} takes its time; waiting for it`);
+  });
+  const cancel = clock.after(firstReadMs, () => {
+    const seconds = firstReadMs / 1000;
+    late.reject(new AppError('store', `no answer within ${seconds}s, it is still asked`));
+  });
+  try {
+    const revision = await Promise.race([store.read(), late.promise]);
+    return { revision, trouble: `Revision ${toShortId(revision.id)} is not served` };
+  } catch (error) {
+    const trouble = `The store ${store.description} cannot be read (${errorText(error)})`;
+    return { revision: undefined, trouble };
+  } finally {
+    cancelSaying();
+    cancel();
+  }
+}

@@ -1,0 +1,238 @@
+// Groups of nodes that get the same domains: the file that says which, with all its problems at once, and whether a node
+// belongs to a group. build.ts makes their snapshots.
+
+import { didYouMean } from '../../../shared/nearest-word.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import type { Reporter } from '../../../shared/rules/problem/reporter.ts';
+import {
+  type MapReader,
+  type PlacedNode,
+  readMap,
+  reportKind,
+} from '../../../shared/rules/yaml/map-reader.ts';
+import { parseYamlTree } from '../../../shared/rules/yaml/yaml-tree.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { matchesGlob } from '../../authoring/glob.ts';
+import { maxGroups, nodeGroupsKeysAt } from './node-groups-keys.ts';
+import { parseRolloutSteps, type RolloutStep } from './rollout-steps.ts';
+import type { NodeIdentity } from './snapshot.ts';
+
+/**
+ * At the root of the store:
+ *
+ *     groups:
+ *       - name: edge              # unique
+ *         match:                  # all that is given must fit; without it, every node does
+ *           id: edge-*
+ *           cluster: [eu-*, us-*] # any of them
+ *           metadata:
+ *             stage: production
+ *         domains: [shop, mail-*]
+ *         rollout: 5%:60s,100%:10m      # instead of the steps of `--rollout`
+ *
+ * A node belongs to the first group that it matches, and gets the domains that any of the group's
+ * patterns matches. (Were groups added up instead, every combination of them would be a snapshot of
+ * its own, and nobody could tell by reading one group what its nodes get.) A node that matches none,
+ * as every node does without this file, gets all domains: a last group without `match` and with
+ * `domains: []` gives them nothing.
+ */
+export const nodeGroupsFile = 'node-groups.yaml';
+
+export interface NodeGroup {
+  readonly name: string;
+  /** Patterns of domains. */
+  readonly domains: readonly Pattern[];
+  readonly match: NodeMatch;
+  /** Its own way of a rollout; undefined when it goes with the other workers. */
+  readonly rollout: readonly RolloutStep[] | undefined;
+  /** Place of the group in its file; undefined for the group of all others. */
+  readonly offset: number | undefined;
+}
+
+export interface Pattern {
+  readonly text: string;
+  readonly offset: number | undefined;
+}
+
+/** Undefined or empty: no such condition. */
+export interface NodeMatch {
+  readonly id: readonly Pattern[] | undefined;
+  readonly cluster: readonly Pattern[] | undefined;
+  readonly metadata: ReadonlyMap<string, readonly Pattern[]>;
+}
+
+export const noConditions: NodeMatch = { id: undefined, cluster: undefined, metadata: new Map() };
+
+/** The group of nodes that match no other one; its name is reserved. */
+const otherNodes: NodeGroup = {
+  name: 'default',
+  domains: [{ text: '*', offset: undefined }],
+  match: noConditions,
+  rollout: undefined,
+  offset: undefined,
+};
+
+export interface NodeGroups {
+  /** The last one is for all other nodes. */
+  readonly groups: readonly NodeGroup[];
+  /** Where errors are among them the groups are useless. */
+  readonly problems: readonly Problem[];
+}
+
+/** `text` is that of the file, undefined when there is none; `domains` are those of the rules, to find
+ * patterns that match none of them. */
+export function parseNodeGroups(text: string | undefined, domains: readonly string[]): NodeGroups {
+  if (text === undefined) return { groups: [otherNodes], problems: [] };
+  const { root, reporter } = parseYamlTree(text, nodeGroupsFile);
+  const fields = root && readMap(root, '', 'the document', reporter);
+  const groups = fields ? readGroups(fields) : [];
+  checkTogether(groups, reporter);
+  checkDomains(groups, domains, reporter);
+  return { groups: [...groups, otherNodes], problems: reporter.toProblems() };
+}
+
+export function matchesNode({ id, cluster, metadata }: NodeMatch, node: NodeIdentity): boolean {
+  return (
+    (id === undefined || matchesAny(id, node.id)) &&
+    (cluster === undefined || matchesAny(cluster, node.cluster)) &&
+    metadata.entries().every(([key, patterns]) => {
+      const value = node.metadata.get(key);
+      return value !== undefined && matchesAny(patterns, value);
+    })
+  );
+}
+
+export function matchesAny(patterns: readonly Pattern[], text: string): boolean {
+  return patterns.some((pattern) => matchesGlob(pattern.text, text));
+}
+
+function readGroups(root: MapReader): NodeGroup[] {
+  const meant = root.refuseOthers(nodeGroupsKeysAt('file'));
+  const list = root.given('groups');
+  if (list === undefined) {
+    if (meant.has('groups')) return [];
+    root.errorOfAll('node-groups', 'there are no groups', "begin the document with 'groups:'");
+  } else if (list.node.kind !== 'list') {
+    reportKind(list, 'groups', 'a list', root.reporter);
+  } else if (list.node.items.length > maxGroups) {
+    root.error('too-large', 'groups', `more than ${maxGroups} groups`);
+  } else {
+    return root.items('groups').flatMap(({ node, path }) => {
+      const fields = readMap(node, path, 'a group', root.reporter);
+      return (fields && readGroup(fields)) ?? [];
+    });
+  }
+  return [];
+}
+
+function readGroup(fields: MapReader): NodeGroup | undefined {
+  const { node, reporter } = fields;
+  const meant = fields.refuseOthers(nodeGroupsKeysAt('group'));
+  const given = fields.given('name');
+  const name = given && readPattern(given, 'name', reporter);
+  const match = fields.map('match');
+  const conditions = match ? readMatch(match) : noConditions;
+  const domains = readPatterns(fields, 'domains');
+  const rollout = readRollout(fields);
+  for (const key of ['name', 'domains']) {
+    if (fields.given(key) !== undefined || meant.has(key)) continue;
+    const hint =
+      key === 'name' ? 'give each group a name' : "write 'domains: []' for a group without any";
+    fields.errorOfAll('node-groups', `the group has no ${key}`, hint);
+  }
+  if (name === undefined || domains === undefined) return undefined;
+  return { name: name.text, domains, match: conditions, rollout, offset: node.offset };
+}
+
+function readRollout(fields: MapReader): readonly RolloutStep[] | undefined {
+  const given = fields.given('rollout');
+  const text = given && readPattern(given, 'rollout', fields.reporter);
+  if (text === undefined) return undefined;
+  const parsed = parseRolloutSteps(text.text);
+  if (parsed.ok) return parsed.steps;
+  fields.error('node-groups', 'rollout', `rollout: ${parsed.reason}`);
+  return undefined;
+}
+
+function readMatch(fields: MapReader): NodeMatch {
+  fields.refuseOthers(nodeGroupsKeysAt('match'));
+  const id = readPatterns(fields, 'id');
+  const cluster = readPatterns(fields, 'cluster');
+  const given = fields.given('metadata');
+  const metadata = given && readMap(given.node, given.path, 'metadata', fields.reporter);
+  const keys = [...(metadata?.node.entries.keys() ?? [])];
+  const patterns = keys.map(
+    (key) => [key, (metadata && readPatterns(metadata, key)) ?? []] as const,
+  );
+  return { id, cluster, metadata: new Map(patterns) };
+}
+
+/** One pattern or a list of them; undefined when there is no such key. */
+function readPatterns(fields: MapReader, name: string): readonly Pattern[] | undefined {
+  const given = fields.given(name);
+  const all = given?.node.kind === 'list' ? fields.items(name) : given && [given];
+  return all?.flatMap((each) => readPattern(each, name, fields.reporter) ?? []);
+}
+
+/** Numbers and booleans stand for their text. */
+function readPattern(given: PlacedNode, name: string, reporter: Reporter): Pattern | undefined {
+  const { node } = given;
+  if ('source' in node && node.source !== '') return { text: node.source, offset: node.offset };
+  reportKind(given, name, 'text', reporter);
+  return undefined;
+}
+
+/** Checks across groups. */
+function checkTogether(groups: readonly NodeGroup[], reporter: Reporter): void {
+  const offsets = new Map<string, number>();
+  let catchAll: NodeGroup | undefined;
+  groups.forEach((group, index) => {
+    const { name, offset = 0 } = group;
+    const path = `groups[${index}]`;
+    const first = offsets.get(name);
+    if (name === otherNodes.name) {
+      const hint = 'it stands for the nodes that match no group; take another name';
+      reporter.error('node-groups', offset, path, `the name '${otherNodes.name}' is taken`, hint);
+    } else if (first !== undefined) {
+      const hint = `the first one is at ${reporter.place(first)}`;
+      reporter.error(
+        'node-groups',
+        offset,
+        path,
+        `duplicate group name '${toExcerpt(name)}'`,
+        hint,
+      );
+    } else {
+      offsets.set(name, offset);
+    }
+    if (catchAll !== undefined) {
+      const message = `no node gets to group '${toExcerpt(name)}', as group '${toExcerpt(catchAll.name)}' before it takes all`;
+      reporter.advise('node-groups', offset, path, message, 'put the group that takes all last');
+    } else if (takesAll(group.match)) {
+      catchAll = group;
+    }
+  });
+}
+
+function checkDomains(
+  groups: readonly NodeGroup[],
+  domains: readonly string[],
+  reporter: Reporter,
+): void {
+  groups.forEach((group, index) => {
+    group.domains.forEach((pattern, position) => {
+      if (domains.some((domain) => matchesGlob(pattern.text, domain))) return;
+      const path = `groups[${index}].domains[${position}]`;
+      const guess = reporter.nearestWord(pattern.text, domains);
+      const message = `'${toExcerpt(pattern.text)}' matches no domain`;
+      reporter.advise('node-groups', pattern.offset, path, message, didYouMean(guess));
+    });
+  });
+}
+
+/** Whether every node meets these conditions, so that no node gets to a group behind them. */
+export function takesAll({ id, cluster, metadata }: NodeMatch): boolean {
+  const isOpen = (patterns: readonly Pattern[] | undefined) =>
+    patterns === undefined || patterns.some(({ text }) => /^\*+$/.test(text));
+  return isOpen(id) && isOpen(cluster) && metadata.size === 0;
+}

@@ -1,0 +1,78 @@
+// Whose change it is, where several have made the revisions since what is in force; policy.txt has the rest.
+import test from 'ava';
+import { runAtOnce } from '../../../shared/in-slices.ts';
+import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { comparing } from '../../authoring/rule-change.ts';
+import { buildSnapshots } from './build.ts';
+import type { GovernedRules } from './makers.ts';
+import { findingChanged, type Maker } from './makers.ts';
+import { judgeByPolicy } from './policy-guard.ts';
+
+const encode = loadProtos().rateLimitConfig.serialize;
+
+function governed(rules: string, policy: string | undefined): GovernedRules {
+  const files = [
+    { path: 'shop.yaml', text: `domain: shop\ndescriptors: ${rules}\n` },
+    ...(policy === undefined ? [] : [{ path: 'policy.yaml', text: policy }]),
+  ];
+  const options = { mergeDomains: false, maxResponseBytes: 1_000_000 };
+  const outcome = buildSnapshots({ files, problems: [] }, options, { encode });
+  if (!outcome.ok) throw new Error(outcome.problems.map(formatProblem).join('\n'));
+  return outcome.built;
+}
+
+const limit = (number: number, more = '') =>
+  `[{key: a, rate_limit: {unit: minute, requests_per_unit: ${number}${more}}}]`;
+
+const policyOf = (fields: string) => `policies: [{domains: shop, ${fields}}]`;
+
+// Proof of SECURITY.md: refuses or admits every request of the domains that `policy.yaml` does not give to other
+// owners
+test('each change is judged by who made it, whoever goes on from it, until an owner approves it or it is undone', (t) => {
+  const policy = policyOf('owners: ada, bounds: [{most: 60}]');
+  const rules = (a: number, more = '') =>
+    governed(`${limit(a).slice(0, -1)}, {key: b}${more}]`, policy);
+  const before = rules(50);
+  const other = ', {key: c, rate_limit: {unit: day, requests_per_unit: 1}}';
+  const bob: Maker = {
+    author: 'bob',
+    message: 'x\n\nPolicy-Exception: mine',
+    revision: 'b'.repeat(40),
+  };
+  const ada: Maker = { author: 'ada', message: 'x', revision: 'a'.repeat(40) };
+  const refusedOf = (...steps: [GovernedRules, ...Maker[]][]) => {
+    const after = steps.at(-1)?.[0] ?? before;
+    const { policy: judging } = after;
+    const made = steps.map(([rules, ...makers], index) => {
+      const last = steps[index - 1]?.[0] ?? before;
+      const changed = runAtOnce(findingChanged(last, rules, { policy: judging, comparing }));
+      return { makers, changed };
+    });
+    return judgeByPolicy(before, after, { steps: made, isUndo: false, comparing }).refused;
+  };
+  const mine = "domain 'shop' is changed by bob, and only ada may change it";
+  const said = (problems: readonly { message: string }[]) => problems.map(({ message }) => message);
+  const kept = refusedOf([rules(55), bob], [rules(55, other), ada]);
+  t.deepEqual(said(kept), [mine]);
+  t.regex(
+    kept[0]?.hint ?? '',
+    /revision bbbbbbbbbbbb made it: revert that, or let an owner approve/,
+  );
+  t.deepEqual(said(refusedOf([rules(55), bob], [rules(50, other), ada])), [], 'it is undone');
+  t.deepEqual(said(refusedOf([rules(55), bob], [rules(52, other), ada])), [], 'and so it is');
+  const named = governed(`${limit(55, ', name: x').slice(0, -1)}, {key: b}]`, policy);
+  t.deepEqual(said(refusedOf([rules(55), bob], [named, ada])), [mine], 'another field of the rule');
+  const approved = { ...bob, approvedBy: 'ada' };
+  t.deepEqual(said(refusedOf([rules(55), approved], [rules(55, other), ada])), []);
+  const byBob = { ...bob, approvedBy: 'bob' };
+  t.deepEqual(said(refusedOf([rules(55), byBob], [rules(55, other), ada])), [mine]);
+  t.deepEqual(
+    said(refusedOf([rules(55, other), bob, ada])),
+    [mine],
+    'two whose parts are not known',
+  );
+  const excuse = { ...ada, message: 'x\n\nPolicy-Exception: sale' };
+  t.is(refusedOf([rules(70), bob], [rules(70, other), excuse]).length, 2, 'of what bob made');
+  t.deepEqual(refusedOf([rules(70), excuse], [rules(70, other), ada]), []);
+});

@@ -1,0 +1,236 @@
+// Judges whether a revision keeps to the policy: its limits, its author, and how much it changes at once. A
+// violation that was in force already is told and stays; one that a change adds is refused, unless the author
+// gives a reason.
+import { runAtOnce } from '../../../shared/in-slices.ts';
+import { windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
+import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
+import type { Limit } from '../../../shared/rules/rule.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { matchesGlob } from '../../authoring/glob.ts';
+import { policyFile } from '../../authoring/policy/policy-file.ts';
+import {
+  findingViolations,
+  placeOf,
+  policiesOf,
+  type Violation,
+} from '../../authoring/policy/violations.ts';
+import type { RuleChange } from '../../authoring/rule-change.ts';
+import { toShortId, valuesOf } from '../store/revision.ts';
+import { type Comparing, type GovernedRules, type Maker, Makers, type Step } from './makers.ts';
+
+export interface PolicyVerdict {
+  /** Errors: the change is refused. */
+  readonly refused: readonly Problem[];
+  /** Warnings: it was so before, or its author has a reason. */
+  readonly tolerated: readonly Problem[];
+  /** The reason that the author gives, where something would be refused without it. */
+  readonly exception: string | undefined;
+}
+
+/** The trailer in the message of a commit, or of a change. */
+const exceptionTrailer = 'Policy-Exception';
+const maxNamed = 10;
+const exceptionHint = `if it has to be, an owner gives the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
+
+export interface ChangeInfo<Rules extends GovernedRules = GovernedRules> {
+  /** The oldest first; the last one ends with the rules that are judged. Each change is judged by who made it. */
+  readonly steps: readonly Step[];
+  /** Back to rules that were in force before: only a change of the policy itself is refused then. */
+  readonly isUndo: boolean;
+  readonly comparing: Comparing<Rules>;
+}
+
+/** Something that a policy does not allow, and whose doing it is. */
+interface Breach {
+  readonly problem: Problem;
+  /** Who may let it pass; undefined: everybody. */
+  readonly owners: readonly string[] | undefined;
+  readonly makers: readonly Maker[];
+}
+
+/** `before` has the rules in force, undefined where there are none: then nothing is refused. */
+export function judgeByPolicy<Rules extends GovernedRules>(
+  before: Rules | undefined,
+  after: Rules,
+  info: ChangeInfo<Rules>,
+): PolicyVerdict {
+  return runAtOnce(judgingByPolicy(before, after, info));
+}
+
+/** The same, in steps. */
+export function* judgingByPolicy<Rules extends GovernedRules>(
+  before: Rules | undefined,
+  after: Rules,
+  info: ChangeInfo<Rules>,
+): Generator<void, PolicyVerdict> {
+  if (before?.policyText === undefined && after.policyText === undefined) {
+    return { refused: [], tolerated: [], exception: undefined };
+  }
+  const violations = yield* findingViolations(after.policy, after.documents);
+  const told = (all: readonly Violation[]) => all.map(({ problem }) => problem);
+  if (before === undefined || before === after) {
+    return { refused: [], tolerated: told(violations), exception: undefined };
+  }
+  const foundBefore = yield* findingViolations(after.policy, before.documents);
+  const old = new Set(foundBefore.map(({ identity }) => identity));
+  const isKept = ({ identity }: Violation) => info.isUndo || old.has(identity);
+  const made = new Makers(info.steps);
+  const added = violations.filter((violation) => !isKept(violation));
+  const breaches = [
+    ...added.map(({ identity, problem, owners }) => ({
+      ...{ problem, owners },
+      makers: made.ofViolation(identity),
+    })),
+    ...findPolicyChange(before, after, made.ofPolicy()),
+    ...(info.isUndo ? [] : yield* findChangeProblems(before, after, info, made)),
+  ];
+  const kept = told(violations.filter(isKept));
+  const excused = breaches.map((breach) => findExcuse(breach));
+  const [exception] = excused.filter((each) => each !== undefined && each !== '');
+  const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
+  return {
+    refused: breaches.filter((_, index) => excused[index] === undefined).map(toRefusal),
+    tolerated: [
+      ...kept,
+      ...breaches
+        .filter((_, index) => excused[index] !== undefined)
+        .map(({ problem }) => asWarning(problem)),
+    ],
+    exception: exception === undefined ? undefined : toExcerpt(exception, 500),
+  };
+}
+
+/** The reason of the owner who has made it, '' where an owner has approved it by name; undefined where there is neither. */
+function findExcuse({ owners, makers }: Breach): string | undefined {
+  if (makers.length === 0) return undefined;
+  let reason = '';
+  for (const { author, message, approvedBy } of makers) {
+    if (approvedBy !== undefined && isOwner(owners, approvedBy)) continue;
+    const [given] = isOwner(owners, author) ? valuesOf(message, exceptionTrailer) : [];
+    if (given === undefined) return undefined;
+    reason = given.trim();
+  }
+  return reason;
+}
+
+function toRefusal({ problem, makers }: Breach): Problem {
+  const [{ revision } = {}] = makers;
+  const named =
+    revision === undefined
+      ? exceptionHint
+      : `revision ${toShortId(revision)} made it: revert that, or let an owner approve it by its name; ${exceptionHint}`;
+  const hint = problem.hint === undefined ? named : `${problem.hint}; ${named}`;
+  return { ...problem, severity: 'error', hint };
+}
+
+function findPolicyChange(
+  before: GovernedRules,
+  after: GovernedRules,
+  makers: readonly Maker[],
+): readonly Breach[] {
+  const { owners } = before.policy;
+  if (before.policyText === undefined || before.policyText === after.policyText) return [];
+  const strangers = makers.filter(({ author }) => !isOwner(owners, author));
+  if (strangers.length === 0) return [];
+  const [{ author } = { author: undefined }] = strangers;
+  const problem = notOwner(policyFile, 'the policy', owners, author, undefined);
+  return [{ problem, owners, makers: strangers }];
+}
+
+/** By the policy before, so that nobody makes room for a change by the change itself. */
+function* findChangeProblems<Rules extends GovernedRules>(
+  before: Rules,
+  after: Rules,
+  { comparing }: ChangeInfo<Rules>,
+  made: Makers,
+): Generator<void, readonly Breach[]> {
+  const policy = before.policyText === undefined ? after.policy : before.policy;
+  const breaches: Breach[] = [];
+  if (policy.policies.length === 0) return breaches;
+  const byDomain = Map.groupBy(yield* comparing(before, after), ({ domain }) => domain);
+  for (const [domain, changes] of byDomain) {
+    for (const each of policiesOf(policy, domain)) {
+      const { owners } = each;
+      const makers = new Set<Maker>();
+      for (const change of changes) {
+        for (const maker of made.ofChange(change)) makers.add(maker);
+        yield;
+      }
+      const strangers = [...makers].filter(({ author }) => !isOwner(owners, author));
+      for (const maker of strangers.slice(0, maxNamed)) {
+        const file = fileOf(changes, after) ?? '(all files)';
+        const what = `domain '${toExcerpt(domain)}'`;
+        const problem = notOwner(file, what, owners, maker.author, placeOf(each));
+        breaches.push({ problem, owners, makers: [maker] });
+      }
+      for (const change of changes) {
+        yield;
+        const message = describeFactor(change, each.largestFactor);
+        if (message === undefined) continue;
+        const file = change.ruleAfter?.document.file ?? '(all files)';
+        const hint = `the policy is at ${placeOf(each)}`;
+        const problem = problemOf('warning', 'policy', file, message, hint);
+        breaches.push({
+          problem: {
+            ...problem,
+            path: change.ruleAfter?.path ?? '',
+            ...change.ruleAfter?.descriptor.position,
+          },
+          owners,
+          makers: made.ofChange(change),
+        });
+      }
+    }
+  }
+  return breaches;
+}
+
+/** The file of the domain that changed. */
+function fileOf(changes: readonly RuleChange[], { documents }: GovernedRules): string | undefined {
+  const rule = changes.find(({ ruleAfter }) => ruleAfter !== undefined)?.ruleAfter;
+  const [{ domain } = { domain: '' }] = changes;
+  return rule?.document.file ?? documents.find((document) => document.domain === domain)?.file;
+}
+
+function notOwner(
+  file: string,
+  what: string,
+  owners: readonly string[] = [],
+  author: string | undefined,
+  place: string | undefined,
+): Problem {
+  const who = author === undefined ? 'an unknown author' : toExcerpt(author, 100);
+  const names = owners.slice(0, 10).map((owner) => toExcerpt(owner));
+  const message = `${what} is changed by ${who}, and only ${names.join(', ')} may change it`;
+  return problemOf('warning', 'policy', file, message, place && `the policy is at ${place}`);
+}
+
+/** `author` is `name <address>`, or a name. */
+function isOwner(owners: readonly string[] | undefined, author: string | undefined): boolean {
+  if (owners === undefined) return true;
+  if (author === undefined) return false;
+  const start = author.endsWith('>') ? author.lastIndexOf('<') : -1;
+  const known =
+    start === -1 ? [author] : [author.slice(0, start).trimEnd(), author.slice(start + 1, -1)];
+  return owners.some((owner) => known.some((each) => each !== '' && matchesGlob(owner, each)));
+}
+
+function describeFactor(
+  { before, after }: RuleChange,
+  largest: number | undefined,
+): string | undefined {
+  if (largest === undefined || before === undefined || after === undefined) return undefined;
+  if (before.unlimited || after.unlimited) return undefined;
+  const [was, is] = [rateOf(before), rateOf(after)];
+  if (was === is) return undefined;
+  const factor = Math.max(was, is) / Math.min(was, is);
+  if (factor <= largest) return undefined;
+  const how = is > was ? 'raised' : 'lowered';
+  const by = Number.isFinite(factor) ? `${Number(factor.toPrecision(3))} times` : 'without bound';
+  return `the limit is ${how} ${by}, and the policy allows ${largest} times at once`;
+}
+
+/** Requests in a second. */
+function rateOf(limit: Limit): number {
+  return limit.requestsPerUnit / windowSecondsOf(limit);
+}

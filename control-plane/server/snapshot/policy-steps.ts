@@ -1,0 +1,155 @@
+// The steps from the revision in force to another one, for the policy: each change is judged by who made it, also where
+// somebody else has gone on from it (behaviour: judged-by-maker). Two revisions are held at a time, whatever their number.
+import { errorText } from '../../../shared/errors.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import type { Log } from '../../../shared/log.ts';
+import { isError } from '../../../shared/rules/problem/problem.ts';
+import type { Revision, RevisionInfo } from '../store/revision.ts';
+import type { ConfigStore, Lineage } from '../store/store.ts';
+import type { RevisionMemory } from './admission.ts';
+import type { BuiltSnapshots } from './build.ts';
+import type { Building } from './building.ts';
+import { findingChanged, type Maker, type Step } from './makers.ts';
+import { comparingForNodes } from './node-change.ts';
+import type { InForce } from './served.ts';
+
+export interface PolicyStepsDeps {
+  readonly store: Pick<ConfigStore, 'between' | 'readRevision'>;
+  readonly building: Pick<Building, 'build'>;
+  readonly memory: Pick<RevisionMemory, 'verdictOf'>;
+  readonly log: Log;
+}
+
+type From = Pick<InForce, 'revision' | 'built'>;
+
+/** One of the makers, before it is known whether somebody has approved the revision. */
+export interface KnownMaker extends Pick<Maker, 'author' | 'message'> {
+  /** Undefined of those who are not known. */
+  readonly revision: string | undefined;
+  /** Undefined where the revision has errors. */
+  readonly content: string | undefined;
+}
+
+export interface KnownStep extends Pick<Step, 'changed'> {
+  readonly makers: readonly KnownMaker[];
+}
+
+/** How far somebody has gone, to go on from there. */
+interface Way {
+  readonly from: BuiltSnapshots;
+  readonly policyText: string | undefined;
+  readonly ids: readonly string[];
+  readonly steps: readonly KnownStep[];
+  readonly last: BuiltSnapshots;
+  /** Those of revisions with errors after the last step. */
+  readonly pending: readonly KnownMaker[];
+}
+
+/** Keys of changes that are remembered: beyond that steps are not told apart. */
+const maxKeys = 200_000;
+const unknown: KnownMaker = {
+  ...{ revision: undefined, author: undefined, message: undefined, content: undefined },
+};
+
+export class PolicySteps {
+  readonly #deps: PolicyStepsDeps;
+  #known: Way | undefined;
+
+  constructor(deps: PolicyStepsDeps) {
+    this.#deps = deps;
+  }
+
+  /** The last one ends with the revision itself; `built`: undefined where it has errors. */
+  async find(
+    from: From,
+    whole: Revision,
+    built: BuiltSnapshots | undefined,
+  ): Promise<readonly KnownStep[]> {
+    const lineage = await this.#readLineage(from.revision.id, whole);
+    const between = lineage.revisions.filter(({ id }) => id !== whole.id);
+    if (built === undefined) {
+      const known = [...between, whole].map((info) => ({ ...toMaker(info), content: undefined }));
+      return [{ makers: lineage.isCut ? [unknown, ...known] : known, changed: undefined }];
+    }
+    let way = this.#toStart(from.built, built, lineage);
+    for (const info of between.slice(way.ids.length)) way = await this.#goOn(way, info, built);
+    this.#known = way;
+    const own: KnownMaker = { ...toMaker(whole), content: built.content };
+    const makers = [...way.pending, own];
+    // One step has made everything.
+    if (way.steps.length === 0) return [{ makers, changed: undefined }];
+    const { steps } = await this.#addStep(way, makers, built, built);
+    return steps;
+  }
+
+  /** With what is known by now of approvals. `newest`: the revision whose approval lets pass what those have made whom the
+   * store does not know. */
+  toSteps(steps: readonly KnownStep[], newest: string): Step[] {
+    const { memory } = this.#deps;
+    return steps.map(({ makers, changed }) => ({
+      changed,
+      makers: makers.map(({ author, message, content, revision = newest }) => {
+        const said = memory.verdictOf(revision, content ?? '');
+        const isApproved = said?.outcome === 'approved' && said.revision === revision;
+        return { author, message, revision, approvedBy: isApproved ? said.by : undefined };
+      }),
+    }));
+  }
+
+  /** Where it cannot be read, it is not known who has made what. */
+  async #readLineage(older: string, { id }: Revision): Promise<Lineage> {
+    const { store, log } = this.#deps;
+    if (store.between === undefined) return { revisions: [], isCut: false };
+    try {
+      return await store.between(older, id);
+    } catch (error) {
+      log.warning(`Who has made what of revision ${id} cannot be read: ${errorText(error)}`);
+      return { revisions: [], isCut: true };
+    }
+  }
+
+  #toStart(from: BuiltSnapshots, { policyText }: BuiltSnapshots, lineage: Lineage): Way {
+    const known = this.#known;
+    const goesOn =
+      known?.from === from &&
+      known.policyText === policyText &&
+      !lineage.isCut &&
+      known.ids.every((id, index) => lineage.revisions[index]?.id === id);
+    if (goesOn) return known;
+    const pending = lineage.isCut ? [unknown] : [];
+    return { from, policyText, ids: [], steps: [], last: from, pending };
+  }
+
+  async #goOn(way: Way, info: RevisionInfo, { policy }: BuiltSnapshots): Promise<Way> {
+    const { store, building } = this.#deps;
+    const ids = [...way.ids, info.id];
+    // Where it cannot be read, what it changed is not known apart.
+    const revision = await store.readRevision(info.id).catch(() => undefined);
+    const isBroken = revision === undefined || revision.problems.some(isError);
+    const outcome = isBroken ? undefined : (await building.build(revision)).outcome;
+    if (!outcome?.ok) {
+      return { ...way, ids, pending: [...way.pending, { ...toMaker(info), content: undefined }] };
+    }
+    const { built } = outcome;
+    const makers = [...way.pending, { ...toMaker(info), content: built.content }];
+    return { ...(await this.#addStep(way, makers, built, { policy })), ids };
+  }
+
+  async #addStep(
+    way: Way,
+    makers: readonly KnownMaker[],
+    built: BuiltSnapshots,
+    { policy }: Pick<BuiltSnapshots, 'policy'>,
+  ): Promise<Way> {
+    const comparing = comparingForNodes;
+    const changed = await runInSlices(findingChanged(way.last, built, { policy, comparing }));
+    const steps = [...way.steps, { makers, changed }];
+    const keys = steps.reduce((sum, step) => sum + (step.changed?.size ?? 0), 0);
+    const together = { makers: steps.flatMap((step) => step.makers), changed: undefined };
+    return { ...way, steps: keys > maxKeys ? [together] : steps, last: built, pending: [] };
+  }
+}
+
+function toMaker({ id, author, message }: RevisionInfo): Omit<KnownMaker, 'content'> {
+  return { revision: id, author, message };
+}

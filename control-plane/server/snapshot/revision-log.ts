@@ -1,0 +1,99 @@
+// The lines of the log on revisions: which is in force, which is refused and why, and warnings that are new. Pure.
+import { toCountText } from '../../../shared/count-text.ts';
+import { formatDuration } from '../../../shared/duration.ts';
+import type { LogDetail } from '../../../shared/log.ts';
+import { isError, isNote, isWarning, type Problem } from '../../../shared/rules/problem/problem.ts';
+import { formatProblem, logProblems } from '../../../shared/rules/problem/problem-text.ts';
+import { type RevisionInfo, toShortId, toTitle } from '../store/revision.ts';
+import type { BuiltSnapshots } from './build.ts';
+import { countServed } from './served-counts.ts';
+
+export interface LogLine {
+  readonly kind: 'log';
+  readonly level: 'info' | 'notice' | 'warning' | 'error';
+  readonly text: string;
+  readonly detail?: LogDetail | undefined;
+}
+
+/** `isAnswer`: seen at the default level, because somebody waits for it. */
+export function sayInForce(
+  revision: RevisionInfo,
+  built: BuiltSnapshots,
+  isNews: boolean,
+  isAnswer: boolean,
+): LogLine {
+  const text = `Revision ${toTitle(revision)} is in force: ${countsOf(built)}${isNews ? '' : '; nothing changes for the workers'}`;
+  return { kind: 'log', level: isAnswer ? 'notice' : 'info', text };
+}
+
+/** An earlier one, for the reason `why`. */
+export function sayRestored(
+  revision: RevisionInfo,
+  built: BuiltSnapshots,
+  why: string,
+  nowMs: number,
+): LogLine {
+  const seconds = Math.max(0, Math.round((nowMs - revision.atMs) / 1000));
+  const text = `${why}: the last good revision ${toTitle(revision)}, ${formatDuration(seconds * 1000)} old, is in force: ${countsOf(built)}`;
+  return { kind: 'log', level: 'warning', text };
+}
+
+/** `kept` is the id of the revision that stays in force; `store` the description of the store. */
+export function sayRefused(
+  revision: RevisionInfo,
+  problems: readonly Problem[],
+  kept: string | undefined,
+  store: string,
+): LogLine[] {
+  const errors = problems.filter(isError);
+  const consequence =
+    kept === undefined ? 'nothing is in force' : `revision ${toShortId(kept)} stays in force`;
+  const start = `Revision ${toTitle(revision)} of ${store} is not served`;
+  const inAll = `${toCountText(errors.length, 'error')}: ${consequence}`;
+  return toLines('error', errors, start, inAll);
+}
+
+export function sayWaits(revision: RevisionInfo, trial: RevisionInfo): LogLine {
+  const text = `Revision ${toTitle(revision)} waits until ${toShortId(trial.id)}, which is on trial, is in force or taken back`;
+  return { kind: 'log', level: 'notice', text };
+}
+
+/** The workers that have the revision on trial lose it. */
+export function sayWithdrawn(trial: RevisionInfo, by: RevisionInfo): LogLine {
+  const text = `Revision ${toTitle(trial)} is on trial no more: ${toShortId(by.id)} has taken its place`;
+  return { kind: 'log', level: 'notice', text };
+}
+
+/** It does not keep to the policy, for this reason of its author; the warnings say how. */
+export function sayExcused(revision: RevisionInfo, reason: string): LogLine {
+  const text = `audit: revision ${toTitle(revision)} breaks the policy, by its own word: ${reason}`;
+  return { kind: 'log', level: 'notice', text };
+}
+
+/** The warnings and notes that are not said yet. */
+export function sayWarnings(warnings: readonly Problem[], said: ReadonlySet<string>): LogLine[] {
+  const fresh = warnings.filter((each) => !said.has(formatProblem(each)));
+  return [
+    ...toLines('warning', fresh.filter(isWarning), 'Configuration'),
+    ...toLines('info', fresh.filter(isNote), 'Configuration'),
+  ];
+}
+
+function toLines(
+  level: LogLine['level'],
+  problems: readonly Problem[],
+  start: string,
+  consequence?: string,
+): LogLine[] {
+  const lines: LogLine[] = [];
+  const write = (text: string, detail?: LogDetail) =>
+    void lines.push({ kind: 'log', level, text, detail });
+  logProblems(write, problems, start, consequence);
+  return lines;
+}
+
+/** `2 domains, 5 limits`: of what some node gets. */
+function countsOf(built: BuiltSnapshots): string {
+  const { domains, limits } = countServed(built);
+  return `${toCountText(domains, 'domain')}, ${toCountText(limits, 'limit')}`;
+}

@@ -1,0 +1,76 @@
+// How much of the rules the nodes get: groups may keep domains from some of them, or from all. Pure.
+import { toCountText } from '../../../shared/count-text.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
+import { takesAll } from './node-groups.ts';
+
+export interface ServedCounts {
+  /** Of domains and limits that some node gets. */
+  readonly domains: number;
+  readonly limits: number;
+  /** The first groups whose nodes get fewer domains, in the order in which nodes are matched. */
+  readonly fewer: readonly GroupCounts[];
+  /** Of such groups in all. */
+  readonly fewerInAll: number;
+}
+
+export interface GroupCounts {
+  readonly group: string;
+  readonly domains: number;
+  readonly limits: number;
+}
+
+const mostListed = 20;
+const mostNamed = 3;
+const known = new WeakMap<readonly GroupSnapshots[], ServedCounts>();
+
+/** Counted once for the same groups. */
+export function countServed({
+  groups,
+  ruleSet,
+}: Pick<BuiltSnapshots, 'groups' | 'ruleSet'>): ServedCounts {
+  const before = known.get(groups);
+  if (before !== undefined) return before;
+  const last = groups.findIndex(({ group }) => takesAll(group.match));
+  const reached = groups.slice(0, last + 1);
+  const domains = new Set<string>();
+  for (const group of reached) for (const domain of group.domains) domains.add(domain);
+  const countLimits = (names: Iterable<string>) => {
+    let sum = 0;
+    for (const name of names) sum += ruleSet.domains.get(name)?.limitCount ?? 0;
+    return sum;
+  };
+  const fewer = reached.filter((each) => each.domains.length < domains.size);
+  const counts = {
+    domains: domains.size,
+    limits: countLimits(domains),
+    fewer: fewer.slice(0, mostListed).map(({ group, domains: own }) => ({
+      group: group.name,
+      domains: own.length,
+      limits: countLimits(own),
+    })),
+    fewerInAll: fewer.length,
+  };
+  known.set(groups, counts);
+  return counts;
+}
+
+/** Which groups get fewer domains, in words; undefined where none does. */
+export function describeFewer({
+  limits,
+  fewer,
+  fewerInAll,
+}: Omit<ServedCounts, 'domains'>): string | undefined {
+  if (fewerInAll === 0) return undefined;
+  const named = fewer
+    .slice(0, mostNamed)
+    .map(
+      ({ group, limits: own }) =>
+        `nodes of group '${toExcerpt(group)}' get ${own} of ${toCountText(limits, 'limit')}`,
+    );
+  const more = fewerInAll - named.length;
+  return [
+    ...named,
+    ...(more > 0 ? [`nodes of ${toCountText(more, 'more group')} get fewer`] : []),
+  ].join(', ');
+}

@@ -1,0 +1,95 @@
+import test from 'ava';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { ruleText } from '../../../test/support/rules-folder.ts';
+import { policyFile } from '../../authoring/policy/policy-file.ts';
+import type { Judgement, RevisionMemory } from './admission.ts';
+import { buildSnapshots } from './build.ts';
+import { type ServingEvent, type ServingState, startServing, step } from './serving-state.ts';
+
+const memory: RevisionMemory = {
+  isKnown: true,
+  rollsOut: false,
+  inForce: undefined,
+  wasInForce: () => false,
+  wasTakenBack: () => false,
+  verdictOf: () => undefined,
+};
+const facts = { memory, wallMs: 1 };
+const options = { allowsRemoval: false, knowsMakers: true, folder: '', store: 'a store' };
+const outcome = { ok: false, problems: [] } as const;
+
+function toRevision(id: string) {
+  return { id, atMs: 0, author: undefined, message: undefined, files: [], problems: [] };
+}
+
+function take(state: ServingState, event: ServingEvent): [ServingState, string[]] {
+  const turn = step(state, event, facts);
+  return [turn.state, turn.effects.map((each) => (each.kind === 'log' ? each.text : each.kind))];
+}
+
+/** It is examined, and judged so, as of `turns`. */
+function judged(state: ServingState, id: string, turns: number): [ServingState, string[]] {
+  const whole = toRevision(id);
+  const judgement: Judgement = {
+    ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
+    exception: 'an outage',
+  };
+  const candidate = { whole, content: undefined, saidBefore: undefined };
+  const way = { steps: [], approvals: '' };
+  const examined = { ...state, examined: { whole, isNews: false } };
+  return take(examined, { kind: 'judged', candidate, outcome, judgement, way, turns });
+}
+
+test('that a revision breaks the policy by its own word is said once for each', (t) => {
+  let state = startServing(options);
+  const said: string[] = [];
+  for (const id of ['first', 'first', 'second']) {
+    const [next, lines] = judged(state, id, state.turns);
+    state = next;
+    said.push(...lines.filter((line) => line.startsWith('audit')));
+  }
+  t.deepEqual(said, [
+    'audit: revision first breaks the policy, by its own word: an outage',
+    'audit: revision second breaks the policy, by its own word: an outage',
+  ]);
+});
+
+test('what was judged by what is not so any more is judged again', (t) => {
+  const [state] = take(startServing(options), { kind: 'reconsider' });
+  t.deepEqual(judged(state, 'first', state.turns - 1)[1], ['judge']);
+  t.not(judged(state, 'first', state.turns)[1][0], 'judge');
+});
+
+test('a judgement of a revision that is not the newest any more is none', (t) => {
+  const [state] = take(startServing(options), { kind: 'found', revision: toRevision('second') });
+  const whole = toRevision('first');
+  t.deepEqual(take(state, { kind: 'built', purpose: 'examine', whole, outcome }), [state, []]);
+  const candidate = { whole, content: undefined, saidBefore: undefined };
+  const judgement: Judgement = {
+    ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
+    exception: undefined,
+  };
+  const way = { steps: [], approvals: '' };
+  const late = { kind: 'judged', candidate, outcome, judgement, way, turns: state.turns } as const;
+  t.deepEqual(take(state, late), [state, []]);
+});
+
+test('who has made what is found out where there is a policy, and not of what is in force already', (t) => {
+  const files = [
+    { path: 'a.yaml', text: ruleText('a', 1) },
+    { path: policyFile, text: 'policies: [{domains: a, owners: [ada]}]\n' },
+  ];
+  const [first, second] = ['first', 'second'].map((id) => ({ ...toRevision(id), files }));
+  if (first === undefined || second === undefined) return;
+  const { serialize: encode } = loadProtos().rateLimitConfig;
+  const built = buildSnapshots(first, { mergeDomains: false, maxResponseBytes: 1e6 }, { encode });
+  const [state] = take(startServing(options), {
+    ...{ kind: 'restored', revision: first, outcome: built, why: 'it was kept' },
+  });
+  const effectsOf = (whole: typeof first) => {
+    const [examined] = take(state, { kind: 'found', revision: whole });
+    return take(examined, { kind: 'built', purpose: 'examine', whole, outcome: built })[1];
+  };
+  t.false(effectsOf(first).includes('judge'));
+  t.true(effectsOf(second).includes('judge'));
+});

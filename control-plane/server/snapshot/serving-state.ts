@@ -1,0 +1,540 @@
+// What a control plane serves: the revision in force, the one on trial and the newest one of its store, as one immutable
+// value, and a step for each event. A step names the effects; cache.ts performs them, and their results are the next
+// events. admission.ts judges, rollout/fleet-state.ts decides on a trial. Pure.
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
+import {
+  inRepository,
+  type Revision,
+  type RevisionInfo,
+  toRevisionInfo,
+} from '../store/revision.ts';
+import { become, type Turn as StepTurn } from '../turn.ts';
+import {
+  type Candidate,
+  type Circumstances,
+  findSaidBefore,
+  isOutdated,
+  type Judged,
+  type Judgement,
+  judge,
+  type RevisionMemory,
+  toTakenBack,
+} from './admission.ts';
+import type { BuildOutcome, BuiltSnapshots } from './build.ts';
+import { isLarge } from './building.ts';
+import type { Step } from './makers.ts';
+import type { KnownStep } from './policy-steps.ts';
+import {
+  type LogLine,
+  sayExcused,
+  sayInForce,
+  sayRefused,
+  sayRestored,
+  sayWaits,
+  sayWarnings,
+  sayWithdrawn,
+} from './revision-log.ts';
+import { type InForce, nothingServed, type Serving, type Trial, withServing } from './served.ts';
+
+export interface ServingOptions {
+  /** Whether a revision may remove most limits without an approval. */
+  readonly allowsRemoval: boolean;
+  /** Whether the store says who has made what between two revisions. */
+  readonly knowsMakers: boolean;
+  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
+  readonly folder: string;
+  /** The description of the store. */
+  readonly store: string;
+}
+
+/** The newest revision of the store, and what was decided of it. */
+export interface NewestRevision extends Judged {
+  readonly problems: readonly Problem[];
+  /** Good, and waits for the end of a trial before it. */
+  readonly isWaiting: boolean;
+}
+
+export interface ServingState extends Serving {
+  readonly options: ServingOptions;
+  readonly newest: NewestRevision | undefined;
+  /** The newest revision of the store while it is examined; one that comes after it takes its place. `isNews`: it was not
+   * the newest one before. */
+  readonly examined: { readonly whole: Revision; readonly isNews: boolean } | undefined;
+  /** The newest one, while it is not known what was said of it. */
+  readonly unexamined: Revision | undefined;
+  /** A revision whose trial was given up here, because this newer one wants something else. */
+  readonly withdrawn: { readonly revision: string; readonly by: string } | undefined;
+  /** Served by an earlier process; used until this one serves something. */
+  readonly before: Circumstances['before'];
+  /** Who has made what of the newest revision, where a policy asks for it. */
+  readonly way: Way;
+  /** Ids of revisions that have been the newest one, the oldest first. */
+  readonly seenIds: ReadonlySet<string>;
+  /** Contents that this control plane has had in force, the oldest first. */
+  readonly servedContents: ReadonlySet<string>;
+  readonly counts: {
+    readonly accepted: number;
+    readonly refused: number;
+    readonly takenBack: number;
+  };
+  /** Grows with all that a judgement may depend on. */
+  readonly turns: number;
+  /** The warnings of the last good revision, and the one that broke the policy last. */
+  readonly said: { readonly warnings: ReadonlySet<string>; readonly excused: string | undefined };
+}
+
+interface Way {
+  readonly steps: readonly KnownStep[];
+  /** The revisions on it that somebody has approved. */
+  readonly approvals: string;
+}
+
+export interface Facts {
+  readonly memory: RevisionMemory;
+  readonly wallMs: number;
+}
+
+/** `examine`: it is the newest one; `try`: another control plane has it on trial; `follow`: all others have it in force. */
+export type Purpose = 'examine' | 'try' | 'follow';
+
+/** What follows from the record. */
+export type TrialEvent =
+  /** Something else may be known of the newest revision than before: it was approved or taken back, it is held back, or the
+   * memory has been read. */
+  | { readonly kind: 'reconsider' }
+  /** Another control plane has this revision on trial: so has this one from now on, with nobody until it is offered, unless
+   * it is invalid here. Large ones take their time. */
+  | { readonly kind: 'follow_trial'; readonly revision: Revision }
+  /** All other control planes have this revision in force: so has this one from now on. */
+  | { readonly kind: 'follow_in_force'; readonly revision: Revision }
+  /** The revision on trial goes to these nodes; all others have what is in force. */
+  | { readonly kind: 'offer_trial'; readonly isOffered: Trial['isOffered'] }
+  /** The revision on trial is in force for everybody. */
+  | { readonly kind: 'end_trial' }
+  /** Nobody has the revision on trial any more: it is refused, for this reason. */
+  | { readonly kind: 'take_back_trial'; readonly reason: string };
+
+export type ServingEvent =
+  /** The store has this one now. */
+  | { readonly kind: 'found'; readonly revision: Revision }
+  | {
+      readonly kind: 'built';
+      readonly purpose: Purpose;
+      readonly whole: Revision;
+      readonly outcome: BuildOutcome;
+    }
+  /** `turns`: of the state that it was judged by. */
+  | {
+      readonly kind: 'judged';
+      readonly candidate: Candidate;
+      readonly outcome: BuildOutcome;
+      readonly judgement: Judgement;
+      readonly way: Way;
+      readonly turns: number;
+    }
+  | TrialEvent
+  /** At a start: what an earlier process had in force; undefined when this one goes on without. */
+  | { readonly kind: 'had'; readonly before: Circumstances['before'] }
+  /** At a start: an earlier revision is served, for the reason `why`. */
+  | {
+      readonly kind: 'restored';
+      readonly revision: Revision;
+      readonly outcome: BuildOutcome;
+      readonly why: string;
+    };
+
+/** Performed in the order in which a step names them: nodes get what they are to have before anybody hears of it. */
+export type ServingEffect =
+  | { readonly kind: 'build'; readonly purpose: Purpose; readonly revision: Revision }
+  /** In slices, with who has made it; the small ones that one author has made are judged by the step. */
+  | { readonly kind: 'judge'; readonly whole: Revision; readonly outcome: BuildOutcome }
+  /** Some nodes get something else. */
+  | { readonly kind: 'refresh' }
+  /** A revision of the store has become the newest one, also where no node gets anything else. */
+  | { readonly kind: 'newest' }
+  /** For the next start. */
+  | { readonly kind: 'keep'; readonly revision: Revision }
+  | LogLine;
+
+type Turn = StepTurn<ServingState, ServingEffect>;
+
+/** Revisions and contents that are remembered. */
+const maxRemembered = 1_000;
+const noWay: Way = { steps: [], approvals: '' };
+
+export function startServing(options: ServingOptions): ServingState {
+  return {
+    ...nothingServed,
+    options,
+    newest: undefined,
+    examined: undefined,
+    unexamined: undefined,
+    withdrawn: undefined,
+    before: undefined,
+    way: noWay,
+    seenIds: new Set(),
+    servedContents: new Set(),
+    counts: { accepted: 0, refused: 0, takenBack: 0 },
+    turns: 0,
+    said: { warnings: new Set(), excused: undefined },
+  };
+}
+
+export function step(state: ServingState, event: ServingEvent, facts: Facts): Turn {
+  const turn: Turn = { state, effects: [] };
+  switch (event.kind) {
+    case 'found':
+      return find(turn, event.revision, facts);
+    case 'built':
+      return noteBuilt(turn, event, facts);
+    case 'judged':
+      return noteJudged(turn, event, facts);
+    case 'reconsider':
+      return reconsider(become(turn, { turns: state.turns + 1 }), facts);
+    case 'follow_trial':
+      return build(turn, 'try', event.revision);
+    case 'follow_in_force':
+      return build(turn, 'follow', event.revision);
+    case 'offer_trial': {
+      const { trial } = state;
+      return trial ? serve(turn, { trial: { ...trial, isOffered: event.isOffered } }) : turn;
+    }
+    case 'end_trial': {
+      const { trial } = state;
+      if (trial === undefined) return turn;
+      const { whole, built } = trial;
+      const given = { isAtOnce: false, trial: undefined, isAnswer: true };
+      return takeWaiting(bringIntoForce(turn, whole, built, given, facts));
+    }
+    case 'take_back_trial':
+      return takeBack(turn, event.reason, facts);
+    case 'had':
+      return become(turn, { before: event.before });
+    case 'restored':
+      return restore(turn, event, facts);
+  }
+}
+
+/** The rules that the workers have, as far as they are known. */
+export function beforeOf({ inForce, before }: ServingState): Circumstances['before'] {
+  return inForce ?? before;
+}
+
+/** Whether others than its author may have made what comes into force with it. */
+export function needsWay(state: ServingState, whole: Revision, outcome: BuildOutcome): boolean {
+  const before = beforeOf(state);
+  if (!outcome.ok || !state.options.knowsMakers || before?.revision.id === whole.id) return false;
+  return (before?.built.policyText ?? outcome.built.policyText) !== undefined;
+}
+
+export function toCandidate(
+  { newest, seenIds }: ServingState,
+  whole: Revision,
+  outcome: BuildOutcome,
+  { memory }: Facts,
+): Candidate {
+  const content = outcome.ok ? outcome.built.content : undefined;
+  const saidBefore = findSaidBefore(whole, content, newest, { memory, seen: seenIds });
+  return { whole, content, saidBefore };
+}
+
+export function toCircumstances(
+  state: ServingState,
+  steps: readonly Step[],
+  { memory }: Facts,
+): Circumstances {
+  const { options, servedContents } = state;
+  return {
+    ...{ steps, serving: state, before: beforeOf(state), memory, served: servedContents },
+    allowsRemoval: options.allowsRemoval,
+  };
+}
+
+/** With what somebody has approved of it by now. */
+export function toWay(whole: Revision, steps: readonly KnownStep[], { memory }: Facts): Way {
+  const makers = steps.flatMap((each) => each.makers);
+  const known = [...makers, { revision: whole.id, content: undefined }];
+  const approvals = known
+    .flatMap(({ revision = whole.id, content = '' }) =>
+      memory.verdictOf(revision, content)?.outcome === 'approved' ? revision : [],
+    )
+    .join();
+  return { steps, approvals };
+}
+
+/** What somebody may approve by its name although it is not the newest, where that is refused with it. */
+export function contentOfStep({ newest, way }: ServingState, id: string): string | undefined {
+  if (newest?.whole.id === id) return newest.content;
+  const makers = way.steps.flatMap((each) => each.makers);
+  return makers.find(({ revision }) => revision === id)?.content;
+}
+
+function build(turn: Turn, purpose: Purpose, revision: Revision): Turn {
+  return become(turn, {}, { kind: 'build', purpose, revision });
+}
+
+function find(turn: Turn, revision: Revision, { memory }: Facts): Turn {
+  const canJudge = memory.otherVersion === undefined && memory.isKnown;
+  const seen = become(turn, { unexamined: canJudge ? undefined : revision });
+  const isKnown = revision.id === turn.state.newest?.whole.id;
+  if (!canJudge || isKnown) return become(seen, { examined: undefined });
+  return examine(seen, revision, true);
+}
+
+/** When it arrives, and when something else is known of it. */
+function examine(turn: Turn, whole: Revision, isNews = false): Turn {
+  return build(become(turn, { examined: { whole, isNews } }), 'examine', whole);
+}
+
+function reconsider(turn: Turn, facts: Facts): Turn {
+  const { unexamined, newest, way } = turn.state;
+  if (unexamined !== undefined) return find(turn, unexamined, facts);
+  if (newest === undefined) return turn;
+  const { whole, invalidSinceMs } = newest;
+  const isOtherwiseApproved =
+    invalidSinceMs !== undefined && way.approvals !== toWay(whole, way.steps, facts).approvals;
+  const isElse =
+    isOtherwiseApproved ||
+    isTriedAgain(newest, facts) ||
+    isOutdated(newest, toCircumstances(turn.state, [], facts));
+  return isElse ? examine(turn, whole) : turn;
+}
+
+/** It was taken back, and an operator wants it all the same. */
+function isTriedAgain({ whole, content, problems }: NewestRevision, { memory }: Facts): boolean {
+  if (content === undefined || !problems.some(({ rule }) => rule === 'taken-back')) return false;
+  return memory.verdictOf(whole.id, content)?.outcome === 'approved';
+}
+
+/** Takes the revision that waited for the end of a trial. */
+function takeWaiting(turn: Turn): Turn {
+  const { newest } = turn.state;
+  return newest?.isWaiting ? examine(turn, newest.whole) : turn;
+}
+
+function noteBuilt(
+  turn: Turn,
+  { purpose, whole, outcome }: Extract<ServingEvent, { kind: 'built' }>,
+  facts: Facts,
+): Turn {
+  const { state } = turn;
+  if (purpose === 'examine') {
+    if (state.examined?.whole !== whole) return turn;
+    if (isLarge(whole) || needsWay(state, whole, outcome)) {
+      return become(turn, {}, { kind: 'judge', whole, outcome });
+    }
+    const candidate = toCandidate(state, whole, outcome, facts);
+    const judgement = judge(candidate, outcome, toCircumstances(state, [], facts));
+    return settle(turn, candidate, judgement, toWay(whole, [], facts), facts);
+  }
+  if (!outcome.ok) return turn;
+  if (purpose === 'try') return followTrial(turn, whole, outcome, facts);
+  const given = { isAtOnce: false, trial: state.trial, isAnswer: true };
+  // The limits for whose removal it was held back are gone everywhere by now.
+  return letThrough(
+    bringIntoForce(turn, whole, outcome.built, given, facts),
+    whole,
+    outcome.warnings,
+  );
+}
+
+/** Nobody has it until it is offered. */
+function followTrial(
+  turn: Turn,
+  whole: Revision,
+  { built, warnings }: Extract<BuildOutcome, { ok: true }>,
+  facts: Facts,
+): Turn {
+  if (turn.state.trial?.whole.id === whole.id) return turn;
+  // A verdict on an earlier try does not count where it is tried again.
+  const tried = letThrough(beginTrial(turn, whole, built, facts), whole, warnings);
+  const { newest, inForce } = tried.state;
+  if (newest === undefined || newest.whole.id === whole.id) return tried;
+  if (newest.invalidSinceMs !== undefined) return tried;
+  const isWaiting = newest.whole.id !== inForce?.revision.id;
+  return become(tried, { newest: { ...newest, isWaiting } });
+}
+
+/** Begins again where what it depends on has changed meanwhile. */
+function noteJudged(
+  turn: Turn,
+  { candidate, outcome, judgement, way, turns }: Extract<ServingEvent, { kind: 'judged' }>,
+  facts: Facts,
+): Turn {
+  const { whole } = candidate;
+  if (turn.state.examined?.whole !== whole) return turn;
+  if (turns !== turn.state.turns) return become(turn, {}, { kind: 'judge', whole, outcome });
+  return settle(turn, candidate, judgement, way, facts);
+}
+
+function settle(
+  turn: Turn,
+  candidate: Candidate,
+  judgement: Judgement,
+  way: Way,
+  facts: Facts,
+): Turn {
+  const { inForce, trial, newest: last, examined, options, seenIds, said } = turn.state;
+  const { whole } = candidate;
+  const { becomes, isHeldBack, exception } = judgement;
+  const problems = toNamed(judgement.problems, options);
+  const isRefused = becomes === 'refused';
+  const newest: NewestRevision = {
+    ...{ ...candidate, problems, isHeldBack, isWaiting: becomes === 'waiting' },
+    invalidSinceMs: isRefused ? (last?.invalidSinceMs ?? facts.wallMs) : undefined,
+  };
+  const isWithdrawn = judgement.trial === 'withdrawn' && trial !== undefined;
+  const isExcused = exception !== undefined && said.excused !== whole.id;
+  const settled = become(
+    turn,
+    {
+      ...{ examined: undefined, way, newest, seenIds: withBounded(seenIds, whole.id) },
+      ...(isWithdrawn && { withdrawn: { revision: trial.whole.id, by: whole.id } }),
+      said: {
+        warnings: isRefused ? said.warnings : new Set(problems.map(formatProblem)),
+        excused: exception === undefined ? said.excused : whole.id,
+      },
+    },
+    ...(isRefused ? [] : sayWarnings(problems, said.warnings)),
+    ...(isExcused ? [sayExcused(whole, exception)] : []),
+    ...(isWithdrawn ? [sayWithdrawn(trial.whole, whole)] : []),
+  );
+  const isAnswer = last?.invalidSinceMs !== undefined || inForce === undefined;
+  const now = bringOn(settled, whole, judgement, isAnswer, facts);
+  return examined?.isNews ? become(now, {}, { kind: 'newest' }) : now;
+}
+
+/** What is judged of it comes to be. */
+function bringOn(
+  turn: Turn,
+  whole: Revision,
+  judgement: Judgement,
+  isAnswer: boolean,
+  facts: Facts,
+): Turn {
+  const { trial, counts, newest } = turn.state;
+  switch (judgement.becomes) {
+    case 'refused': {
+      const ended = judgement.trial === 'stays' ? turn : serve(turn, { trial: undefined });
+      const counted = become(ended, { counts: { ...counts, refused: counts.refused + 1 } });
+      return refuse(counted, whole, newest?.problems ?? []);
+    }
+    case 'in_force': {
+      const given = { isAtOnce: true, trial: undefined, isAnswer };
+      return bringIntoForce(turn, whole, judgement.built, given, facts);
+    }
+    case 'on_trial':
+      return trial?.whole.id === whole.id ? turn : beginTrial(turn, whole, judgement.built, facts);
+    case 'waiting':
+      return trial === undefined ? turn : become(turn, {}, sayWaits(whole, trial.whole));
+  }
+}
+
+function serve(turn: Turn, to: Partial<Serving>): Turn {
+  const { now, isNews } = withServing(turn.state, to);
+  if (now === turn.state) return turn;
+  const { inForce, trial } = now;
+  const served = become(turn, { inForce, trial, turns: turn.state.turns + 1 });
+  return isNews ? become(served, {}, { kind: 'refresh' }) : served;
+}
+
+function beginTrial(turn: Turn, whole: Revision, built: BuiltSnapshots, facts: Facts): Turn {
+  const { withdrawn } = turn.state;
+  const saidBefore = facts.memory.verdictOf(whole.id, built.content);
+  // One that comes while the end of another one is not on record yet does not bring that back.
+  const begun = withdrawn?.revision === whole.id ? become(turn, { withdrawn: undefined }) : turn;
+  const trial = { whole, sinceMs: facts.wallMs, built, saidBefore, isOffered: () => false };
+  return serve(begun, { trial });
+}
+
+function bringIntoForce(
+  turn: Turn,
+  whole: Revision,
+  built: BuiltSnapshots,
+  {
+    isAtOnce,
+    trial,
+    isAnswer,
+  }: Pick<InForce, 'isAtOnce'> &
+    Pick<Serving, 'trial'> & {
+      /** Seen at the default level when it answers a question: what is served, and whether a repair worked. */
+      readonly isAnswer: boolean;
+    },
+  { wallMs }: Facts,
+): Turn {
+  const { state } = turn;
+  const { counts, servedContents } = state;
+  const isNews = state.trial !== undefined || state.inForce?.built.content !== built.content;
+  const revision = toRevisionInfo(whole);
+  const counted = become(turn, {
+    counts: { ...counts, accepted: counts.accepted + 1 },
+    servedContents: withBounded(servedContents, built.content),
+  });
+  return become(
+    serve(counted, { inForce: { revision, sinceMs: wallMs, built, isAtOnce }, trial }),
+    {},
+    { kind: 'keep', revision: whole },
+    sayInForce(revision, built, isNews, isAnswer),
+  );
+}
+
+/** Nobody has the revision on trial any more: it is refused, for this reason. */
+function takeBack(turn: Turn, reason: string, { wallMs }: Facts): Turn {
+  const { trial, counts, newest } = turn.state;
+  if (trial === undefined) return turn;
+  const { whole } = trial;
+  const problem = toTakenBack(reason);
+  const isNewest = newest?.whole.id === whole.id;
+  const refused = isNewest && {
+    newest: { ...newest, problems: [...newest.problems, problem], invalidSinceMs: wallMs },
+  };
+  const counted = become(turn, {
+    counts: { ...counts, takenBack: counts.takenBack + 1 },
+    ...refused,
+  });
+  return takeWaiting(refuse(serve(counted, { trial: undefined }), whole, [problem]));
+}
+
+/** The other control planes have judged otherwise than this one. */
+function letThrough(turn: Turn, { id }: Revision, problems: readonly Problem[]): Turn {
+  const { newest, options } = turn.state;
+  if (newest?.whole.id !== id) return turn;
+  const now = {
+    problems: toNamed(problems, options),
+    invalidSinceMs: undefined,
+    isHeldBack: false,
+  };
+  return become(turn, { newest: { ...newest, ...now } });
+}
+
+function restore(
+  turn: Turn,
+  { revision, outcome, why }: Extract<ServingEvent, { kind: 'restored' }>,
+  { wallMs }: Facts,
+): Turn {
+  const info = toRevisionInfo(revision);
+  if (!outcome.ok) return refuse(turn, info, toNamed(outcome.problems, turn.state.options));
+  const { built } = outcome;
+  const inForce = { revision: info, sinceMs: wallMs, built, isAtOnce: false };
+  return become(serve(turn, { inForce }), {}, sayRestored(info, built, why, wallMs));
+}
+
+function refuse(turn: Turn, revision: RevisionInfo, problems: readonly Problem[]): Turn {
+  const { inForce, options } = turn.state;
+  const lines = sayRefused(revision, problems, inForce?.revision.id, options.store);
+  return become(turn, {}, ...lines);
+}
+
+/** A file has one name in status, log, history and notifications. */
+function toNamed(problems: readonly Problem[], { folder }: ServingOptions): readonly Problem[] {
+  return problems.map((each) => inRepository(each, folder));
+}
+
+/** The oldest one goes. */
+function withBounded(texts: ReadonlySet<string>, text: string): ReadonlySet<string> {
+  const now = new Set(texts).add(text);
+  const [oldest = ''] = now;
+  if (now.size > maxRemembered) now.delete(oldest);
+  return now;
+}

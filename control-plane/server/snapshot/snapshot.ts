@@ -1,0 +1,172 @@
+// A snapshot is all that is served at one moment: resources under a version that follows from their content. Its responses
+// are encoded once for all streams that get the same: everything but the nonce, a separate field that the sender puts in
+// front. Sessions decide when to send what; served.ts chooses the snapshot of a node.
+import { createHash } from 'node:crypto';
+import { rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
+import { toFieldHead, toStringField } from '../../../shared/wire/field-bytes.ts';
+
+export interface Resource {
+  /** Unique within a snapshot. */
+  readonly name: string;
+  /** Derived from the bytes of `any`: equal content has the same version on every replica. */
+  readonly version: string;
+  /** An encoded google.protobuf.Any that contains a RateLimitConfig. Never written to. */
+  readonly any: Buffer;
+}
+
+/** Immutable, and replaced as a whole: what is derived from it is cached by identity. */
+export interface Snapshot {
+  /** Derived from names and versions of the resources: equal content has the same version. */
+  readonly version: string;
+  /** The resources in the order of their names. */
+  readonly resources: ReadonlyMap<string, Resource>;
+}
+
+/** A worker's identity from the first request of a stream. */
+export interface NodeIdentity {
+  readonly id: string;
+  readonly cluster: string;
+  /** The strings, numbers and booleans of the node's metadata as text; nested values are omitted. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+export interface SnapshotProvider {
+  /** The snapshot for this node; undefined while there is none. Cheap, since it is called for every stream
+   * at every change: all nodes of a group get the same object. */
+  current(node: NodeIdentity): Snapshot | undefined;
+}
+
+/** `config` is an encoded RateLimitConfig. */
+export function createResource(name: string, config: Buffer): Resource {
+  const any = Buffer.concat([
+    toStringField(1, rateLimitConfigTypeUrl),
+    toFieldHead(2, config.length),
+    config,
+  ]);
+  return { name, version: toDigest(any), any };
+}
+
+/** Throws when two resources have the same name, which is a defect of the caller. */
+export function createSnapshot(resources: Iterable<Resource>): Snapshot {
+  const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const byName = new Map(sorted.map((resource) => [resource.name, resource]));
+  if (byName.size !== sorted.length) throw new Error('two resources of a snapshot have one name');
+  return { version: toContentVersion(byName), resources: byName };
+}
+
+/** The version of a snapshot of these resources, by name, which are in the order of names. */
+export function toContentVersion(
+  resources: Iterable<readonly [string, { readonly version: string }]>,
+): string {
+  return toDigest(JSON.stringify(Array.from(resources, ([name, { version }]) => [name, version])));
+}
+
+/** 32 hexadecimal digits that stand for this content. */
+export function toDigest(content: Buffer | string): string {
+  return createHash('sha256').update(content).digest('hex').slice(0, 32);
+}
+
+/** The versions, by name, that a delta client holds or is assumed to hold. */
+export type HeldResources = ReadonlyMap<string, { readonly version: string }>;
+
+/** Parts that are never written to; with a nonce they form one message. */
+export type ResponseBody = readonly Buffer[];
+
+export interface DeltaBody {
+  readonly bytes: ResponseBody;
+  /** Names of the resources that are sent or removed. */
+  readonly names: readonly string[];
+}
+
+export const noResources: HeldResources = new Map();
+
+/** Bodies are freed with their snapshot. */
+const wholeBodies = new WeakMap<Snapshot, ResponseBody>();
+const deltaBodies = new WeakMap<Snapshot, WeakMap<HeldResources, DeltaBody>>();
+const resourceHeads = new WeakMap<Resource, { readonly sotw: Buffer; readonly delta: Buffer }>();
+
+/** A DiscoveryResponse with everything, as one buffer that all subscribers to everything share. */
+export function toWholeBody(snapshot: Snapshot): ResponseBody {
+  let body = wholeBodies.get(snapshot);
+  if (body === undefined) {
+    body = [Buffer.concat(toSelectedBody(snapshot))];
+    wholeBodies.set(snapshot, body);
+  }
+  return body;
+}
+
+/** A DiscoveryResponse for a selection: many parts, without copying resources. */
+export function toSelectedBody(snapshot: Snapshot): ResponseBody {
+  const parts = [toStringField(1, snapshot.version), toStringField(4, rateLimitConfigTypeUrl)];
+  for (const resource of snapshot.resources.values()) {
+    parts.push(toResourceHeads(resource).sotw, resource.any);
+  }
+  return parts;
+}
+
+/** The delta from `held` to `snapshot`, as one buffer that all holders of the same share. */
+export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBody {
+  let bodies = deltaBodies.get(snapshot);
+  if (bodies === undefined) {
+    bodies = new WeakMap();
+    deltaBodies.set(snapshot, bodies);
+  }
+  let body = bodies.get(held);
+  if (body === undefined) {
+    const { bytes, names } = toDelta(held, snapshot, new Set());
+    body = { bytes: [Buffer.concat(bytes)], names };
+    bodies.set(held, body);
+  }
+  return body;
+}
+
+/**
+ * The delta from `held` to `snapshot`, in parts; names in `again` are sent whatever is held, or listed as
+ * removed when the snapshot does not have them.
+ */
+export function toDelta(
+  held: HeldResources,
+  snapshot: Snapshot,
+  again: ReadonlySet<string>,
+): DeltaBody {
+  const parts = [toStringField(1, snapshot.version), toStringField(4, rateLimitConfigTypeUrl)];
+  const names: string[] = [];
+  for (const resource of snapshot.resources.values()) {
+    const { name, version } = resource;
+    if (held.get(name)?.version === version && !again.has(name)) continue;
+    parts.push(toResourceHeads(resource).delta, resource.any);
+    names.push(name);
+  }
+  for (const name of new Set([...held.keys(), ...again])) {
+    if (snapshot.resources.has(name)) continue;
+    parts.push(toStringField(6, name));
+    names.push(name);
+  }
+  return { bytes: parts, names };
+}
+
+/** Size of the largest message that serves the snapshot: all of it as a delta, which has more than the state of the world,
+ * with the longest nonce. Clients refuse messages beyond their limit (behaviour: response-size). */
+export function largestResponseBytes(snapshot: Snapshot): number {
+  const { bytes } = toDelta(noResources, snapshot, new Set());
+  return bytes.reduce((sum, part) => sum + part.length, 0) + nonceAllowance;
+}
+
+/** A nonce is a decimal number: up to 18 digits, a tag and a length. */
+const nonceAllowance = 20;
+
+/** The part of a resource's field before its Any, in either protocol. */
+function toResourceHeads(resource: Resource): { readonly sotw: Buffer; readonly delta: Buffer } {
+  let heads = resourceHeads.get(resource);
+  if (heads === undefined) {
+    const { name, version, any } = resource;
+    const anyHead = toFieldHead(2, any.length);
+    const labels = Buffer.concat([toStringField(3, name), toStringField(1, version), anyHead]);
+    heads = {
+      sotw: anyHead,
+      delta: Buffer.concat([toFieldHead(2, labels.length + any.length), labels]),
+    };
+    resourceHeads.set(resource, heads);
+  }
+  return heads;
+}

@@ -1,0 +1,77 @@
+// Notices another control plane on the same state directory: each writes its name into one file there, and finds another
+// one in it. They would write over each other's last good revision, record and charts.
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { writeFileAtomically } from './store/atomic-file.ts';
+
+export const ownerFile = 'control-plane.owner';
+export const ownerLookMs = 10_000;
+
+export interface StateOwnerDeps {
+  readonly stateDirectory: string;
+  /** Of this process, never used before, and for people. */
+  readonly name: string;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export class StateOwner {
+  readonly #deps: StateOwnerDeps;
+  readonly #path: string;
+  #named = '';
+  #looking: Promise<void> = Promise.resolve();
+  #stop = () => {};
+
+  constructor(deps: StateOwnerDeps) {
+    this.#deps = deps;
+    this.#path = join(deps.stateDirectory, ownerFile);
+  }
+
+  /** Never rejects. */
+  async start(): Promise<void> {
+    await this.#write();
+    this.#stop = repeatAfter(this.#deps.clock, ownerLookMs, () => {
+      this.#looking = this.#look();
+      return this.#looking;
+    });
+  }
+
+  /** Never rejects: what is left behind is told at the next start. */
+  async stop(): Promise<void> {
+    this.#stop();
+    await this.#looking;
+    if ((await this.#read()) === this.#deps.name)
+      await rm(this.#path, { force: true }).catch(() => {});
+  }
+
+  async #look(): Promise<void> {
+    const { stateDirectory, name, log } = this.#deps;
+    const found = await this.#read();
+    if (found === name) return;
+    if (found !== undefined && found !== this.#named) {
+      this.#named = found;
+      log.warning(
+        `${stateDirectory} is the state directory of another control plane as well (${toExcerpt(found)}): each writes over what the other one keeps; give each its own --state-dir`,
+      );
+    }
+    await this.#write();
+  }
+
+  /** Undefined where there is none, or it cannot be read: what is kept there says so. */
+  async #read(): Promise<string | undefined> {
+    return readFile(this.#path, 'utf8').catch(() => undefined);
+  }
+
+  async #write(): Promise<void> {
+    const { stateDirectory, name } = this.#deps;
+    try {
+      await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
+      await writeFileAtomically(this.#path, name, 0o600);
+    } catch {
+      // What is kept there says why nothing can be written.
+    }
+  }
+}

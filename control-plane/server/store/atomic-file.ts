@@ -1,0 +1,103 @@
+// Writes files atomically: complete or not at all, whenever the machine stops.
+import { randomUUID } from 'node:crypto';
+import { open, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { defaultBounds } from '../../../shared/rules-file.ts';
+import { listBelow } from '../../authoring/folder-entries.ts';
+
+/** A file that is written under a temporary name. */
+export interface StagedFile {
+  /** Renames it, replacing the file of that name. */
+  commit(): Promise<void>;
+  /** Removes it; does nothing after a commit. */
+  discard(): Promise<void>;
+}
+
+/** In parts, each of which is written before the next one is made. */
+type Parts = Iterable<string>;
+
+/** The temporary name begins with a dot, and is in the same folder, which must exist. */
+export async function stageFile(
+  path: string,
+  text: string | Parts,
+  mode: number,
+): Promise<StagedFile> {
+  const folder = dirname(path);
+  const staged = join(folder, toStagedName(basename(path)));
+  const discard = () => rm(staged, { force: true });
+  try {
+    const handle = await open(staged, 'wx', mode);
+    try {
+      // The umask reduces the mode given to open.
+      await handle.chmod(mode);
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    await discard();
+    throw error;
+  }
+  return {
+    async commit() {
+      await rename(staged, path);
+      await syncFolder(folder);
+    },
+    discard,
+  };
+}
+
+export async function writeFileAtomically(
+  path: string,
+  text: string | Parts,
+  mode: number,
+): Promise<void> {
+  const staged = await stageFile(path, text, mode);
+  try {
+    await staged.commit();
+  } catch (error) {
+    await staged.discard();
+    throw error;
+  }
+}
+
+/** A name of a temporary file or folder: `removeStagedFiles` knows it. */
+export function toStagedName(name: string): string {
+  return `.${name.slice(0, 100)}.${randomUUID()}.tmp`;
+}
+
+const stagedName = /^\..{1,100}\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
+
+/** Removes temporary files and folders of killed processes in `folder` and below. Those younger than
+ * `minAgeMs` stay: another process may be writing them. Best effort: `most`
+ * entries are read, and it never rejects. */
+export async function removeStagedFiles(
+  folder: string,
+  minAgeMs: number,
+  most = defaultBounds.entries,
+): Promise<void> {
+  const entries = await listBelow(folder, most).catch(() => []);
+  for (const { name, parentPath } of entries) {
+    if (!stagedName.test(name)) continue;
+    const path = join(parentPath, name);
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined || isYounger(found.mtimeMs, minAgeMs)) continue;
+    await rm(path, { force: true, recursive: true }).catch(() => {});
+  }
+}
+
+/** A time in the future means that the clock was set back. */
+export function isYounger(mtimeMs: number, ageMs: number): boolean {
+  return Math.abs(Date.now() - mtimeMs) < ageMs;
+}
+
+/** A rename survives a power cut only when its folder is synced too. */
+async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,294 @@
+// Configuration in a Git repository: read from a mirror on disk, written by commits that are pushed.
+// Needs git 2.31 or newer.
+import { createHash } from 'node:crypto';
+import { resolve } from 'node:path';
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import { problemOf } from '../../../shared/rules/problem/problem.ts';
+import { type Bounds, controlPlaneBounds } from '../../../shared/rules-file.ts';
+import { checkChange, existingPaths } from './file-change.ts';
+import {
+  type GitAddress,
+  type GitCredentials,
+  parseGitAddress,
+  reasonAgainstFolder,
+  reasonAgainstRefName,
+} from './git-address.ts';
+import { createGit, GitError } from './git-command.ts';
+import { makeCommit } from './git-commit.ts';
+import { createGitMirror } from './git-mirror.ts';
+import {
+  FolderError,
+  findTree,
+  isAncestor,
+  readLog,
+  readRevisionOf,
+  resolveObject,
+} from './git-tree.ts';
+import { createLookLoop } from './look-loop.ts';
+import { type Revision, toRevisionInfo } from './revision.ts';
+import {
+  type Author,
+  type Change,
+  type ConfigStore,
+  maxLineage,
+  shortestRevisionPrefix,
+  type WriteOptions,
+  type WriteResult,
+} from './store.ts';
+
+export interface GitStoreOptions {
+  /** Anything that `git clone` takes, except helper programs (`ext::`). */
+  readonly url: string;
+  /** A branch, or else a tag; undefined is the remote's default branch. */
+  readonly ref: string | undefined;
+  /** Holds the configuration, with `/` between its parts; '' is the whole repository. */
+  readonly folder: string;
+  readonly pollMs: number;
+  /** Between two looks at the remote, whoever asks for them. */
+  readonly leastLookMs: number;
+  /** Time limit of a command that contacts the remote, except a fetch. */
+  readonly timeoutMs: number;
+  readonly fetchTimeoutMs: number;
+  /** Directory of this control plane alone, for the mirror. Created when missing. */
+  readonly stateDirectory: string;
+  /** The committer of commits, whoever their author is. */
+  readonly committer: Author;
+}
+
+export interface GitStoreDeps {
+  readonly options: GitStoreOptions;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** The process's environment, for git: PATH, HOME, proxies, ssh. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Reads the credentials for http and https; they take precedence over those in the URL. */
+  readonly readCredentials?: () => Promise<GitCredentials | undefined>;
+  readonly bounds?: Bounds;
+}
+
+/** How often a commit is made again because others have pushed meanwhile. */
+const maxAttempts = 3;
+const maxHistory = 1_000;
+
+/**
+ * A revision's id is the commit that the branch or tag is at, whether or not it touches the folder; the
+ * history has the commits that do. A rewritten branch is followed. `write` makes one commit of a change,
+ * so it is all or nothing for everybody; `expectedRevision` matches while the folder's content is the
+ * same.
+ *
+ * Throws an AppError `cannot_start` for impossible options.
+ */
+export function createGitStore(deps: GitStoreDeps): ConfigStore {
+  const { options, log, clock, environment, bounds = controlPlaneBounds } = deps;
+  const { folder, ref } = options;
+  const address = readGitAddress(options);
+  const description = describe(options, address);
+  const identity = createHash('sha256')
+    .update(JSON.stringify([address.url, ref]))
+    .digest('hex');
+  const repository = resolve(options.stateDirectory, `git-${identity.slice(0, 16)}`);
+  const readCredentials = async () => (await deps.readCredentials?.()) ?? address.credentials;
+  const mirror = createGitMirror({
+    folder: repository,
+    address,
+    ref,
+    rulesFolder: folder,
+    timeoutMs: options.timeoutMs,
+    fetchTimeoutMs: options.fetchTimeoutMs,
+    maxFileBytes: bounds.fileBytes,
+    log,
+    openGit: (path) => createGit({ repository: path, address, environment, readCredentials }),
+  });
+  const { git } = mirror;
+  /** Ids of the files that the host left out of the newest copy, as too large. */
+  let leftOut = new Set<string>();
+
+  const loop = createLookLoop({
+    description,
+    look,
+    async readLastKnown(signal) {
+      try {
+        const commit = await mirror.tip(signal);
+        return commit === undefined ? undefined : await readAt(commit, signal);
+      } catch (error) {
+        // The reason to report is why the remote was not read.
+        if (error instanceof AppError) return undefined;
+        throw error;
+      }
+    },
+    pollMs: options.pollMs,
+    leastMs: options.leastLookMs,
+    log,
+    clock,
+  });
+
+  async function look(signal: AbortSignal): Promise<Revision> {
+    const commit = await mirror.fetch(signal);
+    try {
+      return await readAt(commit, signal, (id) => leftOut.has(id));
+    } catch (error) {
+      if (!(error instanceof GitError) || error.output === undefined) throw error;
+      log.warning(
+        `The copy of ${description} is fetched anew, since a file is too large or the copy is damaged: ${error.message}`,
+      );
+      const renewed = await mirror.renew(signal);
+      const missing = new Set<string>();
+      const revision = await readAt(renewed, signal, (id) => missing.add(id).has(id));
+      leftOut = missing;
+      return revision;
+    }
+  }
+
+  /** Without `isLeftOut`, as at a revision that was looked at before, all that is not in the copy counts as left out. */
+  async function readAt(
+    commit: string,
+    signal?: AbortSignal,
+    isLeftOut: (id: string) => boolean = () => true,
+  ): Promise<Revision> {
+    if (commit === loop.seen?.id) return loop.seen;
+    return readRevisionOf(git, commit, { folder, bounds, isLeftOut, signal }).catch(toInvalid);
+  }
+
+  /** Whether the folder has the same content in both commits. */
+  async function isSame(expected: string, current: string, signal: AbortSignal): Promise<boolean> {
+    if (expected === current) return true;
+    if (!isCommitId(expected)) return false;
+    const trees = [
+      await findTree(git, expected, { folder, signal }),
+      await findTree(git, current, { folder, signal }),
+    ];
+    return trees[0] !== undefined && trees[0] === trees[1];
+  }
+
+  async function attempt(
+    change: Change,
+    { expectedRevision, author, message }: WriteOptions,
+    publish: (revision: Revision) => Revision,
+    signal: AbortSignal,
+  ): Promise<WriteResult | 'lost'> {
+    const before = publish(await look(signal));
+    if (expectedRevision !== undefined && !(await isSame(expectedRevision, before.id, signal))) {
+      return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
+    }
+    const problems = checkChange(change, existingPaths(before), bounds);
+    if (problems.length > 0) return { ok: false, reason: 'refused', problems };
+    const { committer } = options;
+    const commit = await makeCommit(git, change, {
+      indexFolder: repository,
+      parent: before.id,
+      folder,
+      author,
+      committer,
+      message,
+      signal,
+    });
+    if (commit === undefined) return { ok: true, revision: before };
+    if (!(await pushSurely(commit, before.id, signal))) return 'lost';
+    return { ok: true, revision: publish(await readAt(commit, signal)) };
+  }
+
+  /** False when others have pushed first. Messages of git and servers for that differ, and an answer may
+   * get lost: after a failure the remote is asked what it has. */
+  async function pushSurely(commit: string, parent: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      await mirror.push(commit, parent, signal);
+      return true;
+    } catch (error) {
+      if (!(error instanceof GitError)) throw error;
+      const tip = await mirror.fetch(signal).catch(() => undefined);
+      if (tip === commit) return true;
+      if (tip !== undefined && tip !== parent) return false;
+      if (tip === parent || error.output !== undefined) throw error;
+      throw new AppError('store', `${error.message}; whether the change arrived is not known`);
+    }
+  }
+
+  return {
+    description,
+    read: loop.read,
+    watch: loop.watch,
+    trigger: loop.trigger,
+    status: loop.status,
+    close: loop.close,
+    write: (change, writeOptions) =>
+      loop.exclusively(async (publish, signal) => {
+        for (let again = 0; again < maxAttempts; again++) {
+          const result = await attempt(change, writeOptions, publish, signal);
+          if (result !== 'lost') return result;
+        }
+        return { ok: false, reason: 'busy' };
+      }),
+    async between(older, newer) {
+      const isKnown = (await resolveObject(git, `${older}^{commit}`)) !== undefined;
+      const range = isKnown ? `${older}..${newer}` : newer;
+      // A merge is made by whoever merges.
+      const infos = await readLog(git, ['--first-parent', '-n', String(maxLineage + 1), range]);
+      const revisions = infos.slice(0, maxLineage).reverse();
+      return { revisions, isCut: !isKnown || infos.length > maxLineage };
+    },
+    async findObstacles(change, before) {
+      mirror.refuseTag();
+      return checkChange(change, existingPaths(before), bounds);
+    },
+    async history(limit) {
+      const tip = await mirror.tip();
+      if (tip === undefined || limit <= 0) return [];
+      const count = ['-n', String(Math.min(limit, maxHistory))];
+      const infos = await readLog(git, [...count, tip, '--', ...(folder === '' ? [] : [folder])]);
+      if (infos[0]?.id === tip) return infos;
+      return [...(await readLog(git, ['-n', '1', tip])), ...infos].slice(0, limit);
+    },
+    async locate(id, newest) {
+      if (!/^[0-9a-f]*$/.test(id) || id.length < shortestRevisionPrefix) return undefined;
+      if ((await mirror.tip()) === undefined) return undefined;
+      const found = await resolveObject(git, `${id}^{commit}`);
+      if (found === undefined) return undefined;
+      return { id: found, isIncluded: await isAncestor(git, found, newest) };
+    },
+    async readRevision(id) {
+      if (!isCommitId(id) || (await mirror.tip()) === undefined) return undefined;
+      if ((await resolveObject(git, `${id}^{commit}`)) === undefined) return undefined;
+      return readAt(id);
+    },
+  };
+}
+
+/** Somebody has renamed the folder: the store is there, and this revision of it is wrong. */
+function toInvalid(error: unknown): Revision {
+  if (!(error instanceof FolderError)) throw error;
+  const message = `the commit has ${error.reason}`;
+  const hint = 'put the folder back, or start with another --git-path';
+  const problem = problemOf('error', 'missing-folder', '.', message, hint);
+  return Object.freeze({ ...error.info, files: [], problems: [problem] });
+}
+
+/** Throws an AppError `cannot_start` for impossible options. */
+export function readGitAddress({ url, ref, folder }: GitStoreOptions): GitAddress {
+  // Git runs in the mirror, for which `.` would be itself.
+  const parsed = parseGitAddress(/^\.\.?(?:\/|$)/.test(url) ? resolve(url) : url);
+  if (!parsed.ok) {
+    // The URL may contain a password, so the message does not quote it.
+    throw new AppError('cannot_start', `The Git repository's URL cannot be used: ${parsed.reason}`);
+  }
+  const refReason = ref === undefined ? undefined : reasonAgainstRefName(ref);
+  if (refReason !== undefined) {
+    throw new AppError('cannot_start', `'${ref}' cannot be a Git branch or tag: ${refReason}`);
+  }
+  const folderReason = reasonAgainstFolder(folder);
+  if (folderReason !== undefined) {
+    const text = `'${folder}' cannot be a folder of a Git repository: ${folderReason}`;
+    throw new AppError('cannot_start', text);
+  }
+  return parsed.address;
+}
+
+function describe({ ref, folder }: GitStoreOptions, { shown }: GitAddress): string {
+  const branch = ref === undefined ? 'its default branch' : `branch or tag ${ref}`;
+  return `${shown} (${branch}${folder === '' ? '' : `, folder ${folder}`})`;
+}
+
+function isCommitId(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+}

@@ -1,0 +1,20 @@
+// The digest of a value that may hold all files of a store, while others are served.
+import { createHash } from 'node:crypto';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import { writingJson } from '../../../shared/json-in-slices.ts';
+
+/** SHA-256 in hexadecimal digits of the JSON of the values, one after the other. */
+export function toJsonDigest(values: Iterable<unknown>): Promise<string> {
+  return runInSlices(digesting(values));
+}
+
+function* digesting(values: Iterable<unknown>): Generator<void, string> {
+  const hash = createHash('sha256');
+  for (const value of values) {
+    for (const part of writingJson(value)) {
+      hash.update(part);
+      yield;
+    }
+  }
+  return hash.digest('hex');
+}

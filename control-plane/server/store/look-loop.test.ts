@@ -1,0 +1,31 @@
+import test from 'ava';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { revisionOf } from '../../../test/support/revision-store.ts';
+import { createLookLoop } from './look-loop.ts';
+
+test('whoever asks, and however often, a remote store is looked at once in the least time', async (t) => {
+  const clock = createManualClock();
+  let looks = 0;
+  const loop = createLookLoop({
+    description: 'a remote',
+    look: async () => revisionOf(++looks),
+    pollMs: 60_000,
+    leastMs: 1_000,
+    log: createRecordedLog(),
+    clock,
+  });
+  const first = await loop.read();
+  const asked = Array.from({ length: 50 }, () => [loop.read(), loop.trigger()]).flat();
+  loop.watch(() => {});
+  await loop.exclusively(async () => t.is(looks, 1, 'a write does not wait for it'));
+  clock.advance(999);
+  t.is(looks, 1);
+  clock.advance(1);
+  const answers = await Promise.all(asked);
+  t.is(looks, 2);
+  t.not(answers[0], first, 'an answer is never older than its question');
+  const last = loop.read();
+  await loop.close();
+  await t.throwsAsync(last, { message: 'a remote was closed' });
+});

@@ -1,0 +1,117 @@
+// The interface of configuration stores, and what each implementation guarantees.
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import type { Revision, RevisionInfo } from './revision.ts';
+
+/**
+ * A store holds a tree of text files that changes as a whole, from one revision to the next.
+ *
+ * Concurrency: everything may be called at any time, also at once. A store runs one look at a time; a call
+ * during a look waits for the next one, so that an answer is never older than its question. Writes run one
+ * at a time as well. Several processes may share one store, and each sees the others' writes as any other
+ * change.
+ *
+ * Failure: an unreachable store keeps the last revision it saw, `status` says since when, and the log has
+ * its beginning and end once each. It retries until closed. All waits end: with an AppError `store` when
+ * the other side is at fault, whose message names the store and never a secret.
+ */
+export interface ConfigStore {
+  /** Human-readable, such as `/etc/ratelane/rules` or `https://git.example/limits (branch main)`; without
+   * secrets. Two stores with equal descriptions have the same content. */
+  readonly description: string;
+  /** Looks now. When the store cannot be reached, returns the last revision seen, also by an earlier
+   * process if the store keeps it. Rejects when there is none. */
+  read(): Promise<Revision>;
+  /** Newest first, at most `limit`; the first is the newest known. Does not look. */
+  history(limit: number): Promise<readonly RevisionInfo[]>;
+  /** Undefined when the store does not have it, or no longer. Does not look. */
+  readRevision(id: string): Promise<Revision | undefined>;
+  /** How a revision relates to the one whose full id is `newest`; `id` may be a prefix. Undefined when the
+   * store has no such revision, or several. Does not look. */
+  locate(id: string, newest: string): Promise<RevisionPlace | undefined>;
+  /** Why `write` would refuse this change of `before`, as far as that can be told without it and without another machine.
+   * Rejects with an AppError where nothing can be written at all. */
+  findObstacles(change: Change, before: Revision): Promise<readonly Problem[]>;
+  /** The revisions after `older`, up to `newer`, as they followed each other on what is followed. Does not look. */
+  between?(older: string, newer: string): Promise<Lineage>;
+  /** Makes all of the change or nothing, as far as the kind of store allows (see there). A change without
+   * effect succeeds with the newest revision. */
+  write(change: Change, options: WriteOptions): Promise<WriteResult>;
+  /**
+   * Follows the store: calls `onRevision` with the newest revision as soon as it is known, then with each
+   * one that differs, in order, one at a time. Stops when the returned function is called; calling it
+   * twice is fine. Stores look regularly only while there are watchers.
+   */
+  watch(onRevision: (revision: Revision) => void): () => void;
+  /** Looks now, for a webhook: resolves when watchers have been notified, and never rejects. */
+  trigger(): Promise<void>;
+  status(): StoreStatus;
+  /** Aborts work under way, which then rejects, and all watching. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Shortest accepted prefix of an id. */
+export const shortestRevisionPrefix = 6;
+
+/** The most revisions of a lineage. */
+export const maxLineage = 100;
+
+export interface Lineage {
+  /** The oldest first. */
+  readonly revisions: readonly RevisionInfo[];
+  /** Whether older ones are left out. */
+  readonly isCut: boolean;
+}
+
+export interface RevisionPlace {
+  /** The full id. */
+  readonly id: string;
+  /** Whether the newest revision is this one or descends from it. */
+  readonly isIncluded: boolean;
+}
+
+export interface Change {
+  /** Files with their new texts; folders are created as needed. */
+  readonly put: readonly { readonly path: string; readonly text: string }[];
+  /** Paths of files that exist, whether or not they could be read. */
+  readonly delete: readonly string[];
+}
+
+export interface WriteOptions {
+  /** The revision that the author started from: nothing is written when the files have changed since.
+   * Undefined: any. */
+  readonly expectedRevision: string | undefined;
+  readonly author: Author;
+  readonly message: string;
+}
+
+export interface Author {
+  readonly name: string;
+  /** '' when unknown. */
+  readonly email: string;
+}
+
+export type WriteResult =
+  | { readonly ok: true; readonly revision: Revision }
+  | {
+      readonly ok: false;
+      /** The files are not those of `expectedRevision` (HTTP 412). */
+      readonly reason: 'changed_since';
+      readonly current: RevisionInfo;
+    }
+  /** Other writers came at the same time, again and again (HTTP 409). */
+  | { readonly ok: false; readonly reason: 'busy' }
+  /** The change is impossible (HTTP 400): bad paths, missing files, sizes. */
+  | { readonly ok: false; readonly reason: 'refused'; readonly problems: readonly Problem[] };
+
+export interface StoreStatus {
+  /** False after a look that failed; true before the first one. */
+  readonly reachable: boolean;
+  /** Wall time of the last look that succeeded, in this process. */
+  readonly lastSuccessMs: number | undefined;
+  /** Wall time of the first failure since the last success; undefined when the last look succeeded. */
+  readonly failingSinceMs: number | undefined;
+  /** Why the last look failed; undefined when it succeeded. */
+  readonly lastError: string | undefined;
+  /** The newest known revision. */
+  readonly revision: RevisionInfo | undefined;
+}

@@ -1,0 +1,233 @@
+// The delta protocol for one stream: each response has the changes since the last one, and the client
+// accepts or refuses it as a whole, or in parts that we cannot see.
+import type { DeltaDiscoveryRequestMessage } from '../../../shared/wire/discovery-messages.ts';
+import {
+  type DeltaBody,
+  type HeldResources,
+  noResources,
+  type Snapshot,
+  toContentVersion,
+  toDelta,
+  toSharedDelta,
+} from '../snapshot/snapshot.ts';
+import { toKeptBytes } from './kept-names.ts';
+import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
+import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './session.ts';
+
+/** Limit of unanswered responses; a client that does not answer gets no more. */
+const maxUnanswered = 4;
+
+interface Unanswered {
+  readonly nonce: string;
+  readonly version: string;
+  readonly names: readonly string[];
+}
+
+export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
+  readonly #selector = new Selector();
+  #subscription: Subscription | undefined;
+  #newest: Snapshot | undefined;
+  /** The resources that the client has if it accepts everything that was sent. */
+  #held: HeldResources = noResources;
+  /** Whether the client has what many have: then responses are made once for all. */
+  #isHeldByMany = true;
+  /** Refused names: whether the client has them is unknown, so the next response includes them. */
+  #doubtful = new Set<string>();
+  /** Names that the client asked for again: it gets the resource or its removal. */
+  #owed = new Set<string>();
+  /** A client without resources gets one empty response, so that it does not wait. */
+  #owesAnything = false;
+  #unanswered: readonly Unanswered[] = [];
+  #refusedVersion: string | undefined;
+  #sentVersion = '';
+  #nonces = 0;
+  #isSending = false;
+
+  onRequest(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): RequestOutcome {
+    this.#newest = snapshot;
+    const before = this.#subscription;
+    this.#subscription = toDeltaSubscription(before, {
+      subscribe: request.resourceNamesSubscribe ?? [],
+      unsubscribe: request.resourceNamesUnsubscribe ?? [],
+    });
+    if (before === undefined) this.#readFirst(request, snapshot);
+    else this.#readChange(request, before);
+    // Names count whatever the nonce: they are changes, which the client does not repeat.
+    const answer = this.#readAnswer(request, before === undefined);
+    const changesNames = before !== undefined && this.#subscription !== before;
+    return { response: this.#next(), answer, changesNames };
+  }
+
+  onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined {
+    this.#newest = snapshot;
+    return this.#next();
+  }
+
+  onSent(): SessionResponse | undefined {
+    this.#isSending = false;
+    return this.#next();
+  }
+
+  wantedVersion(snapshot: Snapshot): string | undefined {
+    return this.#subscription === undefined
+      ? snapshot.version
+      : this.#selector.versionOf(snapshot, this.#subscription);
+  }
+
+  get wantedNames(): number {
+    // State shared with all clients is not counted for this one.
+    return Math.max(
+      this.#subscription?.names.size ?? 0,
+      this.#isHeldByMany ? 0 : this.#held.size,
+      this.#owed.size,
+      countOthers(this.#doubtful, this.#newest),
+    );
+  }
+
+  get keptBytes(): number {
+    return (
+      toKeptBytes(this.#subscription?.names ?? []) +
+      toKeptBytes(this.#owed) +
+      toKeptBytes(
+        this.#isHeldByMany ? [] : Array.from(this.#held, ([name, { version }]) => name + version),
+      )
+    );
+  }
+
+  #next(): SessionResponse | undefined {
+    if (this.#isSending || this.#newest === undefined || this.#subscription === undefined)
+      return undefined;
+    if (this.#unanswered.length >= maxUnanswered || wantsNothing(this.#subscription))
+      return undefined;
+    const wanted = this.#selector.select(this.#newest, this.#subscription);
+    const change = this.#toChange(wanted, this.#subscription.wildcard);
+    this.#held = wanted.resources;
+    this.#isHeldByMany = true;
+    if (change === undefined) return undefined;
+    this.#nonces++;
+    const nonce = String(this.#nonces);
+    const { version } = wanted;
+    if (this.#doubtful.size > 0) this.#doubtful = new Set();
+    if (this.#owed.size > 0) this.#owed = new Set();
+    this.#owesAnything = false;
+    this.#sentVersion = version;
+    this.#isSending = true;
+    this.#unanswered = [...this.#unanswered, { nonce, version, names: change.names }];
+    return { nonce, version, body: change.bytes };
+  }
+
+  /** Undefined when there is nothing to say. */
+  #toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
+    const isShared =
+      wildcard && this.#isHeldByMany && this.#doubtful.size === 0 && this.#owed.size === 0;
+    if (isShared && this.#held === wanted.resources && !this.#owesAnything) return undefined;
+    let body = isShared
+      ? toSharedDelta(this.#held, wanted)
+      : toDelta(this.#held, wanted, this.#owed);
+    const isNews = body.names.length > 0 || this.#owesAnything;
+    // A refused state is offered again only as part of a different one.
+    const isOtherThanRefused = this.#doubtful.size > 0 && wanted.version !== this.#refusedVersion;
+    if (!isNews && !isOtherThanRefused) return undefined;
+    if (this.#doubtful.size > 0)
+      body = toDelta(this.#held, wanted, new Set([...this.#owed, ...this.#doubtful]));
+    return body;
+  }
+
+  #holdAlone(resources: Iterable<readonly [string, { readonly version: string }]>): void {
+    this.#held = new Map(resources);
+    this.#isHeldByMany = false;
+  }
+
+  #readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
+    // The resources in the order of names, as versions are made.
+    const initial = Object.entries(request.initialResourceVersions ?? {}).sort(([a], [b]) =>
+      a < b ? -1 : 1,
+    );
+    this.#owesAnything = initial.length === 0;
+    if (!this.#owesAnything) this.#holdAlone(initial.map(([name, version]) => [name, { version }]));
+    const { resourceNamesSubscribe: names = [] } = request;
+    for (const name of names) if (name !== '*' && !this.#held.has(name)) this.#owed.add(name);
+    if (snapshot !== undefined && this.#subscription !== undefined) {
+      const wanted = this.#selector.select(snapshot, this.#subscription);
+      if (isSameContent(this.#held, wanted.resources)) {
+        this.#held = wanted.resources;
+        this.#isHeldByMany = true;
+        this.#sentVersion = wanted.version;
+      }
+    }
+  }
+
+  #readChange(request: DeltaDiscoveryRequestMessage, before: Subscription): void {
+    if (this.#subscription === undefined || this.#subscription === before) return;
+    const { wildcard, names } = this.#subscription;
+    for (const name of request.resourceNamesSubscribe ?? []) {
+      if (name === '*') this.#owesAnything ||= !before.wildcard;
+      else this.#owed.add(name);
+    }
+    for (const name of request.resourceNamesUnsubscribe ?? []) {
+      if (!wildcard) this.#owed.delete(name);
+      // Under a wildcard a client that unsubscribes from a name gets the resource again, or its removal;
+      // names that it never asked for are ignored.
+      else if (before.names.has(name)) this.#owed.add(name);
+    }
+    if (wildcard) return;
+    this.#holdAlone([...this.#held].filter(([name]) => names.has(name)));
+    this.#doubtful = new Set([...this.#doubtful].filter((name) => names.has(name)));
+  }
+
+  /** The version of what a client that names resources certainly has: it may have unsubscribed from some
+   * since they were sent. Undefined while uncertain, and when everything or nothing is wanted. */
+  #keptVersion(): string | undefined {
+    if (
+      this.#subscription === undefined ||
+      this.#subscription.wildcard ||
+      wantsNothing(this.#subscription)
+    ) {
+      return undefined;
+    }
+    return this.#unanswered.length === 0 && this.#doubtful.size === 0
+      ? toContentVersion(this.#held)
+      : undefined;
+  }
+
+  #readAnswer(request: DeltaDiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
+    const { errorDetail } = request;
+    if (isFirst) {
+      if (errorDetail != null) {
+        const text = errorDetail.message ?? '';
+        return { kind: 'refuses', version: undefined, text, holds: '' };
+      }
+      return this.#sentVersion === '' ? undefined : { kind: 'holds', version: this.#sentVersion };
+    }
+    const answered = this.#unanswered.find(({ nonce }) => nonce === request.responseNonce);
+    if (answered === undefined) {
+      const givesUp = (request.resourceNamesUnsubscribe ?? []).length > 0;
+      const version = givesUp ? this.#keptVersion() : undefined;
+      return version === undefined ? undefined : { kind: 'keeps', version };
+    }
+    this.#unanswered = this.#unanswered.filter((response) => response !== answered);
+    if (errorDetail == null)
+      return { kind: 'holds', version: this.#keptVersion() ?? answered.version };
+    this.#refusedVersion = answered.version;
+    for (const name of answered.names) {
+      if (this.#subscription?.wildcard || this.#subscription?.names.has(name))
+        this.#doubtful.add(name);
+    }
+    const text = errorDetail.message ?? '';
+    return { kind: 'refuses', version: answered.version, text, holds: '' };
+  }
+}
+
+function countOthers(names: ReadonlySet<string>, snapshot: Snapshot | undefined): number {
+  let count = 0;
+  for (const name of names) if (!snapshot?.resources.has(name)) count++;
+  return count;
+}
+
+function isSameContent(held: HeldResources, resources: Snapshot['resources']): boolean {
+  if (held.size !== resources.size) return false;
+  for (const [name, { version }] of held) {
+    if (resources.get(name)?.version !== version) return false;
+  }
+  return true;
+}

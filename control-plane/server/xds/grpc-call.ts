@@ -1,0 +1,323 @@
+// One gRPC call on a stream of node:http2: messages in and out, and the status at its end. The method and the
+// content of messages are left to its handler.
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import type { Writable } from 'node:stream';
+import type { Clock } from '../../../shared/clock.ts';
+import { type Budget, MessageReader, prefixBytes } from '../../../shared/grpc/message-reader.ts';
+import { type GrpcStatus, grpcStatus, toGrpcMessage } from '../../../shared/grpc/status.ts';
+import type { UnfinishedRequest, UnfinishedRequests } from '../../../shared/unfinished-requests.ts';
+import type { Connection } from './connection.ts';
+
+export interface GrpcCall {
+  /** `<host>:<port>` of the peer. */
+  readonly peerAddress: string;
+  /**
+   * Sends one message made of parts, which are not copied and must never be written to. `onSent` is
+   * called when the last byte has been given to the network; not when the call ends before.
+   */
+  send(parts: readonly Buffer[], onSent: () => void): void;
+  /** Ends the call after what was sent before; the client reads status and text. Further calls of
+   * `send` and `finish` do nothing. */
+  finish(status: GrpcStatus, text: string): void;
+  /** Ends it at once, with what the client has not read; its connection too, unless there is another call on it. */
+  abort(): void;
+}
+
+export interface CallHandler {
+  /** Not called after `finish` or `abort`. */
+  onMessage(message: Buffer): void;
+  /** A request that the client has begun is not waited for any longer. Not called after `finish` or
+   * `abort`. */
+  onUnfinished(reason: string): void;
+  /** The client sends no more. Not called after `finish` or `abort`. */
+  onHalfClose(): void;
+  /** Always called once, as the last. `isBroken`: the connection ended under the open call, without a goodbye
+   * of the client, and it was not ended here. */
+  onClose(isBroken: boolean): void;
+}
+
+export type OpenCall = (call: GrpcCall) => CallHandler;
+
+/** The parts that all calls share. */
+export interface CallDeps {
+  readonly maxMessageBytes: number;
+  readonly unfinishedRequests: UnfinishedRequests;
+  readonly clock: Clock;
+  /** After the handler knows it. */
+  readonly onClose: (call: StreamCall) => void;
+}
+
+const closeTimeoutMs = 5_000;
+const maxStatusTextLength = 1024;
+
+/** `UnfinishedRequests` bounds the bytes that all streams together may keep. */
+const unfinishedBudget: Budget = { hold: () => true, release: () => {} };
+
+const responseHeaders = {
+  ':status': 200,
+  'content-type': 'application/grpc',
+  'grpc-accept-encoding': 'identity',
+} as const;
+
+/** Answers a request without opening a call: a status and no message. */
+export function refuseCall(
+  stream: ServerHttp2Stream,
+  refusal: { readonly status: GrpcStatus; readonly text: string; readonly clock: Clock },
+): void {
+  const { status, text, clock } = refusal;
+  stream.on('error', ignoreError);
+  if (stream.destroyed) return;
+  stream.respond({ ...responseHeaders, ...toTrailers(status, text) }, { endStream: true });
+  // Bytes that the client still sends are dropped, so that its end is seen.
+  stream.resume();
+  stream.once('close', closeLater(stream, clock));
+}
+
+/** The client has its answer and closes its side; one that does not is not waited for. */
+function closeLater(stream: ServerHttp2Stream, clock: Clock): () => void {
+  return clock.after(closeTimeoutMs, () => stream.close(constants.NGHTTP2_NO_ERROR));
+}
+
+export class StreamCall implements GrpcCall {
+  readonly #stream: ServerHttp2Stream;
+  readonly #connection: Connection;
+  readonly #deps: CallDeps;
+  readonly #reader: MessageReader;
+  readonly #sender: SliceSender;
+  readonly #unfinished: UnfinishedRequest;
+  readonly #handler: CallHandler;
+  #isOpen = true;
+  #hasAsked = false;
+  #isCounted = true;
+  #isBrokenOff = false;
+  #trailers: Record<string, string> = {};
+
+  constructor(stream: ServerHttp2Stream, connection: Connection, deps: CallDeps, open: OpenCall) {
+    this.#stream = stream;
+    this.#connection = connection;
+    this.#deps = deps;
+    this.#reader = new MessageReader(deps.maxMessageBytes, unfinishedBudget);
+    this.#sender = new SliceSender(stream, stream.session?.encrypted === true);
+    connection.callOpened();
+    // For what happens once anyway `on` keeps 200 bytes less than `once`, which thousands of streams hold for days.
+    stream.on('error', ignoreError);
+    // One that its client has reset by now throws when it is answered.
+    if (!stream.destroyed) stream.respond(responseHeaders, { waitForTrailers: true });
+    stream.on('wantTrailers', () => {
+      stream.sendTrailers(this.#trailers);
+      stream.on('close', closeLater(stream, deps.clock));
+    });
+    this.#unfinished = deps.unfinishedRequests.open((reason) => this.#handler.onUnfinished(reason));
+    this.#handler = open(this);
+    stream.on('data', (chunk: Buffer) => this.#take(chunk));
+    stream.on('end', () => this.#halfClose());
+    // At once with a reset by the client, whose connection may end before the stream is closed.
+    stream.on('aborted', () => {
+      this.#isBrokenOff = this.#isOpen && connection.isBroken;
+      this.#stopReading();
+    });
+    stream.on('close', () => this.#close());
+  }
+
+  get peerAddress(): string {
+    return this.#connection.peerAddress;
+  }
+
+  send(parts: readonly Buffer[], onSent: () => void): void {
+    if (!this.#isOpen) return;
+    this.#sender.send([toPrefix(parts), ...parts], () => {
+      if (this.#isOpen) onSent();
+    });
+  }
+
+  finish(status: GrpcStatus, text: string): void {
+    if (!this.#isOpen) return;
+    this.#stopReading();
+    this.#trailers = toTrailers(status, text);
+    this.#sender.end();
+    // Bytes that still come in are read and dropped, else the end of the stream would never be seen.
+    this.#stream.resume();
+  }
+
+  abort(): void {
+    this.#stopReading();
+    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#uncount();
+    this.#connection.closeUnlessCalled();
+  }
+
+  #take(chunk: Buffer): void {
+    if (!this.#isOpen) return;
+    const reader = this.#reader;
+    reader.add(chunk, 0, chunk.length);
+    const isNext = this.#takeMessages();
+    if (!this.#isOpen) return;
+    if (reader.remaining === 0) reader.drop();
+    this.#unfinished.holds(reader.heldBytes, isNext);
+  }
+
+  /** True when there was one. */
+  #takeMessages(): boolean {
+    const { maxMessageBytes } = this.#deps;
+    let isNext = false;
+    while (this.#isOpen) {
+      const next = this.#reader.next();
+      if (next.kind === 'incomplete') break;
+      isNext = true;
+      if (next.kind === 'too-large') {
+        const text = `received message larger than max (${next.length} vs. ${maxMessageBytes})`;
+        this.finish(grpcStatus.resourceExhausted, text);
+      } else if (next.flag !== 0) {
+        this.finish(grpcStatus.unimplemented, 'compressed requests are not supported');
+      } else {
+        this.#connection.callAsked(!this.#hasAsked);
+        this.#hasAsked = true;
+        this.#handler.onMessage(next.bytes);
+      }
+    }
+    return isNext;
+  }
+
+  #halfClose(): void {
+    if (!this.#isOpen) return;
+    if (this.#reader.remaining === 0) this.#handler.onHalfClose();
+    else this.finish(grpcStatus.internal, 'the request ended within a message');
+  }
+
+  /**
+   * The part of a request that has come is given up at once: the stream may stay for as long as its client does
+   * not read.
+   */
+  #stopReading(): void {
+    this.#isOpen = false;
+    this.#reader.drop();
+    this.#unfinished.holds(0, false);
+  }
+
+  /** It does not keep its connection any longer. */
+  #uncount(): void {
+    if (this.#isCounted) this.#connection.callClosed(this.#hasAsked);
+    this.#isCounted = false;
+  }
+
+  #close(): void {
+    this.#stopReading();
+    this.#uncount();
+    this.#deps.onClose(this);
+    this.#handler.onClose(this.#isBrokenOff);
+  }
+}
+
+interface Message {
+  readonly parts: readonly Buffer[];
+  readonly onSent: () => void;
+  next: Message | undefined;
+}
+
+const encryptedSliceBytes = 64 * 1024;
+
+/**
+ * Writes messages to a stream one after another, and large ones a slice at a time where they are encrypted. With TLS
+ * what is handed to node:http2 is encrypted as far as the client's window goes, into memory that the connection keeps
+ * from then on: with a thousand clients, a thousand copies of a response. Without TLS nothing is copied, and each slice
+ * costs as much as a small message. Slices refer to the message's bytes. A discovery stream has one message at a time;
+ * the others wait for the link of a worker.
+ */
+export class SliceSender {
+  readonly #stream: Writable;
+  readonly #sliceBytes: number;
+  /** The message that is being written, and the last of those that follow it. */
+  #first: Message | undefined;
+  #last: Message | undefined;
+  /** Where in the first message the next slice begins. */
+  #part = 0;
+  #at = 0;
+  #isEnding = false;
+  #isWriting = false;
+
+  constructor(stream: Writable, isEncrypted: boolean) {
+    this.#stream = stream;
+    this.#sliceBytes = isEncrypted ? encryptedSliceBytes : Number.POSITIVE_INFINITY;
+  }
+
+  /** `onSent` is called when the last slice has been taken by the network, and never if it is not. */
+  send(parts: readonly Buffer[], onSent: () => void): void {
+    const message: Message = { parts, onSent, next: undefined };
+    if (this.#last === undefined) this.#first = message;
+    else this.#last.next = message;
+    this.#last = message;
+    if (!this.#isWriting) this.#writeNext();
+  }
+
+  /** Ends the stream after what was given to `send`. */
+  end(): void {
+    this.#isEnding = true;
+    if (!this.#isWriting) this.#writeNext();
+  }
+
+  #writeNext(): void {
+    const message = this.#first;
+    if (message === undefined) {
+      if (this.#isEnding) this.#stream.end();
+      this.#isEnding = false;
+      return;
+    }
+    this.#isWriting = true;
+    const slice = this.#takeSlice(message);
+    this.#stream.cork();
+    for (let index = 0; index < slice.length - 1; index++) this.#stream.write(slice[index]);
+    this.#stream.write(slice.at(-1) ?? '', (error) => this.#onWritten(message, error));
+    this.#stream.uncork();
+  }
+
+  #onWritten(message: Message, error: Error | null | undefined): void {
+    this.#isWriting = false;
+    if (error != null) return;
+    if (this.#part === message.parts.length) {
+      this.#first = message.next;
+      if (this.#first === undefined) this.#last = undefined;
+      this.#part = 0;
+      message.onSent();
+    }
+    // The callback may have begun to write already.
+    if (!this.#isWriting) this.#writeNext();
+  }
+
+  /** The next slice of the message; afterwards the place is behind it. */
+  #takeSlice({ parts }: Message): Buffer[] {
+    const slice: Buffer[] = [];
+    let room = this.#sliceBytes;
+    for (let bytes = parts[this.#part]; bytes && room > 0; bytes = parts[this.#part]) {
+      const isWhole = this.#at === 0 && bytes.length <= room;
+      const piece = isWhole ? bytes : bytes.subarray(this.#at, this.#at + room);
+      if (piece.length > 0) slice.push(piece);
+      room -= piece.length;
+      this.#at += piece.length;
+      if (this.#at < bytes.length) break;
+      this.#part++;
+      this.#at = 0;
+    }
+    return slice;
+  }
+}
+
+/** How a status travels. */
+export function toTrailers(status: GrpcStatus, text: string): Record<string, string> {
+  const trailers: Record<string, string> = { 'grpc-status': String(status) };
+  if (text !== '') trailers['grpc-message'] = toGrpcMessage(text.slice(0, maxStatusTextLength));
+  return trailers;
+}
+
+/** Length of the message, and that it is not compressed. */
+function toPrefix(parts: readonly Buffer[]): Buffer {
+  const prefix = Buffer.allocUnsafe(prefixBytes);
+  prefix[0] = 0;
+  prefix.writeUInt32BE(
+    parts.reduce((sum, part) => sum + part.length, 0),
+    1,
+  );
+  return prefix;
+}
+
+/** A broken stream closes; nobody is left to be told why. */
+function ignoreError(): void {}

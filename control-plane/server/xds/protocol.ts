@@ -1,0 +1,61 @@
+// The differences of the two protocols for a stream; the others are in their sessions.
+import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
+import type {
+  DeltaDiscoveryRequestMessage,
+  DiscoveryRequestMessage,
+  NodeMessage,
+} from '../../../shared/wire/discovery-messages.ts';
+import { DeltaSession } from './delta-session.ts';
+import type { Session } from './session.ts';
+import { SotwSession } from './sotw-session.ts';
+
+export type DiscoveryMode = 'sotw' | 'delta';
+
+export interface DiscoveryProtocol<Request> {
+  readonly mode: DiscoveryMode;
+  /** Throws on bytes that are not the message. */
+  decode(bytes: Buffer): Request;
+  createSession(): Session<Request>;
+  /** The names and versions of a request that are kept. */
+  namesIn(request: Request): readonly string[];
+  /** The type of a request without one; undefined where it is required. */
+  readonly impliedTypeUrl: string | undefined;
+}
+
+export interface AnyDiscoveryRequest {
+  readonly node?: NodeMessage | null;
+  readonly typeUrl?: string;
+}
+
+export type SotwProtocol = DiscoveryProtocol<DiscoveryRequestMessage>;
+export type DeltaProtocol = DiscoveryProtocol<DeltaDiscoveryRequestMessage>;
+
+export interface DiscoveryProtocols {
+  readonly aggregatedSotw: SotwProtocol;
+  readonly aggregatedDelta: DeltaProtocol;
+  readonly dedicatedSotw: SotwProtocol;
+}
+
+export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProtocols {
+  const aggregatedSotw: SotwProtocol = {
+    mode: 'sotw',
+    decode: aggregated.StreamAggregatedResources.requestDeserialize,
+    createSession: () => new SotwSession(),
+    namesIn: ({ resourceNames = [], versionInfo = '' }) => [...resourceNames, versionInfo],
+    impliedTypeUrl: undefined,
+  };
+  return {
+    aggregatedSotw,
+    aggregatedDelta: {
+      mode: 'delta',
+      decode: aggregated.DeltaAggregatedResources.requestDeserialize,
+      createSession: () => new DeltaSession(),
+      namesIn: ({ resourceNamesSubscribe = [], initialResourceVersions }) => [
+        ...resourceNamesSubscribe,
+        ...Object.entries(initialResourceVersions ?? {}).flat(),
+      ],
+      impliedTypeUrl: undefined,
+    },
+    dedicatedSotw: { ...aggregatedSotw, impliedTypeUrl: rateLimitConfigTypeUrl },
+  };
+}
