@@ -1,13 +1,10 @@
 // Composes what answers callers: the counter store, the decision, and the gRPC and HTTP ports. Composition
 // roots add rules, statistics and signals.
 import type { Clock } from '../shared/clock.ts';
-import { LargeRequests } from '../shared/grpc/large-requests.ts';
-import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
 import { type OpenFilesWatch, watchOpenFiles } from '../shared/open-files.ts';
 import type { RuleSet } from '../shared/rules/rule.ts';
 import type { TlsWatch } from '../shared/tls.ts';
-import type { Tracer } from '../shared/tracing.ts';
 import { createFailurePolicy } from './counters/failure/failure-policy.ts';
 import { createOutages, type Outages } from './counters/failure/outages.ts';
 import { createLeases } from './counters/leases.ts';
@@ -22,6 +19,8 @@ import {
 } from './decision/should-rate-limit.ts';
 import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import { toDecisionOptions } from './decision-options.ts';
+import { LargeRequests } from './grpc/large-requests.ts';
+import type { ListenAddress } from './grpc/listen-address.ts';
 import type { Health } from './health.ts';
 import { decisionMethodPath } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
@@ -32,6 +31,7 @@ import type { Metrics } from './metrics.ts';
 import { createQuota } from './quota/quota-method.ts';
 import type { GoodLoad } from './rules-source/source.ts';
 import type { WorkerSettings } from './settings.ts';
+import type { Tracer } from './tracing/tracer.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
 
 export interface Serving {

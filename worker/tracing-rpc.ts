@@ -1,5 +1,5 @@
 // The attributes of a server span, in the three forms of OTEL_SEMCONV_STABILITY_OPT_IN (behaviour: spans).
-import type { SpanAttributes } from '../shared/tracing.ts';
+import type { SpanAttributes } from './tracing/tracer.ts';
 
 /** rpc/dup beside rpc/old is rpc/dup: whoever asks for both sets gets both. */
 export type RpcConventions = 'stable' | 'old' | 'both';

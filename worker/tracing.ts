@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
-import { startTracer } from '../shared/tracing/start-tracer.ts';
-import type { Tracer } from '../shared/tracing.ts';
 import type { WorkerSettings } from './settings.ts';
+import { startTracer } from './tracing/start-tracer.ts';
+import type { Tracer } from './tracing/tracer.ts';
 
 /** Undefined when traces are off. */
 export async function startWorkerTracer(

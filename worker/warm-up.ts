@@ -5,10 +5,10 @@
 // have keys of their own that soon expire.
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
-import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
 import { buildRuleSet } from '../shared/rules/rule-set.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
+import type { ListenAddress } from './grpc/listen-address.ts';
 import { createHealth } from './health.ts';
 import { createRegistry } from './metrics/registry.ts';
 import { createServing, type Serving } from './serving.ts';

@@ -25,7 +25,7 @@ const programs = [
   'control-plane/main.ts',
   // What these start, by shared/own-files.ts.
   'worker/processes/main.ts',
-  'shared/rules/thread/parsing-thread-main.ts',
+  'worker/rules-source/parsing-thread-main.ts',
   'control-plane/server/work-thread-main.ts',
 ];
 /** Read as a folder, each when its path is asked for. */

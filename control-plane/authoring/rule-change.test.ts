@@ -1,6 +1,6 @@
 import test from 'ava';
-import { checkRules } from '../../shared/rules/checked-rules.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { checkRules } from './checked-rules.ts';
 import { type ComparedRules, compareRules } from './rule-change.ts';
 
 function rulesWith(limit: string): ComparedRules {

@@ -2,7 +2,6 @@
 // not matter, and a removed rule is compared with the one that replaces it.
 import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../../shared/in-slices.ts';
-import type { CheckedRules } from '../../shared/rules/checked-rules.ts';
 import { groupByDomain } from '../../shared/rules/file-order.ts';
 import {
   describeShape,
@@ -14,6 +13,7 @@ import { type PlacedRule, placeDocuments } from '../../shared/rules/lookup/place
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';
+import type { CheckedRules } from './checked-rules.ts';
 
 export type RuleChangeKind =
   | 'domain_added'

@@ -1,6 +1,6 @@
 // `schema`: prints the JSON Schema of a kind of documents, with which editors complete and check them.
 import { Argument } from 'commander';
-import { formatRuleSchema } from '../../shared/rules/schema/json-schema.ts';
+import { formatRuleSchema } from '../authoring/schema/json-schema.ts';
 import { type AddCommand, describeExitCodes } from './command-frame.ts';
 
 const schemas = {

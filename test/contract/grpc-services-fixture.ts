@@ -1,8 +1,8 @@
 // The worker's gRPC services on a transport, deciding nothing: every descriptor is fine.
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import type { GrpcTls, GrpcTransport } from '../../shared/grpc/transport.ts';
 import { codes } from '../../worker/decision/message.ts';
+import type { GrpcTls, GrpcTransport } from '../../worker/grpc/transport.ts';
 import { createHealth, type Health } from '../../worker/health.ts';
 import { createGrpcServer } from '../../worker/listen/grpc/grpc-server.ts';
 import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';

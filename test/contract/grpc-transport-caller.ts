@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { ListenAddress } from '../../shared/listen-address.ts';
+import type { ListenAddress } from '../../worker/grpc/listen-address.ts';
 
 export interface RawAnswer {
   readonly httpStatus: number;

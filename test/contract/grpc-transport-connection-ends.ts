@@ -3,8 +3,8 @@
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
-import type { GrpcMethod, UnaryMethod } from '../../shared/grpc/method.ts';
-import type { GrpcTransportOptions } from '../../shared/grpc/transport.ts';
+import type { GrpcMethod, UnaryMethod } from '../../worker/grpc/method.ts';
+import type { GrpcTransportOptions } from '../../worker/grpc/transport.ts';
 import {
   errorCodes,
   type Frame,

@@ -1,17 +1,17 @@
 // Transports under test, and methods for them to carry.
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
-import { createHttp2Transport } from '../../shared/grpc/http2/http2-transport.ts';
-import type { LargeRequests } from '../../shared/grpc/large-requests.ts';
+import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
+import { createHttp2Transport } from '../../worker/grpc/http2/http2-transport.ts';
+import type { LargeRequests } from '../../worker/grpc/large-requests.ts';
+import type { ListenAddress } from '../../worker/grpc/listen-address.ts';
 import type {
   GrpcMethod,
   StreamCaller,
   StreamHandler,
   UnaryMethod,
-} from '../../shared/grpc/method.ts';
-import type { GrpcTransport, GrpcTransportOptions } from '../../shared/grpc/transport.ts';
-import type { ListenAddress } from '../../shared/listen-address.ts';
-import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
+} from '../../worker/grpc/method.ts';
+import type { GrpcTransport, GrpcTransportOptions } from '../../worker/grpc/transport.ts';
 import { listeners } from '../../worker/listen/listeners.ts';
 import { createHttp2Peer, type Http2Peer } from '../support/http2-peer.ts';
 import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';

@@ -2,9 +2,9 @@
 // pieces of messages, their compression, deadlines, and the answers to what is none of these.
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
-import { LargeRequests, largeRequestBytes } from '../../shared/grpc/large-requests.ts';
-import type { GrpcMethod, UnaryMethod } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
+import { LargeRequests, largeRequestBytes } from '../../worker/grpc/large-requests.ts';
+import type { GrpcMethod, UnaryMethod } from '../../worker/grpc/method.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   errorCodes,

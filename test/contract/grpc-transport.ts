@@ -1,8 +1,8 @@
 // What the gRPC transport must do, as one suite. Messages, addresses and the life of connections have files of their own;
 // the services that are carried are tested beside them.
 import type { ExecutionContext, TestFn } from 'ava';
-import type { GrpcMethod, UnaryMethod } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
+import type { GrpcMethod, UnaryMethod } from '../../worker/grpc/method.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { frame } from './grpc-transport-caller.ts';
 import { checkConnectionEnds } from './grpc-transport-connection-ends.ts';

@@ -29,9 +29,6 @@ import { fetchTimeoutMs, mostProcesses } from '../../control-plane/server/store/
 import { maxSharedTextBytes } from '../../control-plane/server/store/shared-text.ts';
 import * as xdsNames from '../../control-plane/server/xds/limits.ts';
 import { handshakeLimitMs, maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
-import { maxPlainConnections, maxTlsConnections } from '../../shared/grpc/acceptor.ts';
-import * as http2 from '../../shared/grpc/http2/limits.ts';
-import * as large from '../../shared/grpc/large-requests.ts';
 import { mostDaysAhead } from '../../shared/rules/rule-end.ts';
 import { maxDepth, maxTextLength } from '../../shared/rules/yaml/yaml-text.ts';
 import { maxAliasedNodes } from '../../shared/rules/yaml/yaml-tree.ts';
@@ -48,6 +45,9 @@ import { maxSamplesPerSecond } from '../../worker/decision/unmatched-sampler.ts'
 import * as limited from '../../worker/fleet/limited-values.ts';
 import { intervalMs as reportIntervalMs } from '../../worker/fleet/link.ts';
 import { maxDescriptors, maxOpen } from '../../worker/fleet/link-answers.ts';
+import { maxPlainConnections, maxTlsConnections } from '../../worker/grpc/acceptor.ts';
+import * as http2 from '../../worker/grpc/http2/limits.ts';
+import * as large from '../../worker/grpc/large-requests.ts';
 import * as debug from '../../worker/listen/debug.ts';
 import * as http from '../../worker/listen/http.ts';
 import { headersLimitMs, requestLimitMs } from '../../worker/listen/plain-http-server.ts';

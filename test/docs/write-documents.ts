@@ -2,11 +2,11 @@
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { formatPolicySchema } from '../../control-plane/authoring/policy/policy-keys.ts';
 import { formatTestSchema } from '../../control-plane/authoring/rehearsal/rule-tests/test-keys.ts';
+import { formatRuleSchema } from '../../control-plane/authoring/schema/json-schema.ts';
 import { createAdminApp } from '../../control-plane/server/admin/admin-app.ts';
 import { formatNodeGroupsSchema } from '../../control-plane/server/snapshot/node-groups-keys.ts';
 import { AppError } from '../../shared/errors.ts';
 import { bearer } from '../../shared/router/guard.ts';
-import { formatRuleSchema } from '../../shared/rules/schema/json-schema.ts';
 import { withSettings } from './chart-settings.ts';
 import { replaceSection } from './generated-section.ts';
 import { generatedSections } from './generated-sections.ts';

@@ -3,8 +3,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { GrpcMethod } from '../../shared/grpc/method.ts';
-import type { GrpcTransportOptions } from '../../shared/grpc/transport.ts';
+import type { GrpcMethod } from '../../worker/grpc/method.ts';
+import type { GrpcTransportOptions } from '../../worker/grpc/transport.ts';
 import { authority } from '../contract/grpc-transport-certificates.ts';
 import { echo, recordCalls, startTransport } from '../contract/grpc-transport-fixture.ts';
 import { cpuMs } from '../support/cpu-time.ts';

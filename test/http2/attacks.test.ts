@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
-import * as limits from '../../shared/grpc/http2/limits.ts';
-import { maxWaitingBytes } from '../../shared/grpc/large-requests.ts';
-import type { GrpcMethod } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
+import * as limits from '../../worker/grpc/http2/limits.ts';
+import { maxWaitingBytes } from '../../worker/grpc/large-requests.ts';
+import type { GrpcMethod } from '../../worker/grpc/method.ts';
 import { toStream } from '../contract/grpc-transport-fixture.ts';
 import {
   errorCodes,

@@ -4,10 +4,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { errorText } from '../../shared/errors.ts';
-import { Session } from '../../shared/grpc/http2/session.ts';
-import { LargeRequests } from '../../shared/grpc/large-requests.ts';
-import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
+import { Session } from '../../worker/grpc/http2/session.ts';
+import { LargeRequests } from '../../worker/grpc/large-requests.ts';
+import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../worker/grpc/method.ts';
 import { echo, startTransport } from '../contract/grpc-transport-fixture.ts';
 import {
   type Frame,

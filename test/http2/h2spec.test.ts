@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import type { GrpcTls } from '../../shared/grpc/transport.ts';
+import type { GrpcTls } from '../../worker/grpc/transport.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { runTool, testWith, toolMs } from '../support/installed-tool.ts';

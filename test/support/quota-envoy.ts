@@ -4,11 +4,11 @@
 import { setImmediate } from 'node:timers/promises';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
-import type { StreamCaller, StreamHandler } from '../../shared/grpc/method.ts';
 import { ownPath } from '../../shared/own-files.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { createUnmatchedSampler } from '../../worker/decision/unmatched-sampler.ts';
+import type { StreamCaller, StreamHandler } from '../../worker/grpc/method.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { QuotaService } from '../../worker/quota/quota-service.ts';
 import { buildRules, defaults, start } from './decision-worker.ts';

@@ -3,12 +3,12 @@
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
-import type { ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createHealth } from '../../worker/health.ts';
 import type { ManagementServer } from '../../worker/management-stream.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
+import type { ParsingThread } from '../../worker/rules-source/parsing-thread.ts';
 import { createRulesInForce, type RulesInForce } from '../../worker/rules-source/rules-in-force.ts';
 import type { RulesSource } from '../../worker/rules-source/source.ts';
 import {

@@ -2,8 +2,8 @@
 // spans).
 import type { Metadata } from '@grpc/grpc-js';
 import { systemClock } from '../../shared/clock.ts';
-import { startTracer } from '../../shared/tracing/start-tracer.ts';
-import type { Tracer } from '../../shared/tracing.ts';
+import { startTracer } from '../tracing/start-tracer.ts';
+import type { Tracer } from '../tracing/tracer.ts';
 import { createRpcSpanDescription, toRpcConventions } from '../tracing-rpc.ts';
 import type { TraceProtocol } from './arguments.ts';
 

@@ -2,9 +2,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
-import type { SpanAttributes } from '../../shared/tracing.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
+import type { SpanAttributes } from '../tracing/tracer.ts';
 import type { AddressSettings, CountingReading, CountingSettings } from './counting-settings.ts';
 import type { Outages } from './failure/outages.ts';
 import type { CounterStore, Hit } from './store.ts';

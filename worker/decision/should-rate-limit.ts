@@ -5,12 +5,12 @@ import { createWindows, type WindowOptions } from '../../shared/counting/counter
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { DomainRules, Limit, Match, RuleSet } from '../../shared/rules/rule.ts';
-import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { StoreCall } from '../counters/store-kind.ts';
 import type { Metrics } from '../metrics.ts';
+import type { Span, SpanParent } from '../tracing/tracer.ts';
 import { type ClientFieldOptions, toClientFields } from './client-fields.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';

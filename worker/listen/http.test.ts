@@ -4,13 +4,13 @@ import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
-import { LargeRequests, maxWaitingBytes } from '../../shared/grpc/large-requests.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
 import { defaultRequestBounds, maxRequestBytes } from '../decision/request-bounds.ts';
 import type { Decision, ShouldRateLimit } from '../decision/should-rate-limit.ts';
+import { LargeRequests, maxWaitingBytes } from '../grpc/large-requests.ts';
 import { createHealth } from '../health.ts';
 import { createHttpServer, type HttpDeps } from './http.ts';
 

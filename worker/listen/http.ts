@@ -2,10 +2,8 @@
 import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
-import { LargeRequests, largeRequestBytes } from '../../shared/grpc/large-requests.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
-import type { SpanParent, Tracer } from '../../shared/tracing.ts';
 import { codes, type RateLimitRequest } from '../decision/message.ts';
 import { toResponseText } from '../decision/message-text.ts';
 import { maxRequestBytes, type RequestBounds } from '../decision/request-bounds.ts';
@@ -14,8 +12,10 @@ import {
   type DecisionOutcome,
   type ShouldRateLimit,
 } from '../decision/should-rate-limit.ts';
+import { LargeRequests, largeRequestBytes } from '../grpc/large-requests.ts';
 import type { Health } from '../health.ts';
 import type { Duration } from '../metrics.ts';
+import type { SpanParent, Tracer } from '../tracing/tracer.ts';
 import type { LeavingPort } from './leaving.ts';
 import {
   createPlainHttpServer,

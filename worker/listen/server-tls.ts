@@ -2,7 +2,6 @@
 // connections (behaviour: renewed-certificates).
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { ServerCertificates } from '../../shared/grpc/transport.ts';
 import type { Log } from '../../shared/log.ts';
 import {
   findExpiryMs,
@@ -12,6 +11,7 @@ import {
   type TlsWatch,
   watchTlsFiles,
 } from '../../shared/tls.ts';
+import type { ServerCertificates } from '../grpc/transport.ts';
 import type { Metrics } from '../metrics.ts';
 import { type ListenerName, listeners } from './listeners.ts';
 

@@ -1,6 +1,6 @@
 // envoy.service.rate_limit_quota.v3.RateLimitQuotaService: callers limit by themselves what they are assigned here. Its
 // code is loaded with the first stream.
-import type { GrpcMethod } from '../../shared/grpc/method.ts';
+import type { GrpcMethod } from '../grpc/method.ts';
 import { openWhenLoaded } from '../listen/grpc/lazy-stream.ts';
 import type { QuotaDeps, QuotaService } from './quota-service.ts';
 

@@ -2,7 +2,6 @@
 // themselves. Rules and counters are those of decisions (behaviour: quota-service).
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, toCounterKey } from '../../shared/counting/counter-key.ts';
-import type { StreamCaller, StreamHandler } from '../../shared/grpc/method.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
 import { owned } from '../../shared/owned-text.ts';
@@ -13,6 +12,7 @@ import { noStats } from '../decision/counter-access.ts';
 import { createPrepareHits, type RuleHit } from '../decision/hit.ts';
 import type { CurrentRules, DecisionOptions } from '../decision/should-rate-limit.ts';
 import type { UnmatchedSampler } from '../decision/unmatched-sampler.ts';
+import type { StreamCaller, StreamHandler } from '../grpc/method.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Member, Stake } from './member.ts';
 import type { BucketUsage } from './messages.ts';

@@ -1,9 +1,9 @@
 // One caller's stream: its reports in, its assignments out, within bounds (behaviour: quota-service).
 
-import type { StreamCaller, StreamHandler } from '../../shared/grpc/method.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { owned } from '../../shared/owned-text.ts';
+import type { StreamCaller, StreamHandler } from '../grpc/method.ts';
 import { Member, type MemberStream, toBucketKey } from './member.ts';
 import {
   type BucketAction,

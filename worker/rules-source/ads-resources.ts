@@ -7,6 +7,8 @@ import { Reporter } from '../../shared/rules/problem/reporter.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
+import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import {
   type DecodeResource,
   type ParsedResource,
@@ -14,9 +16,7 @@ import {
   peekName,
   type ResourceName,
   withFile,
-} from '../../shared/rules/wire/parsed-resource.ts';
-import { toExcerpt } from '../../shared/text-excerpt.ts';
-import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
+} from './parsed-resource.ts';
 
 export interface GoodResource {
   readonly document: RuleDocument;

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import type { ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
 import { createLoadRules } from './load-rules.ts';
+import type { ParsingThread } from './parsing-thread.ts';
 
 const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
 

@@ -7,9 +7,9 @@ import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
-import { isLargeText, type ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import type { LoadRules } from './file-source.ts';
+import { isLargeText, type ParsingThread } from './parsing-thread.ts';
 
 /** An error in one file fails the whole load: half of the rules is worse than the old ones. A file that is
  * the same object as in an earlier load is not parsed again. Decisions continue meanwhile: large files are

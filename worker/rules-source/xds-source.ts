@@ -12,8 +12,6 @@ import type { Log } from '../../shared/log.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
-import { isLargeResource, type ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
-import type { ParsedResource } from '../../shared/rules/wire/parsed-resource.ts';
 import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { stackText } from '../../shared/source-places.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
@@ -41,6 +39,8 @@ import {
   type ResourcesInForce,
   takeResources,
 } from './ads-resources.ts';
+import type { ParsedResource } from './parsed-resource.ts';
+import { isLargeResource, type ParsingThread } from './parsing-thread.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
 /** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings. */

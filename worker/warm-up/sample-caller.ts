@@ -5,8 +5,8 @@ import { type RequestOptions, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { listHuffmanCodes } from '../../shared/grpc/http2/hpack/huffman-code.ts';
-import { staticTable } from '../../shared/grpc/http2/hpack/static-table.ts';
+import { listHuffmanCodes } from '../grpc/http2/hpack/huffman-code.ts';
+import { staticTable } from '../grpc/http2/hpack/static-table.ts';
 
 export interface SampleTarget {
   readonly host: string;

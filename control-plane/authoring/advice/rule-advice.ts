@@ -6,11 +6,11 @@ import {
   type PlacedRule,
   placeRules,
 } from '../../../shared/rules/lookup/placed-rule.ts';
-import { findMeetingCounters } from '../../../shared/rules/meeting-counters.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { Reporter } from '../../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { documentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
+import { findMeetingCounters } from '../meeting-counters.ts';
 import { findDottedDomain } from './dotted-domains.ts';
 import { findFreedValues } from './freed-values.ts';
 import { findUnboundedMetrics } from './unbounded-metrics.ts';

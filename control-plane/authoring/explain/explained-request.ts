@@ -9,9 +9,9 @@ import {
 import { explainingNoMatch, type NoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
 import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
 import { createDomainTree } from '../../../shared/rules/lookup/rule-tree.ts';
-import { findingSharers } from '../../../shared/rules/meeting-counters.ts';
 import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
+import { findingSharers } from '../meeting-counters.ts';
 import { explainingLookup, type LookupExplanation } from './lookup-explanation.ts';
 
 export interface ExplainedDescriptor {

@@ -2,12 +2,8 @@
 // documents, and the JSON Schema for editors. policy-file.ts reads their values.
 
 import { maxCount } from '../../../shared/rules/rule-keys.ts';
-import {
-  createDocumentKeys,
-  type JsonSchema,
-  type SchemaRow,
-} from '../../../shared/rules/schema/document-schema.ts';
 import { units } from '../../../shared/rules/unit.ts';
+import { createDocumentKeys, type JsonSchema, type SchemaRow } from '../schema/document-schema.ts';
 
 export type PolicySection = 'file' | 'policy' | 'bound';
 

@@ -1,13 +1,13 @@
 // The rules that a command works on: from its options to documents with all their problems. path-input.ts
 // and git-input.ts read them, server-input.ts asks a control plane for them.
 import type { Command } from 'commander';
-import { type CheckedRules, checkRules } from '../../../shared/rules/checked-rules.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareFiles } from '../../../shared/rules/file-order.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 import { adviseOnRules } from '../../authoring/advice/rule-advice.ts';
+import { type CheckedRules, checkRules } from '../../authoring/checked-rules.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { readGitInput } from './git-input.ts';
 import { readPathInput } from './path-input.ts';

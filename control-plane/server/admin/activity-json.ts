@@ -1,8 +1,8 @@
 // Actions of people and of the programs, as the admin API shows them: the lines of the audit log, and how each
 // revision ended. Pure.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
 import type { ActivityEntry } from '../history/activity/activity.ts';
+import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { toShortId } from '../store/revision.ts';

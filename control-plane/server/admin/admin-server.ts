@@ -15,7 +15,7 @@ import {
 } from '../../../shared/router/index.ts';
 import { withSourcePlaces } from '../../../shared/source-places.ts';
 import type { TlsMaterial } from '../../../shared/tls.ts';
-import { createUnfinishedRequests } from '../../../shared/unfinished-requests.ts';
+import { createUnfinishedRequests } from '../unfinished-requests.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
 import type { Authorizer } from './authorize.ts';

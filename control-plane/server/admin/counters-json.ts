@@ -1,8 +1,8 @@
 // Counters of workers, as the admin API is asked about them and shows them. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
-import { orNull } from '../../../shared/or-null.ts';
 import type { CountersResult } from '../fleet/counters.ts';
+import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import { toMissing } from './peer-json.ts';
 

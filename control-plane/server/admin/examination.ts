@@ -1,10 +1,10 @@
 // Checks files before they are served: with the same build as for workers, so that files which pass here are
 // accepted there.
 import { HttpError } from '../../../shared/router/index.ts';
-import type { CheckedRules } from '../../../shared/rules/checked-rules.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { TooBusy } from '../../../shared/thread/job-thread.ts';
+import type { CheckedRules } from '../../authoring/checked-rules.ts';
 import { type BuiltSnapshots, listProblems } from '../snapshot/build.ts';
 import type { Building } from '../snapshot/building.ts';
 import type { Revision } from '../store/revision.ts';

@@ -2,7 +2,7 @@
 // checked, from anybody.
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../../../shared/router/index.ts';
-import type { UnfinishedRequests } from '../../../shared/unfinished-requests.ts';
+import type { UnfinishedRequests } from '../unfinished-requests.ts';
 
 /** Passes the body on, counted while it is read. Throws 503 when it is dropped to make room for others. */
 export async function* countBody(

@@ -1,10 +1,10 @@
 // The traffic of the last hour as the admin API shows it. Pure.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
 import type { RuleSeries, SeriesSlots } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
 import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
 import { type Mark, markKind } from '../history/last-hour/marks.ts';
+import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { toShortId } from '../store/revision.ts';
 import { toTime } from './revision-json.ts';

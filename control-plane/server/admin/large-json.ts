@@ -1,9 +1,9 @@
 // Parses a large JSON body in slices: all rules of a company come in one, and JSON.parse would take the time of workers
 // and probes.
 import { runInSlices } from '../../../shared/in-slices.ts';
-import { readingJson, TooDeep, TooMany } from '../../../shared/json-in-slices.ts';
 import type { AppOptions } from '../../../shared/router/index.ts';
 import { BadRequest } from '../../../shared/router/index.ts';
+import { readingJson, TooDeep, TooMany } from '../store/json-in-slices.ts';
 
 /** Far above 10,000 files, the most that a method takes. */
 const maxValues = 200_000;

@@ -1,6 +1,6 @@
 // An answer whose JSON may be long: it is written and sent in parts, while others are served.
 import { setImmediate } from 'node:timers/promises';
-import { writingJson } from '../../../shared/json-in-slices.ts';
+import { writingJson } from '../store/json-in-slices.ts';
 
 /** The value itself where its JSON is one part. */
 export function toLongAnswer<Value extends object>(value: Value): Value | Response {

@@ -3,9 +3,9 @@
 // of the facts of all. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
-import { orNull } from '../../../shared/or-null.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
+import { orNull } from '../or-null.ts';
 import type { AgreementsJson } from './agreement-report.ts';
 import { toTime } from './revision-json.ts';
 import type { UnenforcedJson } from './unenforced-report.ts';

@@ -2,9 +2,9 @@
 // from the counters that the workers report. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
-import { orNull } from '../../../shared/or-null.ts';
 import { toNumberText } from '../../../shared/rules/limit-shape.ts';
 import type { ExplainedDescriptor } from '../../authoring/explain/explained-request.ts';
+import { orNull } from '../or-null.ts';
 import type { CountersJson } from './counters-json.ts';
 
 export const outcomeJson = Type.Object(

@@ -1,8 +1,8 @@
 // The JSON of a problem in rules: as the admin API sends it and its clients read it.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { isProblemRule } from '../../../shared/rules/problem/problem-rule.ts';
+import { orNull } from '../or-null.ts';
 
 export const problemJson = Type.Object(
   {

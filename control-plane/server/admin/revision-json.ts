@@ -1,6 +1,6 @@
 // A revision as the admin API shows it.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
+import { orNull } from '../or-null.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 

@@ -1,6 +1,6 @@
 // Tells how each revision of a list ended: from the revision that is served now and from the record. Pure.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
+import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { RevisionInfo } from '../store/revision.ts';

@@ -1,7 +1,7 @@
 // A rollout as the admin API shows it, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
-import { orNull } from '../../../shared/or-null.ts';
+import { orNull } from '../or-null.ts';
 import { inForceOf } from '../record/outcomes.ts';
 import type { MemoryState } from '../record/record-state.ts';
 import { fewPoints, halfAgain, maxErrorPoints } from '../rollout/judgement.ts';

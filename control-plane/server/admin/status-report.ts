@@ -4,10 +4,10 @@
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
-import { orNull } from '../../../shared/or-null.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { toHeading } from '../../../shared/rules/problem/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
+import { orNull } from '../or-null.ts';
 import type { PeerWorkers } from '../record/peers/peers.ts';
 import type { MemoryState } from '../record/record-state.ts';
 import type { RolloutState } from '../rollout/rollout-state.ts';

@@ -1,7 +1,6 @@
 // The limited values, as the admin API shows them: those that are limited most, and the counts of the rules.
 // Pure.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import {
   createLimitedSum,
@@ -11,6 +10,7 @@ import {
   toText,
 } from '../fleet/limited-values.ts';
 import type { RuleRate } from '../fleet/rule-rates.ts';
+import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { FindLift } from './lifted.ts';
 import { missingJson, toMissing } from './peer-json.ts';

@@ -2,9 +2,9 @@
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { decisionDurationBounds, findP99Ms } from '../../../shared/decision-durations.ts';
-import { orNull } from '../../../shared/or-null.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { WorkerFigures } from '../fleet/worker-figures.ts';
+import { orNull } from '../or-null.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
 

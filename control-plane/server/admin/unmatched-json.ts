@@ -1,9 +1,9 @@
 // Descriptors that found no rule, as the admin API shows them. Pure.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
 import { explainingNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
 import { type PlacedRule, toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
 import type { UnmatchedSample } from '../fleet/unmatched-samples.ts';
+import { orNull } from '../or-null.ts';
 import { toTime } from './revision-json.ts';
 
 const sampleJson = Type.Object(

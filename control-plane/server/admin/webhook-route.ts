@@ -8,8 +8,8 @@ import type {
   FastifyRequest,
 } from 'fastify';
 import { HttpError, toErrorResponse, toHeaders } from '../../../shared/router/index.ts';
-import type { UnfinishedRequests } from '../../../shared/unfinished-requests.ts';
 import type { WebhookVerdict } from '../store/webhook.ts';
+import type { UnfinishedRequests } from '../unfinished-requests.ts';
 import { watchBody } from './held-bodies.ts';
 
 export interface WebhookDeps {

@@ -1,6 +1,6 @@
 // A connected worker as the admin API shows it, and whether it has its rules. Pure.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
+import { orNull } from '../or-null.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorker, VanishedWorker, VersionAt } from '../xds/workers.ts';

@@ -1,6 +1,6 @@
 // Where notifications go: to a URL as signed JSON, and to a Git host as the status of a commit.
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { readSmallFile } from '../../../shared/small-file.ts';
+import { readSmallFile } from '../small-file.ts';
 import { signBody } from '../store/webhook.ts';
 import { readTokenFile } from '../token-file.ts';
 import type { Notification } from './notification.ts';

@@ -1,7 +1,7 @@
 // The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
-import { orNull } from '../../../shared/or-null.ts';
 import { type Counted, type Figures, noHits, toDomainHead } from '../fleet/tally.ts';
+import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { checkRules } from '../../../shared/rules/checked-rules.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { checkRules } from '../../authoring/checked-rules.ts';
 import { type Revision, toRevisionInfo } from '../store/revision.ts';
 import { findRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
 import { buildSnapshots } from './build.ts';

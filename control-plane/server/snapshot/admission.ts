@@ -3,9 +3,9 @@
 // cache.ts knows what a judgement depends on, and does what it says.
 import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../../../shared/in-slices.ts';
-import type { CheckedRules } from '../../../shared/rules/checked-rules.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { CheckedRules } from '../../authoring/checked-rules.ts';
 import {
   againTrailer,
   allowRemovalTrailer,

@@ -1,7 +1,6 @@
 // Builds what is served from the files of a revision: pure, and all or nothing. cache.ts decides which
 // revision is in force.
 
-import { type CheckedRules, checkRules } from '../../../shared/rules/checked-rules.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import { applyAllowances } from '../../../shared/rules/problem/allowance.ts';
@@ -12,6 +11,7 @@ import { toResource } from '../../../shared/rules/wire/resource.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../../shared/wire/rate-limit-config-message.ts';
 import { adviseOnRules } from '../../authoring/advice/rule-advice.ts';
+import { type CheckedRules, checkRules } from '../../authoring/checked-rules.ts';
 import { type Policy, parsePolicy, policyFile } from '../../authoring/policy/policy-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { matchesAny, type NodeGroup, nodeGroupsFile, parseNodeGroups } from './node-groups.ts';

@@ -3,7 +3,6 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
-import { RulesChecker } from '../../../shared/rules/checked-rules.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -11,6 +10,7 @@ import { mayHaveAnchor } from '../../../shared/rules/yaml/anchor.ts';
 import { findTooMuchText } from '../../../shared/rules-file.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { type JobThread, TooBusy, TooMuch } from '../../../shared/thread/job-thread.ts';
+import { RulesChecker } from '../../authoring/checked-rules.ts';
 import type { Revision } from '../store/revision.ts';
 import { createWorkThread } from '../work-thread.ts';
 import {

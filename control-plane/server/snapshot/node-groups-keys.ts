@@ -4,7 +4,7 @@ import {
   createDocumentKeys,
   type JsonSchema,
   type SchemaRow,
-} from '../../../shared/rules/schema/document-schema.ts';
+} from '../../authoring/schema/document-schema.ts';
 
 /** Each group is a snapshot of its own, encoded in memory. */
 export const maxGroups = 200;

@@ -1,7 +1,7 @@
 // The digest of a value that may hold all files of a store, while others are served.
 import { createHash } from 'node:crypto';
 import { runInSlices } from '../../../shared/in-slices.ts';
-import { writingJson } from '../../../shared/json-in-slices.ts';
+import { writingJson } from './json-in-slices.ts';
 
 /** SHA-256 in hexadecimal digits of the JSON of the values, one after the other. */
 export function toJsonDigest(values: Iterable<unknown>): Promise<string> {

@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
-import { readingJson, writingJson } from '../../../shared/json-in-slices.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { toJsonDigest } from './json-digest.ts';
+import { readingJson, writingJson } from './json-in-slices.ts';
 import { toOtherVersion } from './kept-version.ts';
 import type { Revision } from './revision.ts';
 import { setAside } from './set-aside.ts';

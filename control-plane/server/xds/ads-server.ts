@@ -16,9 +16,9 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import { type GrpcStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
-import { createUnfinishedRequests } from '../../../shared/unfinished-requests.ts';
 import type { DiscoveryProtos } from '../../../shared/wire/discovery.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
+import { createUnfinishedRequests } from '../unfinished-requests.ts';
 import { type Authorities, ClientCertificate, parseAuthorities } from './client-certificate.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
 import {

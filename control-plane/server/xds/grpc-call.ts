@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import type { Clock } from '../../../shared/clock.ts';
 import { type Budget, MessageReader, prefixBytes } from '../../../shared/grpc/message-reader.ts';
 import { type GrpcStatus, grpcStatus, toGrpcMessage } from '../../../shared/grpc/status.ts';
-import type { UnfinishedRequest, UnfinishedRequests } from '../../../shared/unfinished-requests.ts';
+import type { UnfinishedRequest, UnfinishedRequests } from '../unfinished-requests.ts';
 import type { Connection } from './connection.ts';
 
 export interface GrpcCall {

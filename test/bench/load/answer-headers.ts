@@ -1,8 +1,8 @@
 // Reads the header blocks of answers as far as a load generator has to: was it HTTP status 200, and which
 // grpc-status.
 
-import { createHpackDecoder } from '../../../shared/grpc/http2/hpack/decoder.ts';
-import type { HeaderField } from '../../../shared/grpc/http2/hpack/header-field.ts';
+import { createHpackDecoder } from '../../../worker/grpc/http2/hpack/decoder.ts';
+import type { HeaderField } from '../../../worker/grpc/http2/hpack/header-field.ts';
 
 /** What a block said, one bit for each. */
 export const facts = { httpOk: 1, httpOther: 2, grpcOk: 4, grpcOther: 8 } as const;

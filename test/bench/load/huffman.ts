@@ -1,5 +1,5 @@
 // Strings as HPACK writes them in Huffman code (RFC 7541, section 5.2): those of the worker's engine are not.
-import { listHuffmanCodes } from '../../../shared/grpc/http2/hpack/huffman-code.ts';
+import { listHuffmanCodes } from '../../../worker/grpc/http2/hpack/huffman-code.ts';
 
 const huffmanCodes = listHuffmanCodes();
 

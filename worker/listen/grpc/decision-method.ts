@@ -2,11 +2,9 @@
 
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { PendingAnswer, UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
-import type { ServerSpan, Tracer } from '../../../shared/tracing.ts';
 import type { RateLimitRequest } from '../../decision/message.ts';
 import type { RequestBounds } from '../../decision/request-bounds.ts';
 import {
@@ -14,7 +12,9 @@ import {
   type DecisionOutcome,
   type ShouldRateLimit,
 } from '../../decision/should-rate-limit.ts';
+import type { PendingAnswer, UnaryCall, UnaryMethod } from '../../grpc/method.ts';
 import type { Duration, Timer } from '../../metrics.ts';
+import type { ServerSpan, Tracer } from '../../tracing/tracer.ts';
 import type { RpcSpanDescription } from '../../tracing-rpc.ts';
 import { decodeRateLimitRequest } from './request-decoder.ts';
 import { encodeRateLimitResponse } from './response-encoder.ts';

@@ -1,14 +1,14 @@
 // The worker's gRPC port: decisions, health and reflection on one transport.
 import type { Clock } from '../../../shared/clock.ts';
-import { createHttp2Transport } from '../../../shared/grpc/http2/http2-transport.ts';
-import type { LargeRequests } from '../../../shared/grpc/large-requests.ts';
-import type { GrpcMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
-import type { GrpcTransport, GrpcTransportOptions } from '../../../shared/grpc/transport.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { maxRequestBytes, type RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
+import { createHttp2Transport } from '../../grpc/http2/http2-transport.ts';
+import type { LargeRequests } from '../../grpc/large-requests.ts';
+import type { GrpcMethod } from '../../grpc/method.ts';
+import type { GrpcTransport, GrpcTransportOptions } from '../../grpc/transport.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { LeavingPort } from '../leaving.ts';

@@ -1,8 +1,8 @@
 // grpc.health.v1.Health: the worker's health for load balancers and orchestrators.
 
-import type { GrpcMethod, StreamMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { servingStatuses } from '../../../shared/wire/health-messages.ts';
+import type { GrpcMethod, StreamMethod } from '../../grpc/method.ts';
 import type { Health } from '../../health.ts';
 import { decodeMessage } from './request-decoder.ts';
 import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';

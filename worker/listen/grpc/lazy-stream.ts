@@ -1,7 +1,7 @@
 // Methods of streams whose code is loaded with the first stream.
 import { errorText } from '../../../shared/errors.ts';
-import type { StreamCaller, StreamHandler, StreamMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
+import type { StreamCaller, StreamHandler, StreamMethod } from '../../grpc/method.ts';
 
 /** Limit of messages of one caller that wait meanwhile. */
 const maxWaiting = 100;

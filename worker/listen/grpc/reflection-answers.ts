@@ -5,8 +5,8 @@ import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { errorText } from '../../../shared/errors.ts';
-import type { StreamMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
+import type { StreamMethod } from '../../grpc/method.ts';
 import { repairDescriptions } from './described-files.ts';
 
 /** By path: every version of the protocol that the library supports, describing every service of the

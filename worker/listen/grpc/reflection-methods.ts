@@ -1,6 +1,6 @@
 // Server reflection, by which command-line tools find the services without proto files. It is rarely used,
 // so the library and the descriptions are loaded with the first request.
-import type { GrpcMethod, StreamMethod } from '../../../shared/grpc/method.ts';
+import type { GrpcMethod, StreamMethod } from '../../grpc/method.ts';
 import { openWhenLoaded } from './lazy-stream.ts';
 
 /** Both published versions of the protocol. */

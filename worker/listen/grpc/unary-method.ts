@@ -1,9 +1,9 @@
 // Unary methods beside the decision: decoding, statistics, and an answer even when the handler fails.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
+import type { UnaryCall, UnaryMethod } from '../../grpc/method.ts';
 import type { Counter, Metrics, Timer } from '../../metrics.ts';
 import type { Decoded } from './request-decoder.ts';
 

@@ -1,11 +1,12 @@
 // The keys of a file of rule tests, one row each. From the rows come: which keys are known and where, the table
 // in the guide, and the JSON Schema for editors. test-file.ts reads their values.
+
+import { workerTable } from '../../../../worker/settings/table.ts';
 import {
   createDocumentKeys,
   type JsonSchema,
   type SchemaRow,
-} from '../../../../shared/rules/schema/document-schema.ts';
-import { workerTable } from '../../../../worker/settings/table.ts';
+} from '../../schema/document-schema.ts';
 
 export type TestSection = 'file' | 'test' | 'request' | 'status';
 

@@ -2,8 +2,8 @@
 // overwrites a change it has not seen.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
+import { orNull } from '../../or-null.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { toFileText } from '../change.ts';

@@ -2,9 +2,9 @@
 // the values that would be refused.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { comparing, type RuleChange } from '../../../authoring/rule-change.ts';
+import { orNull } from '../../or-null.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { judgeChange, toFileText } from '../change.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';

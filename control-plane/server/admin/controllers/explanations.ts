@@ -1,10 +1,10 @@
 // `/explanations`: which limits apply to a request under the rules in force, and why.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, HttpError, op, Stop } from '../../../../shared/router/index.ts';
 import { explainRequest } from '../../../authoring/explain/explained-request.ts';
 import { toExplanationJson } from '../../../authoring/explain/explanation-json.ts';
+import { orNull } from '../../or-null.ts';
 import { AdminController } from '../admin-controller.ts';
 import { type CountersJson, countersJson, mostDescriptors } from '../counters-json.ts';
 import { outcomeJson, toOutcome } from '../outcome-json.ts';

@@ -1,7 +1,7 @@
 // The root of the admin API: health, metrics, workers and their versions, and the OpenAPI description.
 import Type from 'typebox';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, op, open } from '../../../../shared/router/index.ts';
+import { orNull } from '../../or-null.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import { type FleetJson, fleetJson, mergeFleets } from '../fleet-json.ts';

@@ -2,11 +2,11 @@
 // the domain's file (lift.ts).
 import Type from 'typebox';
 import { parseDuration } from '../../../../shared/duration.ts';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { escapeText } from '../../../../shared/rules/problem/escaped-text.ts';
 import { parseTime, toTimeText } from '../../../../shared/rules/rule-end.ts';
 import { toExcerpt } from '../../../../shared/text-excerpt.ts';
+import { orNull } from '../../or-null.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Change } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';

@@ -2,8 +2,8 @@
 // made of all files at once.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
+import { orNull } from '../../or-null.ts';
 import { comparingForNodes } from '../../snapshot/node-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';

@@ -1,8 +1,8 @@
 // `/rollouts`: the state of a revision's rollout, the actions of people on it, and what peers ask of each other.
 import Type from 'typebox';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { toExcerpt } from '../../../../shared/text-excerpt.ts';
+import { orNull } from '../../or-null.ts';
 import type { RolloutAction } from '../../rollout/changes.ts';
 import { factsJson } from '../../rollout/facts.ts';
 import { toShortId } from '../../store/revision.ts';

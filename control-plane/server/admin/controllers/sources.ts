@@ -1,9 +1,9 @@
 // `/sources`: a rule as its author wrote it, and who changed it last.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
-import { orNull } from '../../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
+import { orNull } from '../../or-null.ts';
 import type { RevisionInfo } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';

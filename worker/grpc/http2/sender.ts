@@ -1,6 +1,6 @@
 // Sends frames within the peer's windows (RFC 9113 section 5.2).
-import type { Clock } from '../../clock.ts';
-import { prefixBytes } from '../message-reader.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { prefixBytes } from '../../../shared/grpc/message-reader.ts';
 import { messageHeaders, okTrailers } from './answer-blocks.ts';
 import { ConnectionError } from './connection-error.ts';
 import {

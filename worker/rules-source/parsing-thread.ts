@@ -1,24 +1,27 @@
 // Parses large rules documents and resources in a thread of its own, since parsing blocks the event loop. The thread
 // starts when a document needs it and ends when idle for a while. document.ts is the parser.
 import { Worker } from 'node:worker_threads';
-import type { Clock } from '../../clock.ts';
-import { errorText } from '../../errors.ts';
-import { runInSlices } from '../../in-slices.ts';
-import type { Log } from '../../log.ts';
-import { ownPath } from '../../own-files.ts';
-import { type Next, type Steps, ThreadOfJobs, TooMuch } from '../../thread/job-thread.ts';
-import { type ParsedDocument, parseRuleDocument } from '../document/document.ts';
-import { type Problem, problemOf } from '../problem/problem.ts';
-import type { RuleDocument } from '../rule-document.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { errorText } from '../../shared/errors.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
+import type { Log } from '../../shared/log.ts';
+import { ownPath } from '../../shared/own-files.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { findParts, type KnownParts } from '../../shared/rules/thread/document-parts.ts';
+import {
+  createDocumentJoiner,
+  type DocumentPiece,
+} from '../../shared/rules/thread/document-pieces.ts';
+import { mayHaveAnchor } from '../../shared/rules/yaml/anchor.ts';
+import { type Next, type Steps, ThreadOfJobs, TooMuch } from '../../shared/thread/job-thread.ts';
 import {
   type DecodeResource,
   type ParsedResource,
   parseResource,
   type ResourceName,
-} from '../wire/parsed-resource.ts';
-import { mayHaveAnchor } from '../yaml/anchor.ts';
-import { findParts, type KnownParts } from './document-parts.ts';
-import { createDocumentJoiner, type DocumentPiece } from './document-pieces.ts';
+} from './parsed-resource.ts';
 
 /** The first message of a job; JobParts follow. The thread answers with a ParsedHead, then the pieces of the document. */
 export interface ParsingJob {
@@ -86,7 +89,7 @@ const deadlineMs = 120_000;
 /** A document that changed often changes again soon. */
 const idleMs = 10_000;
 
-const entry = ownPath('shared/rules/thread/parsing-thread-main.ts');
+const entry = ownPath('worker/rules-source/parsing-thread-main.ts');
 
 export function createParsingThread({
   log,

@@ -1,8 +1,8 @@
 // The interface of the gRPC transport; test/contract/grpc-transport.ts is its contract in tests.
-import type { Clock } from '../clock.ts';
-import type { ListenAddress, ListenerNames, ListenTarget } from '../listen-address.ts';
-import type { Log } from '../log.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
 import type { LargeRequests } from './large-requests.ts';
+import type { ListenAddress, ListenerNames, ListenTarget } from './listen-address.ts';
 import type { GrpcMethods } from './method.ts';
 
 /** Contents, not paths: PEM texts. */

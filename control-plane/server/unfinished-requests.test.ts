@@ -1,6 +1,6 @@
 // How callers are ended that have begun requests and not finished them.
 import test from 'ava';
-import { createManualClock } from '../test/support/manual-clock.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createUnfinishedRequests } from './unfinished-requests.ts';
 
 function start() {

@@ -1,9 +1,9 @@
 // The program of the thread that parses large documents and resources. Only parsing-thread.ts starts it.
 
-import { serveJobs } from '../../thread/thread-side.ts';
-import { type ParsedDocument, parseRuleDocument } from '../document/document.ts';
-import { parseResource } from '../wire/parsed-resource.ts';
-import { toDocumentPieces } from './document-pieces.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { toDocumentPieces } from '../../shared/rules/thread/document-pieces.ts';
+import { serveJobs } from '../../shared/thread/thread-side.ts';
+import { parseResource } from './parsed-resource.ts';
 import type { JobPart, ParsedHead, ParsingJob } from './parsing-thread.ts';
 
 serveJobs(async (next, send) => {
@@ -21,7 +21,7 @@ serveJobs(async (next, send) => {
     return;
   }
   // Only a worker with a management server needs it.
-  const { loadProtos } = await import('../../wire/protos.ts');
+  const { loadProtos } = await import('../../shared/wire/protos.ts');
   const { deserialize } = loadProtos().rateLimitConfig;
   const parsed = parseResource(Buffer.concat(bytes), deserialize);
   if (parsed.ok) sendDocument(parsed, { named: parsed.named });

@@ -1,5 +1,5 @@
 // Loads the tracer when tracing is on.
-import type { Tracer, TracerDeps, TracerOptions } from '../tracing.ts';
+import type { Tracer, TracerDeps, TracerOptions } from './tracer.ts';
 
 /** The exporter reads the receiver and the batching from the environment: OTEL_EXPORTER_OTLP_*, OTEL_BSP_*,
  * OTEL_RESOURCE_ATTRIBUTES. */

@@ -1,10 +1,11 @@
 // Reads the bytes of a resource: into a document without the name of its file, since the receiver makes names
 // unique. So it can be read before its name is known, and in another thread.
-import { toExcerpt } from '../../text-excerpt.ts';
-import { toDecodingProblem } from '../../wire/decoding-problem.ts';
-import type { RateLimitConfigMessage } from '../../wire/rate-limit-config-message.ts';
-import type { ParsedDocument } from '../document/document.ts';
-import { fromResource } from './resource.ts';
+
+import type { ParsedDocument } from '../../shared/rules/document/document.ts';
+import { fromResource } from '../../shared/rules/wire/resource.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
+import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 
 export type ParsedResource =
   /** The bytes are not the message: why. */

@@ -1,7 +1,7 @@
 // The JSON Schema of a rules document, for editors, made from the rows of rule-keys.ts. It finds less than
 // `check`, which also compares keys and files.
 
-import { type RuleKey, ruleKeys, type Section } from '../rule-keys.ts';
+import { type RuleKey, ruleKeys, type Section } from '../../../shared/rules/rule-keys.ts';
 import { createDocumentSchema, type JsonSchema } from './document-schema.ts';
 
 const rows: readonly RuleKey[] = ruleKeys;

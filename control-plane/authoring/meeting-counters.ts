@@ -1,9 +1,13 @@
 // Finds rules of one domain whose hits can be counted under one key in the store: keys and values are joined by `_` with
 // nothing escaped (counter-key.ts), so [user=ada_path_/login] and [user=ada][path=/login] meet where a rule takes each.
 // shared-counters.ts finds those of two domains.
-import { createRuleAdvice, type PlacedRule, toPlaceText } from './lookup/placed-rule.ts';
-import type { Problem } from './problem/problem.ts';
-import type { Entry } from './rule.ts';
+import {
+  createRuleAdvice,
+  type PlacedRule,
+  toPlaceText,
+} from '../../shared/rules/lookup/placed-rule.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import type { Entry } from '../../shared/rules/rule.ts';
 import {
   agree,
   canBeEqual,
@@ -11,7 +15,7 @@ import {
   maxSymbols,
   type Symbols,
   toSymbols,
-} from './shared-counters.ts';
+} from '../../shared/rules/shared-counters.ts';
 
 interface CountedRule {
   readonly rule: PlacedRule;

@@ -1,6 +1,6 @@
 // Bounds what unfinished requests of clients hold: the bytes of all together, and the time of each. A
 // stream without a started request holds nothing, and is never ended by this.
-import type { Clock } from './clock.ts';
+import type { Clock } from '../../shared/clock.ts';
 
 export interface UnfinishedRequests {
   /** Registers the request of one stream; `end` is called when it exceeds a bound. */

@@ -4,17 +4,17 @@ import { X509Certificate } from 'node:crypto';
 import { lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, createServer as createTlsServer, type TLSSocket } from 'node:tls';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../shared/clock.ts';
 import {
   type ConnectionUse,
   handshakeLimitMs,
   limitConnections,
   maxUnfinishedHandshakes,
-} from '../connection-limit.ts';
-import { AppError, errorText } from '../errors.ts';
-import { type ListenAddress, type ListenTarget, listen, toListenError } from '../listen-address.ts';
-import type { Log } from '../log.ts';
-import { createRepeatedLog } from '../repeated-log.ts';
+} from '../../shared/connection-limit.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
+import { type ListenAddress, type ListenTarget, listen, toListenError } from './listen-address.ts';
 import type { GrpcListenerNames, GrpcTls, ServerCertificates } from './transport.ts';
 
 /** Time limit for the first byte, after the TLS handshake if any. */

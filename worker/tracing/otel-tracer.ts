@@ -36,17 +36,10 @@ import {
   SamplingDecision,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace';
-import type { Log } from '../log.ts';
-import { createRepeatedLog } from '../repeated-log.ts';
-import type {
-  ServerSpan,
-  Span,
-  SpanParent,
-  Tracer,
-  TracerDeps,
-  TracerOptions,
-} from '../tracing.ts';
+import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { type BatchOptions, createBoundedExport } from './bounded-export.ts';
+import type { ServerSpan, Span, SpanParent, Tracer, TracerDeps, TracerOptions } from './tracer.ts';
 
 /** A request's text may be of any size; this much of an attribute is kept. */
 const maxAttributeLength = 4_096;

@@ -1,6 +1,6 @@
 // The interface between gRPC transports and methods: methods take and return the bytes of messages; the
 // transport handles frames, headers, connections and deadlines.
-import type { GrpcErrorStatus } from './status.ts';
+import type { GrpcErrorStatus } from '../../shared/grpc/status.ts';
 
 /** A unary call, as its method sees it. */
 export interface UnaryCall {

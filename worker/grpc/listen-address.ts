@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { dirname } from 'node:path';
-import { AppError, errorText } from './errors.ts';
-import { showHostPort } from './host-port.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import { showHostPort } from '../../shared/host-port.ts';
 
 /** A port of 0 takes a free one. */
 export type ListenTarget =

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { runAtOnce } from '../in-slices.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { type CheckedRules, RulesChecker } from './checked-rules.ts';
-import { parseRuleDocument } from './document/document.ts';
-import type { RuleDocument } from './rule-document.ts';
 
 const nowMs = Date.parse('2026-11-29T00:00:00Z');
 const checker = new RulesChecker({ mergeDomains: true });

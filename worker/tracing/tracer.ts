@@ -1,7 +1,7 @@
 // The interface to tracing: spans are started, described and ended. Without a tracer no library is loaded
 // and no object made. tracing/otel-tracer.ts records and sends spans.
-import type { Clock } from './clock.ts';
-import type { Log } from './log.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
 
 export type SpanAttributes = Readonly<Record<string, string | number>>;
 

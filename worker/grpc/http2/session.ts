@@ -2,11 +2,11 @@
 // (RFC 9113, the server's side, for gRPC). Strict: violations end the stream or the connection with the
 // error that the RFC names. Bounded by limits.ts. Longer than most files, because all of it is about one
 // state: the streams of the connection and how it ends.
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { grpcStatus } from '../../../shared/grpc/status.ts';
+import { createTokenBucket } from '../../../shared/grpc/token-bucket.ts';
 import type { LargeRequests } from '../large-requests.ts';
 import { type GrpcMethods, unknownMethodText } from '../method.ts';
-import { grpcStatus } from '../status.ts';
-import { createTokenBucket } from '../token-bucket.ts';
 import { toHttpHeaders } from './answer-blocks.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { ConcurrencyLimiter } from './concurrency-limiter.ts';

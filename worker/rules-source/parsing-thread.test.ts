@@ -3,16 +3,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { constants, getPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
-import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { createRecordedLog } from '../../../test/support/recorded-log.ts';
-import { readThreads } from '../../../test/support/threads.ts';
-import { loadProtos } from '../../wire/protos.ts';
-import { parseRuleDocument } from '../document/document.ts';
-import type { RuleDocument } from '../rule-document.ts';
-import { parseResource } from '../wire/parsed-resource.ts';
-import { createParsingThread } from './parsing-thread.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { readThreads } from '../../test/support/threads.ts';
+import { parseResource } from './parsed-resource.ts';
+import { createParsingThread, isLargeText } from './parsing-thread.ts';
 
-const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
+const fixtures = new URL('../../test/fixtures/rules/', import.meta.url);
 const thread = new URL('parsing-thread-main.ts', import.meta.url);
 
 /** `startWorker` undefined is the real one. */
@@ -265,4 +265,20 @@ test('closed while it parses, it gives up at once and nothing is left', async (t
   t.is(started.length, 1);
   t.is(clock.pending, 0);
   t.deepEqual(log.lines, []);
+});
+
+test('a short text that is many rules by its aliases is large', (t) => {
+  const list = (length: number, toItem: (at: number) => string) =>
+    Array.from({ length }, (_, at) => toItem(at)).join('');
+  const rules = `&rules [${list(60, (at) => `{key: k${at}}, `)}]`;
+  const copies = list(100, (at) => `  - {key: a${at}, descriptors: *rules}\n`);
+  const text = `domain: d\ndescriptors:\n  - {key: a, descriptors: ${rules}}\n${copies}`;
+  const { document } = parseRuleDocument(text, 'd.yaml');
+  const sum = document?.descriptors.reduce(
+    (count, { descriptors }) => count + descriptors.length,
+    0,
+  );
+  t.deepEqual([text.length < 5_000, sum], [true, 6_060]);
+  t.true(isLargeText(text));
+  t.false(isLargeText(text.replace('&', '').replaceAll('*', '')));
 });

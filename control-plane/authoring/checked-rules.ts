@@ -1,11 +1,15 @@
 // Rules that are good, without the lookup of decisions: it takes twice the memory of the documents, and a control plane,
 // which has several revisions at a time, needs it for a moment of some of them.
-import { runAtOnce } from '../in-slices.ts';
-import { createDomainTree } from './lookup/rule-tree.ts';
-import type { Problem } from './problem/problem.ts';
-import type { DomainRules } from './rule.ts';
-import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
-import { DomainsBuilder, type RuleSetOptions } from './rule-set.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
+import { createDomainTree } from '../../shared/rules/lookup/rule-tree.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import type { DomainRules } from '../../shared/rules/rule.ts';
+import {
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from '../../shared/rules/rule-document.ts';
+import { DomainsBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 
 /** Immutable: a change of configuration makes another one, in which a domain that is as before is the same object. */
 export interface CheckedRules {

@@ -1,9 +1,9 @@
 import test from 'ava';
-import { runAtOnce } from '../in-slices.ts';
-import { parseRuleDocument } from './document/document.ts';
-import { placeRules } from './lookup/placed-rule.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
+import type { Entry } from '../../shared/rules/rule.ts';
 import { findingSharers, findMeetingCounters } from './meeting-counters.ts';
-import type { Entry } from './rule.ts';
 
 const limit = 'rate_limit: {unit: minute, requests_per_unit: 3}';
 const hour = limit.replace('minute', 'hour');

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { runAtOnce } from './in-slices.ts';
+import { runAtOnce } from '../../../shared/in-slices.ts';
 import { readingJson, TooDeep, TooMany, writingJson } from './json-in-slices.ts';
 
 const read = (text: string, maxDepth = 100) =>

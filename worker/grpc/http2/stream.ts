@@ -1,9 +1,10 @@
 // One stream, which is one gRPC call: passes its messages to the method, and sends the method's answers.
 // The session handles frames, windows and connection-wide rules.
 import { gunzip, inflate } from 'node:zlib';
-import { errorText } from '../../errors.ts';
+import { errorText } from '../../../shared/errors.ts';
+import { type Budget, MessageReader, prefixBytes } from '../../../shared/grpc/message-reader.ts';
+import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../large-requests.ts';
-import { type Budget, MessageReader, prefixBytes } from '../message-reader.ts';
 import type {
   GrpcMethod,
   PendingAnswer,
@@ -12,7 +13,6 @@ import type {
   UnaryCall,
   UnaryMethod,
 } from '../method.ts';
-import { type GrpcErrorStatus, grpcStatus } from '../status.ts';
 import { okTrailers, supportedEncodings, toErrorTrailers } from './answer-blocks.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { readUint32, writeUint32 } from './frame.ts';

@@ -1,7 +1,7 @@
 // The queue of recorded spans, in front of the exporter. The library's own queue drops finished spans;
 // this one reports that it is full before a span is made, so that an unavailable receiver costs nothing.
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace';
-import { errorText } from '../errors.ts';
+import { errorText } from '../../shared/errors.ts';
 
 export interface BatchOptions {
   readonly maxQueueSize: number;

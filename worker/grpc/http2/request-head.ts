@@ -1,6 +1,6 @@
 // Reads a request's head from the fields of a header block: the rules of RFC 9113 section 8 for requests,
 // and gRPC's for its own headers. The call answers.
-import { type GrpcErrorStatus, grpcStatus } from '../status.ts';
+import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import { parseGrpcTimeout } from './grpc-timeout.ts';
 import type { HeaderField } from './hpack/header-field.ts';
 import { maxHeaderListBytes } from './limits.ts';

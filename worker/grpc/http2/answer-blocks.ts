@@ -1,6 +1,6 @@
 // The header blocks of answers; constant ones are prepared once. gRPC's rules for them are in "gRPC over
 // HTTP/2", Responses.
-import { toGrpcMessage } from '../status.ts';
+import { toGrpcMessage } from '../../../shared/grpc/status.ts';
 import { encodeHeaderBlock } from './hpack/encoder.ts';
 import { maxErrorTextLength } from './limits.ts';
 

@@ -3,8 +3,8 @@
 import type { Socket } from 'node:net';
 // Imported, because a global is resolved at each use.
 import process from 'node:process';
-import type { ConnectionUse } from '../../connection-limit.ts';
-import { createRepeatedLog } from '../../repeated-log.ts';
+import type { ConnectionUse } from '../../../shared/connection-limit.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import { LargeRequests } from '../large-requests.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
