@@ -95,7 +95,7 @@ test.serial(
 for (const [signal, moment] of [
   ['SIGTERM', '/shared/clock.ts'],
   ['SIGINT', '/command/run-command.ts'],
-  ['SIGHUP', '/control-plane/server.ts'],
+  ['SIGHUP', '/control-plane/server/server.ts'],
 ] as const) {
   test.serial(`${signal} while ${moment} is being read ends serve with exit code 0`, async (t) => {
     const rules = createRulesFolder(t);
