@@ -64,6 +64,19 @@ test('expired counters make room, live ones are never dropped for others', async
   t.is(store.state().detail, '2 counters in this process');
 });
 
+test('the requests of a turn are executed together', (t) => {
+  const tasks: (() => void)[] = [];
+  const soon = (task: () => void) => void tasks.push(task);
+  const store = createMemoryStore({ clock: createManualClock(), log: createRecordedLog(), soon });
+  const never = { deadlineMs: Number.POSITIVE_INFINITY };
+  for (const key of ['a', 'b']) {
+    store.count(startCounting([createHit({ key, windowSeconds: 10 })], never).request);
+  }
+  t.is(tasks.length, 1);
+  tasks[0]?.();
+  t.deepEqual([store.read('a'), store.read('b')], [1, 1]);
+});
+
 test('a pause of ages takes no longer than one of a second', async (t) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock, log: createRecordedLog() });
