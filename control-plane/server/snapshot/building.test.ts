@@ -160,7 +160,7 @@ const greedy =
 // memory
 test('what takes too long, or too much memory, is refused with its largest file, and the next one is built', async (t) => {
   const clock = createManualClock();
-  const programs = [endless, greedy];
+  const programs = [endless, greedy, greedy];
   const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };
   const entry = new URL('../work-thread-main.ts', import.meta.url);
   const started = Promise.withResolvers<void>();
@@ -189,6 +189,7 @@ test('what takes too long, or too much memory, is refused with its largest file,
       ['too-large', 'shop.yaml', message],
     );
   }
+  t.false((await building.findProblems(large)).ok);
   t.true((await building.build(large)).outcome.ok);
 });
 

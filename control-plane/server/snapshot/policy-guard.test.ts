@@ -27,6 +27,22 @@ const limit = (number: number, more = '') =>
 
 const policyOf = (fields: string) => `policies: [{domains: shop, ${fields}}]`;
 
+test('of many owners ten are named, and how many there are beside them', (t) => {
+  const owners = Array.from({ length: 12 }, (_, at) => `o${at + 1}`);
+  const policy = policyOf(`owners: [${owners}]`);
+  const [before, after] = [governed(limit(1), policy), governed(limit(2), policy)];
+  const changed = runAtOnce(findingChanged(before, after, { policy: after.policy, comparing }));
+  const bob: Maker = { author: 'bob', message: 'x', revision: 'b'.repeat(40) };
+  const steps = [{ makers: [bob], changed }];
+  const { refused } = judgeByPolicy(before, after, { steps, isUndo: false, comparing });
+  t.deepEqual(
+    refused.map(({ message }) => message),
+    [
+      "domain 'shop' is changed by bob, and only o1, o2, o3, o4, o5, o6, o7, o8, o9, o10 and 2 more may change it",
+    ],
+  );
+});
+
 // Proof of SECURITY.md: refuses or admits every request of the domains that `policy.yaml` does not give to other
 // owners
 test('each change is judged by who made it, whoever goes on from it, until an owner approves it or it is undone', (t) => {

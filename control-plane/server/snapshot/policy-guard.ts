@@ -192,6 +192,9 @@ function fileOf(changes: readonly RuleChange[], { documents }: GovernedRules): s
   return rule?.document.file ?? documents.find((document) => document.domain === domain)?.file;
 }
 
+/** Of owners in a message. */
+const maxNames = 10;
+
 function notOwner(
   file: string,
   what: string,
@@ -200,8 +203,9 @@ function notOwner(
   place: string | undefined,
 ): Problem {
   const who = author === undefined ? 'an unknown author' : toExcerpt(author, 100);
-  const names = owners.slice(0, 10).map((owner) => toExcerpt(owner));
-  const message = `${what} is changed by ${who}, and only ${names.join(', ')} may change it`;
+  const names = owners.slice(0, maxNames).map((owner) => toExcerpt(owner));
+  const others = owners.length > maxNames ? ` and ${owners.length - maxNames} more` : '';
+  const message = `${what} is changed by ${who}, and only ${names.join(', ')}${others} may change it`;
   return problemOf('warning', 'policy', file, message, place && `the policy is at ${place}`);
 }
 
