@@ -18,6 +18,7 @@ import {
 } from '@opentelemetry/api';
 import {
   CompositePropagator,
+  getBooleanFromEnv,
   getNumberFromEnv,
   W3CTraceContextPropagator,
 } from '@opentelemetry/core';
@@ -94,6 +95,11 @@ export function createOtelTracer(
     },
   );
   const rootSampler = new TraceIdRatioBasedSampler(samplingRate);
+  if (getBooleanFromEnv('OTEL_SDK_DISABLED')) {
+    log.warning('OTEL_SDK_DISABLED is true: no traces are recorded');
+  }
+  // With OTEL_LOG_LEVEL the SDK writes complaints to the console, and that it replaces another logger as well.
+  diag.disable();
   const sdk = new NodeSDK({
     sampler: new ParentBasedSampler({ root: rootSampler }),
     // Detected here: the SDK gives what it detects precedence over what it is given.
@@ -108,7 +114,6 @@ export function createOtelTracer(
     logRecordProcessors: [],
     textMapPropagator: null,
   });
-  // OTEL_LOG_LEVEL made the SDK write them to the console.
   passOn();
   sdk.start();
   const traceContext: TextMapPropagator = new W3CTraceContextPropagator();

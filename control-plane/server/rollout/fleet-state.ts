@@ -72,7 +72,7 @@ export interface FleetState {
   readonly memory: Memory;
   readonly following: Following;
   readonly watch: WatchMemory;
-  /** What they told last; a question is under way at most. `askedAtMs`: on the monotonic clock. */
+  /** What they reported last; one question at most is on its way. `askedAtMs`: on the monotonic clock. */
   readonly peers: {
     readonly isAsking: boolean;
     readonly known: { readonly askedAtMs: number; readonly answers: Answers } | undefined;

@@ -266,6 +266,21 @@ test.serial("the exporter's own settings are in effect, and their secrets in no 
   t.notRegex(worker.output(), /open-sesame/);
 });
 
+test.serial(
+  "the library's own settings neither write beside the log nor end traces without a word",
+  async (t) => {
+    const receiver = await startOtlpReceiver(t, 'http');
+    const loud = await startWorker(t, receiver, { OTEL_LOG_LEVEL: 'info', LOG_LEVEL: 'info' });
+    t.is(await ask(loud), 'answered');
+    await loud.stop();
+    t.notRegex(loud.output(), /logger will/);
+    t.true(receiver.headers.length > 0);
+    const off = await startWorker(t, receiver, { OTEL_SDK_DISABLED: 'true', LOG_LEVEL: 'info' });
+    t.is(await ask(off), 'answered');
+    t.regex(off.output(), /level=warning msg="OTEL_SDK_DISABLED is true: no traces are recorded/);
+  },
+);
+
 test.serial('an endpoint that is none is told without what may be a password in it', async (t) => {
   const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver, {
