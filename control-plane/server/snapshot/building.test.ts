@@ -105,6 +105,8 @@ test('equal files are built once, whoever asks, until one of their rules ends', 
   clock.advance(60_000);
   const after = await asking.build(toRevision());
   t.is(jobs, 2);
+  t.deepEqual(await store.build(toRevision()), after, 'of two the one without what has ended');
+  t.is(jobs, 2);
   const countLimits = ({ outcome }: typeof after) => outcome.ok && outcome.built.ruleSet.limitCount;
   t.is(countLimits(before), 401);
   t.is(countLimits(after), 400);

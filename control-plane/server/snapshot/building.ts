@@ -43,58 +43,59 @@ export interface BuildingDeps {
   readonly thread?: JobThread;
 }
 
-interface KnownDocument {
-  readonly text: string;
-  readonly document: WeakRef<RuleDocument>;
-}
-
 type Good = Extract<BuildOutcome, { readonly ok: true }>;
 
-interface KnownBuild extends Omit<Good, 'built'> {
-  readonly files: Revision['files'];
-  readonly built: WeakRef<BuiltSnapshots>;
-}
-
 /** Those that are still in use, so that equal files are one document, and one build, whichever revisions they are in and
- * whoever asks. */
+ * whoever asks. Their texts are kept as long as they are. */
 export class KnownDocuments {
   readonly checker: RulesChecker;
-  readonly #byPath = new Map<string, readonly KnownDocument[]>();
-  #builds: readonly KnownBuild[] = [];
+  readonly #byPath = new Map<string, readonly WeakRef<RuleDocument>[]>();
+  readonly #textOf = new WeakMap<RuleDocument, string>();
+  #builds: readonly WeakRef<BuiltSnapshots>[] = [];
+  readonly #madeOf = new WeakMap<
+    BuiltSnapshots,
+    { readonly files: Revision['files']; readonly outcome: Good }
+  >();
 
   constructor({ mergeDomains }: Pick<BuildOptions, 'mergeDomains'>) {
     this.checker = new RulesChecker({ mergeDomains });
   }
 
   find(path: string, text: string): RuleDocument | undefined {
-    const known = this.#byPath.get(path) ?? [];
-    return known.find((each) => each.text === text)?.document.deref();
+    for (const reference of this.#byPath.get(path) ?? []) {
+      const document = reference.deref();
+      if (document !== undefined && this.#textOf.get(document) === text) return document;
+    }
+    return undefined;
   }
 
   /** What was built of the same files, unless rules have ended since. */
   *findBuilt({ files, problems }: Files, nowMs: number): Generator<void, Good | undefined> {
     if (problems.length > 0) return undefined;
-    for (const { files: others, built: reference, ...found } of this.#builds) {
+    for (const reference of this.#builds) {
       const built = reference.deref();
-      if (built === undefined || !(yield* areSame(files, others))) continue;
+      const made = built && this.#madeOf.get(built);
+      if (built === undefined || made === undefined || !(yield* areSame(files, made.files)))
+        continue;
       const checked = yield* this.checker.check(built.documents, nowMs);
       if (!checked.ok) return undefined;
       const { domains } = built.ruleSet;
       const isAsBefore = ([name, rules]: [string, object]) => domains.get(name) === rules;
-      return [...checked.rules.domains].every(isAsBefore) ? { ...found, built } : undefined;
+      if ([...checked.rules.domains].every(isAsBefore)) return made.outcome;
     }
     return undefined;
   }
 
-  keepBuilt({ files, problems }: Files, { built, ...found }: Good): void {
-    const alive = this.#builds.filter((each) => each.built.deref() !== undefined);
-    const added = { ...found, files, built: new WeakRef(built) };
-    this.#builds = problems.length > 0 ? alive : [...alive, added];
+  keepBuilt({ files, problems }: Files, outcome: Good): void {
+    const { built } = outcome;
+    const alive = this.#builds.filter((each) => each.deref() !== undefined);
+    this.#builds = problems.length > 0 ? alive : [...alive, new WeakRef(built)];
+    this.#madeOf.set(built, { files, outcome });
   }
 
   keep(files: Revision['files'], documents: readonly RuleDocument[]): void {
     for (const [path, known] of this.#byPath) {
-      const alive = known.filter(({ document }) => document.deref() !== undefined);
+      const alive = known.filter((document) => document.deref() !== undefined);
       if (alive.length === 0) this.#byPath.delete(path);
       else if (alive.length < known.length) this.#byPath.set(path, alive);
     }
@@ -103,8 +104,8 @@ export class KnownDocuments {
       const { file } = document;
       const text = texts.get(file);
       if (text === undefined || this.find(file, text) !== undefined) continue;
-      const known = this.#byPath.get(file) ?? [];
-      this.#byPath.set(file, [...known, { text, document: new WeakRef(document) }]);
+      this.#textOf.set(document, text);
+      this.#byPath.set(file, [...(this.#byPath.get(file) ?? []), new WeakRef(document)]);
     }
   }
 }
