@@ -119,7 +119,7 @@ test('a token file that is missing or empty ends the start, where rules come fro
     'CONFIG_GRPC_XDS_TOKEN_FILE="/dev/null": the file is empty; name a file with the token and nothing else',
   ]);
   t.deepEqual(await problemsOf('/tls/none', 'GRPC_XDS_SOTW'), [
-    'CONFIG_GRPC_XDS_TOKEN_FILE="/tls/none": the file cannot be read (ENOENT: no such file or directory, stat \'/tls/none\'); name a file with the token and nothing else',
+    'CONFIG_GRPC_XDS_TOKEN_FILE="/tls/none": the file cannot be read (ENOENT: no such file or directory, open \'/tls/none\'); name a file with the token and nothing else',
   ]);
   t.deepEqual(await problemsOf('/tls/none', 'FILE'), []);
 });

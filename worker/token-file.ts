@@ -1,8 +1,8 @@
 // The token that a worker shows its management servers, from a file. It is read at each connection, so that
 // a token that was replaced is picked up; never part of an error or a log.
-import { readFile, stat } from 'node:fs/promises';
 import { errorText } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
+import { readSmallFile } from '../shared/small-file.ts';
 
 export type TokenReading =
   | { readonly ok: true; readonly token: string }
@@ -15,8 +15,7 @@ const maxFileBytes = 16 * 1024;
 /** White space around the token is ignored. */
 export async function readTokenFile(path: string): Promise<TokenReading> {
   try {
-    if ((await stat(path)).size > maxFileBytes) return bad('is too large for a token');
-    const token = (await readFile(path, 'utf8')).trim();
+    const token = (await readSmallFile(path, maxFileBytes)).trim();
     if (token === '') return bad('is empty');
     return /^[!-~]+$/.test(token)
       ? { ok: true, token }

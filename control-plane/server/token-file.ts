@@ -1,6 +1,6 @@
 // The token that a command sends. No message quotes it: it may be a misplaced secret.
 import { errorText } from '../../shared/errors.ts';
-import { readSmallFile } from './small-file.ts';
+import { readSmallFile } from '../../shared/small-file.ts';
 
 export type TokenResult =
   | { readonly ok: true; readonly value: string }

@@ -7,7 +7,7 @@ import { Value } from 'typebox/value';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
-import { readSmallFile } from '../small-file.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
 import { writeFileAtomically } from '../store/atomic-file.ts';
 import { setAside } from '../store/set-aside.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';

@@ -3,7 +3,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
-import { readSmallFile } from '../small-file.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
 import type { Built } from './building.ts';
 
 const maxBytes = 1_024;

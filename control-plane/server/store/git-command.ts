@@ -4,8 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { redact } from '../../../shared/redact.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
-import { readSmallFile } from '../small-file.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
 
 export interface RunOptions {

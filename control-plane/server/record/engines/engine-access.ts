@@ -2,9 +2,9 @@
 // so that renewed ones are used from the next one on.
 import type { ConnectionOptions } from 'node:tls';
 import { AppError, errorText } from '../../../../shared/errors.ts';
+import { readSmallFile } from '../../../../shared/small-file.ts';
 import { readTlsFiles, type TlsFiles } from '../../../../shared/tls.ts';
 import { trimEnd } from '../../../../shared/trim-end.ts';
-import { readSmallFile } from '../../small-file.ts';
 
 export interface EngineAccess {
   /** '' where there is none, or `passwordFile` has it. */

@@ -6,8 +6,8 @@ import { Value } from 'typebox/value';
 import { AppError, errorText } from '../../../../shared/errors.ts';
 import { type HostPort, showHostPort } from '../../../../shared/host-port.ts';
 import { redact } from '../../../../shared/redact.ts';
+import { readSmallFile } from '../../../../shared/small-file.ts';
 import type { ComparedClocks } from '../../compared-clocks.ts';
-import { readSmallFile } from '../../small-file.ts';
 import { asideSuffix } from '../../store/set-aside.ts';
 import {
   maxSharedTextBytes,

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { createRulesFolder } from '../../test/support/rules-folder.ts';
+import { createRulesFolder } from '../test/support/rules-folder.ts';
 import { readSmallFile } from './small-file.ts';
 
 test('a file is read up to its bound, and one without an end is refused by name', async (t) => {
