@@ -5,7 +5,6 @@ import { commandLine } from '../../shared/command-line.ts';
 import { refuseSettings, runUntilStopped } from '../../shared/lifecycle.ts';
 import { createProgramLog, logBeforeSettings } from '../../shared/program-log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
-import { saveLittleMemory } from '../server/memory.ts';
 import type { ControlPlane } from '../server/server.ts';
 import { addFlags, describeVariables, overlayFlags } from '../server/settings/flags.ts';
 import { controlPlaneTable } from '../server/settings/table.ts';
@@ -44,8 +43,9 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   }
   const { settings } = result;
   const auditLog = createProgramLog({ ...settings.log, level: 'info' });
-  saveLittleMemory();
   // No other command should wait until the servers are loaded.
+  const { saveLittleMemory } = await import('../server/memory.ts');
+  saveLittleMemory();
   const { createControlPlane, stopTimeoutMs } = await import('../server/server.ts');
   let controlPlane: ControlPlane | undefined;
   outliveOutput();

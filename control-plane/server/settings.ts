@@ -18,19 +18,18 @@ import {
 import { hasCredentials, showGiven } from '../../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../../shared/tls.ts';
-import type { WebhookSettings } from './admin/webhook-deps.ts';
-import type { NotifySettings } from './notify/targets.ts';
 import type { EngineSettings } from './record/engines/open-engine.ts';
 import { type PeerSource, parsePeers, protocolOf } from './record/peers/peer-list.ts';
 import type { PeersSettings } from './record/peers/peers.ts';
 import { noSteps } from './record/record.ts';
 import { parseRolloutPlan } from './rollout/plan.ts';
 import { warnExposure, warnPeerExposure } from './settings/exposure.ts';
-import { readNotifySettings } from './settings/notify.ts';
+import { type NotifySettings, readNotifySettings } from './settings/notify.ts';
 import { readRecordSettings } from './settings/record.ts';
 import { findSourceUrlProblem } from './settings/source-url.ts';
 import { controlPlaneTable } from './settings/table.ts';
 import type { StoreSettings } from './store/open-store.ts';
+import type { WebhookSettings } from './store/webhook.ts';
 
 /** Variables of commands that call a control plane; see command/admin/admin-options.ts. */
 const clientVariables = [

@@ -1,10 +1,10 @@
 // A thread for what takes longer than other requests may wait: building, examining and rewriting large files, and deciding
 // recorded requests again. The files are untrusted: a job has a time and a memory, and is ended when either is used up.
+import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../shared/clock.ts';
 import { ownPath } from '../../shared/own-files.ts';
 import { type JobThreadDeps, ThreadOfJobs } from '../../shared/thread/job-thread.ts';
-import { memoryMb } from './memory.ts';
 
 /** The first message of each job; work-thread-main.ts has what is done for it. */
 export interface WorkHead {
@@ -14,6 +14,12 @@ export interface WorkHead {
 export interface WorkThreadDeps
   extends Partial<Pick<JobThreadDeps, 'deadlineMs' | 'mostWaiting' | 'startWorker'>> {
   readonly clock: Clock;
+}
+
+/** The memory of the container, or of the machine. */
+export function memoryMb(): number {
+  const bytes = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+  return bytes / 1024 / 1024;
 }
 
 /** Far above what the largest configuration takes that workers take. */

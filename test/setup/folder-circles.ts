@@ -15,6 +15,21 @@ export function findFileCircles(texts: ReadonlyMap<string, string>): string[] {
   return findCircles(texts, (file) => file);
 }
 
+/** How many floors the folders are on: the longest way of imports from one down to another, of folders without circles. */
+export function countFloors(texts: ReadonlyMap<string, string>): number {
+  const imports = [...texts].flatMap(([file, text]) =>
+    listImports(file, text, (each) => each.split('/', 1)[0] ?? ''),
+  );
+  const floors = new Map<string, number>();
+  const floorOf = (folder: string): number => {
+    const below = imports.filter(({ from }) => from === folder).map(({ to }) => to);
+    const floor = floors.get(folder) ?? 1 + Math.max(0, ...[...new Set(below)].map(floorOf));
+    floors.set(folder, floor);
+    return floor;
+  };
+  return Math.max(0, ...imports.map(({ from }) => floorOf(from)));
+}
+
 interface Import {
   readonly from: string;
   readonly to: string;

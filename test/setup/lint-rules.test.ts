@@ -8,7 +8,7 @@ import test from 'ava';
 import { storeKindNames, storeKinds } from '../../worker/counters/store-kinds.ts';
 import type { Owner } from '../support/owner.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
-import { findFileCircles, findFolderCircles } from './folder-circles.ts';
+import { countFloors, findFileCircles, findFolderCircles } from './folder-circles.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -125,6 +125,20 @@ for (const [folder, known] of [
     t.deepEqual(findFolderCircles(texts), []);
   });
 }
+
+test('floors are counted along the longest way of imports', (t) => {
+  const files = {
+    'main.ts': "import './a/a.ts';\n",
+    'a/a.ts': "import '../b/b.ts';\nimport '../c/c.ts';\n",
+    'b/b.ts': "import type { C } from '../c/c.ts';\n",
+    'c/c.ts': '',
+  };
+  t.is(countFloors(new Map(Object.entries(files))), 4);
+});
+
+test('the folders of control-plane/server are on six floors, with server.ts above them', (t) => {
+  t.is(countFloors(readSources(join(root, 'control-plane/server'), '**/*.ts')), 7);
+});
 
 test('no files import each other in a circle', (t) => {
   const texts = readSources(root, '{worker,control-plane,shared}/**/*.ts');

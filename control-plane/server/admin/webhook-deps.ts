@@ -3,14 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { errorText } from '../../../shared/errors.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import type { ConfigStore } from '../store/store.ts';
-import { verifyWebhook } from '../store/webhook.ts';
+import { verifyWebhook, type WebhookSettings } from '../store/webhook.ts';
 import type { WebhookDeps } from './webhook-route.ts';
-
-export interface WebhookSettings {
-  readonly secret: string;
-  /** Takes precedence over `secret`, and is read at each call; undefined when there is none. */
-  readonly secretFile: string | undefined;
-}
 
 export function createWebhook(
   { secret, secretFile }: WebhookSettings,

@@ -1,8 +1,8 @@
 // A connected worker as the admin API shows it, and whether it has its rules. Pure.
 import Type from 'typebox';
+import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
 import { orNull } from '../or-null.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorker, VanishedWorker, VersionAt } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';

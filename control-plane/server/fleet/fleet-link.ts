@@ -13,8 +13,7 @@ import type {
   ReportMessage,
   ToWorkerMessage,
 } from '../../../shared/wire/fleet-messages.ts';
-import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
-import { bytesPerToken } from '../xds/limits.ts';
+import { bytesPerToken, type CallHandler, type GrpcCall } from '../call-handler.ts';
 import { helloMs, maxNameLength, maxUnsent, messageBurst, messagesPerSecond } from './limits.ts';
 
 export interface FleetLinkDeps {

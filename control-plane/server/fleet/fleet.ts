@@ -16,8 +16,7 @@ import type {
   ReportMessage,
   TotalsMessage,
 } from '../../../shared/wire/fleet-messages.ts';
-import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
-import { toAlreadyConnected } from '../xds/worker-name.ts';
+import type { CallHandler, GrpcCall } from '../call-handler.ts';
 import {
   type AskedWorker,
   type CountersQuestion,
@@ -47,6 +46,7 @@ import { type Counted, createTally, type Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
 import { toFigures, toPassed, toTotals, type WorkerFigures } from './worker-figures.ts';
+import { toAlreadyConnected } from './worker-name.ts';
 
 /** One worker with a link. */
 export interface LinkedWorker {

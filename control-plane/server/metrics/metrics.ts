@@ -1,7 +1,6 @@
 // The control plane's own metrics, in the form that Prometheus reads. Callers count events; gauges are
 // read from the state at each scrape.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Delivery } from '../notify/notifier.ts';
 import type { XdsMetrics } from '../xds/discovery-stream.ts';
 import type { Overview } from './overview.ts';
 
@@ -9,7 +8,7 @@ export interface ControlPlaneMetrics {
   readonly xds: XdsMetrics;
   adminAnswer(route: string, method: string, status: number): void;
   webhook(isAccepted: boolean): void;
-  notification(target: 'url' | 'commit_status', delivery: Delivery): void;
+  notification(target: 'url' | 'commit_status', delivery: 'delivered' | 'failed' | 'dropped'): void;
   /** The text of the exposition format, and its media type. */
   expose(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }

@@ -4,10 +4,11 @@ import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Examine } from '../admin/examination.ts';
 import type { Outcomes } from '../record/outcomes.ts';
+import type { NotifySettings } from '../settings/notify.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { toNotification } from './notification.ts';
 import { createNotifier, type NotifierDeps } from './notifier.ts';
-import { type NotifySettings, toTargets } from './targets.ts';
+import { toTargets } from './targets.ts';
 
 export interface Notifying {
   /** Rejects with an AppError where a secret or a token cannot be read. */

@@ -1,19 +1,10 @@
 // Where notifications go: to a URL as signed JSON, and to a Git host as the status of a commit.
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { readSmallFile } from '../small-file.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
+import type { NotifySettings } from '../settings/notify.ts';
 import { signBody } from '../store/webhook.ts';
 import { readTokenFile } from '../token-file.ts';
 import type { Notification } from './notification.ts';
-
-export interface NotifySettings {
-  /** Undefined: nobody is told. */
-  readonly url: URL | undefined;
-  readonly secretFile: string | undefined;
-  /** Undefined: commits get no status. */
-  readonly commitStatus: { readonly url: URL; readonly tokenFile: string } | undefined;
-  /** The address of this control plane for people, without a slash at its end. */
-  readonly publicUrl: string | undefined;
-}
 
 export interface NotifyRequest {
   readonly url: URL;

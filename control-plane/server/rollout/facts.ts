@@ -1,11 +1,11 @@
 // The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
 import { type Counted, type Figures, noHits, toDomainHead } from '../fleet/tally.ts';
+import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
 import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import type { Pools } from './pools.ts';

@@ -4,6 +4,7 @@
 // and decides. fleet-table.txt has each event in each state, with its effects. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import { isError } from '../../../shared/rules/problem/problem.ts';
+import { toWorkerName } from '../fleet/worker-name.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import {
   heldBackOf,
@@ -29,7 +30,6 @@ import { toReplaced } from '../snapshot/admission.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
-import { toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';

@@ -2,8 +2,17 @@
 import { joinNames, type TableReading } from '../../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../../shared/settings/setting.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
-import type { NotifySettings } from '../notify/targets.ts';
 import { controlPlaneTable } from './table.ts';
+
+export interface NotifySettings {
+  /** Undefined: no outcome is sent. */
+  readonly url: URL | undefined;
+  readonly secretFile: string | undefined;
+  /** Undefined: commits get no status. */
+  readonly commitStatus: { readonly url: URL; readonly tokenFile: string } | undefined;
+  /** The address of this control plane for users, without a slash at its end. */
+  readonly publicUrl: string | undefined;
+}
 
 type Reading = TableReading<typeof controlPlaneTable>;
 

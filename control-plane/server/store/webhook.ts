@@ -1,6 +1,12 @@
 // How calls are signed, and whether that of a webhook is. The admin API receives the call and triggers the store.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
+export interface WebhookSettings {
+  readonly secret: string;
+  /** Takes precedence over `secret`, and is read at each call; undefined when there is none. */
+  readonly secretFile: string | undefined;
+}
+
 export interface WebhookCall {
   /** The body's bytes as received. */
   readonly body: Uint8Array;

@@ -17,6 +17,7 @@ import { type GrpcStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { DiscoveryProtos } from '../../../shared/wire/discovery.ts';
+import type { OpenCall } from '../call-handler.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { createUnfinishedRequests } from '../unfinished-requests.ts';
 import { type Authorities, ClientCertificate, parseAuthorities } from './client-certificate.ts';
@@ -28,7 +29,7 @@ import {
   type XdsMetrics,
 } from './discovery-stream.ts';
 import { createEntrance } from './entrance.ts';
-import { type CallDeps, type OpenCall, refuseCall, StreamCall } from './grpc-call.ts';
+import { type CallDeps, refuseCall, StreamCall } from './grpc-call.ts';
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
 import { KeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';

@@ -9,20 +9,14 @@ import type { RepeatedLog } from '../../../shared/repeated-log.ts';
 import { toDecodingProblem } from '../../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
 import { toStringField } from '../../../shared/wire/field-bytes.ts';
+import { bytesPerToken, type CallHandler, type GrpcCall } from '../call-handler.ts';
+import { toAlreadyConnected } from '../fleet/worker-name.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
-import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { type KeptNames, type NameKeeper, toKeptBytes } from './kept-names.ts';
-import {
-  type AdsLimits,
-  bytesPerToken,
-  maxInstanceLength,
-  maxNameLength,
-  maxNames,
-} from './limits.ts';
+import { type AdsLimits, maxInstanceLength, maxNameLength, maxNames } from './limits.ts';
 import { toNodeIdentity } from './node-identity.ts';
 import type { AnyDiscoveryRequest, DiscoveryMode, DiscoveryProtocol } from './protocol.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
-import { toAlreadyConnected } from './worker-name.ts';
 import { toInstance, type WorkerRecord, type WorkerRegistry } from './workers.ts';
 
 export interface DiscoveryStreamDeps {

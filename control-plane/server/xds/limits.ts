@@ -70,6 +70,3 @@ export const maxInstanceLength = 1_024;
 
 /** Characters of a node's id, cluster and metadata together, kept for each stream. */
 export const maxNodeLength = 16 * 1024;
-
-/** A request costs one more for each of these: large ones take longer to read. */
-export const bytesPerToken = 64 * 1024;

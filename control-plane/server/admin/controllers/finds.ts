@@ -4,7 +4,7 @@ import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import type { PlacedRule } from '../../../../shared/rules/lookup/placed-rule.ts';
 import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
-import { findSharedIds, toWorkerName } from '../../xds/worker-name.ts';
+import { findSharedIds, toWorkerName } from '../../fleet/worker-name.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
 import { hasText, listRules, placingRules, type RuleRow, toRow } from '../rule-rows.ts';

@@ -1,9 +1,12 @@
 // The name of a worker in sentences for people. Pure.
-import type { ConnectedWorker } from './workers.ts';
 
-export type NamedWorker = Pick<ConnectedWorker, 'address' | 'instance'> & {
+export interface NamedWorker {
   readonly node: { readonly id: string };
-};
+  /** `<host>:<port>`. */
+  readonly address: string;
+  /** One start of a Ratelane worker; undefined for workers of other makes. */
+  readonly instance: string | undefined;
+}
 
 const maxIdLength = 200;
 /** Characters of an instance that tell it from the others; the whole one is in `/workers`. */
