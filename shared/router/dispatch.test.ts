@@ -244,20 +244,24 @@ test('a body that is not an object is 400 where fields are declared, and names n
   t.is((await client.send('POST', '/open', { body: 'tea', headers: text })).status, 400);
 });
 
-test('a charset other than UTF-8 and a compressed body are 415, bytes that are not UTF-8 400', async (t) => {
+test('a charset other than UTF-8 and a compressed body are 415, a transfer coding other than chunked 501, bytes that are not UTF-8 400', async (t) => {
   const status = async (headers: Record<string, string>, body: string) =>
     (await client.send('POST', '/open', { headers, body })).status;
   t.is(await status({ 'content-type': 'application/json; charset=utf-16' }, '{}'), 415);
   t.is(await status({ ...json, 'content-encoding': 'gzip' }, '{}'), 415);
   t.is(await status({ 'content-type': 'application/json; charset="UTF-8"' }, '{}'), 200);
-  const answer = await (await opening).app.dispatch({
-    method: 'POST',
-    target: '/open',
-    headers: new Headers(json),
-    body: ReadableStream.from([new Uint8Array([0x22, 0xff, 0x22])]),
-    remoteAddress: undefined,
-  });
-  t.is(answer.status, 400);
+  const { app } = await opening;
+  const send = async (headers: Record<string, string>, bytes: readonly number[]) =>
+    app.dispatch({
+      method: 'POST',
+      target: '/open',
+      headers: new Headers({ ...json, ...headers }),
+      body: ReadableStream.from([Uint8Array.from(bytes)]),
+      remoteAddress: undefined,
+    });
+  t.like(await send({}, [0x22, 0xff, 0x22]), { status: 400 });
+  t.like(await send({ 'transfer-encoding': 'gzip, chunked' }, [0x7b, 0x7d]), { status: 501 });
+  t.like(await send({ 'transfer-encoding': 'Chunked' }, [0x7b, 0x7d]), { status: 200 });
 });
 
 test('an application may refuse the kinds of body that forms can send', async (t) => {

@@ -43,14 +43,13 @@ test('statuses without a body send none, and end the stream that was returned', 
   t.true(isCancelled);
 });
 
-test('generators of both kinds are collected, collections are not taken for them', async (t) => {
+test('generators of both kinds are collected', async (t) => {
   async function* later() {
     yield 1;
     yield 2;
   }
   t.deepEqual(await answerOf(later), [200, jsonType, '[1,2]']);
   t.deepEqual(await answerOf(() => [1].values()), [200, jsonType, '[1]']);
-  t.deepEqual(await answerOf(() => new Map([[1, 2]])), [200, jsonType, '{}']);
 });
 
 test('bytes have no charset, files go by their type or name', async (t) => {
@@ -150,6 +149,7 @@ test('a Response passes, with the common headers', async (t) => {
 test('a named media type sends the plain text of the value unless it is JSON', async (t) => {
   const xml = { mediaType: 'application/xml' };
   t.deepEqual(await answerOf(() => '<a/>', xml), [200, 'application/xml;charset=UTF-8', '<a/>']);
+  t.like(await answerOf(() => 7, { mediaType: '' }), [500]);
   t.deepEqual(await answerOf(() => 7, { mediaType: 'text/plain' }), [
     200,
     'text/plain;charset=UTF-8',
@@ -162,13 +162,43 @@ test('a named media type sends the plain text of the value unless it is JSON', a
   ]);
 });
 
-test('what has no JSON text is a defect: 500', async (t) => {
+test('what has no JSON text, or would lose what is in it, is a defect: 500', async (t) => {
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;
-  for (const value of [1n, cycle, () => 1, Symbol('a')]) {
+  const collections = [new Map([[1, 2]]), new Set([1]), new URLSearchParams('a=b')];
+  for (const value of [1n, cycle, () => 1, Symbol('a'), new Error('a'), ...collections]) {
     const [status] = await answerOf(() => value);
     t.is(status, 500);
   }
+});
+
+test('what has been read or has ended before it is sent is a defect: 500', async (t) => {
+  const read = new Response('a');
+  await read.text();
+  const locked = new Response('a');
+  locked.body?.getReader();
+  const ended = Readable.from(['a']);
+  ended.destroy();
+  const failed = Readable.from(['a']);
+  failed.destroy(new Error('the disk is gone'));
+  for (const value of [read, locked, locked.body, ended, failed]) {
+    const [status] = await answerOf(() => value);
+    t.is(status, 500);
+  }
+});
+
+test('a chunk that is neither bytes nor a text fails its stream', async (t) => {
+  const texts = new ReadableStream({
+    start(controller) {
+      controller.enqueue('a');
+      controller.close();
+    },
+  });
+  t.like(await answerOf(() => texts), { 2: 'a' });
+  await t.throwsAsync(
+    answerOf(() => Readable.from([{ a: 1 }])),
+    { message: /neither bytes/ },
+  );
 });
 
 test('the extension of a class names the type where the method declares what it returns', async (t) => {

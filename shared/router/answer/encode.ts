@@ -11,7 +11,7 @@ import {
   type ResponseLike,
   withoutBody,
 } from '../request/request.ts';
-import { cancelStream, isNodeStream, toChunks } from './stream.ts';
+import { cancelStream, isNodeStream, refuseSpent, toChunks } from './stream.ts';
 
 /** How values become texts. */
 export interface Writing {
@@ -94,13 +94,20 @@ function toBodiless(
 ): ResponseLike {
   const length = setHeaders?.get('content-length') ?? '0';
   if (method !== 'HEAD' && status !== 304) refuseOtherLength(length, '0');
-  return { status, headers: toHeaderList([], setHeaders, id), body: undefined };
+  const own = hasNoLength.has(status) || method === 'HEAD' ? [] : ['content-length', '0'];
+  return { status, headers: toHeaderList(own, setHeaders, id), body: undefined };
 }
 
-/** Throws where it cannot be the value of a header, and for a charset that a text does not have: it is sent as UTF-8. */
+/** RFC 9110 section 8.6. */
+const hasNoLength: ReadonlySet<number> = new Set([204, 304]);
+
+/** Throws where it is no media type, and for a charset that a text does not have: it is sent as UTF-8. */
 function checkedType(mediaType: string, body: Encoded['body']): string {
   const type = withCharset(mediaType);
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(type)) throw new TypeError('a media type is one line');
+  if (parseMediaType(type) === undefined) {
+    throw new TypeError(`the content type ${JSON.stringify(type)} is no media type`);
+  }
   const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? [];
   if (typeof body === 'string' && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
     throw new TypeError(`the content type ${type} is not that of a text, which is sent as UTF-8`);
@@ -126,10 +133,15 @@ function toBytes(value: unknown): Encoded | undefined {
     const named = value.type === '' ? (mediaTypeOfName(name) ?? type) : value.type;
     return { body: value.stream(), type: withCharset(named), length: value.size };
   }
-  if (value instanceof ReadableStream) return { body: value as ReadableStream<Uint8Array>, type };
+  if (value instanceof ReadableStream) {
+    refuseSpent(value);
+    return { body: value as ReadableStream<Uint8Array>, type };
+  }
   if (isNodeStream(value)) {
     const path = 'path' in value ? String(value.path) : '';
-    return { body: toChunks(value), type: withCharset(mediaTypeOfName(path) ?? type) };
+    const body = toChunks(value);
+    refuseSpent(value);
+    return { body, type: withCharset(mediaTypeOfName(path) ?? type) };
   }
   // Node does not export the class of an open file. The stream closes it.
   if (value !== null && 'fd' in value && 'createReadStream' in value) {
@@ -153,8 +165,20 @@ function toText(
   const type = mediaType ?? (isText ? stringReturn : jsonType);
   if (isText && !/json/i.test(type)) return toWhole(value, withCharset(type));
   const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON text`);
+  if (text === undefined) throw hasNoText(typeof value);
+  // Maps, errors and the like; a class of the application has its own fields.
+  const kind = text === '{}' ? kindOf(value) : 'Object';
+  if (kind !== 'Object') throw hasNoText(kind);
   return toWhole(text, type === jsonType ? type : withCharset(type));
+}
+
+/** `Map`, `Error`; `Object` for one of a class of the application. */
+function kindOf(value: unknown): string {
+  return Object.prototype.toString.call(value).slice('[object '.length, -1);
+}
+
+function hasNoText(kind: string): TypeError {
+  return new TypeError(`what the method returned (${kind}) has no JSON text`);
 }
 
 function toWhole(body: string, type: string): Encoded {
@@ -188,6 +212,8 @@ export function fromResponse(
   requestId: string,
 ): ResponseLike {
   const { status } = response;
+  if (response.bodyUsed) throw new TypeError('the Response of the method has been read already');
+  if (response.body !== null) refuseSpent(response.body);
   const headers = new Headers(setHeaders);
   // Only an answer to `fetch` has a URL.
   const isDecoded = response.url !== '' && response.headers.has('content-encoding');

@@ -185,6 +185,7 @@ test('locations are percent-encoded wherever they are set, and never twice', asy
       throw new Redirect(given, 303);
     });
     t.deepEqual([redirected.status, redirected.headers.get('location')], [303, sent]);
+    t.is(redirected.headers.get('content-length'), '0');
     const created = await answerOf(function () {
       this.response.headers.set('Location', given);
       this.response.headers.set('content-location', given);

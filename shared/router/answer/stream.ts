@@ -1,5 +1,6 @@
 // Streams that methods return: converted to chunks of bytes, observed while they are sent, and ended when
 // they have no reader.
+import type { Readable } from 'node:stream';
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
 interface NodeStream extends AsyncIterable<unknown> {
@@ -21,6 +22,17 @@ export function isNodeStream(value: unknown): value is NodeStream {
   );
 }
 
+/** Throws for what has been read, or has ended before it is read: its answer would be cut off after the head. */
+export function refuseSpent(stream: object): void {
+  const { locked, destroyed, errored, readableEnded } = stream as Partial<
+    ReadableStream & Readable
+  >;
+  if (errored) throw errored;
+  if (locked || destroyed || readableEnded) {
+    throw new TypeError('the stream of the answer has been read or ended already');
+  }
+}
+
 /** Texts become UTF-8. Returning the iterator destroys the stream, read from or not. An error before it is read from is
  * thrown to its reader: without a listener it would end the process. */
 export function toChunks(stream: NodeStream): Chunks {
@@ -35,7 +47,7 @@ export function toChunks(stream: NodeStream): Chunks {
         const { done, value } = await iterator.next();
         if (done === true && failure !== undefined) throw failure.error;
         if (done === true) return { done, value: undefined };
-        return { value: value instanceof Uint8Array ? value : encoder.encode(String(value)) };
+        return { value: toChunk(value) };
       },
       async return() {
         stream.destroy();
@@ -45,16 +57,21 @@ export function toChunks(stream: NodeStream): Chunks {
   });
 }
 
-/** The same chunks; a failure is reported before it is thrown on, unless the reader has left: ending a
+/** The same chunks as bytes; a failure is reported before it is thrown on, unless the reader has left: ending a
  * stream that waits makes it fail. */
 export function watchStream(chunks: Chunks, onError: (error: unknown) => void): Chunks {
   return toIterable(() => {
-    const iterator = chunks[Symbol.asyncIterator]();
+    let iterator: AsyncIterator<unknown> | undefined;
+    const open = () => {
+      iterator ??= chunks[Symbol.asyncIterator]();
+      return iterator;
+    };
     let isOver = false;
     return {
       async next() {
         try {
-          return await iterator.next();
+          const { done, value } = await open().next();
+          return done === true ? { done, value: undefined } : { value: toChunk(value) };
         } catch (error) {
           if (isOver) return { done: true, value: undefined };
           onError(error);
@@ -63,10 +80,17 @@ export function watchStream(chunks: Chunks, onError: (error: unknown) => void): 
       },
       async return() {
         isOver = true;
-        return (await iterator.return?.()) ?? { done: true, value: undefined };
+        await open().return?.();
+        return { done: true, value: undefined };
       },
     };
   });
+}
+
+function toChunk(chunk: unknown): Uint8Array {
+  if (chunk instanceof Uint8Array) return chunk;
+  if (typeof chunk === 'string') return encoder.encode(chunk);
+  throw new TypeError('a chunk of the answer is neither bytes nor a text');
 }
 
 /**

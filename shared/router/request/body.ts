@@ -1,6 +1,6 @@
 // Reads a body within its size limit and deadline, and parses it by its media type (behaviour: bodies).
 import { IncomingMessage } from 'node:http';
-import { bodyTooLarge, HttpError } from '../errors.ts';
+import { bodyTooLarge, HttpError, NotImplemented } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { BodyStream, readChunks } from './body-stream.ts';
 import { fewBytes, type JsonParser, parseJson, refuseUnsafe } from './json.ts';
@@ -24,7 +24,7 @@ export interface BodyArguments {
 
 export const noBody: BodyArguments = { value: undefined, from: 'json' };
 
-/** Throws 400, 408, 413 and 415. An empty body is nothing, whatever its type. */
+/** Throws 400, 408, 413, 415, and 501 for another coding than `chunked` (RFC 9112 section 6.1). An empty body is nothing, whatever its type. */
 export type ReadBody = (request: RequestLike, reading: BodyReading) => Promise<BodyArguments>;
 
 export interface BodyReading {
@@ -51,6 +51,8 @@ export function createBodyReader(
     const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
     const declared = Number(headers.get('content-length') ?? 0);
     if (declared > maxBytes) throw bodyTooLarge(maxBytes);
+    const coding = headers.get('transfer-encoding')?.toLowerCase() ?? 'chunked';
+    if (coding !== 'chunked') throw new NotImplemented();
     const type = parseMediaType(headers.get('content-type') ?? '');
     if (unparsed === 'stream') {
       return { ...noBody, unparsed: new BodyStream(body, { type, limits, askForBody }) };

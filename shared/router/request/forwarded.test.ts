@@ -39,6 +39,13 @@ testLines(test, new URL('forwarded.txt', import.meta.url), async (given) => {
   return `${client} ${origin}`;
 });
 
+test('the host of an absolute target goes before the header, which other servers do not send', async (t) => {
+  const loadModules = () => new Map([['', { Default }]]);
+  const { fetch } = await createApp({ loadModules });
+  const answer = await fetch(new Request('https://shop.example:8443/'));
+  t.deepEqual(await answer.json(), [null, 'https://shop.example:8443']);
+});
+
 test('the own pages of an application behind a trusted proxy are known by the host that it reports', async (t) => {
   const headers = { origin: 'https://shop.example', 'x-forwarded-host': 'shop.example' };
   const ask = await start(['10.0.0.0/8']);

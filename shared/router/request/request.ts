@@ -88,7 +88,7 @@ export interface RoutedRequest {
   readonly headers: Headers;
   /** The peer of the connection, or the client before `trustedProxies`. */
   readonly remoteAddress: string | undefined;
-  /** Scheme and host that were asked, such as `https://shop.example`: by the `Host` header, which any client can choose. */
+  /** Scheme and host that were asked, such as `https://shop.example`: by the target or the `Host` header, which any client can choose. */
   readonly origin: string;
   /** Aborted when no client waits for the answer any more: the client has gone, its events or its socket have ended,
    * or its time is up. */
@@ -148,6 +148,8 @@ export class RequestIds {
   }
 }
 
+/** An absolute target goes before the header (RFC 9112 section 3.2.2). */
+const hostOfTarget = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
 export class LazyRequest implements RoutedRequest {
@@ -176,8 +178,9 @@ export class LazyRequest implements RoutedRequest {
   }
 
   get origin(): string {
-    const { headers, scheme = 'http' } = this.#given;
-    return `${scheme}://${headers.get('host') ?? 'localhost'}`;
+    const { headers, target, scheme = 'http' } = this.#given;
+    const host = hostOfTarget.exec(target)?.[1] ?? headers.get('host') ?? 'localhost';
+    return `${scheme}://${host}`;
   }
 
   get remoteAddress(): string | undefined {
