@@ -39,6 +39,17 @@ export interface ReportMessage {
   readonly limited?: LimitedValuesMessage | null;
   readonly unmatched: readonly UnmatchedMessage[];
   readonly store?: StoreMessage | null;
+  readonly failures?: DomainFailuresMessage | null;
+}
+
+export interface DomainFailuresMessage {
+  readonly domains: readonly DomainFailureMessage[];
+}
+
+export interface DomainFailureMessage {
+  readonly domain: string;
+  readonly errors: number;
+  readonly noMatch: number;
 }
 
 export interface TotalsMessage {

@@ -40,9 +40,11 @@ export interface Effect {
   readonly overLimit?: number;
   readonly errors?: number;
   readonly noMatch?: number;
-  /** The share over limit of the hits for one domain. */
-  readonly domains?: Readonly<Record<string, number>>;
+  /** Shares of the hits for one domain. */
+  readonly domains?: Readonly<Record<string, DomainEffect>>;
 }
+
+export type DomainEffect = Pick<Effect, 'overLimit' | 'errors' | 'noMatch'>;
 
 export interface SimulatedWorker {
   readonly id: string;
@@ -298,8 +300,18 @@ export async function startSimulatedFleet(
       return;
     }
     const effect = worker.lies ?? effects.get(numberOf(has) ?? 0) ?? {};
+    const domains = [...has.resources.keys()];
+    const hitsOfDomain = Math.round(decisions / domains.length);
+    const ofDomain = (given: DomainEffect | undefined, field: keyof DomainEffect) =>
+      Math.round(hitsOfDomain * (given?.[field] ?? 0));
+    const failures = Object.entries(effect.domains ?? {}).map(([domain, given]) => ({
+      domain,
+      errors: ofDomain(given, 'errors'),
+      noMatch: ofDomain(given, 'noMatch'),
+    }));
     const count = (field: 'overLimit' | 'errors' | 'noMatch') =>
-      Math.round(decisions * Math.min(1, (worker.callers[field] ?? 0) + (effect[field] ?? 0)));
+      Math.round(decisions * Math.min(1, (worker.callers[field] ?? 0) + (effect[field] ?? 0))) +
+      failures.reduce((sum, each) => sum + (field === 'overLimit' ? 0 : each[field]), 0);
     const { totals } = worker;
     worker.totals = {
       ...totals,
@@ -308,11 +320,11 @@ export async function startSimulatedFleet(
       errors: totals.errors + count('errors'),
       noMatch: totals.noMatch + count('noMatch'),
     };
-    const domains = [...has.resources.keys()];
     const rules = domains.map((domain) => {
-      const hits = Math.round(decisions / domains.length);
-      const over = Math.round(hits * (effect.domains?.[domain] ?? 0));
-      return { rule: `${domain}.key`, hits, overLimit: over, nearLimit: 0 };
+      const given = effect.domains?.[domain];
+      const hits = hitsOfDomain - ofDomain(given, 'errors') - ofDomain(given, 'noMatch');
+      const overLimit = ofDomain(given, 'overLimit');
+      return { rule: `${domain}.key`, hits, overLimit, nearLimit: 0 };
     });
     const store = {
       kind: 'redis',
@@ -325,6 +337,7 @@ export async function startSimulatedFleet(
       {
         ...{ version: worker.decides?.version ?? has.version, totals: worker.totals, store, rules },
         ...{ seconds: reportSeconds, otherRuleCount: 0, unmatched: [] },
+        failures: { domains: failures },
       },
       worker.totals,
       worker.decides?.version ?? has.version,

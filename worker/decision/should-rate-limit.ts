@@ -57,7 +57,7 @@ export interface DecisionOptions extends WindowOptions {
   readonly clientFields?: ClientFieldOptions | undefined;
 }
 
-/** Notified of requests that are answered OVER_LIMIT, to find which values are limited. */
+/** Notified of requests that are answered OVER_LIMIT, to find which values are limited, and of those that fail. */
 export interface OverLimitObserver {
   /** `statuses` are by descriptor, `limited` are the hits on limits in their order. Called for each such request:
    * it must be cheap, and must not keep the request. */
@@ -67,6 +67,8 @@ export interface OverLimitObserver {
     statuses: readonly DescriptorStatus[],
     nowSeconds: number,
   ): void;
+  /** It must not keep the text, which is part of the request. */
+  failed(domain: string): void;
 }
 
 /** Records a sample of the decisions. */
@@ -303,6 +305,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   /** `errors`: not the counter of decisions that fail before anything is counted. */
   const fail = (decision: Decision, error: AppError, errors = serviceErrors): void => {
     errors.add(1);
+    observer?.failed(decision.request.domain);
     leave(decision, { ok: false, error });
   };
 

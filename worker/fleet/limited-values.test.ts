@@ -134,6 +134,29 @@ test('the counts of several processes keep their bounds in the sum', (t) => {
   t.is(values.length, 50);
 });
 
+test('failed requests are counted by domain since the last call, of a hundred domains', (t) => {
+  const clock = createManualClock();
+  const [primary, other] = [1, 2].map(() => createLimitedValues(clock, true)) as [
+    LimitedValues,
+    LimitedValues,
+  ];
+  const long = 'x'.repeat(1_000);
+  for (const domain of ['shop', long, 'shop', long]) other.failed(domain);
+  primary.failed('shop');
+  primary.addShare(other.takeShare());
+  primary.addShare(other.takeShare());
+  t.deepEqual(
+    [...primary.takeFailures()],
+    [
+      ['shop', 3],
+      [`${'x'.repeat(127)}…`, 2],
+    ],
+  );
+  t.is(primary.takeFailures().size, 0);
+  for (let at = 0; at < 200; at++) primary.failed(`d${at}`);
+  t.is(primary.takeFailures().size, 100);
+});
+
 /** So many requests within a second, among so many values; those with small numbers are the most. */
 function flood(requests: number, values: number) {
   const random = createRandom(3);

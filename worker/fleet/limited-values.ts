@@ -1,4 +1,4 @@
-// Finds the values that are limited most: counts requests answered OVER_LIMIT, and the descriptors that
+// Counts failed requests by domain, and finds the values that are limited most: counts requests answered OVER_LIMIT, and the descriptors that
 // caused it, in periods of about a minute. Other requests cost nothing. Beyond so many a second only
 // samples are counted, each for several, so that a flood costs no more.
 
@@ -22,6 +22,7 @@ export interface LimitedDescriptor {
 /** Counts of another process of the worker since the last call. */
 export interface LimitedShare {
   readonly requests: number;
+  readonly failures: ReadonlyMap<string, number>;
   readonly values: readonly Counted<LimitedDescriptor>[];
   readonly unlistedAtMost: number;
 }
@@ -39,6 +40,8 @@ export interface LimitedValues extends OverLimitObserver {
   readonly requests: number;
   /** The current period. A finished one is reported once more, and the next one begins. */
   takePeriod(): LimitedPeriod;
+  /** Failed requests since the last call, by domain, of the first 100. */
+  takeFailures(): ReadonlyMap<string, number>;
   /** Everything since the last call, for the primary. */
   takeShare(): LimitedShare;
   /** Adds the counts of another process. */
@@ -61,6 +64,8 @@ const deviations = 4;
 const samplesMissed = 10;
 /** Values that a process sends to the primary each second. */
 const mostShared = 200;
+/** In which requests fail, between two reports. */
+const maxDomains = 100;
 const maxEntries = 16;
 const maxLength = 128;
 
@@ -73,6 +78,7 @@ export function createLimitedValues(
   const sketch = new SpaceSaving<LimitedDescriptor>(size);
   let requests = 0;
   let sharedRequests = 0;
+  let failures = new Map<string, number>();
   let startMs = clock.wallMs();
   let startMonotonicMs = clock.monotonicMs();
   /** How often a value may have been counted by other processes that did not list it. */
@@ -144,6 +150,19 @@ export function createLimitedValues(
     }
   }
 
+  function addFailures(domain: string, count: number): void {
+    const name = domain.length > maxLength ? cut(domain) : domain;
+    const known = failures.get(name);
+    if (known !== undefined) failures.set(name, known + count);
+    else if (failures.size < maxDomains) failures.set(owned(name), count);
+  }
+
+  function takeFailures(): ReadonlyMap<string, number> {
+    const taken = failures;
+    failures = new Map();
+    return taken;
+  }
+
   return {
     get requests() {
       return requests;
@@ -154,6 +173,8 @@ export function createLimitedValues(
       if (skip > 0) skip--;
       else sample(request, limited, statuses, nowSeconds);
     },
+    failed: (domain) => addFailures(domain, 1),
+    takeFailures,
     takePeriod() {
       const passedMs = clock.monotonicMs() - startMonotonicMs;
       const { values, unlistedAtMost } = read(maxReported);
@@ -177,7 +198,11 @@ export function createLimitedValues(
       return period;
     },
     takeShare() {
-      const share = { requests: requests - sharedRequests, ...read(mostShared) };
+      const share = {
+        requests: requests - sharedRequests,
+        failures: takeFailures(),
+        ...read(mostShared),
+      };
       sharedRequests = requests;
       sketch.clear();
       largestWeight = 1;
@@ -185,6 +210,7 @@ export function createLimitedValues(
     },
     addShare(share) {
       requests += share.requests;
+      for (const [domain, count] of share.failures) addFailures(domain, count);
       missed += share.unlistedAtMost;
       for (const { key, item, count, error } of share.values) {
         // `missed` includes it already, as for all.

@@ -2,8 +2,10 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
+import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import type {
+  DomainFailureMessage,
   EntryMessage,
   ReportMessage,
   RuleTrafficMessage,
@@ -43,8 +45,13 @@ interface RuleTraffic extends RuleTrafficMessage {
 }
 
 const maxRules = 2_000;
+const maxDomains = 100;
 const maxUnmatched = 20;
 const hashLength = 16;
+
+/** Of domains that have rules, and of all those without that have no counter of their own. */
+const noMatchNames =
+  /^ratelimit\.service\.(?:no_match\.(.+)|rate_limit\.(_folded_)\.domain_not_found)$/s;
 
 const traffic = { totalHits: 'hits', overLimit: 'overLimit', nearLimit: 'nearLimit' } as const;
 
@@ -62,7 +69,11 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
   let withoutStore = 0;
   const outage = createStoreOutage();
 
-  function takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount'> {
+  function takeRules(): Pick<
+    ReportMessage,
+    'rules' | 'otherRules' | 'otherRuleCount' | 'failures'
+  > {
+    const unmatchedByDomain = new Map<string, number>();
     const byRule = new Map<string, RuleTraffic>();
     const listed = new Set<RuleTraffic>();
     // Their names contain values of requests.
@@ -78,8 +89,15 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       told[index] = value;
       origins[index] ??= counter.origin;
       const origin = origins[index] as CounterOrigin;
+      const unmatchedOf = toUnmatchedDomain(origin);
+      if (unmatchedOf !== undefined) {
+        noMatch += more;
+        // The name of a domain without rules is a text of a request.
+        if (origin.kind === 'name' || values !== 'none') {
+          unmatchedByDomain.set(unmatchedOf, (unmatchedByDomain.get(unmatchedOf) ?? 0) + more);
+        }
+      }
       if (origin.kind === 'name') {
-        if (origin.name.startsWith('ratelimit.service.no_match.')) noMatch += more;
         if (origin.name.startsWith('ratelimit.failure_mode.')) withoutStore += more;
         continue;
       }
@@ -113,7 +131,9 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       unnamed.overLimit += overLimit;
       unnamed.nearLimit += nearLimit;
     }
-    return { rules, otherRules: unnamed, otherRuleCount: others.length + unnamedCount };
+    const otherRuleCount = others.length + unnamedCount;
+    const domains = toFailures(limited.takeFailures(), unmatchedByDomain);
+    return { rules, otherRules: unnamed, otherRuleCount, failures: { domains } };
   }
 
   function readTotals(): TotalsMessage {
@@ -207,6 +227,31 @@ function createStoreOutage() {
       return sinceMs === undefined ? 0 : Math.max(0.001, (nowMs - sinceMs) / 1000);
     },
   };
+}
+
+/** Undefined for what is no counter of descriptors without a rule. */
+function toUnmatchedDomain(origin: CounterOrigin): string | undefined {
+  if (origin.kind === 'domain') return sanitizeMetricName(origin.domain);
+  if (origin.kind !== 'name') return undefined;
+  const [, domain, folded] = noMatchNames.exec(origin.name) ?? [];
+  return domain ?? folded;
+}
+
+function toFailures(
+  errors: ReadonlyMap<string, number>,
+  noMatch: ReadonlyMap<string, number>,
+): readonly DomainFailureMessage[] {
+  const byDomain = new Map<string, { domain: string; errors: number; noMatch: number }>();
+  const of = (domain: string) => {
+    const known = byDomain.get(domain) ?? { domain, errors: 0, noMatch: 0 };
+    byDomain.set(domain, known);
+    return known;
+  };
+  for (const [domain, count] of noMatch) of(domain).noMatch += count;
+  for (const [domain, count] of errors) of(sanitizeMetricName(domain)).errors += count;
+  const weightOf = (each: DomainFailureMessage) => each.errors + each.noMatch;
+  const sorted = [...byDomain.values()].sort((a, b) => weightOf(b) - weightOf(a));
+  return sorted.slice(0, maxDomains);
 }
 
 function newTraffic(rule: string): RuleTraffic {

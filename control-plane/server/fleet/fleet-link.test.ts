@@ -135,6 +135,19 @@ test('a bounded part of a report of 10,000 domains is kept', async (t) => {
   stream.close();
 });
 
+test('failures by domain reach a control plane, also of a later worker, and one of before passes over them', (t) => {
+  const failures = { domains: [{ domain: 'shop', errors: 1, noMatch: 2 }] };
+  const newer = method.requestSerialize({ report: { ...report, failures } });
+  t.deepEqual(method.requestDeserialize(newer).report?.failures, failures);
+  const older = method.requestSerialize({ report });
+  t.is(method.requestDeserialize(older).report?.failures, null);
+  // `failures` is field 10, with its length; here it has a number that this version does not know.
+  const unknown = Buffer.from(newer);
+  const at = unknown.lastIndexOf(Buffer.from([(10 << 3) | 2]));
+  unknown[at] = (15 << 3) | 2;
+  t.deepEqual(method.requestDeserialize(unknown).report, method.requestDeserialize(older).report);
+});
+
 // Proof of SECURITY.md: cannot take its link, or its room in tables
 test('a link that fills the tables takes nothing from the links beside it', async (t) => {
   const { fleet, open } = await setUp(t);

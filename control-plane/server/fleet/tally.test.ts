@@ -95,6 +95,33 @@ test('hits are summed by domain, of the first hundred domains', (t) => {
   t.is(tally.counted?.domains.size, 100);
 });
 
+test('failures are summed by domain, as far as the worker reports them', (t) => {
+  const { tally, report } = setUp();
+  const failures = (domain: string, errors: number, noMatch: number) => ({
+    failures: { domains: [{ domain, errors, noMatch }] },
+  });
+  report({});
+  report({}, { rules: [rule('shop.a', 5)], ...failures('mail.example', 1, 2) });
+  report({}, { rules: [rule('mail.example.a', 3)], ...failures('mail.example', 1, -7) });
+  t.deepEqual(Object.fromEntries(tally.counted?.domains ?? []), {
+    shop: { hits: 5, overLimit: 0, errors: 0, noMatch: 0 },
+    mail: { hits: 3, overLimit: 0, errors: 2, noMatch: 2 },
+  });
+  report(
+    {},
+    {
+      failures: {
+        domains: Array.from({ length: 200 }, (_, at) => ({
+          domain: `d${at}`,
+          errors: 1,
+          noMatch: 0,
+        })),
+      },
+    },
+  );
+  t.is(tally.counted?.domains.size, 100);
+});
+
 test('the last ten to twenty minutes of a version are kept when another one follows', (t) => {
   const { tally, report } = setUp();
   let decisions = 9_000;

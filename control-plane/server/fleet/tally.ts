@@ -16,6 +16,9 @@ export interface Traffic {
 export interface DomainTraffic {
   readonly hits: number;
   readonly overLimit: number;
+  /** This and `noMatch` are left out where the worker does not report them. */
+  readonly errors?: number;
+  readonly noMatch?: number;
 }
 
 export interface Figures extends Traffic {
@@ -63,7 +66,7 @@ export const noFigures: Figures = {
   ...{ decisions: 0, overLimit: 0, errors: 0, noMatch: 0 },
   domains: new Map(),
 };
-export const noHits: DomainTraffic = { hits: 0, overLimit: 0 };
+export const noHits: DomainTraffic = { hits: 0, overLimit: 0, errors: 0, noMatch: 0 };
 
 interface Mark {
   readonly figures: Figures;
@@ -123,17 +126,21 @@ function toDifference(totals: TotalsMessage, before: TotalsMessage): Traffic {
 function addReport(
   { decisions, overLimit, errors, noMatch, domains: before }: Figures,
   passed: Traffic,
-  { rules }: ReportMessage,
+  { rules, failures }: ReportMessage,
 ): Figures {
   const domains = new Map(before);
-  for (const { rule, hits, overLimit: over } of rules) {
-    const head = toDomainHead(rule);
+  const none = failures == null ? { hits: 0, overLimit: 0 } : noHits;
+  function add(name: string, counts: Partial<DomainTraffic>): void {
+    const head = toDomainHead(name);
     const known = domains.get(head);
-    if (known === undefined && domains.size >= maxDomains) continue;
-    domains.set(known ? head : owned(head), {
-      hits: (known?.hits ?? 0) + toCount(hits),
-      overLimit: (known?.overLimit ?? 0) + toCount(over),
-    });
+    if (known === undefined && domains.size >= maxDomains) return;
+    domains.set(known ? head : owned(head), addTraffic(known ?? none, counts));
+  }
+  for (const { rule, hits, overLimit: over } of rules) {
+    add(rule, { hits: toCount(hits), overLimit: toCount(over) });
+  }
+  for (const { domain, ...counts } of failures?.domains ?? []) {
+    add(domain, { errors: toCount(counts.errors), noMatch: toCount(counts.noMatch) });
   }
   return {
     decisions: decisions + passed.decisions,
@@ -152,10 +159,27 @@ export function subtract(all: Figures, part: Figures): Figures {
     errors: all.errors - part.errors,
     noMatch: all.noMatch - part.noMatch,
     domains: new Map(
-      [...all.domains].map(([name, { hits, overLimit }]) => {
+      [...all.domains].map(([name, ofDomain]) => {
         const before = part.domains.get(name) ?? noHits;
-        return [name, { hits: hits - before.hits, overLimit: overLimit - before.overLimit }];
+        return [name, addTraffic(ofDomain, before, -1)];
       }),
     ),
+  };
+}
+
+function addTraffic(
+  { hits, overLimit, errors, noMatch }: DomainTraffic,
+  more: Partial<DomainTraffic>,
+  times = 1,
+): DomainTraffic {
+  const counts = {
+    hits: hits + times * (more.hits ?? 0),
+    overLimit: overLimit + times * (more.overLimit ?? 0),
+  };
+  if (errors === undefined || noMatch === undefined) return counts;
+  return {
+    ...counts,
+    errors: errors + times * (more.errors ?? 0),
+    noMatch: noMatch + times * (more.noMatch ?? 0),
   };
 }

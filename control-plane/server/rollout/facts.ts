@@ -1,5 +1,6 @@
 // The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
+import { sanitizeMetricName } from '../../../shared/rules/lookup/metric-key.ts';
 import { type Counted, type Figures, noHits, toDomainHead } from '../fleet/tally.ts';
 import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
 import { orNull } from '../or-null.ts';
@@ -20,7 +21,14 @@ const figuresFields = {
   /** Of some of the domains that the revision changes. */
   domains: Type.Optional(
     Type.Array(
-      Type.Object({ name: Type.String(), hits: Type.Number(), overLimit: Type.Number() }),
+      Type.Object({
+        name: Type.String(),
+        hits: Type.Number(),
+        overLimit: Type.Number(),
+        /** Left out where the worker does not report them. */
+        errors: Type.Optional(Type.Number()),
+        noMatch: Type.Optional(Type.Number()),
+      }),
       { maxItems: 20 },
     ),
   ),
@@ -195,7 +203,7 @@ function findChanged(before: Snapshot | undefined, after: Snapshot | undefined):
   for (const snapshot of [before, after]) {
     for (const name of snapshot?.resources.keys() ?? []) {
       const versions = [before, after].map((each) => each?.resources.get(name)?.version);
-      if (versions[0] !== versions[1]) heads.add(toDomainHead(name));
+      if (versions[0] !== versions[1]) heads.add(toDomainHead(sanitizeMetricName(name)));
     }
   }
   return [...heads].slice(0, maxDomains);

@@ -5,14 +5,14 @@ import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { type Figures, noFigures } from '../fleet/tally.ts';
 import { type Compared, type CountedWorker, judgeAll } from './judgement.ts';
 
-/** `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N`, and by domain `NAME=OVER LIMIT/HITS`. */
+/** `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N`, and by domain `NAME=OVER LIMIT/HITS[/ERRORS/WITHOUT A RULE]`. */
 function toFigures(words: readonly string[]): Figures {
   const counts = new Map(words.map((word) => word.split('=') as [string, string]));
   const domains = [...counts].flatMap(([name, text]) => {
-    const [overLimit, hits] = text.split('/').map(Number);
-    return overLimit === undefined || hits === undefined
-      ? []
-      : [[name, { overLimit, hits }] as const];
+    const [overLimit, hits, errors, noMatch] = text.split('/').map(Number);
+    if (overLimit === undefined || hits === undefined) return [];
+    const isTold = errors !== undefined && noMatch !== undefined;
+    return [[name, { overLimit, hits, ...(isTold && { errors, noMatch }) }] as const];
   });
   const countOf = (name: string) => Number(counts.get(name) ?? 0);
   return {

@@ -47,12 +47,24 @@ const leastShown = 0.005;
 /** Of the standard normal distribution: one in a hundred differences by chance is above. */
 const chance = 2.326;
 
+const measureNames = {
+  errors: 'errors',
+  overLimit: 'over limit',
+  noMatch: 'without a rule',
+} as const;
+type Measured = keyof typeof measureNames;
+const measured = ['errors', 'overLimit', 'noMatch'] as const satisfies readonly Measured[];
+
 function toMeasures(mostPoints: number): readonly Measure[] {
-  return [
-    { name: 'errors', count: 'errors', mostPoints: maxErrorPoints, fewPoints: undefined },
-    { name: 'over limit', count: 'overLimit', mostPoints, fewPoints },
-    { name: 'without a rule', count: 'noMatch', mostPoints, fewPoints },
-  ];
+  return measured.map((count) =>
+    count === 'errors'
+      ? { name: measureNames[count], count, mostPoints: maxErrorPoints, fewPoints: undefined }
+      : toMeasure(count, mostPoints),
+  );
+}
+
+function toMeasure(count: Measured, mostPoints: number): Measure {
+  return { name: measureNames[count], count, mostPoints, fewPoints };
 }
 
 /** One worker's counts of all its requests, or of those for one domain. */
@@ -107,7 +119,9 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   });
   const good = judgements.map(({ text }) => text).join('; ');
   const worst = (kind: Judgement['kind']) => judgements.find((each) => each.kind === kind);
-  if (judgements.length === 0) return compare(sumSide([]), sumSide(elsewhere), mostPoints);
+  if (judgements.length === 0) {
+    return compare(sumSide([]), sumSide(elsewhere), toMeasures(mostPoints));
+  }
   return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good', text: good };
 }
 
@@ -118,9 +132,9 @@ interface JudgeOptions {
 }
 
 /**
- * Bad when errors are more than one point above what is usual for these workers, or when hits over limit, of all or of one
- * domain, or descriptors without a rule, are more than `mostPoints` above, or more than three points and half as many
- * again, which is not chance. Not where it is so because of a single worker of more than two with the revision.
+ * Bad when errors are more than one point above what is usual for these workers, or when hits over limit or descriptors
+ * without a rule, of all or of one domain, or the errors of one domain, are more than `mostPoints` above, or more than
+ * three points and half as many again, which is not chance. Not where it is so because of a single worker of more than two with the revision.
  */
 export function judge(
   having: readonly CountedWorker[],
@@ -128,17 +142,22 @@ export function judge(
   mostPoints: number,
   { hadTime = true, elsewhere = others }: JudgeOptions = {},
 ): Judgement {
-  const all = judgeSides(having, weigh(others), mostPoints);
+  const all = judgeSides(having, weigh(others), toMeasures(mostPoints));
   if (all.kind === 'silent')
     return (hadTime ? findStandstill(having, elsewhere) : undefined) ?? all;
   if (all.kind !== 'good') return all;
   for (const head of new Set(having.flatMap(({ domains }) => [...domains.keys()]))) {
-    const of = (workers: readonly CountedWorker[]) =>
-      workers.map((worker) => toDomain(worker, head));
-    const judgement = judgeSides(of(having), weigh(of(others)), mostPoints);
-    if (judgement.kind !== 'bad' && judgement.kind !== 'unclear') continue;
-    if (judgement.kind === 'unclear' && !judgement.isOfOne) continue;
-    return { ...judgement, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
+    for (const count of measured) {
+      const of = (workers: readonly CountedWorker[]) =>
+        workers.flatMap((worker) => toDomain(worker, head, count) ?? []);
+      const ofHaving = of(having);
+      if (ofHaving.every((side) => side[count] === 0)) continue;
+      const measures = [toMeasure(count, mostPoints)];
+      const judgement = judgeSides(ofHaving, weigh(of(others)), measures);
+      if (judgement.kind !== 'bad' && judgement.kind !== 'unclear') continue;
+      if (judgement.kind === 'unclear' && !judgement.isOfOne) continue;
+      return { ...judgement, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
+    }
   }
   return all;
 }
@@ -148,15 +167,15 @@ type SidesJudgement = Judgement & { readonly isOfOne?: boolean };
 function judgeSides(
   having: readonly Side[],
   others: readonly Side[],
-  mostPoints: number,
+  measures: readonly Measure[],
 ): SidesJudgement {
   const [one, other] = [sumSide(having), sumSide(others)];
-  const all = compare(one, other, mostPoints);
+  const all = compare(one, other, measures);
   // Of two one may hide what the other one has; that it is bad, one alone is enough for.
   const isFew = having.length < minWorkersOfSeveral;
   if (all.kind === 'silent' || having.length < 2 || (isFew && all.kind !== 'good')) return all;
   for (const worker of having) {
-    const rest = compare(without(one, worker), other, mostPoints);
+    const rest = compare(without(one, worker), other, measures);
     if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
     const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
     const text = `worker ${worker.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
@@ -165,11 +184,23 @@ function judgeSides(
   return all;
 }
 
-function toDomain({ name, domains, before }: CountedWorker, head: string): Side {
-  const of = ({ hits, overLimit }: DomainTraffic = noHits) => ({
-    ...{ decisions: hits, overLimit, errors: 0, noMatch: 0 },
-  });
-  return { name, ...of(domains.get(head)), before: before && of(before.domains.get(head)) };
+/** Of one domain, what its share of `count` is of; undefined of a worker that does not report it. */
+function toDomain(
+  { name, domains, before }: CountedWorker,
+  head: string,
+  count: Measured,
+): Side | undefined {
+  const now = toDomainTraffic(domains.get(head), count);
+  const past = before && toDomainTraffic(before.domains.get(head), count);
+  return now && { name, ...now, before: past };
+}
+
+function toDomainTraffic(traffic: DomainTraffic = noHits, count: Measured): Traffic | undefined {
+  const { hits, [count]: counted } = traffic;
+  if (counted === undefined) return undefined;
+  // Hits over limit are among the hits, the others are not.
+  const isApart = count === 'noMatch';
+  return { ...nothing, decisions: isApart ? hits + counted : hits, [count]: counted };
 }
 
 /** With more than two, none counts as more than twice the one in the middle: what a single one says of itself does not
@@ -204,7 +235,7 @@ interface Usual {
   readonly othersBefore: Traffic | undefined;
 }
 
-function compare(having: SideSums, others: SideSums, mostPoints: number): Judgement {
+function compare(having: SideSums, others: SideSums, measures: readonly Measure[]): Judgement {
   const { now: one } = having;
   const { now: other } = others;
   const isElsewhere = requestsOf(other) >= minRequests;
@@ -226,7 +257,6 @@ function compare(having: SideSums, others: SideSums, mostPoints: number): Judgem
     const text = `${counts}: there are no figures of these workers from before to compare with`;
     return { kind: 'unclear', text };
   }
-  const measures = toMeasures(mostPoints);
   const bad = measures.find((measure) => isAbove(one, usual, measure));
   if (bad !== undefined) {
     const text = describe(one, usual, bad, [' where it is', ', ', ' elsewhere']);

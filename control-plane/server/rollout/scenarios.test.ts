@@ -64,11 +64,12 @@ const commands: Readonly<Record<string, Command>> = {
   },
   /** `drop NUMBER`: a force push, before what it publishes. */
   drop: ({ fleet }, number = '') => fleet.store.drop(idOf(number)),
-  /** What a revision does to those that have it: `revision NUMBER errors|over-limit|no-match SHARE`, `over-limit SHARE of
-   * DOMAIN`, `refused` or `deadly`. */
+  /** What a revision does to those that have it: `revision NUMBER errors|over-limit|no-match SHARE [of DOMAIN]`, `refused` or
+   * `deadly`. */
   revision({ fleet, deadly }, number = '', what = '', share = '', _of = '', domain = '') {
     if (what === 'deadly') deadly.add(number);
-    const effect = domain === '' ? toEffect(what, share) : { domains: { [domain]: Number(share) } };
+    const all = toEffect(what, share);
+    const effect = domain === '' ? all : { domains: { [domain]: all } };
     fleet.effects.set(Number(number), { ...effect, isRefused: what === 'refused' });
   },
   /** What the callers of all workers do, from nothing with the first one to all of it with the last: `callers

@@ -87,7 +87,14 @@ test('a worker tells what it decides, by rule and by value, and at its end as we
   t.is(await caller.decide('d', 'other', 'x'), 'OK');
   t.is(await caller.decide('elsewhere', 'k', 'x'), 'OK');
   await eventually('all is told', () => reports.at(-1)?.totals?.decisions === 5);
-  t.like(reports.at(-1)?.totals, { overLimit: 3, errors: 0, noMatch: 1 });
+  t.like(reports.at(-1)?.totals, { overLimit: 3, errors: 0, noMatch: 2 });
+  t.deepEqual(
+    reports.flatMap(({ failures }) => failures?.domains ?? []),
+    [
+      { domain: 'd', errors: 0, noMatch: 1 },
+      { domain: 'elsewhere', errors: 0, noMatch: 1 },
+    ],
+  );
   const rules = reports.flatMap((report) => report.rules);
   t.is(
     rules.reduce((sum, { hits }) => sum + hits, 0),
@@ -124,6 +131,23 @@ test('a worker tells what it answers without its store', async (t) => {
   await eventually('it is told', () => reports.at(-1)?.totals?.withoutStore === 1);
   t.like(reports.at(-1)?.totals, { decisions: 1, errors: 0 });
   t.like(reports.at(-1)?.store, { kind: 'redis', serversAway: 1 });
+});
+
+test('a worker tells of which domain the requests are that fail', async (t) => {
+  const { url, reports } = await startListener(t, 1);
+  const { BACKEND_TYPE: _, ...xds } = environment(url);
+  const redis = await startRedisServer(t);
+  const env = { ...xds, KVSTORE_URL: redis.url };
+  const worker = await startWorker(t, { env, clock: startClock(t) });
+  const { grpc } = await worker.started;
+  const caller = createCaller(t, grpc.text);
+  await redis.kill();
+  t.regex(await caller.decide('d', 'k', 'x'), /^failed: /);
+  await eventually('it is told', () => reports.at(-1)?.totals?.errors === 1);
+  t.deepEqual(
+    reports.flatMap(({ failures }) => failures?.domains ?? []),
+    [{ domain: 'd', errors: 1, noMatch: 0 }],
+  );
 });
 
 test('a worker tells how long the calls of its store take', async (t) => {
