@@ -63,6 +63,8 @@ export interface QuotaWorld {
   useRules(yaml: string): void;
   /** What was sent on a stream, and how it ended. */
   open(): OpenStream;
+  /** The process ends as when it is killed: its streams are cut, and it asks the store for nothing more. */
+  kill(): void;
   /** Lets what was begun come to its end. */
   turn(): Promise<void>;
 }
@@ -73,18 +75,25 @@ export interface OpenStream {
   ending: { readonly status: number; readonly text: string } | 'ok' | undefined;
 }
 
-/** Servers on one store have one clock. */
+/** Servers on one store have one clock, which may be `aheadMs` of the others'. */
 export function createQuotaWorld(
   yaml: string,
   beside?: Pick<QuotaWorld, 'clock' | 'store'>,
   store?: (inner: CounterStore) => CounterStore,
+  aheadMs = 0,
 ): QuotaWorld {
-  const clock = beside?.clock ?? createManualClock(start);
+  const all = beside?.clock ?? createManualClock(start);
+  const clock = aheadMs === 0 ? all : { ...all, wallMs: () => all.wallMs() + aheadMs };
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 100, log });
   const memory = beside?.store ?? createMemoryStore({ clock, log });
   const rules = { current: buildRules(yaml) };
-  const counters = store?.(memory) ?? memory;
+  const inner = store?.(memory) ?? memory;
+  let isKilled = false;
+  const counters: CounterStore = {
+    ...inner,
+    count: (request) => (isKilled ? undefined : inner.count(request)),
+  };
   const service = new QuotaService({
     ...{ rules, metrics, log, clock, options: defaults, store: counters },
     unmatched: createUnmatchedSampler(metrics, () => {}),
@@ -106,13 +115,16 @@ export function createQuotaWorld(
         ending: undefined,
         handler: service.open({
           send: (bytes) =>
-            stream.actions.push(...(responses.deserialize(bytes).bucketAction ?? [])),
+            !isKilled && stream.actions.push(...(responses.deserialize(bytes).bucketAction ?? [])),
           finish: (error) => {
             stream.ending = error ?? 'ok';
           },
         } satisfies StreamCaller),
       };
       return stream;
+    },
+    kill() {
+      isKilled = true;
     },
     async turn() {
       for (let round = 0; round < 8; round++) await setImmediate();
@@ -124,7 +136,7 @@ const reportMs = 5_000;
 
 /** One bucket of one Envoy. */
 export class QuotaEnvoy {
-  readonly #world: QuotaWorld;
+  #world: QuotaWorld;
   readonly #bucket: Readonly<Record<string, string>>;
   perSecond: number;
   #stream: OpenStream | undefined;
@@ -152,6 +164,20 @@ export class QuotaEnvoy {
   cut(): void {
     this.#stream?.handler.closed();
     this.#stream = undefined;
+  }
+
+  /** Its server is another one from now on; the bucket is reported to it when it is due. */
+  moveTo(world: QuotaWorld): void {
+    this.cut();
+    this.#world = world;
+  }
+
+  /** Requests in `seconds` that it may let through by its assignment. */
+  assigned(seconds: number): number {
+    const isOver = this.#world.clock.monotonicMs() >= this.#endsMs;
+    const bucket = this.#action?.rateLimitStrategy.tokenBucket;
+    if (bucket === undefined || isOver) return 0;
+    return (bucket.tokensPerFill.value / bucket.fillInterval.seconds) * seconds;
   }
 
   /** `ms` have passed. */

@@ -3,6 +3,7 @@
 
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import type { Match } from '../../shared/rules/rule.ts';
+import type { Divided, Lease } from './lease.ts';
 import { toShares, toWholeShares } from './shares.ts';
 import { type Strategy, toGrantedBucket, toPacedBucket } from './strategy.ts';
 
@@ -79,8 +80,8 @@ export class Pool {
   /** Of a paced bucket, as a part of what passes in a window. */
   readonly #depth: number;
   readonly #shares = new Set<Share>();
-  /** Of this server, of what all servers divide. */
-  part = 1;
+  /** Of this server, where several divide the limit. */
+  readonly lease: Lease | undefined;
   /** In the window, by all who count on it. */
   used = 0;
   /** Let through and not yet counted. */
@@ -92,24 +93,19 @@ export class Pool {
   /** Of the window before it; -1 for none. */
   previousStart = -1;
   #beganMs = Number.NEGATIVE_INFINITY;
-  /** What this server has registered that it asks for, in thousandths of a request a second: in its slot of time, and in
-   * the one before. */
-  slot = -1;
-  registered = 0;
-  registeredBefore = 0;
   /** Monotonic. */
   answeredMs = Number.NEGATIVE_INFINITY;
   activeMs = Number.NEGATIVE_INFINITY;
   isCounting = false;
   #plannedMs = Number.NEGATIVE_INFINITY;
-  #plannedCapacity = 0;
   #hasNewCallers = true;
 
-  constructor(key: string, domain: string, match: Match) {
+  constructor(key: string, domain: string, match: Match, lease: Lease | undefined) {
     const { limiter, requestsPerUnit } = match.limit;
     this.key = key;
     this.domain = domain;
     this.match = match;
+    this.lease = lease;
     this.windowSeconds = windowSecondsOf(match.limit);
     this.isPaced =
       limiter?.algorithm === 'token_bucket' || this.windowSeconds <= longestPacedSeconds;
@@ -126,11 +122,33 @@ export class Pool {
     return this.#shares.size;
   }
 
-  /** Of the callers, in requests a second, each at most the whole limit. */
-  get askedPerSecond(): number {
+  /** What the callers ask for, each at most the whole limit, as a part of the limit. */
+  get need(): number {
     const all = this.limit / this.windowSeconds;
     let sum = 0;
     for (const { askedPerSecond } of this.#shares) sum += Math.min(all, askedPerSecond ?? all);
+    return all === 0 ? 0 : sum / all;
+  }
+
+  /** What all servers divide. */
+  get divided(): Divided {
+    return {
+      total: this.isPaced ? this.limit : Math.max(0, this.limit - this.used),
+      limit: this.limit,
+      windows: this.isPaced ? 1 : longestPacedSeconds / this.windowSeconds,
+    };
+  }
+
+  /** What the callers here may let through. */
+  get #capacity(): number {
+    const whole = this.isPaced ? this.limit : Math.max(0, this.limit - this.used - this.uncounted);
+    return this.lease?.toCapacity(whole) ?? whole;
+  }
+
+  /** What the callers may let through by themselves. */
+  get assigned(): number {
+    let sum = 0;
+    for (const { amount, spentBefore } of this.#shares) sum += amount + spentBefore;
     return sum;
   }
 
@@ -182,7 +200,9 @@ export class Pool {
     this.previousStart = this.windowStart;
     this.windowStart = windowStart;
     this.used = 0;
-    if (this.isPaced || isFirst) return;
+    if (this.isPaced) return;
+    this.lease?.begin(windowStart);
+    if (isFirst) return;
     this.#beganMs = beganMs;
     this.uncountedBefore += this.uncounted;
     this.uncounted = 0;
@@ -209,18 +229,16 @@ export class Pool {
   }
 
   #planRates(shares: readonly Share[]): void {
-    const capacity = toWhole(this.limit * this.part);
+    const capacity = this.#capacity;
     const asked = shares.map(({ askedPerSecond }) =>
       askedPerSecond === undefined ? undefined : askedPerSecond * this.windowSeconds,
     );
     const planned = toShares(capacity, asked);
-    const isFewer = capacity < this.#plannedCapacity * (1 - tolerance / 4);
     const isAnew =
       this.#hasNewCallers ||
-      isFewer ||
+      this.assigned > capacity + 0.001 ||
       shares.some(({ amount }, index) => differs(amount, planned[index] ?? 0));
     if (!isAnew) return;
-    this.#plannedCapacity = capacity;
     for (const [index, share] of shares.entries()) {
       share.amount = planned[index] ?? 0;
       share.isNews = true;
@@ -233,7 +251,7 @@ export class Pool {
    * hold less before they report: then what they have let through meanwhile is guessed.
    */
   #planGrants(shares: readonly Share[], nowMs: number): void {
-    const capacity = toWhole(Math.max(0, this.limit - this.used - this.uncounted) * this.part);
+    const capacity = this.#capacity;
     const asked = shares.map(({ askedPerSecond }) =>
       askedPerSecond === undefined ? undefined : askedPerSecond * longestPacedSeconds,
     );
@@ -284,9 +302,4 @@ function differs(now: number, planned: number): boolean {
 function toUnreported({ amount, askedPerSecond, reportedMs }: Share, nowMs: number): number {
   const perSecond = askedPerSecond ?? amount;
   return Math.min(amount, (perSecond * (nowMs - reportedMs)) / 1_000);
-}
-
-/** Several servers have parts of a limit: below 1 it would be nobody's. */
-function toWhole(capacity: number): number {
-  return capacity < 1 ? Math.round(capacity) : capacity;
 }

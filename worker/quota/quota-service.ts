@@ -14,6 +14,7 @@ import type { CurrentRules, DecisionOptions } from '../decision/should-rate-limi
 import type { UnmatchedSampler } from '../decision/unmatched-sampler.ts';
 import type { StreamCaller, StreamHandler } from '../grpc/method.ts';
 import type { Metrics } from '../metrics.ts';
+import { Lease } from './lease.ts';
 import type { Member, Stake } from './member.ts';
 import type { BucketUsage } from './messages.ts';
 import { Pool, Share } from './pool.ts';
@@ -33,15 +34,13 @@ export interface QuotaDeps {
 }
 
 const secondMs = 1_000;
-/** How often the counter of a pool is read that nobody asks. */
+/** How often the counter of a pool is read that nobody asks, and no other server. */
 const idleReadMs = 10_000;
 const activeForMs = 10_000;
 /** How soon a pool is planned anew that was planned just now. */
 const retryPlanMs = 50;
-/** What servers ask for is registered anew in each slot, so that a server that is gone is soon without a part. */
-const slotSeconds = 5;
-/** In a slot that is no older, not all servers may have registered yet. */
-const youngSeconds = 2;
+/** Of a lease after one count: to get more, to give back what was too much, and what is for others. */
+const mostBookings = 3;
 const noEntries: readonly Entry[] = [];
 
 export class QuotaService implements QuotaStreamHost {
@@ -115,6 +114,7 @@ export class QuotaService implements QuotaStreamHost {
     this.#cancelTick?.();
     this.#cancelRetry?.();
     for (const end of this.#ends) end();
+    for (const pool of this.#pools.values()) if (!pool.isCounting) this.#leave(pool, false);
     this.#ambiguities.flush();
     this.#storeFailures.flush();
   }
@@ -219,7 +219,8 @@ export class QuotaService implements QuotaStreamHost {
     const key = `${toMapKey(id)} ${shape}`;
     let pool = this.#pools.get(key);
     if (pool === undefined) {
-      pool = new Pool(owned(key), domain, match);
+      const lease = this.#deps.isShared ? this.#toLease(member, domain, match) : undefined;
+      pool = new Pool(owned(key), domain, match, lease);
       this.#pools.set(pool.key, pool);
     }
     const share = new Share(this.nowMs());
@@ -227,6 +228,12 @@ export class QuotaService implements QuotaStreamHost {
     this.#membersOf.set(share, member);
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, match.listedAs);
     return { match, pool, share, stats };
+  }
+
+  /** Identified by the counter of the limit's first window, which stands for all of them, and by their length. */
+  #toLease(member: Member, domain: string, match: Match): Lease {
+    const { key, windowSeconds } = this.#toHit(member, domain, match, 0, 0);
+    return new Lease(this.#deps.options.cacheKeyPrefix, `${key} ${windowSeconds}`);
   }
 
   #isShadow({ limit }: Match): boolean {
@@ -237,8 +244,10 @@ export class QuotaService implements QuotaStreamHost {
     for (const { pool, share } of member.stakes) {
       pool.remove(share);
       this.#membersOf.delete(share);
-      if (pool.size === 0) this.#pools.delete(pool.key);
-      else this.#plan(pool);
+      if (pool.size === 0) {
+        this.#pools.delete(pool.key);
+        if (!pool.isCounting) this.#leave(pool, true);
+      } else this.#plan(pool);
     }
     member.stakes = [];
   }
@@ -284,7 +293,7 @@ export class QuotaService implements QuotaStreamHost {
     for (const pool of pools) {
       if (this.#isClosed) return;
       if (pool.isCounting || pool.waits(nowMs)) this.#early.add(pool);
-      else if (pool.isPaced) this.#tell(pool);
+      else if (pool.isPaced && pool.lease?.isLeased !== false) this.#tell(pool);
       else this.#count(pool);
       yield;
     }
@@ -328,7 +337,7 @@ export class QuotaService implements QuotaStreamHost {
       if (this.#isClosed) return;
       const nowMs = this.nowMs();
       pool.countAhead();
-      const isActive = nowMs - pool.activeMs < activeForMs;
+      const isActive = this.#deps.isShared || nowMs - pool.activeMs < activeForMs;
       const isDue = nowMs - pool.answeredMs >= (isActive ? secondMs / 2 : idleReadMs);
       if ((isDue || this.#toWindowStart(pool) !== pool.windowStart) && !pool.isCounting) {
         this.#count(pool);
@@ -349,7 +358,7 @@ export class QuotaService implements QuotaStreamHost {
 
   /** Counts what was let through, reads what all have counted, and registers what is asked for here. */
   #count(pool: Pool): void {
-    const { store, clock, isShared, options } = this.#deps;
+    const { clock } = this.#deps;
     const nowSeconds = this.#nowSeconds();
     const start = this.#toWindowStart(pool);
     if (start !== pool.windowStart) {
@@ -361,39 +370,80 @@ export class QuotaService implements QuotaStreamHost {
     pool.uncountedBefore -= late;
     const hits = Math.max(0, Math.round(pool.uncounted));
     pool.uncounted -= hits;
-    const usage = this.#toHit(member, pool, hits, nowSeconds);
+    const { domain, match, lease } = pool;
+    const usage = this.#toHit(member, domain, match, hits, nowSeconds);
     const all: Hit[] = [usage];
-    if (late > 0) all.push(this.#toHit(member, pool, late, pool.previousStart));
-    const registrations = isShared
-      ? toRegistrations(pool, this.#toHit(member, pool, 0, 0), nowSeconds)
-      : [];
-    all.push(...registrations);
+    if (late > 0) all.push(this.#toHit(member, domain, match, late, pool.previousStart));
+    if (!pool.isPaced) lease?.use(hits, pool.assigned);
+    all.push(...(lease?.register(nowSeconds, pool.need) ?? []));
+    this.#ask(pool, all, (isCounted) => {
+      pool.answeredMs = this.nowMs();
+      if (isCounted) {
+        pool.used = usage.after;
+        lease?.registered(pool.divided);
+      } else pool.used += hits;
+      this.#settle(pool, isCounted ? mostBookings : 0);
+    });
+  }
+
+  #ask(pool: Pool, hits: readonly Hit[], answered: (isCounted: boolean) => void): void {
+    const { store, clock, options } = this.#deps;
     pool.isCounting = true;
     store.count({
-      hits: all,
+      hits,
       mode: 'add',
       deadlineMs: clock.monotonicMs() + options.storeTimeoutMs,
       cancelled: false,
       settle: (error) => {
         pool.isCounting = false;
-        pool.answeredMs = this.nowMs();
-        if (error === undefined) {
-          this.#storeFailures.recover();
-          pool.used = usage.after;
-          if (registrations.length > 0) takePart(pool, registrations);
-        } else {
+        if (error === undefined) this.#storeFailures.recover();
+        else {
+          pool.lease?.failed();
           this.#counters.storeErrors.add(1);
           this.#storeFailures.report(
             `the quota service counts here alone while the store fails: ${error.message}`,
           );
-          pool.used += hits;
         }
-        if (!this.#isClosed) {
-          this.#tell(pool);
-          this.#schedule();
-        }
+        answered(error === undefined);
       },
     });
+  }
+
+  /** More of the limit is booked before it is assigned, and what is for others after it is not assigned any more. */
+  #settle(pool: Pool, bookings: number): void {
+    const { lease } = pool;
+    if (this.#isClosed) return;
+    if (pool.size === 0) {
+      this.#leave(pool, true);
+      return;
+    }
+    if (lease?.wantsMore !== true || bookings === 0) {
+      this.#tell(pool);
+      this.#schedule();
+      lease?.keep(pool.assigned);
+    }
+    if (lease !== undefined && bookings > 0) this.#book(pool, lease, bookings);
+  }
+
+  #book(pool: Pool, lease: Lease, bookings: number): void {
+    const nowSeconds = this.#nowSeconds();
+    const member = this.#anyMember(pool);
+    if (member === undefined || (!lease.wantsMore && lease.isBooked(nowSeconds))) return;
+    // What is counted by another server just now is first counted, and then not held: it is read in the other order.
+    const usage = this.#toHit(member, pool.domain, pool.match, 0, nowSeconds);
+    this.#ask(pool, [...lease.book(nowSeconds), usage], (isCounted) => {
+      if (isCounted) {
+        pool.used = usage.after;
+        lease.booked(pool.divided.total);
+      }
+      this.#settle(pool, isCounted ? bookings - 1 : 0);
+    });
+  }
+
+  /** What this server had of the limit is for others. */
+  #leave(pool: Pool, isAtOnce: boolean): void {
+    const hits = pool.lease?.leave(this.#nowSeconds(), isAtOnce) ?? [];
+    if (hits.length > 0) this.#ask(pool, hits, () => {});
   }
 
   #anyMember(pool: Pool): Member | undefined {
@@ -401,57 +451,12 @@ export class QuotaService implements QuotaStreamHost {
     return undefined;
   }
 
-  #toHit(member: Member, pool: Pool, hits: number, nowSeconds: number): RuleHit {
+  #toHit(member: Member, domain: string, match: Match, hits: number, nowSeconds: number): RuleHit {
     const descriptor = { limit: undefined, hitsAddend: hits, isNegativeHits: false };
     const descriptors = [{ entries: member.ordered, ...descriptor }];
-    const request = { domain: pool.domain, descriptors, hitsAddend: 0 };
-    return this.#prepare({ request, receivedMs: this.nowMs() }, 0, pool.match, nowSeconds);
+    const request = { domain, descriptors, hitsAddend: 0 };
+    return this.#prepare({ request, receivedMs: this.nowMs() }, 0, match, nowSeconds);
   }
-}
-
-/** Hits on the counters of what all servers ask for, in this slot and, while it is young, in the one before. `first`: on
- * the limit's first window, whose key stands for all of them. */
-function toRegistrations(pool: Pool, { key }: Hit, nowSeconds: number): readonly Hit[] {
-  const slot = Math.floor(nowSeconds / slotSeconds);
-  if (slot !== pool.slot) {
-    pool.registeredBefore = slot === pool.slot + 1 ? pool.registered : 0;
-    pool.registered = 0;
-    pool.slot = slot;
-  }
-  const asked = Math.max(1, Math.round(pool.askedPerSecond * 1_000));
-  const change = asked - pool.registered;
-  pool.registered = asked;
-  const at = (of: number, hits: number): Hit => {
-    const own = `${key}_quota_${of * slotSeconds}`;
-    return {
-      key: own,
-      mapKey: toMapKey(own),
-      hits: Math.abs(hits),
-      exactHits: undefined,
-      refund: hits < 0,
-      limit: Number.MAX_SAFE_INTEGER,
-      windowSeconds: 2 * slotSeconds,
-      limiter: undefined,
-      lease: undefined,
-      unit: 'second',
-      descriptorIndex: 0,
-      stopsOthers: 'never',
-      after: -1,
-    };
-  };
-  const isYoung = nowSeconds - slot * slotSeconds < youngSeconds;
-  return isYoung ? [at(slot, change), at(slot - 1, 0)] : [at(slot, change)];
-}
-
-/** By what this server and all others ask for. */
-function takePart(pool: Pool, [now, before]: readonly Hit[]): void {
-  const { registered, registeredBefore } = pool;
-  const others = Math.max(
-    (now?.after ?? 0) - registered,
-    before === undefined ? 0 : before.after - registeredBefore,
-    0,
-  );
-  pool.part = registered / (registered + others);
 }
 
 /** How many of these would have been refused. */

@@ -1,0 +1,245 @@
+// The part of a limit that this server assigns. Several servers on one store divide the limit: each holds its part as a
+// lease in the store, and the parts together are never more than the limit (behaviour: quota-service).
+
+import { hash } from 'node:crypto';
+import { type Hit, toMapKey } from '../counters/store.ts';
+
+const slotSeconds = 5;
+/** A lease outlives what was assigned from it: Envoy's assignments live for 15 s, a count is due each second, and the
+ * clocks of two servers may differ by one. */
+const leaseSeconds = 18;
+const askedSeconds = slotSeconds;
+/** Of the amounts in the store: servers stop and start. */
+const lifetimeSeconds = leaseSeconds + 3 * slotSeconds;
+/** What a server asks for, as a part of the limit. */
+const million = 1_000_000;
+/** Beside what a server asks for its counter counts the server. */
+const mostServers = 1_024;
+/** A lease that differs from its target by less stays, as a part of what is divided. */
+const slack = 0.01;
+
+export interface Divided {
+  /** What all servers may assign together, in requests. */
+  readonly total: number;
+  readonly limit: number;
+  /** Requests that are asked for, as a part of the limit: what is asked for in so many windows. */
+  readonly windows: number;
+}
+
+/** Changes by requests to the store: `toHits`, and when these are settled `answered` or `failed`. */
+export class Lease {
+  readonly #asked: SlotAmounts;
+  readonly #leased: SlotAmounts;
+  #need = 0;
+  /** Requests that this server may assign. */
+  #held = 0;
+  /** Requests above `#held` that are asked for. */
+  #wanted = 0;
+  #target = Number.POSITIVE_INFINITY;
+  #slack = 0;
+  /** `#target` of all. */
+  #part = 1;
+  #isLeased = false;
+
+  /** `name` identifies the counter. */
+  constructor(prefix: string, name: string) {
+    const id = `${prefix}${hash('sha256', name)}`;
+    this.#asked = new SlotAmounts(`${id}.asked`, askedSeconds);
+    this.#leased = new SlotAmounts(`${id}.leased`, leaseSeconds);
+  }
+
+  /** Another window has other leases. */
+  begin(windowStart: number): void {
+    this.#leased.begin(windowStart);
+    this.#held = 0;
+    this.#wanted = 0;
+    this.#isLeased = false;
+  }
+
+  /** Whether it is known what this server may assign. */
+  get isLeased(): boolean {
+    return this.#isLeased;
+  }
+
+  /** Whether the store is to be asked for more before anything is assigned. */
+  get wantsMore(): boolean {
+    return this.#wanted > 0;
+  }
+
+  /** Of `whole`, what this server may assign. Without an answer of the store, the part that it had before. */
+  toCapacity(whole: number): number {
+    if (!this.#isLeased) return Math.ceil(whole * this.#part);
+    const isMuch = this.#held - this.#target > this.#slack;
+    return Math.min(whole, isMuch ? this.#target : this.#held);
+  }
+
+  /** Registers what is asked for here, as a part of the limit, and renews the lease. */
+  register(nowSeconds: number, need: number): readonly Hit[] {
+    this.#need = Math.round(Math.min(1, need) * million);
+    const amount = this.#need * mostServers + 1;
+    return [...this.#asked.toHits(nowSeconds, amount), ...this.book(nowSeconds)];
+  }
+
+  registered({ total, limit, windows }: Divided): void {
+    const { others, isLost } = this.#asked.answered();
+    const unit = (limit * windows) / million;
+    const own = this.#need * unit;
+    const all = own + Math.floor(others / mostServers) * unit;
+    const servers = 1 + (others % mostServers);
+    const target = all >= total ? (total * own) / (all || 1) : own + (total - all) / servers;
+    this.#target = Math.ceil(target);
+    this.#slack = total * slack;
+    this.#part = total > 0 ? Math.min(1, target / total) : this.#part;
+    const leased = this.#leased.answered();
+    const free = Math.floor(total - leased.others - this.#held);
+    const isShort = this.#target - this.#held > (this.#held === 0 ? 0 : this.#slack);
+    // In a store that has lost what was registered, others come back first.
+    const mayGrow = this.#isLeased ? !isLost && !leased.isLost : true;
+    this.#wanted = isShort && mayGrow ? Math.max(0, Math.min(this.#target - this.#held, free)) : 0;
+    if (this.#wanted === 0) this.#isLeased = true;
+  }
+
+  /** Brings the store to what is held and wanted. */
+  book(nowSeconds: number): readonly Hit[] {
+    return this.#leased.toHits(nowSeconds, this.#held + this.#wanted);
+  }
+
+  booked(total: number): void {
+    const { others } = this.#leased.answered();
+    const over = Math.max(0, this.#held + this.#wanted + others - total);
+    this.#held += Math.max(0, this.#wanted - Math.ceil(over));
+    this.#wanted = 0;
+    this.#isLeased = true;
+  }
+
+  /** It is not known what the store has counted. */
+  failed(): void {
+    this.#asked.failed();
+    this.#leased.failed();
+    this.#wanted = 0;
+  }
+
+  /** So many of what is held are assigned: what is above that and the target is for others. */
+  keep(assigned: number): void {
+    if (!this.#isLeased || this.#held - this.#target <= this.#slack) return;
+    this.#held = Math.min(this.#held, Math.max(Math.ceil(assigned), this.#target));
+  }
+
+  /** So many of what was held have been used, `assigned` are still assigned. */
+  use(requests: number, assigned: number): void {
+    this.#held = Math.max(Math.min(this.#held, Math.ceil(assigned)), this.#held - requests);
+  }
+
+  /** Whether the store has another amount than what is held. */
+  isBooked(nowSeconds: number): boolean {
+    return this.#leased.has(nowSeconds, this.#held);
+  }
+
+  /** Nothing is asked for here any more. The lease ends at once, or after an interval in which callers still do what
+   * they were told. */
+  leave(nowSeconds: number, isAtOnce: boolean): readonly Hit[] {
+    this.#held = 0;
+    this.#wanted = 0;
+    const endSeconds = isAtOnce ? nowSeconds : nowSeconds + 2 * slotSeconds;
+    return [...this.#asked.toEnd(nowSeconds), ...this.#leased.toEnd(endSeconds)];
+  }
+}
+
+/** An amount of this server in counters of the store, one for each slot of time up to `aheadSeconds` from now: in the
+ * slot of now those of all servers are, and an amount that is not renewed ends with its last slot. */
+class SlotAmounts {
+  readonly #name: string;
+  readonly #aheadSeconds: number;
+  #windowStart = 0;
+  readonly #amounts = new Map<number, number>();
+  #sent: { slot: number; before: number; amount: number; hit: Hit }[] = [];
+
+  constructor(name: string, aheadSeconds: number) {
+    this.#name = name;
+    this.#aheadSeconds = aheadSeconds;
+  }
+
+  begin(windowStart: number): void {
+    this.#windowStart = windowStart;
+    this.#amounts.clear();
+  }
+
+  has(nowSeconds: number, amount: number): boolean {
+    const last = toSlot(nowSeconds + this.#aheadSeconds);
+    for (let slot = toSlot(nowSeconds); slot <= last; slot++) {
+      if (this.#amounts.get(slot) !== amount) return false;
+    }
+    return true;
+  }
+
+  /** Reads the slot of now, and brings all slots to the amount. */
+  toHits(nowSeconds: number, amount: number): readonly Hit[] {
+    const now = toSlot(nowSeconds);
+    for (const slot of this.#amounts.keys()) if (slot < now) this.#amounts.delete(slot);
+    const last = toSlot(nowSeconds + this.#aheadSeconds);
+    for (let slot = now; slot <= last; slot++) this.#send(slot, amount, slot === now);
+    return this.#hits;
+  }
+
+  /** Takes the amounts back that are in slots after this time. */
+  toEnd(seconds: number): readonly Hit[] {
+    const first = toSlot(seconds);
+    for (const slot of [...this.#amounts.keys()]) if (slot >= first) this.#send(slot, 0, false);
+    return this.#hits;
+  }
+
+  get #hits(): readonly Hit[] {
+    return this.#sent.map(({ hit }) => hit);
+  }
+
+  #send(slot: number, amount: number, reads: boolean): void {
+    const before = this.#amounts.get(slot) ?? 0;
+    if (amount === before && !reads) return;
+    const hit = toHit(`${this.#name}.${this.#windowStart}.${slot}`, amount - before);
+    this.#sent.push({ slot, before, amount, hit });
+  }
+
+  /** What all other servers have at most in a slot; lost: the store has less than this server alone. */
+  answered(): { readonly others: number; readonly isLost: boolean } {
+    let others = 0;
+    let isLost = false;
+    for (const { slot, amount, hit } of this.#sent) {
+      this.#amounts.set(slot, amount);
+      others = Math.max(others, hit.after - amount);
+      if (hit.after < amount) isLost = true;
+    }
+    if (isLost) this.#amounts.clear();
+    this.#sent = [];
+    return { others, isLost };
+  }
+
+  /** What was added counts as not counted, and what was taken back as counted: so others never get too much. */
+  failed(): void {
+    for (const { slot, before, amount } of this.#sent) {
+      this.#amounts.set(slot, Math.min(before, amount));
+    }
+    this.#sent = [];
+  }
+}
+
+function toSlot(seconds: number): number {
+  return Math.floor(seconds / slotSeconds);
+}
+
+function toHit(key: string, change: number): Hit {
+  return {
+    key,
+    mapKey: toMapKey(key),
+    hits: Math.abs(change),
+    exactHits: undefined,
+    refund: change < 0,
+    limit: Number.MAX_SAFE_INTEGER,
+    windowSeconds: lifetimeSeconds,
+    limiter: undefined,
+    lease: undefined,
+    unit: 'second',
+    descriptorIndex: 0,
+    stopsOthers: 'never',
+    after: -1,
+  };
+}
