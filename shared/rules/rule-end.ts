@@ -1,5 +1,6 @@
 // Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
 // read the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
+import { HeldByKey } from '../held-by-key.ts';
 import { runAtOnce } from '../in-slices.ts';
 import { sortInSteps } from '../sorted-in-steps.ts';
 import { toExcerpt } from '../text-excerpt.ts';
@@ -110,7 +111,7 @@ interface KnownState {
   readonly endedCount: number;
   readonly documents: readonly RuleDocument[];
 }
-const knownStates = new WeakMap<readonly RuleDocument[], KnownState>();
+const knownStates = new HeldByKey<readonly RuleDocument[], KnownState>();
 
 /** As `findDocumentsAt`, without pauses. */
 export function documentsAt(

@@ -1,5 +1,6 @@
 // Checks files before they are served: with the same build as for workers, so that files which pass here are
 // accepted there.
+import { HeldByKey } from '../../../shared/held-by-key.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -35,13 +36,13 @@ export function createReading(building: Reading): Reading {
 
 /** Remembers the last revisions by identity. Rejects with an HttpError 429 where too many are being examined. */
 export function createExamine(building: Pick<Building, 'build'>): Examine {
-  const known = new WeakMap<object, Promise<Examination>>();
+  const known = new HeldByKey<object, Promise<Examination> | undefined>();
   return (revision) => {
     const before = known.get(revision);
     if (before !== undefined) return before;
     const examination = examine(building, revision);
     known.set(revision, examination);
-    examination.catch(() => known.delete(revision));
+    examination.catch(() => known.set(revision, undefined));
     return examination;
   };
 }

@@ -1,5 +1,6 @@
 // Finds the descriptors that are lifted now, which a rule that ends answers without counting; for everything that
 // shows counters. Pure.
+import { HeldByKey } from '../../../shared/held-by-key.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 import {
   type RuleDescriptor,
@@ -11,7 +12,7 @@ import { findDocumentsAt, nextEndOf } from '../../../shared/rules/rule-end.ts';
 /** When the lift of a descriptor of exactly these values ends, in milliseconds; undefined where it is not lifted. */
 export type FindLift = (domain: string, entries: readonly Entry[]) => number | undefined;
 
-const known = new WeakMap<readonly RuleDocument[], FindLift>();
+const known = new HeldByKey<readonly RuleDocument[], FindLift>();
 
 /** `documents` are those in force; `nowMs` is wall time. In steps. */
 export function* creatingFindLift(

@@ -1,5 +1,6 @@
 // Finds the rule that the counts of a metric key belong to. A metric key is a rule's name, followed by values of
 // requests or the window of a list of limits where the rule counts these apart. Pure.
+import { HeldByKey } from '../../../shared/held-by-key.ts';
 import {
   sanitizeMetricName,
   toMetricKey,
@@ -30,7 +31,7 @@ export interface RuleOwners {
 /** Rules, or metric keys, of one step. */
 const rulesAtOnce = 50;
 
-const known = new WeakMap<readonly RuleDocument[], RuleOwners>();
+const known = new HeldByKey<readonly RuleDocument[], RuleOwners>();
 
 /** The owners in these documents; made once. In steps. */
 export function* findingRuleOwners(

@@ -1,5 +1,6 @@
 // The rules of a domain as rows for people: a parent before its children. Pure.
 import Type from 'typebox';
+import { HeldByKey } from '../../../shared/held-by-key.ts';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import { describeShape, windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
@@ -41,7 +42,7 @@ export const ruleRowJson = Type.Object(
 );
 export type RuleRow = Type.Static<typeof ruleRowJson>;
 
-const placedByDocuments = new WeakMap<
+const placedByDocuments = new HeldByKey<
   readonly RuleDocument[],
   ReadonlyMap<string, readonly PlacedRule[]>
 >();
