@@ -30,7 +30,7 @@ export type Reading = Pick<Building, 'findProblems' | 'readDocument'>;
 export function createReading(building: Reading): Reading {
   return {
     findProblems: (files) => unlessBusy(building.findProblems(files)),
-    readDocument: (text, path) => unlessBusy(building.readDocument(text, path)),
+    readDocument: (text, path, rulesOf) => unlessBusy(building.readDocument(text, path, rulesOf)),
   };
 }
 

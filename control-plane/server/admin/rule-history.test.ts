@@ -1,5 +1,6 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { withRulesOf } from '../snapshot/named-rules.ts';
 import type { Revision } from '../store/revision.ts';
 import { findRuleHistory, type RuleHistorySources } from './rule-history.ts';
 
@@ -28,9 +29,10 @@ function setUp(texts: readonly string[], more: Partial<RuleHistorySources> = {})
         revisions,
         wasInForce: () => true,
         readRevision: async (id) => revisions.find((each) => each.id === id),
-        async readDocument(text, file) {
+        async readDocument(text, file, rulesOf = '') {
           parsed.push(file);
-          return parseRuleDocument(text, file);
+          const { document, problems } = parseRuleDocument(text, file);
+          return { document: document && withRulesOf(document, rulesOf), problems };
         },
         hasTime: () => true,
         ...more,

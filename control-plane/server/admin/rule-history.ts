@@ -3,9 +3,7 @@
 // the caller says for how long: what is left goes on from where it stopped.
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { runInSlices } from '../../../shared/in-slices.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
-import { toCompositeKey } from '../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -99,12 +97,8 @@ export async function findRuleHistory(
   /** Undefined where the file has errors. */
   async function findInFile(path: string, text: string): Promise<Known | undefined> {
     if (!mayHaveDomainOf(rule, text)) return [];
-    const { document } = await readDocument(text, path);
-    if (document === undefined) return undefined;
-    const { domain, descriptors } = document;
-    if (!rule.startsWith(`${domain}.`)) return [];
-    const name = rule.slice(domain.length + 1);
-    return (await runInSlices(findingDescriptors(descriptors, name))).map(toValue);
+    const { document } = await readDocument(text, path, rule);
+    return document?.descriptors.map(toValue);
   }
 
   for (let index = start; index < revisions.length; index++) {
@@ -197,27 +191,6 @@ function describe(known: Known): string | undefined {
       return `${limits}${modes.join('')}${end}`;
     })
     .join('; ');
-}
-
-/** Rules of one step. */
-const rulesAtOnce = 100;
-
-/** The descriptors below these that have this name, with their levels: `key`, `key_value`, `key.key_value`. In steps. */
-function* findingDescriptors(
-  descriptors: readonly RuleDescriptor[],
-  name: string,
-): Generator<void, RuleDescriptor[]> {
-  const found: RuleDescriptor[] = [];
-  for (const [index, descriptor] of descriptors.entries()) {
-    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
-    const composite = toCompositeKey(descriptor.key, descriptor.value);
-    if (name === composite) found.push(descriptor);
-    else if (name.startsWith(`${composite}.`)) {
-      const below = name.slice(composite.length + 1);
-      found.push(...(yield* findingDescriptors(descriptor.descriptors, below)));
-    }
-  }
-  return found;
 }
 
 /** Most files are about other domains, and need no parsing to know it. A name may be written with escapes. */

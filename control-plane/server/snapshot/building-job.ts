@@ -12,9 +12,12 @@ export interface BuildJob {
   readonly needs: Needs;
 }
 
-/** What is to come back beside the problems: nothing; the document of the only file, which is then not built; or all but the
- * documents of these files. */
-export type Needs = 'problems' | 'document' | { readonly known: ReadonlySet<string> };
+/** What is to come back beside the problems: nothing; the document of the only file, which is then not built, with the rules of
+ * a name; or all but the documents of these files. */
+export type Needs =
+  | 'problems'
+  | { readonly rulesOf: string }
+  | { readonly known: ReadonlySet<string> };
 
 export type FilePiece =
   | { readonly files: readonly (readonly [path: string, text: string])[] }

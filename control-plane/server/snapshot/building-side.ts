@@ -7,6 +7,7 @@ import { loadProtos } from '../../../shared/wire/protos.ts';
 import { type BuildOutcome, buildSnapshots } from './build.ts';
 import { receiveJob } from './building-job.ts';
 import { toBuiltPieces } from './built-pieces.ts';
+import { withRulesOf } from './named-rules.ts';
 
 /** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */
 const mostProblems = 1_000;
@@ -22,15 +23,18 @@ export const doBuildJob: DoJob = (next, send) => {
     if (parsed.document !== undefined) documents.push(parsed.document);
     return parsed;
   }
-  function parseAlone(): BuildOutcome {
+  function parseAlone(name: string): BuildOutcome {
     const [{ text, path } = { text: '', path: '' }] = revision.files;
-    return { ok: false, problems: parse(text, path).problems };
+    const { document, problems } = parseRuleDocument(text, path);
+    if (document !== undefined) documents.push(withRulesOf(document, name));
+    return { ok: false, problems };
   }
   function buildAll(): BuildOutcome {
     const { serialize: encode } = loadProtos().rateLimitConfig;
     return buildSnapshots(revision, options, { encode, nowMs, parse });
   }
-  const outcome = toBounded(needs === 'document' ? parseAlone() : buildAll());
+  const isOfName = needs !== 'problems' && 'rulesOf' in needs;
+  const outcome = toBounded(isOfName ? parseAlone(needs.rulesOf) : buildAll());
   for (const piece of toBuiltPieces(outcome, documents, needs)) send(piece);
 };
 

@@ -24,6 +24,7 @@ import {
 } from './build.ts';
 import { type Needs, toJobPieces } from './building-job.ts';
 import { type Received, receiveBuilt } from './built-pieces.ts';
+import { withRulesOf } from './named-rules.ts';
 
 type Files = Pick<Revision, 'files' | 'problems'>;
 
@@ -164,11 +165,14 @@ export class Building {
     return { ok: outcome.ok, problems: listProblems(outcome) };
   }
 
-  /** One file, not built. */
-  async readDocument(text: string, path: string): Promise<ParsedDocument> {
+  /** One file, not built: its document as withRulesOf gives it. */
+  async readDocument(text: string, path: string, rulesOf = ''): Promise<ParsedDocument> {
     const files = { files: [{ path, text }], problems: [] };
-    if (!isLarge(files)) return parseRuleDocument(text, path);
-    const { documents, problems } = await this.#inThread(files, new Map(), 'document');
+    if (!isLarge(files)) {
+      const { document, problems } = parseRuleDocument(text, path);
+      return { document: document && withRulesOf(document, rulesOf), problems };
+    }
+    const { documents, problems } = await this.#inThread(files, new Map(), { rulesOf });
     return { document: documents[0], problems };
   }
 

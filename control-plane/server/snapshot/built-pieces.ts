@@ -63,7 +63,7 @@ export function* toBuiltPieces(
     yield* toGroupPieces(built.groups, built.domains);
   }
   for (const document of documents) {
-    const isKnown = needs !== 'document' && needs.known.has(document.file);
+    const isKnown = 'known' in needs && needs.known.has(document.file);
     yield { document: document.file, isKnown };
     if (isKnown) continue;
     for (const piece of toDocumentPieces(document)) yield { of: piece };

@@ -1,0 +1,26 @@
+// The rules of one name in a document, which is all that a history of them needs of it. Pure.
+import {
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from '../../../shared/rules/rule-document.ts';
+
+/** The document with the rules of this name alone, on its top level and without those below them; '' names none. A name has
+ * the domain and the levels: `domain.key`, `domain.key_value`, `domain.key.key_value`. */
+export function withRulesOf(document: RuleDocument, name: string): RuleDocument {
+  const start = `${document.domain}.`;
+  const found = name.startsWith(start)
+    ? findBelow(document.descriptors, name.slice(start.length))
+    : [];
+  return { ...document, descriptors: found.map((each) => ({ ...each, descriptors: [] })) };
+}
+
+function findBelow(descriptors: readonly RuleDescriptor[], name: string): RuleDescriptor[] {
+  return descriptors.flatMap((descriptor) => {
+    const composite = toCompositeKey(descriptor.key, descriptor.value);
+    if (name === composite) return descriptor;
+    return name.startsWith(`${composite}.`)
+      ? findBelow(descriptor.descriptors, name.slice(composite.length + 1))
+      : [];
+  });
+}
