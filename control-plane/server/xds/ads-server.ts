@@ -227,7 +227,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
 
   async function stopOnce(graceMs: number): Promise<void> {
     const closed = listener.listening ? once(listener, 'close') : undefined;
-    if (closed !== undefined) listener.close();
+    listener.close();
     entrance.close();
     open.finish(grpcStatus.unavailable, 'the control plane is stopping');
     for (const connection of connections.values()) connection.goAway();
@@ -245,7 +245,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   listener.on('connection', entrance.come);
   server.on('session', onSession);
   server.on('stream', onStream);
-  server.on('sessionError', () => {});
   server.on('tlsClientError', (error: Error) => {
     events.warning.report(`xDS: a TLS handshake failed: ${errorText(error)}`, 'tls');
   });

@@ -107,10 +107,9 @@ export class Connection implements ConnectionUse {
   }
 }
 
-function toPeerAddress({ remoteAddress = 'unknown', remotePort = 0 }: PeerSocket): string {
-  return remoteAddress.includes(':')
-    ? `[${remoteAddress}]:${remotePort}`
-    : `${remoteAddress}:${remotePort}`;
+function toPeerAddress({ remoteAddress = 'unknown', remotePort }: PeerSocket): string {
+  const host = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress;
+  return remotePort === undefined ? host : `${host}:${remotePort}`;
 }
 
 type PeerSocket = Pick<ServerHttp2Session['socket'], 'remoteAddress' | 'remotePort'>;

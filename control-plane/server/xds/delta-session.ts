@@ -46,15 +46,16 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   onRequest(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): RequestOutcome {
     this.#newest = snapshot;
     const before = this.#subscription;
-    this.#subscription = toDeltaSubscription(before, {
+    const after = toDeltaSubscription(before, {
       subscribe: request.resourceNamesSubscribe ?? [],
       unsubscribe: request.resourceNamesUnsubscribe ?? [],
     });
-    if (before === undefined) this.#readFirst(request, snapshot);
-    else this.#readChange(request, before);
+    this.#subscription = after;
+    const changesNames = before !== undefined && after !== before;
+    if (changesNames) this.#readChange(request, before, after);
+    else if (before === undefined) this.#readFirst(request, after, snapshot);
     // Names count whatever the nonce: they are changes, which the client does not repeat.
     const answer = this.#readAnswer(request, before === undefined);
-    const changesNames = before !== undefined && this.#subscription !== before;
     return { response: this.#next(), answer, changesNames };
   }
 
@@ -107,8 +108,8 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     this.#nonces++;
     const nonce = String(this.#nonces);
     const { version } = wanted;
-    if (this.#doubtful.size > 0) this.#doubtful = new Set();
-    if (this.#owed.size > 0) this.#owed = new Set();
+    this.#doubtful.clear();
+    this.#owed.clear();
     this.#owesAnything = false;
     this.#sentVersion = version;
     this.#isSending = true;
@@ -120,7 +121,6 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   #toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
     const isShared =
       wildcard && this.#isHeldByMany && this.#doubtful.size === 0 && this.#owed.size === 0;
-    if (isShared && this.#held === wanted.resources && !this.#owesAnything) return undefined;
     let body = isShared
       ? toSharedDelta(this.#held, wanted)
       : toDelta(this.#held, wanted, this.#owed);
@@ -138,7 +138,11 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     this.#isHeldByMany = false;
   }
 
-  #readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
+  #readFirst(
+    request: DeltaDiscoveryRequestMessage,
+    wants: Subscription,
+    snapshot: Snapshot | undefined,
+  ): void {
     // The resources in the order of names, as versions are made.
     const initial = Object.entries(request.initialResourceVersions ?? {}).sort(([a], [b]) =>
       a < b ? -1 : 1,
@@ -147,8 +151,8 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     if (!this.#owesAnything) this.#holdAlone(initial.map(([name, version]) => [name, { version }]));
     const { resourceNamesSubscribe: names = [] } = request;
     for (const name of names) if (name !== '*' && !this.#held.has(name)) this.#owed.add(name);
-    if (snapshot !== undefined && this.#subscription !== undefined) {
-      const wanted = this.#selector.select(snapshot, this.#subscription);
+    if (snapshot !== undefined) {
+      const wanted = this.#selector.select(snapshot, wants);
       if (isSameContent(this.#held, wanted.resources)) {
         this.#held = wanted.resources;
         this.#isHeldByMany = true;
@@ -157,9 +161,11 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     }
   }
 
-  #readChange(request: DeltaDiscoveryRequestMessage, before: Subscription): void {
-    if (this.#subscription === undefined || this.#subscription === before) return;
-    const { wildcard, names } = this.#subscription;
+  #readChange(
+    request: DeltaDiscoveryRequestMessage,
+    before: Subscription,
+    { wildcard, names }: Subscription,
+  ): void {
     for (const name of request.resourceNamesSubscribe ?? []) {
       if (name === '*') this.#owesAnything ||= !before.wildcard;
       else this.#owed.add(name);

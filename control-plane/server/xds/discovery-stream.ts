@@ -82,7 +82,7 @@ export class OpenStreams {
   /** Refreshes every stream once; those still waiting for an earlier change keep their place and see both at once. */
   refresh(): void {
     for (const stream of this.#list()) this.#waiting.add(stream);
-    if (this.#waiting.size > 0) this.#turn ??= setImmediate(() => this.#refreshSome());
+    this.#turn ??= setImmediate(() => this.#refreshSome(this.#waiting.values()));
   }
 
   finish(status: GrpcStatus, text: string): void {
@@ -99,16 +99,18 @@ export class OpenStreams {
     return [...this.#open.sotw, ...this.#open.delta];
   }
 
-  #refreshSome(): void {
-    this.#turn = undefined;
-    let left = streamsPerTurn;
-    for (const stream of this.#waiting) {
+  /** Those that begin to wait meanwhile come last. */
+  #refreshSome(waiting: Iterator<OpenStream, undefined>): void {
+    for (let left = streamsPerTurn; left > 0; left--) {
+      const stream = waiting.next().value;
+      if (stream === undefined) {
+        this.#turn = undefined;
+        return;
+      }
       this.#waiting.delete(stream);
       stream.refresh();
-      left--;
-      if (left === 0) break;
     }
-    if (this.#waiting.size > 0) this.#turn = setImmediate(() => this.#refreshSome());
+    this.#turn = setImmediate(() => this.#refreshSome(waiting));
   }
 }
 
@@ -203,8 +205,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
 
   /** The node's snapshot may have changed. */
   refresh(): void {
-    // Without a record no request has asked for anything yet.
-    if (this.#record === undefined || this.#node === undefined) return;
+    if (this.#node === undefined) return;
     this.#send(this.#session.onSnapshot(this.#deps.snapshots.current(this.#node)));
   }
 

@@ -1,6 +1,6 @@
 // New connections are read some at a time: which of them, in which order, and who makes room.
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../../test/support/eventually.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
@@ -31,7 +31,7 @@ async function start(t: ExecutionContext) {
     server.close();
   });
   return {
-    ...{ clock, greeted, read },
+    ...{ entrance, clock, came, greeted, read },
     /** So many more. */
     async come(count: number) {
       const before = came.length;
@@ -102,4 +102,14 @@ test('a client that ends makes room, and one that ends while it waits is not rea
   t.deepEqual(read, [0, 1]);
   await end(0);
   t.deepEqual(read, [0, 1, 3]);
+});
+
+test('a connection that is closed, or whose client is gone, when it comes is neither greeted nor read', async (t) => {
+  const { entrance, come, came, end, greeted, read } = await start(t);
+  await come(1);
+  await end(0);
+  const gone = new Socket();
+  for (const socket of [came[0] ?? gone, gone]) entrance.come(socket);
+  t.true(gone.destroyed);
+  t.deepEqual([greeted, read], [[0], [0]]);
 });

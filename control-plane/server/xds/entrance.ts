@@ -100,9 +100,11 @@ export function createEntrance(deps: EntranceDeps): Entrance {
 
   return {
     come(socket) {
-      // Its client is gone already.
-      if (socket.remoteAddress === undefined) socket.destroy();
-      if (socket.destroyed) return;
+      // Its client is gone already, or it was closed for others.
+      if (socket.remoteAddress === undefined || socket.destroyed) {
+        socket.destroy();
+        return;
+      }
       waiting.set(socket, clock.monotonicMs());
       socket.on('close', () => waiting.delete(socket));
       greet(socket);

@@ -122,7 +122,6 @@ export class StreamCall implements GrpcCall {
     const reader = this.#reader;
     reader.add(chunk, 0, chunk.length);
     const isNext = this.#takeMessages();
-    if (!this.#isOpen) return;
     if (reader.remaining === 0) reader.drop();
     this.#unfinished.holds(reader.heldBytes, isNext);
   }
@@ -261,7 +260,7 @@ export class SliceSender {
     for (let bytes = parts[this.#part]; bytes && room > 0; bytes = parts[this.#part]) {
       const isWhole = this.#at === 0 && bytes.length <= room;
       const piece = isWhole ? bytes : bytes.subarray(this.#at, this.#at + room);
-      if (piece.length > 0) slice.push(piece);
+      slice.push(piece);
       room -= piece.length;
       this.#at += piece.length;
       if (this.#at < bytes.length) break;

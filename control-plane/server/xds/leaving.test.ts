@@ -31,8 +31,12 @@ interface OpenWorker {
 }
 
 async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
-  const dropped: string[] = [];
-  const metrics = { ...noMetrics, dropped: (reason: string) => void dropped.push(reason) };
+  const counted: string[] = [];
+  const metrics = {
+    ...noMetrics,
+    responseSent: () => void counted.push('sent'),
+    dropped: (reason: string) => void counted.push(reason),
+  };
   const ads = await startAds(t, { snapshot: snapshotOf({ a: '1' }), clock, metrics });
   const { workers } = ads.server;
   async function open(id: string, instance?: string, port = ads.port): Promise<OpenWorker> {
@@ -48,7 +52,7 @@ async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
     return { session, socket, stream };
   }
   const gone = () => workers.vanished().map(({ node }) => node.id);
-  return { ads, workers, open, gone, dropped };
+  return { ads, workers, open, gone, counted };
 }
 
 const goodbyes: readonly (readonly [string, (worker: OpenWorker) => void])[] = [
@@ -136,7 +140,7 @@ test('a worker whose connection ends, is reset or answers no more has vanished, 
 
 // Proof of SECURITY.md: cannot speak for another worker, or take its stream
 test('a second stream of a connected instance is refused by name, and the first one stays', async (t) => {
-  const { ads, workers, open, dropped } = await setUp(t);
+  const { ads, workers, open, counted } = await setUp(t);
   await open('w-1', 'i-1');
   const [{ address } = { address: '' }] = workers.list();
   const second = callDiscovery(t, ads.port, sotw);
@@ -144,7 +148,7 @@ test('a second stream of a connected instance is refused by name, and the first 
   const { code, details } = await second.status();
   const text = `instance 'i-1' of worker 'w-1' is connected already, from ${address}`;
   t.deepEqual([code, details], [6, text]);
-  t.deepEqual(dropped, ['already_connected']);
+  t.deepEqual(counted, ['sent', 'already_connected']);
   t.deepEqual(
     workers.list().map((worker) => [worker.node.id, worker.instance, worker.address]),
     [['w-1', 'i-1', address]],

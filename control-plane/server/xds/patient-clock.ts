@@ -9,7 +9,7 @@ const longestBeatMs = 2_000;
 export function createPatientClock(clock: Clock): Clock {
   let waiting = 0;
   let isBeating = false;
-  let beatAtMs = 0;
+  let beatAtMs = clock.monotonicMs();
   let missedBeforeMs = 0;
 
   /** Time that does not count. */

@@ -6,12 +6,14 @@ import { SliceSender } from './grpc-call.ts';
 /** A stream whose reader takes what is written only when told to. */
 function createSlowStream() {
   const taken: Buffer[] = [];
-  let pending: { readonly bytes: Buffer; readonly done: () => void } | undefined;
+  let pending:
+    | { readonly chunks: readonly Buffer[]; readonly bytes: Buffer; readonly done: () => void }
+    | undefined;
   let ended = false;
   const stream = new Writable({
     writev(chunks, callback) {
-      const bytes = Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer));
-      pending = { bytes, done: callback };
+      const buffers = chunks.map(({ chunk }) => chunk as Buffer);
+      pending = { chunks: buffers, bytes: Buffer.concat(buffers), done: callback };
     },
     final(callback) {
       ended = true;
@@ -21,6 +23,9 @@ function createSlowStream() {
   return {
     stream,
     taken,
+    get pendingChunks() {
+      return pending?.chunks ?? [];
+    },
     get pendingBytes() {
       return pending?.bytes.length ?? 0;
     },
@@ -64,6 +69,10 @@ test('a message that is not encrypted is handed on as a whole', async (t) => {
   let sent = 0;
   sender.send(parts, () => sent++);
   t.is(slow.pendingBytes, 1_000_005);
+  t.true(
+    slow.pendingChunks.every((chunk, at) => chunk === parts[at]),
+    'the buffers themselves',
+  );
   await slow.take();
   t.is(sent, 1);
   t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));

@@ -107,7 +107,6 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
 }
 
 function hasNewNames(before: Subscription, after: Subscription, snapshot: Snapshot): boolean {
-  if (before === after) return false;
   if (after.wildcard) return !before.wildcard;
   for (const name of after.names) {
     if (!before.names.has(name) && snapshot.resources.has(name)) return true;

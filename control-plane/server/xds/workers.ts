@@ -192,7 +192,7 @@ class Registry implements WorkerRegistry {
     const identity = toIdentity(record.worker);
     this.records.add(record);
     this.newest.set(identity, record);
-    if (this.gone.length > 0) this.gone = this.gone.filter((each) => toIdentity(each) !== identity);
+    this.gone = this.gone.filter((each) => toIdentity(each) !== identity);
     return record;
   }
 }
