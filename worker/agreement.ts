@@ -29,7 +29,7 @@ const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
  * Included is what decides which counter a hit goes to, and whether it is counted:
  * - BACKEND_TYPE: another kind of store is another counter.
  * - MEMSTORE_HOST_PORT in its order, or the name of MEMSTORE_SRV: both choose the node of a key. Not how
- *   often the record is looked up, which differs only while the record changes.
+ *   often the record is read, which differs only while the record changes.
  * - The database of KVSTORE_URL, and whether limits per second have a store of their own and in which
  *   database. Not the addresses themselves: workers may reach one store by different ones, as with a proxy
  *   beside each worker.
@@ -42,7 +42,7 @@ const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
  * window with any value. NEAR_LIMIT_RATIO, SANITIZE_DESCRIPTOR_METRIC_DOTS: they change statistics.
  * SHADOW_MODE, QUOTA_MODE, headers, dynamic metadata: they change answers, and may be tried on one worker
  * first. LOCAL_CACHE_SIZE_IN_BYTES: hits that it does not count are over the limit already. Timeouts,
- * pools, TLS: how a store is reached. KVSTORE_FAILURE_MODE: without the store nobody counts together.
+ * pools, TLS: how a store is reached. KVSTORE_FAILURE_MODE: without the store no workers count together.
  * MERGE_DOMAIN_CONFIG and where rules come from: the version shows which rules are in force.
  *
  * The text of the lines is hashed: changing it makes workers of two releases differ.

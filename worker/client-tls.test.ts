@@ -13,7 +13,7 @@ import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { describeExpiries, measureExpiry } from './client-tls.ts';
 import { createRegistry } from './metrics/registry.ts';
 
-test('when a client certificate ends is told, also of a renewed one within a minute', async (t) => {
+test('when a client certificate ends is reported, also of a renewed one within a minute', async (t) => {
   const folder = createTemporaryFolder(t);
   const files = { ca: undefined, cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
   const clock = createManualClock();
@@ -39,7 +39,7 @@ test('when a client certificate ends is told, also of a renewed one within a min
   t.deepEqual(status(), second);
 });
 
-test('the files of a client certificate are read every 30 seconds at most, and nothing is told of missing ones', async (t) => {
+test('the files of a client certificate are read every 30 seconds at most, and nothing is reported of missing ones', async (t) => {
   const clock = createManualClock();
   const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
   let reads = 0;

@@ -17,7 +17,7 @@ type Reading = Pick<TableReading<SettingsTable>, 'of'>;
 
 export interface ClientTlsOptions {
   readonly files: TlsFiles;
-  /** A certificate for another host name is accepted; its authority is still checked. */
+  /** A certificate for another host name is accepted; its CA is still checked. */
   readonly skipHostnameVerification: boolean;
 }
 
@@ -67,7 +67,7 @@ function listGiven(reading: Reading, rows: readonly Setting<string>[]): Setting<
   return rows.filter((row) => reading.of(row).value !== '');
 }
 
-/** Which servers see a certificate: its word in the name of the gauge, and for people. */
+/** Which servers see a certificate: its part of the gauge's name, and its name in texts. */
 const callees = {
   store: 'the store',
   per_second_store: 'the store for limits per second',
@@ -76,12 +76,12 @@ const callees = {
 
 type Callee = keyof typeof callees;
 
-/** The files are read anew at most this often. */
+/** The files are read again at most this often. */
 const rereadMs = 30_000;
 
 /**
  * Keeps a gauge of when the certificate in the files ends. Those who connect read the files by themselves, so it is
- * that of the next connection. Nothing is read while nobody reads the statistics; the first reading after a renewal
+ * that of the next connection. Nothing is read while the statistics are not read; the first reading after a renewal
  * may be one behind.
  */
 export function measureExpiry(

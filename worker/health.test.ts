@@ -49,7 +49,7 @@ test('a termination is never taken back', (t) => {
   t.is(health.components().get('sigterm'), false);
 });
 
-test('listeners hear each change of the whole once, until they stop listening', (t) => {
+test('listeners are notified of each change of the whole once, until they stop listening', (t) => {
   const health = createHealth({ requireConfig: true });
   const heard: boolean[] = [];
   const stop = health.onChange((healthy) => heard.push(healthy));

@@ -46,7 +46,7 @@ export interface ManagementStreamDeps<Request, Response> {
   readonly clock: Clock;
   readonly onOpen: () => void;
   readonly onResponse: (response: Response) => void;
-  /** The last event, called once: `reason` is for people. The stream was open if `onOpen` was called.
+  /** The last event, called once: `reason` is human-readable. The stream was open if `onOpen` was called.
    * `isUnimplemented`: the server does not have this method. */
   readonly onEnd: (reason: string, isUnimplemented: boolean) => void;
 }
@@ -163,7 +163,7 @@ function toClientOptions({ tls, maxMessageBytes }: ManagementServer): ClientOpti
     // Each attempt is a new connection, with the current files.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.enable_retries': 0,
-    // Even so, the library says of the first megabyte that it is sent while it only keeps it.
+    // Even so, the library reports the first megabyte as sent while it only keeps it.
     'grpc.per_rpc_retry_buffer_size': 0,
     // Retries are decided elsewhere. After this wait the library reopens a failed connection, even one
     // closed meanwhile, and then never ends it: so the wait is minimal.

@@ -38,7 +38,7 @@ export interface GivenNames {
   readonly givenNames: Readonly<Record<string, string>>;
 }
 
-/** The name of a setting for people: the one by which it was given, else its first. */
+/** The name of a setting in texts: the one by which it was given, else its first. */
 export function givenName({ givenNames }: GivenNames, first: string): string {
   return givenNames[first] ?? first;
 }

@@ -91,7 +91,7 @@ test('the dump shows values in force and where they came from, but no secret', (
   t.false(JSON.stringify([result.dump, result.warnings]).includes('sesame'));
 });
 
-test('files of TLS that cannot be read are told with setting and path', async (t) => {
+test('files of TLS that cannot be read are reported with setting and path', async (t) => {
   const tls = {
     GRPC_SERVER_USE_TLS: 'true',
     GRPC_SERVER_TLS_CERT: '/tls/none.pem',

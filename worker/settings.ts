@@ -84,7 +84,7 @@ const prefixes = [
   'RECORD_DECISIONS',
 ] as const;
 
-/** Envoy Gateway sets the first, for the authority of clients; the others are what other programs have. */
+/** Envoy Gateway sets the first, for the CA of clients; the others are what other programs have. */
 const usualNames: Readonly<Record<string, string>> = {
   GRPC_SERVER_TLS_CA_CERT: 'GRPC_CLIENT_TLS_CACERT',
   PULLMETRICS_PORT: 'PULLMETRICS_ADDR',

@@ -10,7 +10,7 @@ function createFile(t: ExecutionContext): string {
   return join(folder, 'token');
 }
 
-test('the token is read anew each time; while the file is none the last good one stays, said once', async (t) => {
+test('the token is read each time; while the file has none the last good one stays, which is logged once', async (t) => {
   const path = createFile(t);
   const log = createRecordedLog();
   const readToken = createReadToken(path, log);

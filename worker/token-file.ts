@@ -6,7 +6,7 @@ import { readSmallFile } from '../shared/small-file.ts';
 
 export type TokenReading =
   | { readonly ok: true; readonly token: string }
-  /** `problem` is for people and continues `the file `. */
+  /** `problem` is human-readable and continues `the file `. */
   | { readonly ok: false; readonly problem: string };
 
 /** No token is longer: a larger file is a wrong path. */
@@ -25,7 +25,7 @@ export async function readTokenFile(path: string): Promise<TokenReading> {
   }
 }
 
-/** Gives the token as it is now, or the last good one while the file is none, which is said once for each
+/** Gives the token as it is now, or the last good one while the file has none, which is logged once for each
  * problem. Rejects where there never was one. */
 export type ReadToken = () => Promise<string>;
 

@@ -50,7 +50,7 @@ test('samples are shown by domain and keys, each with the nearest rule and why i
   ]);
   t.is(
     unmatched.summarize(),
-    'unmatched: 3 of domain shop, those of 1 domain without rules; /unmatched says why',
+    'unmatched: 3 of domain shop, those of 1 domain without rules; /unmatched explains why',
   );
 });
 

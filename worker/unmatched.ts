@@ -1,4 +1,4 @@
-// The traffic that no rule matches, for people: samples by domain and keys, each with the nearest rule and
+// The traffic that no rule matches: samples by domain and keys, each with the nearest rule and
 // why it does not match. decision/unmatched-sampler.ts takes the samples; explanations are made on
 // request.
 import { setImmediate } from 'node:timers/promises';
@@ -144,7 +144,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
       const parts = known.map((name) => `${noMatchCounter(metrics, name).value} of domain ${name}`);
       const unknown = names.length - known.length;
       if (unknown > 0) parts.push(`those of ${toCountText(unknown, 'domain')} without rules`);
-      return escapeText(`unmatched: ${parts.join(', ')}; /unmatched says why`);
+      return escapeText(`unmatched: ${parts.join(', ')}; /unmatched explains why`);
     },
     async describe() {
       if (domains.size === 0) {

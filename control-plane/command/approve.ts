@@ -1,4 +1,4 @@
-// `approve`: lets a revision through that waits for somebody.
+// `approve`: lets a revision through that waits for an approval.
 import type { RevisionJson } from '../server/admin/revision-json.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
@@ -17,7 +17,7 @@ export const addApprove: AddCommand = (program, frame) => {
     .command('approve')
     .summary('let a revision through that is held back')
     .description(
-      'A revision that would leave no domain, or remove more than half of the limits (at least 10), is held back until somebody approves it, and so is one that no share of the workers can have first. `status` names it, and why.',
+      'A revision that would leave no domain, or remove more than half of the limits (at least 10), is held back until it is approved, and so is one that no share of the workers can have first. `status` names it, and why.',
     )
     .argument('<revision>', `the revision; ${revisionHelp}`, parseRevision)
     .requiredOption('--reason <text>', 'why, for the audit log');

@@ -1,4 +1,4 @@
-// `audit`: what people and the programs did.
+// `audit`: what users and the programs did.
 import { parseDuration } from '../../shared/duration.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { ActivityJson, DeedJson } from '../server/admin/activity-json.ts';
@@ -18,7 +18,7 @@ export const addAudit: AddCommand = (program, frame) => {
   const { io, fail } = frame;
   const command = program
     .command('audit')
-    .summary('list what people and the programs did')
+    .summary('list what users and the programs did')
     .description(
       'Lists pushes, rollbacks, approvals, resets, lifts, pauses, what was taken back and who leads a rollout, the newest first, with who did it and why.',
     );
@@ -50,7 +50,7 @@ export const addAudit: AddCommand = (program, frame) => {
         call,
       );
       if (answer === undefined) return;
-      // An older control plane tells no missing ones.
+      // An older control plane includes no missing ones.
       const { deeds, missing = [] } = answer.value;
       if (options.json) io.write(`${JSON.stringify({ deeds, missing }, undefined, 2)}\n`);
       else if (deeds.length === 0) io.write('nothing was done that is known\n');

@@ -122,7 +122,7 @@ async function checkDirectory(
 ): Promise<void> {
   const merge = options.merge_domain_configs ?? options.mergeDomains ?? false;
   const { input, lines } = await readConfigDirectory(directory);
-  // The reference says nothing of misplaced keys.
+  // The reference ignores misplaced keys.
   const rules = withFindings(loadRules(input, merge), [], input.files, options, (all) => all);
   const isFormatGiven = options.json || options.format !== undefined;
   io.write(

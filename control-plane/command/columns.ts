@@ -1,4 +1,4 @@
-// Text in columns, for people.
+// Text in columns.
 
 /** One line for each row, the first one with the headings; only the last column is not padded. */
 export function toColumns(rows: readonly (readonly string[])[]): string {

@@ -52,7 +52,7 @@ export const addCompare: AddCommand = (program, frame) => {
       'gRPC port of the service that is tried, in the same forms',
       parseAddress,
     )
-    .option('--ca <path>', 'for tls://: authorities to trust besides those of this system')
+    .option('--ca <path>', 'for tls://: CAs to trust besides those of this system')
     .option('--cert <path>', 'for tls://: a certificate to present, with --key')
     .option('--key <path>', 'for tls://: its private key')
     .requiredOption(
@@ -154,7 +154,7 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
   }
 }
 
-/** Undefined where no service is asked over TLS; a text for people where the options cannot be used. */
+/** Undefined where no service is asked over TLS; the reason where the options cannot be used. */
 async function readTls({
   reference,
   candidate,
@@ -171,7 +171,7 @@ async function readTls({
     : '--ca, --cert and --key are for a service with TLS: write its address as tls://host:port';
 }
 
-/** Why the comparison says less than it should. */
+/** Why the comparison covers less than it should. */
 function describeTrouble(
   { gone, requests }: Comparison,
   { problem }: RecordReading,

@@ -4,7 +4,7 @@ import { createTlsCredentials } from '../../shared/grpc/client-credentials.ts';
 import { withTrustedAuthorities } from '../../shared/tls.ts';
 import { readTlsOptions, type TlsOptions } from './tls-options.ts';
 
-/** A text for people, naming the option or the file, where they cannot be used. */
+/** The reason where they cannot be used, with the option or the file. */
 export async function readCredentials(options: TlsOptions): Promise<ChannelCredentials | string> {
   const reading = await readTlsOptions(options);
   if (!reading.ok) return reading.problem;

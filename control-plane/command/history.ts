@@ -19,7 +19,7 @@ interface HistoryOptions extends AdminOptions {
 interface ListedRevision extends RevisionJson {
   readonly inForce: boolean;
   readonly newest: boolean;
-  /** Older control planes do not tell. */
+  /** Older control planes do not include it. */
   readonly outcome?: RevisionOutcomeJson | null;
 }
 

@@ -38,7 +38,7 @@ export async function createProgram(frame: CommandFrame, asked?: string): Promis
     .exitOverride()
     .configureOutput({ writeOut: io.write, writeErr: io.writeError })
     .configureHelp({ showGlobalOptions: false })
-    .showHelpAfterError('--help says what can be given')
+    .showHelpAfterError('--help lists what can be given')
     .version(readVersion(), '--version', 'print the version')
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the help of a command')

@@ -2,7 +2,7 @@ import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { startProgress } from './progress.ts';
 
-test('a wait is said after two seconds, then every five, until it is over', (t) => {
+test('a wait is reported after two seconds, then every five, until it is over', (t) => {
   const clock = createManualClock();
   let [said, what] = ['', 'a'];
   const writeError = (text: string) => {

@@ -1,4 +1,4 @@
-// Says once why a command takes a while: silence of more than two seconds looks like a program that hangs. On
+// Reports once why a command takes a while: silence of more than two seconds looks like a program that hangs. On
 // standard error, so that the output stays clean.
 import type { CommandIo } from './command-frame.ts';
 

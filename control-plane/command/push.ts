@@ -17,10 +17,10 @@ export const addPush: AddCommand = (program, frame) => {
     .command('push')
     .summary('make the files of a directory the newest revision')
     .description(
-      'Sends all *.yaml and *.yml below a directory to a control plane, and says first what that changes. They replace all files of its store; rules with errors are refused.',
+      'Sends all *.yaml and *.yml below a directory to a control plane, and prints first what that changes. They replace all files of its store; rules with errors are refused.',
     )
     .argument('<directory>', 'the directory')
-    .option('--dry-run', 'only say what would change, or why it would be refused');
+    .option('--dry-run', 'only print what would change, or why it would be refused');
   addChangeOptions(command).action(async (directory: string, options: PushOptions) => {
     const read = await readDirectory(directory);
     if (!read.ok) {

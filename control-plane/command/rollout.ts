@@ -1,4 +1,4 @@
-// `rollout`: the state of a revision's rollout, and the actions of people on it.
+// `rollout`: the state of a revision's rollout, and actions on it.
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { RolloutAnswerJson } from '../server/admin/controllers/rollouts.ts';
@@ -45,8 +45,8 @@ export const addRollout: AddCommand = (program, frame) => {
 Actions:
   status   where the rollout stands
   pause    keep the revision on the workers that have it, and go no further
-  resume   go on with a paused rollout
-  retry    go on with a paused rollout, or try the newest revision again, which was taken back
+  resume   continue a paused rollout
+  retry    continue a paused rollout, or try the newest revision again, which was taken back
   promote  give the revision to all workers now
   abort    take the revision back from the workers that have it
 

@@ -40,7 +40,7 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
   }
 }
 
-/** A file or address that cannot be used, of which the text says the call, its reason and the path. */
+/** A file or address that cannot be used, whose text has the call, its reason and the path. */
 function isOfSystem(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }

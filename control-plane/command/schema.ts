@@ -17,7 +17,7 @@ export const addSchema: AddCommand = (program, { io }) => {
     .command('schema')
     .summary('print the JSON Schema of a kind of documents, for editors')
     .description(
-      'Prints the JSON Schema of rules documents, of their tests, of the policy for them, or of the groups of nodes that get them. An editor with a YAML language server completes keys, says what they mean and marks mistakes while you write; `check` and `test` see more.',
+      'Prints the JSON Schema of rules documents, of their tests, of the policy for them, or of the groups of nodes that get them. An editor with a YAML language server completes keys, explains them and marks mistakes while you write; `check` and `test` see more.',
     )
     .addArgument(
       new Argument('[kind]', 'of which documents').choices(Object.keys(schemas)).default('rules'),

@@ -16,7 +16,7 @@ export const addServe: AddCommand = (program, { io }) => {
     .command('serve')
     .summary('serve rules to workers, from a directory or a Git repository')
     .description(
-      'Follows a directory or a Git repository, serves its rules to workers (xDS) and an admin API to people. Rules with errors are never served: workers keep what they have.',
+      'Follows a directory or a Git repository, serves its rules to workers (xDS), and an admin API. Rules with errors are never served: workers keep what they have.',
     )
     .usage('--config-dir <dir> | --git <url> [options]')
     .addHelpText(

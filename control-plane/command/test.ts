@@ -29,7 +29,7 @@ export const addTest: AddCommand = (program, { io, finish, fail }) => {
       '--update',
       'write what is in place of what is expected, and keep all else in the files',
     )
-    .option('--coverage', 'tell which limits no test reaches')
+    .option('--coverage', 'list the limits that no test reaches')
     .addHelpText(
       'after',
       `

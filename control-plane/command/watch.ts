@@ -33,7 +33,7 @@ export const addWatch: AddCommand = (program, frame) => {
     .option('--once', 'end after the first response; fail when none comes within 10s')
     .option('--token-file <path>', 'a file with the token to send')
     .option('--tls', 'use TLS')
-    .option('--ca <path>', 'with --tls: authorities to trust besides those of this system')
+    .option('--ca <path>', 'with --tls: CAs to trust besides those of this system')
     .option('--cert <path>', 'with --tls: a certificate to present, with --key')
     .option('--key <path>', 'with --tls: its private key')
     .option('--json', 'print one JSON object a line for each response')

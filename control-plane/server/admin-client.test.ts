@@ -16,7 +16,7 @@ async function statusAt(url: string, environment: Readonly<Record<string, string
   return { code, err };
 }
 
-test('a port with TLS is asked as the hint says', async (t) => {
+test('a port with TLS is asked as the hint proposes', async (t) => {
   const port = await listen(
     t,
     createHttpsServer(serverCertificate, (_request, response) => response.end('{}')),
@@ -30,7 +30,7 @@ test('a port with TLS is asked as the hint says', async (t) => {
   t.regex(misnamed.err, /\/none\/ca cannot be read/);
 });
 
-test('a port without TLS is asked as the hint says', async (t) => {
+test('a port without TLS is asked as the hint proposes', async (t) => {
   const port = await listen(t, createHttpServer());
   const { err } = await statusAt(`https://127.0.0.1:${port}`);
   t.regex(err, /hint: it may have no TLS: write http:\/\/ in --admin-url/);

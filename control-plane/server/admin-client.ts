@@ -27,7 +27,7 @@ export interface AdminAnswer {
 
 export type AdminCallResult =
   | { readonly ok: true; readonly answer: AdminAnswer }
-  /** There was no answer: why, for people, and whether the time ran out. */
+  /** There was no answer: the reason, and whether the time ran out. */
   | { readonly ok: false; readonly message: string; readonly isTimeout: boolean };
 
 export interface AdminClient {
@@ -150,7 +150,7 @@ const notTls = new Set<unknown>([
 function hintOf(error: unknown, protocol: string): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (untrusted.has(code)) {
-    return '--ca (or RATELANE_ADMIN_CA) names a file with the authority of its certificate';
+    return '--ca (or RATELANE_ADMIN_CA) names a file with the CA of its certificate';
   }
   if (code === 'ECONNRESET' && protocol === 'http:') {
     return 'it may have TLS: write https:// in --admin-url (or RATELANE_ADMIN_URL)';

@@ -35,7 +35,7 @@ for (const [theirsMs, tookMs, problem] of [
   // Their clock may have been read at any moment in between.
   [-32_000, 5_000, undefined],
 ] as const) {
-  test(`a clock ${theirsMs} ms after this one, told within ${tookMs} ms: ${problem ? 'off' : 'the same'}`, (t) => {
+  test(`a clock ${theirsMs} ms after this one, reported within ${tookMs} ms: ${problem ? 'off' : 'the same'}`, (t) => {
     const { clocks, answer } = compare();
     answer(theirsMs, tookMs);
     if (problem) t.regex(clocks.problem ?? '', problem);
@@ -43,7 +43,7 @@ for (const [theirsMs, tookMs, problem] of [
   });
 }
 
-test('that clocks differ is said once, that they do no more too, and what is old is no problem', (t) => {
+test('that clocks differ is logged once, as is that they no longer do, and an old comparison is no problem', (t) => {
   const { clock, clocks, log, answer } = compare();
   for (let times = 0; times < 3; times++) answer(60_000);
   answer(0);
@@ -55,7 +55,7 @@ test('that clocks differ is said once, that they do no more too, and what is old
   t.is(clocks.problem, undefined);
 });
 
-test('an answer without a time says nothing', (t) => {
+test('an answer without a time is ignored', (t) => {
   const { clocks } = compare();
   clocks.start()(place, undefined);
   clocks.start()(place, 'yesterday');

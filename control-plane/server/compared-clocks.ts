@@ -6,7 +6,7 @@ import type { Log } from '../../shared/log.ts';
 
 /** Above it no lifts are made: they would end too early or too late. */
 const mostOffsetMs = 30_000;
-/** What was compared longer ago says nothing any more. */
+/** What was compared longer ago is ignored. */
 const rememberedMs = 300_000;
 /** Places that are remembered; those above are of names that change. */
 const mostPlaces = 64;

@@ -93,7 +93,7 @@ const tlsUses = {
 const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
 /** For so long a staged file is left alone: another control plane may be writing it into the same directory of rules. */
 const stagedByOthersMs = 60_000;
-/** How long what somebody asks about may take to examine. */
+/** How long the examination of what a caller asks about may take. */
 const examinationMs = 30_000;
 /** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
 const stopGraceMs = 2_000;
@@ -146,7 +146,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   });
   let ads: AdsServer | undefined;
   let admin: AdminServer | undefined;
-  // Told to everybody who asks for health: the log has the store's place.
+  // Every caller can ask for health: only the log has the store's address.
   let awaited: string | undefined = 'the store of the rules';
   let xdsPort: number | undefined;
   const workers: ConnectedWorkers = {

@@ -29,7 +29,7 @@ testScenarios(test, new URL('settings/settings.txt', import.meta.url), (words) =
   return { out: [...changed, ...warnings].join('\n') };
 });
 
-test('a user without a home directory is told to name one for the state', (t) => {
+test('a user without a home directory is asked to name one for the state', (t) => {
   const homes = [
     () => '',
     () => {

@@ -68,7 +68,7 @@ export interface ControlPlaneSettings extends StoreSettings {
     /** Only this machine can reach the address. */
     readonly isLoopback: boolean;
   };
-  /** A template; undefined where it is not known where people read the files. */
+  /** A template of the address at which the files can be read; undefined where that is not known. */
   readonly sourceUrl: string | undefined;
   /** A directory that workers record decisions into; undefined: there is none. */
   readonly recordings: string | undefined;
@@ -83,7 +83,7 @@ export type ControlPlaneSettingsResult =
     }
   | {
       readonly ok: false;
-      /** Sentences for people, the settings named as they were given. */
+      /** Sentences, the settings named as they were given. */
       readonly problems: readonly string[];
       readonly warnings: readonly string[];
     };

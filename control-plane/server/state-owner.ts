@@ -12,7 +12,7 @@ export const ownerLookMs = 10_000;
 
 export interface StateOwnerDeps {
   readonly stateDirectory: string;
-  /** Of this process, never used before, and for people. */
+  /** The name of this process, human-readable and never used before. */
   readonly name: string;
   readonly log: Log;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export class StateOwner {
     });
   }
 
-  /** Never rejects: what is left behind is told at the next start. */
+  /** Never rejects: what is left behind is logged at the next start. */
   async stop(): Promise<void> {
     this.#stop();
     await this.#looking;
@@ -60,7 +60,7 @@ export class StateOwner {
     await this.#write();
   }
 
-  /** Undefined where there is none, or it cannot be read: what is kept there says so. */
+  /** Undefined where there is none, or it cannot be read: then the files kept there fail with the reason. */
   async #read(): Promise<string | undefined> {
     return readFile(this.#path, 'utf8').catch(() => undefined);
   }
@@ -71,7 +71,7 @@ export class StateOwner {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
       await writeFileAtomically(this.#path, name, 0o600);
     } catch {
-      // What is kept there says why nothing can be written.
+      // The files kept there report why nothing can be written.
     }
   }
 }

@@ -77,7 +77,7 @@ browserTest('a question that failed is asked again, whatever the page waits for'
   let isAway = true;
   await page.route(/\/domains\/shop/, (route) => (isAway ? route.abort() : route.continue()));
   await page.goto(`http://127.0.0.1:${port}/console/#/change?domain=shop&rule=shop.k`);
-  await shows(page, /does not answer\. It is asked again every five seconds/);
+  await shows(page, /does not answer\. Retrying every five seconds/);
   isAway = false;
   await page.getByLabel('The rule, as YAML').waitFor();
   t.pass();

@@ -4,7 +4,20 @@ import test from 'ava';
 import { findPlainWords, readPlainWords } from './plain-words.ts';
 
 /** Folders join when their last word is mended. */
-const clean = ['*.md', 'shared', 'compose', 'proto'];
+const clean = [
+  '*.md',
+  'shared',
+  'compose',
+  'proto',
+  // A pattern of files of a folder: Git's `*` matches a slash as well.
+  ':(glob)worker/*.ts',
+  ...['client', 'fleet', 'listen', 'metrics', 'recording', 'settings', 'warm-up'].map(
+    (room) => `worker/${room}`,
+  ),
+  'control-plane/command',
+  ':(glob)control-plane/server/*.ts',
+  ...['console', 'metrics', 'notify', 'settings'].map((room) => `control-plane/server/${room}`),
+];
 
 test('documents, comments, messages and titles of tests have the terms of the field', (t) => {
   t.deepEqual(

@@ -98,7 +98,7 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   const now = (...more: string[]) => controlPlane.run('push', files.path, '--now', ...more);
   const silent = await now();
   t.is(silent.exitCode, 2);
-  t.regex(silent.stderr, /rollout now: the message has to say why/);
+  t.regex(silent.stderr, /rollout now: the message has to give the reason/);
   t.is((await now('--supersede')).exitCode, 2);
   const pushed = await now('--message', 'the shop is down', '--wait');
   t.is(pushed.exitCode, 0, pushed.stdout + pushed.stderr);

@@ -69,7 +69,7 @@ const flags = [
   {
     name: 'grpc-server-ca-file',
     value: 'file',
-    help: "the authority of the worker's certificate (default: the system's)",
+    help: "the CA of the worker's certificate (default: the system's)",
   },
   { name: 'grpc-cert-file', value: 'file', help: 'the client certificate, with its key' },
   { name: 'grpc-key-file', value: 'file', help: "the client certificate's key" },

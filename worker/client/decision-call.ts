@@ -91,7 +91,7 @@ function findHint(
 ) {
   if (code === status.UNAVAILABLE) {
     if (/certificate/.test(text)) {
-      return '-grpc-server-ca-file names a file with the authority of its certificate';
+      return '-grpc-server-ca-file names a file with the CA of its certificate';
     }
     const other = `is a worker listening at ${target}? -dial_string names another`;
     return tls === undefined ? `${other}; -grpc-use-tls is for one with TLS` : other;

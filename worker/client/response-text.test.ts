@@ -35,7 +35,7 @@ test('each descriptor has a line with its limit, what remains and when it resets
   );
 });
 
-test('no limit and an unlimited rule are told apart', (t) => {
+test('no limit and an unlimited rule are shown differently', (t) => {
   const statuses = [
     { code: 1, currentLimit: null, limitRemaining: 0 },
     { code: 1, currentLimit: null, limitRemaining: 4294967295 },

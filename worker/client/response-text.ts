@@ -1,4 +1,4 @@
-// A response in words, for people: the answer first, then a line for each descriptor.
+// A response in words: the answer first, then a line for each descriptor.
 import { commandLine } from '../../shared/command-line.ts';
 import { toNumberText } from '../../shared/rules/limit-shape.ts';
 import type { Entry } from '../../shared/rules/rule.ts';

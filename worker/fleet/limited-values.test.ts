@@ -61,7 +61,7 @@ test('requests are counted once, and each of their descriptors that is over', (t
   );
 });
 
-test('a period is told once more when it is over, and another begins', (t) => {
+test('a period is reported once more when it is over, and another begins', (t) => {
   const clock = createManualClock();
   const limited = createLimitedValues(clock, true);
   refuse(limited, 'a');
@@ -181,7 +181,7 @@ function flood(requests: number, values: number) {
   return { limited, truth, period, listed };
 }
 
-test('in a flood samples are counted, within bounds that say so', (t) => {
+test('in a flood samples are counted, within bounds that are reported', (t) => {
   const { limited, truth, period, listed } = flood(1_000_000, 200);
   t.is(limited.requests, 1_000_000);
   for (const { value, real, count, error } of listed) {

@@ -104,7 +104,7 @@ export function createLimitedValues(
     return { values: values.map(widen), unlistedAtMost: unlisted + unsampled };
   }
 
-  /** Counts this request, and says how many of the next ones are passed over. */
+  /** Counts this request, and returns how many of the next ones are skipped. */
   function sample(
     request: RateLimitRequest,
     limited: readonly RuleHit[],

@@ -223,7 +223,7 @@ function createStoreOutage() {
       const isAway = serversAway > 0 || (hasFailures && hadFailures);
       sinceMs = isAway ? (sinceMs ?? lastMs ?? nowMs) : undefined;
       [lastMs, lastFailures, hadFailures] = [nowMs, failures, hasFailures];
-      // A wire value of 0 says that the store is reached.
+      // A wire value of 0 means that the store is reached.
       return sinceMs === undefined ? 0 : Math.max(0.001, (nowMs - sinceMs) / 1000);
     },
   };

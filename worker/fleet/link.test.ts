@@ -63,7 +63,7 @@ function setUp(given: Partial<LinkDeps> = {}) {
   return { clock, log, streams, sent, link, reportsTaken: () => reports };
 }
 
-test('a server that reads nothing is told one report, and is lost after 15 seconds', (t) => {
+test('a server that reads nothing is sent one report, and is lost after 15 seconds', (t) => {
   const lost: string[] = [];
   const { clock, streams, sent, reportsTaken, link } = setUp({
     onLost: ({ url }, reason) => void lost.push(`${url}: ${reason}`),
@@ -89,7 +89,7 @@ test('a server that answered reports is lost 15 seconds after the first that it 
     streams[0]?.onResponse({});
     clock.advance(5_000);
   }
-  // From here on the network takes what is sent, and nothing comes back.
+  // From here on the network takes what is sent, and nothing is received.
   sent.at(-1)?.onSent();
   for (let index = 0; index < 2; index++) {
     clock.advance(5_000);
@@ -186,7 +186,7 @@ test('a server without the service is named once at info, and asked again ten mi
   ]);
 });
 
-test('the link is at the server that it is told to follow, at once and without its waits', (t) => {
+test('the link is at the server that it is given to follow, at once and without its waits', (t) => {
   const { clock, streams, sent, link } = setUp();
   const other = { url: 'other:1', headers: {}, tls: undefined, maxMessageBytes: 0 };
   streams[0]?.onEnd('UNAVAILABLE: no route', false);
@@ -204,7 +204,7 @@ test('the link is at the server that it is told to follow, at once and without i
   t.is(streams.length, 2);
 });
 
-test('a link that is lost comes back with growing waits, and both are said once', (t) => {
+test('a link that is lost reconnects with growing waits, and both are logged once', (t) => {
   const { clock, log, streams, sent } = setUp();
   for (let index = 0; index < 5; index++) {
     streams[index]?.onEnd('UNAVAILABLE: no route', false);

@@ -29,7 +29,7 @@ export interface LinkDeps {
   readonly openStream: OpenManagementStream;
   readonly hello: HelloMessage;
   readonly reports: LinkReports;
-  /** Undefined where nobody can be asked yet. */
+  /** Undefined while no server can be asked. */
   readonly counters: () => CounterAccess | undefined;
   /** The server does not answer any more: what else is connected to it should be dropped. */
   readonly onLost?: (server: ManagementServer, reason: string) => void;

@@ -26,7 +26,7 @@ export class SpaceSaving<Item> {
   readonly #size: number;
   readonly #entries = new Map<string, Entry<Item>>();
   /** A heap with the least count first. The counts are beside each other: objects all over the memory would be
-   * looked up for each comparison. */
+   * read for each comparison. */
   readonly #counts: Float64Array;
   readonly #heap: Entry<Item>[] = [];
 

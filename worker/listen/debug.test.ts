@@ -131,7 +131,7 @@ test('a provider that throws is an Internal Server Error, and the port lives on'
 });
 
 // Proof of migrating.md: Profiles are V8's, in pprof's format; there is no execution trace
-test('there is no trace, and a sentence says which profile to take instead', async (t) => {
+test('there is no trace, and a sentence names the profile to take instead', async (t) => {
   const { url } = await start(t);
   const answer = await read(`${url}/debug/pprof/trace`);
   t.is(answer.status, 501);
@@ -213,7 +213,7 @@ test('a port in use is named together with the settings to change', async (t) =>
   await second.stop(0);
 });
 
-/** The first answer that says that a profile is being taken; each try before takes a second. */
+/** The first answer by which a profile is being taken; each try before takes a second. */
 async function waitForBusy(url: string) {
   let answer = await read(`${url}/debug/pprof/heap?seconds=1`);
   for (let attempt = 0; answer.status === 200 && attempt < 5; attempt++) {

@@ -22,7 +22,7 @@ export interface DebugProviders {
   readonly stats: () => ReadonlyMap<string, number>;
   /** One line per setting, secrets masked. */
   readonly settings: () => readonly string[];
-  /** Lines for people: rules awaited or in force, since when, and any problems. */
+  /** Human-readable lines: rules awaited or in force, since when, and any problems. */
   readonly status: () => readonly string[];
   /** Traffic that no rule matches, and why. */
   readonly unmatched: () => Promise<readonly string[]>;

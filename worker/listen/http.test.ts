@@ -398,7 +398,7 @@ test('a port in use is named together with the settings to change', async (t) =>
 
 test('callers that are turned away are answered, and their connections closed', async (t) => {
   const { server, url, address } = await start(t);
-  t.false(server.turnAway(), 'nobody has asked');
+  t.false(server.turnAway(), 'before the first request');
   const socket = connect(address.port, '127.0.0.1');
   t.teardown(() => socket.destroy());
   socket.setEncoding('utf8');

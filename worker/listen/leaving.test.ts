@@ -23,7 +23,7 @@ async function readOn(): Promise<void> {
   await new Promise(setImmediate);
 }
 
-test('where nobody is expected, nothing is waited for', async (t) => {
+test('where no caller is expected, the port does not wait', async (t) => {
   const clock = createManualClock();
   const ports = [createPort(false), createPort(false)];
   await letCallersLeave(ports, 2_000, clock);
@@ -61,7 +61,7 @@ for (const which of [0, 1]) {
   });
 }
 
-test('requests that came while the process stood still are seen before it is quiet', async (t) => {
+test('requests that came while the process stalled are seen before it is quiet', async (t) => {
   const clock = createManualClock();
   const port = createPort(true);
   let hasLeft = false;

@@ -1,10 +1,10 @@
-// Before the ports close: callers are served on, and told to go elsewhere, until they have stopped asking
+// Before the ports close: callers are still served, and asked to use other servers, until they have stopped asking
 // (behaviour: callers-leave-first).
 import type { Clock } from '../../shared/clock.ts';
 
-/** A port whose callers can be told to leave. */
+/** A port whose callers can be asked to leave. */
 export interface LeavingPort {
-  /** Keeps serving, but each answer asks callers to send further requests elsewhere. False: nobody is
+  /** Keeps serving, but each answer asks callers to send further requests elsewhere. False: no caller is
    * expected to ask. */
   turnAway(): boolean;
   /** Requests for decisions since the start. */
@@ -28,7 +28,7 @@ export async function letCallersLeave(
   do {
     seen = countAsked();
     await new Promise<void>((resolve) => clock.after(quietMs, resolve));
-    // Requests that came while the process stood still are read after the timers.
+    // Requests that came while the process stalled are read after the timers.
     await new Promise(setImmediate);
   } while (countAsked() > seen && clock.monotonicMs() < endMs);
 }

@@ -59,7 +59,7 @@ test('a caller that does not finish its headers is cut', async (t) => {
   t.true(performance.now() - startMs > 8000);
 });
 
-test('beyond those that there may be, the connection that is used least is closed, and told once', async (t) => {
+test('beyond those that there may be, the connection that is used least is closed, and logged once', async (t) => {
   const log = createRecordedLog();
   const clock = createManualClock();
   const server = createPlainHttpServer(

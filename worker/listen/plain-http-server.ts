@@ -24,7 +24,7 @@ export interface HttpListener {
 }
 
 export interface PlainHttpServer extends HttpListener {
-  /** From now on each answer closes its connection, and tells Envoy to use other servers. */
+  /** From now on each answer closes its connection, and asks Envoy to use other servers. */
   turnAway(): void;
 }
 

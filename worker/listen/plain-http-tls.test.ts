@@ -50,7 +50,7 @@ async function start(t: ExecutionContext) {
   return { port, files, log };
 }
 
-/** The status, and the common name that the server showed, which a resumed session would not tell. */
+/** The status, and the common name that the server showed, which a resumed session would not have. */
 function get(port: number, path: string, agent: Agent) {
   return new Promise<{ status: number; name: string; body: string }>((resolve, reject) => {
     const call = request({ host: '127.0.0.1', port, path, agent, ca: authority }, (response) => {
@@ -86,7 +86,7 @@ test('decisions and debug pages are served over TLS', async (t) => {
   t.regex((await get(debugPort, '/debug/pprof/', agent)).body, /go tool pprof https:/);
 });
 
-// With nothing beside it in this process: a handshake that is held up for five seconds is cut.
+// With nothing beside it in this process: a handshake that is delayed by five seconds is cut.
 test.serial('new certificates are taken up under load without a failed request', async (t) => {
   const { port, files, log } = await start(t);
   const kept = new Agent({ keepAlive: true, maxSockets: 1, maxCachedSessions: 0 });
@@ -107,11 +107,11 @@ test.serial('new certificates are taken up under load without a failed request',
   })();
   const goOn = () => {
     const seen = requests;
-    return Promise.race([load, eventually('the load goes on', () => requests > seen + 5)]);
+    return Promise.race([load, eventually('the load continues', () => requests > seen + 5)]);
   };
   await goOn();
   await writeFile(files.certFile, renewedCertificate.cert);
-  await eventually('half of a pair is told', () =>
+  await eventually('half of a pair is logged', () =>
     log.lines.some((line) => line.startsWith('error The HTTP port keeps its certificates: ')),
   );
   t.is((await get(port, '/healthcheck', fresh)).name, 'server', 'half a pair changes nothing');
@@ -121,7 +121,7 @@ test.serial('new certificates are taken up under load without a failed request',
     'the new certificate',
     async () => (await get(port, '/healthcheck', fresh)).name === 'renewed',
   );
-  // At the level of warnings, which the refusal before it was told at.
+  // At the level of warnings, as the refusal before it.
   t.true(log.lines.some((line) => line.startsWith('notice The HTTP port now uses ')));
   await goOn();
   isLoading = false;

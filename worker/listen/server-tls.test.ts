@@ -13,7 +13,7 @@ import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { describeCertificates, readServerTls } from './server-tls.ts';
 
-test('loads of certificates are counted, and until when they are valid and whether new ones are refused is told', async (t) => {
+test('loads of certificates are counted, and until when they are valid and whether new ones are refused is reported', async (t) => {
   const folder = createTemporaryFolder(t);
   const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
   /** At once: the files are being read all the time. */

@@ -94,7 +94,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     'Servers of the store that are away and are not asked',
   ),
   ownCounter('ratelimit.<store>.breaker.opened', 'How often a server of the store was found away'),
-  ownCounter('ratelimit.<store>.breaker.closed', 'How often one came back'),
+  ownCounter('ratelimit.<store>.breaker.closed', 'How often one could be reached again'),
   ownGauge('ratelimit.<store>.clock_offset_ms', "How far this clock is ahead of the store's"),
   gauge(
     'ratelimit.<pool>.cx_active',

@@ -72,7 +72,7 @@ test('each observation of a timer is a line, whole milliseconds without a fracti
   t.deepEqual(take(), []);
 });
 
-test('hits that were counted while nobody could take them are sent later in one line', (t) => {
+test('hits that were counted while no receiver took them are sent later in one line', (t) => {
   const { registry, transport, sink, take } = setUp();
   const counter = registry.counter('c');
   transport.ready = false;
@@ -168,7 +168,7 @@ test('observations beyond what can be sent at once are dropped and counted', (t)
   t.is(sent + dropped, 300_000);
 });
 
-test('distinct observations are bounded while nobody takes them', (t) => {
+test('distinct observations are bounded while no receiver takes them', (t) => {
   const { registry, transport, sink, take } = setUp();
   transport.ready = false;
   const timer = registry.timer('t');

@@ -29,7 +29,7 @@ test.serial('an event loop that sleeps is not busy', async (t) => {
     busy.push(metrics.snapshot().get('ratelimit.node.event_loop_busy_percent') ?? 100);
     stop();
   }
-  // The least, because the process may stand still at any time.
+  // The least, because the process may stall at any time.
   t.true(Math.min(...busy) < 50, busy.join(', '));
 });
 
@@ -44,7 +44,7 @@ test('an event loop that works is busy', async (t) => {
     busy.push(metrics.snapshot().get('ratelimit.node.event_loop_busy_percent') ?? 0);
     stop();
   }
-  // The most, because the process may stand still at any time.
+  // The most, because the process may stall at any time.
   t.true(Math.max(...busy) > 50, busy.join(', '));
   t.true(Math.max(...busy) <= 100, busy.join(', '));
 });
@@ -119,13 +119,13 @@ test("the p99 of the event loop's delay is exceeded by one sample in a hundred",
   t.deepEqual(read(), { max: 10_000, p99: 10_000 });
 });
 
-test('an event loop that stood still for longer than a minute was late', (t) => {
+test('an event loop that was blocked for longer than a minute was late', (t) => {
   const { clock, read } = setUp();
   clock.stall(90_050);
   t.is(read().max, 90_000_000);
 });
 
-test.serial('memory that the system cannot say ends no reading of the gauges', (t) => {
+test.serial('memory that the system cannot report ends no reading of the gauges', (t) => {
   const { memoryUsage } = process;
   t.teardown(() => {
     process.memoryUsage = memoryUsage;

@@ -6,7 +6,7 @@ import { readMemory } from './process-memory.ts';
 
 /** How often the event loop is sampled. Each time is a wake-up. */
 const lookIntervalMs = 50;
-/** The gauges of the event loop tell of this time, whoever reads them: if a reading began a new period, each of
+/** The gauges of the event loop cover this time, whoever reads them: if a reading began a new period, each of
  * several readers would hide the peaks from the others. Few scrape more rarely than once a minute. */
 const spanMs = 60_000;
 

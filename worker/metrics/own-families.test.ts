@@ -44,7 +44,7 @@ test('the process is shown as Prometheus clients show it, also where a mapping d
   t.regex(text, /^# TYPE process_cpu_seconds_total counter$/m);
 });
 
-test('decisions are told apart below a millisecond, from the first reading on', async (t) => {
+test('durations below a millisecond are distinguished, from the first reading on', async (t) => {
   const registry = newRegistry();
   const buckets = async () => {
     const lines = (await expose(registry)).split('\n');
@@ -66,7 +66,7 @@ test('decisions are told apart below a millisecond, from the first reading on', 
   t.regex(await expose(registry), /^ratelimit_decision_duration_seconds_count\{zone="a"\} 3$/m);
 });
 
-test('servers of the store are told apart up to a number, and further ones are one', async (t) => {
+test('servers of the store have series of their own up to a number, and further ones are one', async (t) => {
   const registry = newRegistry();
   for (let server = 0; server < 150; server++) {
     registry.storeCallDuration(`10.0.0.${server}:6379`).observe(0.002);
@@ -99,7 +99,7 @@ test('the observations of several processes are added up', (t) => {
   t.is(whole.storeCallDuration('redis:6379').sum, 0.12);
 });
 
-test('counters of our own are there from the start and say what they are', async (t) => {
+test('counters of our own are there from the start, with their descriptions', async (t) => {
   const registry = newRegistry();
   registry.counter('ratelimit.grpc.cx_refused');
   registry.counter('ratelimit.service.config_load_error');

@@ -137,7 +137,7 @@ test('gauges are set before they are pulled', async (t) => {
 });
 
 // Proof of migrating.md: A pull port that cannot be opened ends the start
-test('a port that cannot be opened is told with its setting', async (t) => {
+test('a port that cannot be opened is logged with its setting', async (t) => {
   const port = await listenFor(t, createServer());
   const log = createRecordedLog();
   const endpoint = createPullEndpoint({

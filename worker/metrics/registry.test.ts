@@ -76,7 +76,7 @@ test('a rule’s counter exists once it is asked for, and stays the same', (t) =
 });
 
 // Proof of migrating.md: Metric names made from requests are bounded; what does not fit shares one name
-test('runtime names beyond the bound share one folded name, which is said once', (t) => {
+test('runtime names beyond the bound share one folded name, which is logged once', (t) => {
   const { metrics, log } = setUp(2);
   metrics.ruleStats('d.k_1', false).totalHits.add(1);
   metrics.ruleStats('d.k_2', false).totalHits.add(1);
@@ -125,7 +125,7 @@ test('unknown domains are counted by name, within the same bound', (t) => {
   t.is(metrics.snapshot().get('ratelimit.service.rate_limit._folded_.domain_not_found'), 3);
 });
 
-test('a listener hears the timers that are there and those that come', (t) => {
+test('a listener receives the timers that are there and those that are added', (t) => {
   const { metrics } = setUp();
   const heard: string[] = [];
   metrics.timer('early');

@@ -93,7 +93,7 @@ const ruleStatNames = {
  * that split names. */
 const foldedMetricKey = '_folded_.runtime_keys';
 
-/** Servers of the store that are told apart: those of a cluster may get new addresses again and again. */
+/** Servers of the store with series of their own: those of a cluster may get new addresses again and again. */
 export const maxStoreServers = 100;
 /** Stands for all further ones. */
 const otherServers = 'others';

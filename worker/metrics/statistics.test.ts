@@ -66,7 +66,7 @@ for (const protocol of ['tcp', 'tcp4', 'udp', 'udp4'] as const) {
   });
 }
 
-test('every output may be on at once, and each tells the whole', async (t) => {
+test('all outputs can be on at once, and each reports everything', async (t) => {
   const pushed = await startReceiver(t);
   const tagged = await startReceiver(t);
   const pullPort = await freePort();
@@ -209,7 +209,7 @@ test('without another output, JSON lines go to the given output', async (t) => {
   t.is(parsed.at(-1)?.msg, 'flushing all stats');
 });
 
-test('with every output off, numbers are still there to be looked at', async (t) => {
+test('with every output off, numbers can still be read', async (t) => {
   const { statistics, metrics, clock } = setUp(t, {});
   await statistics.start();
   metrics.counter('c').add(1);

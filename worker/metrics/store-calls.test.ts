@@ -15,7 +15,7 @@ function setUp() {
   return { durations, clock, call, recent: createRecentStoreCalls(durations, clock) };
 }
 
-test('how long the store takes is told of the last minute, of all its servers', (t) => {
+test('how long the store takes is reported for the last minute, of all its servers', (t) => {
   const { clock, call, recent } = setUp();
   t.deepEqual(recent.describe(), [], 'no store was ever called');
   call('a:6379', 0.001, 50);

@@ -1,4 +1,4 @@
-// How long calls of the store have taken, of all its servers together: since the start for reports, and lately for people.
+// How long calls of the store have taken, of all its servers together: since the start for reports, and lately for operators.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { findP99Ms } from '../../shared/decision-durations.ts';
 import { formatDuration } from '../../shared/duration.ts';

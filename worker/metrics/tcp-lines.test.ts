@@ -167,7 +167,7 @@ test('closing does not wait for a receiver that does not read', async (t) => {
   await t.notThrowsAsync(closing);
 });
 
-test('closing while nobody is there ends at once', async (t) => {
+test('closing while there is no receiver ends at once', async (t) => {
   const { lines, events, clock } = open(t, await freePort());
   await eventually('a refusal', () => events.length === 1);
   await lines.close(1000);

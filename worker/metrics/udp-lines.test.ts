@@ -68,7 +68,7 @@ test('a line longer than a datagram should be goes alone', async (t) => {
   t.deepEqual(datagrams, ['a:1|c\n', long, 'b:1|c\n', long]);
 });
 
-test('a receiver that is not there is noticed, and lines go on when it is', async (t) => {
+test('a receiver that is not there is noticed, and lines are sent again when it is', async (t) => {
   const port = await freePort();
   const { lines, events, clock } = open(t, port);
   await eventually('a socket', () => lines.ready);
@@ -104,7 +104,7 @@ test('an address that cannot be connected to is tried again, and never counts as
   t.deepEqual(events, [events[0], 'dropped: 2', events[0]]);
 });
 
-test('a receiver counts as reached only when something was sent and no error came back', async (t) => {
+test('a receiver counts as reached only when something was sent and no error was received', async (t) => {
   const { port } = await startReceiver(t);
   const { lines, events, clock } = open(t, port);
   await eventually('a socket', () => lines.ready);

@@ -14,7 +14,7 @@ const reopenMs = 3000;
  * datagram has left, the receiver counts as reached. */
 const quietMs = 5000;
 
-/** Starts looking up the host at once. */
+/** Starts to resolve the host at once. */
 export function createUdpLines(deps: LineReceiverDeps): LineTransport {
   return new UdpLines(deps);
 }
@@ -58,7 +58,7 @@ class UdpLines implements LineTransport {
     this.#closeSocket();
   }
 
-  /** Never rejects. The address is looked up each time: it may have changed. */
+  /** Never rejects. The host is resolved each time: its address may have changed. */
   async #open(): Promise<void> {
     const { host, port, family } = this.#deps;
     this.#phase = 'opening';

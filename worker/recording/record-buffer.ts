@@ -1,4 +1,4 @@
-// Lines of recorded decisions on their way to the file: bounded, and what does not fit is counted, and told by
+// Lines of recorded decisions on their way to the file: bounded, and what does not fit is counted, and reported by
 // a line of its own later.
 import type { RecordGap } from '../../shared/decision-record.ts';
 import type { Counter } from '../metrics.ts';

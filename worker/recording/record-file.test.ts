@@ -20,7 +20,7 @@ async function setUp(t: ExecutionContext) {
   const file = createRecordFile({ options, header: () => 'header\n', metrics, log, clock });
   t.teardown(() => file.stop(1_000));
   const count = (name: string) => metrics.snapshot().get(`ratelimit.recording.${name}`) ?? 0;
-  /** Time goes on until it holds. */
+  /** The clock is turned until it holds. */
   const turned = (what: string, condition: () => boolean) =>
     eventually(what, () => {
       clock.advance(retryMs);
@@ -29,7 +29,7 @@ async function setUp(t: ExecutionContext) {
   return { path, turned, log, file, count, read: () => readFile(path, 'utf8').catch(() => '') };
 }
 
-test('a path that cannot be written is said once, and what is missing is told when it can be', async (t) => {
+test('a path that cannot be written is logged once, and what is missing is reported when it can be', async (t) => {
   const { path, turned, log, file, count, read } = await setUp(t);
   await mkdir(path);
   file.add('one\n', 1_000);
@@ -57,7 +57,7 @@ test('a line that was cut does not spoil those that are appended', async (t) => 
   t.is(await read(), 'header\none\ntw\nheader\nthree\n');
 });
 
-test('more than the buffer takes is dropped, and told after what is kept', async (t) => {
+test('more than the buffer takes is dropped, and reported after what is kept', async (t) => {
   const { file, count, read } = await setUp(t);
   const long = `${'x'.repeat(maxBufferedBytes / 4 - 1)}\n`;
   for (let index = 1; index <= 6; index++) file.add(long, index);

@@ -1,5 +1,5 @@
 // Appends recorded decisions to a file, which is turned over when it is full: `path`, `path.1`, ... It never
-// holds up a decision. Lines for which the file cannot be written are dropped and counted, and the next line that
+// delays a decision. Lines for which the file cannot be written are dropped and counted, and the next line that
 // gets there has their number.
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
@@ -45,7 +45,7 @@ const failureIntervalMs = 60_000;
 
 /** Only its owner reads it: it has the values of descriptors. */
 const fileMode = 0o600;
-/** O_NONBLOCK: a pipe that nobody reads is an error, not a wait. */
+/** O_NONBLOCK: a pipe without a reader is an error, not a wait. */
 const fileFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
 interface OpenFile {

@@ -68,7 +68,7 @@ const lossIntervalMs = 60_000;
 /** Hexadecimal digits: 128 bits. */
 const hashLength = 32;
 
-/** Of a decision, what its line says: the decision itself would keep its call. */
+/** The content of a decision's line: the decision itself would keep its call. */
 interface Unwritten extends Pick<Decision, 'request' | 'matches' | 'limited'> {
   readonly sample: Sample;
   readonly outcome: DecisionOutcome;

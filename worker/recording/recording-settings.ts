@@ -22,7 +22,7 @@ export function recordingSettings() {
       default: 1_000,
       min: 1,
       max: 1_000_000,
-      doc: 'Decisions recorded in a second; further ones are counted, and missing in the file, which says so',
+      doc: 'Decisions recorded in a second; further ones are counted, and missing in the file, which reports them',
     }),
     fileBytes: int({
       names: ['RECORD_DECISIONS_FILE_SIZE_IN_BYTES'],

@@ -1,5 +1,5 @@
-// Checks between settings of the worker, and for unsupported values. Each check returns sentences for
-// people that name the settings as they were given. Settings of disabled features never prevent a start.
+// Checks between settings of the worker, and for unsupported values. Each check returns sentences
+// that name the settings as they were given. Settings of disabled features never prevent a start.
 import { dirname, normalize } from 'node:path';
 import { isHost, parseHostPort } from '../../shared/host-port.ts';
 import { joinNames, nameOf, showSetting } from '../../shared/settings/parse-settings.ts';
@@ -46,7 +46,7 @@ export function warnSettings(reading: WorkerReading): string[] {
   }
   if (limits.shadowMode) {
     const shown = showSetting(reading, workerTable.limits.settings.shadowMode);
-    warnings.push(`${shown}: nobody is ever refused, whatever the limits say`);
+    warnings.push(`${shown}: no request is ever refused, whatever the limits are`);
   }
   if (!storeKinds[counting.backend].needsServer) {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
@@ -83,7 +83,7 @@ function warnStopAtLimit(reading: WorkerReading): string[] {
 }
 
 /**
- * Its default address is reachable by everybody, as in the reference. A chosen address, or TLS, needs no
+ * Its default address can be reached from everywhere, as in the reference. A chosen address, or TLS, needs no
  * warning.
  */
 function warnDebugPort(reading: WorkerReading): string[] {
@@ -91,7 +91,7 @@ function warnDebugPort(reading: WorkerReading): string[] {
   const { host } = workerTable.debug.settings;
   if (reading.of(host).given !== undefined || debug.tls.enabled) return [];
   return [
-    `${joinNames(host)} is not set: whoever reaches port ${debug.port} can read rules, settings and profiles; write 127.0.0.1 to keep others out, or ${debug.host} to say that it is meant`,
+    `${joinNames(host)} is not set: whoever reaches port ${debug.port} can read rules, settings and profiles; write 127.0.0.1 to keep others out, or ${debug.host} to confirm that it is meant`,
   ];
 }
 
@@ -193,7 +193,7 @@ function checkGrpcTls(reading: WorkerReading): string[] {
   if (tls.clientSan !== '' && tls.clientCaFile === '') {
     const shown = showSetting(reading, rows.clientSan);
     problems.push(
-      `${joinNames(rows.clientCaFile)} is not set: ${shown} needs the authority of client certificates`,
+      `${joinNames(rows.clientCaFile)} is not set: ${shown} needs the CA of client certificates`,
     );
   }
   return problems;

@@ -46,7 +46,7 @@ test('named groups and flags as RE2 writes them are understood', (t) => {
   t.is(mogrifiers[0]?.pattern.exec('SHOP.x')?.groups?.['domain'], 'SHOP');
 });
 
-test('everything that is wrong with rules is told', (t) => {
+test('everything that is wrong with rules is reported', (t) => {
   const { problems, mogrifiers } = readMogrifiers(['LOST', '', 'BAD', 'TWO'], 'USE_X', {
     TAGGED_MOGRIFIER_BAD_PATTERN: '(',
     TAGGED_MOGRIFIER_BAD_NAME: '',

@@ -202,7 +202,7 @@ export const workerTable = {
     shadowMode: bool({
       names: ['SHADOW_MODE'],
       default: false,
-      doc: 'Answer OK overall whatever the limits say',
+      doc: 'Answer OK overall whatever the limits are',
     }),
     quotaMode: bool({ names: ['QUOTA_MODE'], default: false, doc: 'Take every rule as a quota' }),
     responseDynamicMetadata: bool({
@@ -219,7 +219,7 @@ export const workerTable = {
     calendarMonth: bool({
       names: ['USE_CALENDAR_MONTH_RATE_LIMIT'],
       default: false,
-      doc: 'Months of the calendar, UTC, in place of 30 days; changing it starts windows anew',
+      doc: 'Months of the calendar, UTC, in place of 30 days; changing it restarts windows',
     }),
     weekResetDay: choice({
       names: ['WEEK_RATE_LIMIT_RESET_DAY'],
@@ -234,7 +234,7 @@ export const workerTable = {
       },
       anyCase: true,
       default: 4,
-      doc: 'Day on which weeks begin, in any case; changing it starts windows anew',
+      doc: 'Day on which weeks begin, in any case; changing it restarts windows',
     }),
     stopIncrementWhenOverLimit: choice({
       names: ['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'],
@@ -339,7 +339,7 @@ export const workerTable = {
         names: ['LIMIT_PARTITION_KEY_SECRET'],
         default: '',
         secret: 'whole',
-        doc: 'Secret; these two fields then tell whose counter it is, as a hash with this secret (`pk`)',
+        doc: 'Secret; these two fields then identify the owner of the counter, as a hash with this secret (`pk`)',
       }),
     },
   }),

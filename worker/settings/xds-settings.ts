@@ -101,7 +101,7 @@ export function xdsSettings() {
       allowsReset: bool({
         names: ['CONFIG_FLEET_LINK_RESET'],
         default: true,
-        doc: 'Let people who may write to that control plane reset counters',
+        doc: 'Let users with write access to that control plane reset counters',
       }),
     },
     maxMessageBytes: int({

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import test from 'ava';
 import { createSampleCaller } from './sample-caller.ts';
 
-test('a caller whose time is over before it connects leaves no error that nobody catches', async (t) => {
+test('a caller whose time is over before it connects leaves no uncaught error', async (t) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

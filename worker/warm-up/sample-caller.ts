@@ -101,7 +101,7 @@ export async function postSample(
     certificate === undefined
       ? request(options)
       : requestTls({ ...options, ca: certificate, rejectUnauthorized: false });
-  // Also after its answer has begun, when nobody waits for the request any more.
+  // Also after its answer has begun, when the request is not awaited any more.
   posted.on('error', () => {});
   posted.end(body);
   const [response] = await once(posted, 'response');
@@ -114,7 +114,7 @@ async function openSocket({ host, port, certificate, signal }: SampleTarget): Pr
   const socket =
     certificate === undefined
       ? connect({ host, port })
-      : // With its own authority, as loading Node's takes time.
+      : // With its own CA, as loading Node's takes time.
         connectTls({
           host,
           port,
@@ -122,7 +122,7 @@ async function openSocket({ host, port, certificate, signal }: SampleTarget): Pr
           ca: certificate,
           rejectUnauthorized: false,
         });
-  // Also when nobody waits for it any more.
+  // Also when it is not awaited any more.
   socket.on('error', () => {});
   const destroy = () => socket.destroy();
   signal.addEventListener('abort', destroy, { once: true });

@@ -22,13 +22,13 @@ export function addAdminOptions(command: Command): Command {
       '--token-file <path>',
       'a file with the token to send (RATELANE_ADMIN_TOKEN_FILE, or the token itself in RATELANE_ADMIN_TOKEN)',
     )
-    .option('--ca <path>', 'authorities to trust besides those of this system (RATELANE_ADMIN_CA)')
+    .option('--ca <path>', 'CAs to trust besides those of this system (RATELANE_ADMIN_CA)')
     .option('--cert <path>', 'a certificate to present, with --key')
     .option('--key <path>', 'its private key')
     .option('--json', 'print one JSON object');
 }
 
-/** The first option that says how to reach a control plane. */
+/** The first option by which a control plane can be reached. */
 export function givenAdminOption(command: Command): string | undefined {
   const names = ['adminUrl', 'tokenFile', 'ca', 'cert', 'key'];
   const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli';
@@ -39,7 +39,7 @@ export function givenAdminOption(command: Command): string | undefined {
 
 export type AdminClientResult =
   | { readonly ok: true; readonly client: AdminClient }
-  /** A sentence for people, without a token in it. */
+  /** A human-readable sentence, without a token in it. */
   | { readonly ok: false; readonly message: string };
 
 export async function openAdminClient(

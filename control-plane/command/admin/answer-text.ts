@@ -1,4 +1,4 @@
-// Error answers of the admin API as text for people.
+// Error answers of the admin API as text.
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { fromProblemJson, type ProblemJson } from '../../server/admin/problem-json.ts';

@@ -5,8 +5,8 @@ import { type AdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
 
 /**
- * Undefined where there is no answer, or a refusal: that has been told. `codes`: the exit codes of statuses that are no
- * trouble.
+ * Undefined where there is no answer, or a refusal: that has been printed. `codes`: the exit codes of statuses that are
+ * not failures.
  */
 export async function askAdmin<Value>(
   { io, finish, fail }: CommandFrame,

@@ -37,7 +37,7 @@ export function addChangeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--now',
-        'where revisions are rolled out in steps: to all workers at once; --message has to say why',
+        'where revisions are rolled out in steps: to all workers at once; --message has to give the reason',
       ).conflicts('supersede'),
     )
     .addOption(
@@ -50,7 +50,7 @@ export function addChangeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--again',
-        'in steps, although the same rules were taken back before; --message has to say why',
+        'in steps, although the same rules were taken back before; --message has to give the reason',
       ).conflicts(['now', 'supersede']),
     );
   return addWaitOptions(command, waitForChange, ['timeout', 'minWorkers']).addHelpText(
@@ -134,7 +134,7 @@ export async function sendChange(
   const revision = value as RevisionJson;
   const text = status === 201 ? `revision ${revision.id} was made` : 'nothing had to be changed';
   if (!options.json) io.write(`${text}\n`);
-  // Older control planes do not say it.
+  // Older control planes do not include it.
   const { endedLifts = [] } = value as { readonly endedLifts?: readonly string[] };
   if (endedLifts.length > 0) {
     io.writeError(`warning: lifts ended with it: ${escapeText(endedLifts.join(', '))}\n`);

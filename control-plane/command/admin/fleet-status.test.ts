@@ -26,12 +26,12 @@ function errorsOf(verdict: StatusJson['verdict'], reachable: boolean): string {
   return errors;
 }
 
-test('a verdict about the last revision that was seen says that the store is away', (t) => {
+test('a verdict about the last revision that was seen includes that the store cannot be reached', (t) => {
   const warning =
     /^warning: the repository has not been reached since 2026-11-2\d \d\d:\d\d: whether there is a newer revision is not known \(connection refused\)\n$/;
   t.regex(errorsOf('invalid', false), warning);
   t.regex(errorsOf('held_back', false), warning);
   t.regex(errorsOf('taken_back', false), warning);
   t.is(errorsOf('invalid', true), '');
-  t.is(errorsOf('pending', false), '', 'its text says so');
+  t.is(errorsOf('pending', false), '', 'its text includes that');
 });

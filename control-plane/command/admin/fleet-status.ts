@@ -28,7 +28,7 @@ export interface FleetStatus {
 
 export type FleetResult =
   | { readonly ok: true; readonly fleet: FleetStatus }
-  /** It does not answer, or refuses: why, for people, in several lines with their ends. */
+  /** It does not answer, or refuses: the reason, in several lines with their ends. */
   | { readonly ok: false; readonly message: string };
 
 /**
@@ -117,7 +117,7 @@ export function writeFleetStatus({ status, verdict }: FleetStatus, io: CommandIo
   // An older control plane does not report it.
   if (traffic) io.write(`${toTrafficText(traffic)}\n`);
   const nowMs = io.clock.wallMs();
-  // Where the verdict is about the store of the rules, it says it.
+  // A verdict about the store of the rules includes it.
   const notices = noticesOf(status)
     .filter(({ kind }) => kind !== 'rules_store_unreachable' || status.verdict !== 'pending')
     .map((each) => toNoticeText(each, nowMs));
@@ -145,17 +145,17 @@ function toServedText({ inForce }: StatusJson): string {
   return text === undefined ? '' : `${escapeText(text)}\n`;
 }
 
-/** An older control plane tells only what they are made of. */
+/** An older control plane includes only what they are made of. */
 function noticesOf({ notices, disagreements, unenforced, store }: StatusJson): NoticeJson[] {
   if (notices !== undefined) return notices;
   const none = { workers: { connected: 0, gone: 0, reporting: 0 }, lastGoneAt: undefined };
-  // One of them tells nothing of its store.
+  // One of them includes nothing of its store.
   const known = store ?? { description: '', reachable: true, failingSince: null, error: null };
   const lists = { disagreements, unenforced: unenforced ?? [] };
   return toNotices([], { ...none, ...lists, store: known, stale: null });
 }
 
-/** Peers without an answer, where the verdict does not say so. */
+/** Peers without an answer, where the verdict does not include them. */
 function toAwayTexts({ verdict, controlPlanes = [] }: StatusJson): string[] {
   return verdict === 'not_known' ? [] : controlPlanes.flatMap(({ error }) => error ?? []);
 }

@@ -63,7 +63,7 @@ export function addCheckOptions(command: Command): void {
     .addOption(
       new Option(
         '--allow <name>',
-        'do not tell this kind of warning or note; repeat it for several',
+        'leave out this kind of warning or note; repeat it for several',
       ).argParser(addAllowed),
     )
     .option(
@@ -72,7 +72,7 @@ export function addCheckOptions(command: Command): void {
     )
     .option(
       '--replay <file>',
-      'tell what the rules would change for decisions that a worker recorded; repeat it for several files',
+      'report what the rules would change for decisions that a worker recorded; repeat it for several files',
       (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
     )
     .option(

@@ -44,7 +44,7 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
     else if (found.isFile()) listed.push({ path });
     else {
       const message = found.isDirectory() ? 'it is a directory' : 'it is not a file';
-      const hint = '-config_dir does not look into subdirectories; check PATH does';
+      const hint = '-config_dir does not read subdirectories; check PATH does';
       problems.push(
         problemOf(
           'error',

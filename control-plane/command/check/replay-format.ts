@@ -1,4 +1,4 @@
-// The findings of a replay of recorded decisions, for people and for programs.
+// The findings of a replay of recorded decisions, as text and as JSON.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';

@@ -44,7 +44,7 @@ export function findServedProblems(rules: LoadedRules, options: ServedOptions): 
 }
 
 /**
- * Problems of the policy, and the limits that it does not allow. Whether a change is allowed can be told only where the
+ * Problems of the policy, and the limits that it does not allow. Whether a change is allowed is known only where the
  * rules before it are known: a control plane judges that.
  */
 export function findPolicyProblems({ policy: file, documents, ruleSet }: LoadedRules): Problem[] {

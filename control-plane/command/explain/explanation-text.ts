@@ -1,4 +1,4 @@
-// An explanation as text for people.
+// An explanation as text.
 
 import { toCountText } from '../../../shared/count-text.ts';
 import { didYouMean } from '../../../shared/nearest-word.ts';

@@ -55,7 +55,7 @@ const firstResponseMs = 10_000;
 const closeMs = 1_000;
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** Resolves when it ends: to undefined when stopped by the caller, else to a reason for people. */
+/** Resolves when it ends: to undefined when stopped by the caller, else to the reason. */
 export async function openDiscoveryWatch(
   options: DiscoveryWatchOptions,
 ): Promise<string | undefined> {

@@ -53,7 +53,7 @@ export const rollout = Type.Optional(
     [Type.Literal('now'), Type.Literal('steps'), Type.Literal('supersede'), Type.Literal('again')],
     {
       description:
-        'Where revisions are rolled out in steps: to all workers at once (a message has to say why; a rollback says it itself), in steps also where it goes back to what was in force before, in place of a rollout that is under way, or in steps although its rules were taken back before (a message has to say why)',
+        'Where revisions are rolled out in steps: to all workers at once (a message has to give the reason; a rollback gives it itself), in steps also where it goes back to what was in force before, in place of a rollout that is under way, or in steps although its rules were taken back before (a message has to give the reason)',
     },
   ),
 );
@@ -141,7 +141,7 @@ export class AdminController extends Controller {
       const request = await prepare();
       const { rollout: way } = request;
       if ((way === 'now' || way === 'again') && request.message === undefined) {
-        throw new HttpError(400, { detail: `rollout ${way}: the message has to say why` });
+        throw new HttpError(400, { detail: `rollout ${way}: the message has to give the reason` });
       }
       entry.what = request.what ?? asked;
       const message =

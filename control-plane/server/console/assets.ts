@@ -83,7 +83,7 @@ function toPolicy(importMap: string): string {
   ].join('; ');
 }
 
-/** As Node.js does it for its own modules, which says at most once a process that this may change. */
+/** As Node.js does it for its own modules, which warns at most once a process that this may change. */
 function stripTypes(text: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => {};

@@ -1,4 +1,4 @@
-// `/console/`: the pages of people. They are the same for everybody and have no data, so they need no
+// `/console/`: the pages for browsers. They are the same for all users and have no data, so they need no
 // token; what they show they ask the admin API for, with the token of the person.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { errorText } from '../../../shared/errors.ts';
@@ -12,7 +12,7 @@ const headers = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Reads the files when somebody asks for the first time. */
+/** Reads the files at the first request. */
 export function addConsoleRoutes(instance: FastifyInstance, onError: (text: string) => void): void {
   let reading: Promise<ConsoleAssets> | undefined;
   // Relative, so that they hold behind a proxy that adds a prefix.
@@ -29,7 +29,7 @@ export function addConsoleRoutes(instance: FastifyInstance, onError: (text: stri
       return reply
         .code(500)
         .type('text/plain')
-        .send('the console cannot be read; the log says why\n');
+        .send('the console cannot be read; the log has the reason\n');
     }
     const asset = assets.files.get(request.params['*']);
     if (asset === undefined) {

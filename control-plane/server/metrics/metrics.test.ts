@@ -171,7 +171,7 @@ test('each event is counted by what it is about, once', async (t) => {
   ]);
 });
 
-test('nothing is said of the newest revision while nobody knows it', async (t) => {
+test('the newest revision has no series while it is not known', async (t) => {
   let overview = served;
   const metrics = createControlPlaneMetrics(() => overview);
   const newestOf = async () => (await metrics.expose()).text.match(/^.*newest_revision.* \d+$/gm);

@@ -60,7 +60,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   );
   gauge(
     'rollout_paused',
-    '1 when a rollout waits for somebody: it is paused, or no share of the workers can be made',
+    '1 when a rollout waits for an operator: it is paused, or no share of the workers can be made',
     ({ rollout }) => Number(rollout?.isPaused ?? false),
   );
   gauge(
@@ -85,10 +85,10 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   gauge('stale', '1 when what is served may be older than what the author wants', (given) =>
     Number(given.isStale),
   );
-  gauge('store_reachable', '1 when the last look at the store succeeded', (given) =>
+  gauge('store_reachable', '1 when the last poll of the store succeeded', (given) =>
     Number(given.isStoreReachable),
   );
-  gauge('store_last_success_timestamp_seconds', 'The last look that succeeded', (given) =>
+  gauge('store_last_success_timestamp_seconds', 'The last poll that succeeded', (given) =>
     toSeconds(given.storeSuccessAtMs),
   );
   new Gauge({

@@ -136,7 +136,7 @@ test('each figure of the overview is taken from the state', (t) => {
   });
 });
 
-test('before anything was read there is nothing in force, and nothing known of the newest', (t) => {
+test('before anything was read there is nothing in force, and the newest is not known', (t) => {
   const overview = overviewOf({
     state: { inForce: undefined, newest: undefined, stale: undefined },
   });
@@ -149,7 +149,7 @@ test('before anything was read there is nothing in force, and nothing known of t
   });
 });
 
-test('a valid and current revision is told as that', (t) => {
+test('a valid and current revision is shown as that', (t) => {
   const overview = overviewOf({
     state: {
       stale: undefined,
@@ -173,7 +173,7 @@ for (const [phase, isPaused] of Object.entries({
   indivisible: true,
   taking_back: false,
 } satisfies Record<Phase, boolean>)) {
-  test(`a rollout that is ${phase} ${isPaused ? 'waits' : 'does not wait'} for somebody`, (t) => {
+  test(`a rollout that is ${phase} ${isPaused ? 'waits' : 'does not wait'} for an operator`, (t) => {
     t.is(overviewOf({ rollout: rolloutOf(phase as Phase) }).rollout?.isPaused, isPaused);
   });
 }

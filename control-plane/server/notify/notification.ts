@@ -1,4 +1,4 @@
-// Makes the notification of a revision for people outside: its outcome, its author and its problems.
+// Makes the notification of a revision: its outcome, its author and its problems.
 import { randomUUID } from 'node:crypto';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
@@ -23,7 +23,7 @@ export interface Notification {
   };
   /** The domains whose files differ from those in force before, and those that other nodes get, at most 100. */
   readonly domains: readonly string[];
-  /** With the figures that it was decided by; null where there is nothing to say. */
+  /** With the figures that it was decided by; null where there is none. */
   readonly reason: string | null;
   /** The person who decided; null for a control plane. */
   readonly by: string | null;

@@ -108,7 +108,7 @@ test('a commit gets its status, with the beginning of the reason and a link', as
   });
 });
 
-test('the status of a commit that is held back says so once', async (t) => {
+test('the status of a commit that is held back has that once', async (t) => {
   const { calls, create, ends } = await start(t);
   const reason = 'held back: no domain would be left';
   create('status').tell({ ...notificationOf('abc'), event: 'held-back', reason });
@@ -116,7 +116,7 @@ test('the status of a commit that is held back says so once', async (t) => {
   t.like(JSON.parse(calls[0]?.body ?? ''), { state: 'pending', description: reason });
 });
 
-test('a target that is away is tried again, said to be away once, and once that it is back', async (t) => {
+test('a target that cannot be reached is tried again, and logged once when that begins and once when it ends', async (t) => {
   const { calls, create, ends, said } = await start(t, 503, 429, 500);
   create('url').tell(notificationOf('abc'));
   await eventually('it arrives', () => ends.length === 1);
@@ -126,8 +126,8 @@ test('a target that is away is tried again, said to be away once, and once that 
   );
   t.deepEqual(ends, ['url delivered']);
   t.deepEqual(said(), [
-    'warning Notifications: the notification URL at ORIGIN takes none (it answers HTTP 503); each is tried 6 times at most',
-    'notice Notifications: the notification URL at ORIGIN takes them again',
+    'warning Notifications to the notification URL at ORIGIN fail (it answers HTTP 503); giving up on each after 6 attempts',
+    'notice Notifications to the notification URL at ORIGIN are accepted again',
   ]);
 });
 
@@ -139,24 +139,24 @@ test('tries end: after six of them, and at once where another one is of no use',
   t.is(away.calls.length, retries.retries + 1 + 3);
   t.false(away.calls.some(({ path }) => path === '/elsewhere'));
   t.deepEqual(away.ends, ['url failed', 'url failed', 'url failed', 'url delivered']);
-  t.is(away.said().length, 2, 'said once, and once when it is over');
+  t.is(away.said().length, 2, 'logged once, and once when it is over');
 });
 
-test('a server that is gone or silent and a secret that cannot be read are said without the secret or the path', async (t) => {
+test('a server that is gone or silent and a secret that cannot be read are logged without the secret or the path', async (t) => {
   const { create, said, secretFile, server } = await start(t);
   server.close();
   server.closeAllConnections();
   const gone = create('url');
   gone.tell(notificationOf('abc'));
-  await eventually('it is said', () => said().length === 1);
+  await eventually('it is logged', () => said().length === 1);
   gone.stop();
   writeFileSync(secretFile, '');
   const unread = create('url');
   unread.tell(notificationOf('abc'));
-  await eventually('it is said', () => said().length === 2);
+  await eventually('it is logged', () => said().length === 2);
   unread.stop();
-  t.regex(said()[0] ?? '', /takes none \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)/);
-  t.regex(said()[1] ?? '', /takes none \(--notify-secret-file: \S+secret does not hold a secret\)/);
+  t.regex(said()[0] ?? '', /fail \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)/);
+  t.regex(said()[1] ?? '', /fail \(--notify-secret-file: \S+secret does not hold a secret\)/);
   t.false(said().some((line) => /the-secret-path|the-shared-secret/.test(line)));
 });
 

@@ -1,4 +1,4 @@
-// Delivers notifications: one after the other to each target, with bounded tries and a bounded line. Nobody waits for it.
+// Delivers notifications: one after the other to each target, with bounded tries and a bounded queue. Nothing waits for it.
 import { setMaxListeners } from 'node:events';
 import pRetry, { type Options as Retries } from 'p-retry';
 import { errorText } from '../../../shared/errors.ts';
@@ -71,20 +71,20 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
       };
       return pRetry(() => send(target, notification), options).then(
         () => {
-          if (isAway) log.notice(`Notifications: ${target.shown} takes them again`);
+          if (isAway) log.notice(`Notifications to ${target.shown} are accepted again`);
           isAway = false;
           return true;
         },
-        // Why is said by then.
+        // The reason is logged by then.
         () => false,
       );
     }
 
-    /** Said once, until the target takes one. */
+    /** Logged once, until the target accepts one. */
     function noteRefusal(reason: string): void {
       if (!isAway) {
         log.warning(
-          `Notifications: ${target.shown} takes none (${reason}); each is tried ${retries.retries + 1} times at most`,
+          `Notifications to ${target.shown} fail (${reason}); giving up on each after ${retries.retries + 1} attempts`,
         );
       }
       isAway = true;
@@ -128,7 +128,7 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
   };
 }
 
-/** `fetch failed` says nothing: its cause does. */
+/** `fetch failed` has no reason: its cause has. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return errorText(error);
   if (error.name === 'TimeoutError') return `it gives no answer in ${answerMs / 1000} s`;

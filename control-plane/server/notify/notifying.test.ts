@@ -18,7 +18,7 @@ const outcomeOf = (number: number, kind: OutcomeOnRecord['kind']): OutcomeOnReco
   by: '',
 });
 
-test('outcomes are told in their order, also where the store takes longer for the first', async (t) => {
+test('outcomes are sent in their order, also where the store takes longer for the first', async (t) => {
   const events: string[] = [];
   const server = createServer(async (request, response) => {
     let body = '';
@@ -57,6 +57,6 @@ test('outcomes are told in their order, also where the store takes longer for th
   // Long enough for the second one to overtake the first, where it can.
   for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
   slow.resolve();
-  await eventually('both are told', () => events.length === 2);
+  await eventually('both are sent', () => events.length === 2);
   t.deepEqual(events, ['held-back', 'in-force']);
 });

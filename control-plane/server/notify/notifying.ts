@@ -1,4 +1,4 @@
-// Notifications as the settings want them: what becomes of revisions is told to their targets.
+// Notifications as the settings want them: outcomes of revisions are sent to their targets.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -13,7 +13,7 @@ import { toTargets } from './targets.ts';
 export interface Notifying {
   /** Rejects with an AppError where a secret or a token cannot be read. */
   check(): Promise<void>;
-  /** Tells the newest of these. Returns at once. */
+  /** Sends the newest of these. Returns at once. */
   readonly tell: (outcomes: Outcomes) => void;
   stop(): void;
 }
@@ -27,7 +27,7 @@ export interface NotifyingDeps extends Pick<NotifierDeps, 'onEnd'> {
   readonly clock: Clock;
 }
 
-/** Undefined where nobody is to be told. */
+/** Undefined without a target. */
 export function createNotifying(deps: NotifyingDeps): Notifying | undefined {
   const { settings, log } = deps;
   const targets = toTargets(settings);

@@ -15,7 +15,7 @@ export interface NotifyRequest {
 export interface NotifyTarget {
   /** The name in metrics. */
   readonly name: 'url' | 'commit_status';
-  /** The address for people, without any part that may be a secret. */
+  /** The address in texts, without any part that may be a secret. */
   readonly shown: string;
   /** Whether the secret can be read: rejects as `toRequest` does. */
   check(): Promise<void>;

@@ -36,7 +36,7 @@ export function warnExposure(
   }
   const { tokensFile, clientCaFile, address } = xds.settings;
   if (isReachable.xds && !isGiven(tokensFile) && !isGiven(clientCaFile)) {
-    // A rollout is judged by what its workers say.
+    // A rollout is judged by what its workers report.
     const more = isGiven(config.settings.rollout)
       ? ', and bear witness for or against a revision with as many workers as it opens connections'
       : '';

@@ -1,4 +1,4 @@
-// Reads where people find the files of the rules: a template of an address.
+// Reads the address of the files of the rules: a template.
 
 const places = ['file', 'line', 'revision'];
 
@@ -21,7 +21,7 @@ export function findSourceUrlProblem(template: string): string | undefined {
   if (!['http:', 'https:'].includes(url.protocol))
     return 'it has to begin with https:// or http://';
   if (url.username !== '' || url.password !== '') {
-    return 'it has a name or a password, which everybody who looks at the console would see';
+    return 'it has a name or a password, which every user of the console would see';
   }
   return undefined;
 }

@@ -50,7 +50,7 @@ export const controlPlaneTable = {
       names: ['--peers-ca', 'RATELANE_PEERS_CA'],
       default: '',
       defaultText: 'those of the system',
-      doc: 'Authorities in PEM, one of which must have signed the certificate of a peer, in place of those of the system; read again when it changes',
+      doc: 'CAs in PEM, one of which must have signed the certificate of a peer, in place of those of the system; read again when it changes',
     }),
     peersCert: text({
       names: ['--peers-cert', 'RATELANE_PEERS_CERT'],
@@ -88,7 +88,7 @@ export const controlPlaneTable = {
       names: ['--git-poll', 'RATELANE_GIT_POLL'],
       default: 30_000,
       min: 100,
-      doc: 'How often to look for new commits; a webhook is faster',
+      doc: 'How often to poll for new commits; a webhook is faster',
     }),
     fetchTimeoutMs: duration({
       names: ['--git-fetch-timeout', 'RATELANE_GIT_FETCH_TIMEOUT'],
@@ -136,7 +136,7 @@ export const controlPlaneTable = {
     name: text({
       names: ['--record-name', 'RATELANE_RECORD_NAME'],
       default: 'default',
-      doc: 'Tells the records of several stores in one engine apart',
+      doc: 'Distinguishes the records of several stores in one engine',
     }),
     password: text({
       names: ['RATELANE_RECORD_PASSWORD'],
@@ -185,7 +185,7 @@ export const controlPlaneTable = {
     clientCaFile: text({
       names: ['--xds-tls-client-ca', 'RATELANE_XDS_TLS_CLIENT_CA'],
       default: '',
-      doc: 'Authorities, one of which must have signed the certificate that a worker presents',
+      doc: 'CAs, one of which must have signed the certificate that a worker presents',
     }),
     tokensFile: text({
       names: ['--xds-tokens-file', 'RATELANE_XDS_TOKENS_FILE'],
@@ -200,11 +200,11 @@ export const controlPlaneTable = {
       doc: 'A revision that would need a larger response is refused: clients read no more than this',
     }),
   }),
-  admin: section('Admin API, for people and pipelines', {
+  admin: section('Admin API, for operators and pipelines', {
     address: text({
       names: ['--admin-address', 'RATELANE_ADMIN_ADDRESS'],
       default: '127.0.0.1:18001',
-      doc: 'Where to serve the admin API, as host:port; other than loopback needs --admin-tokens-file, or --peers-token-file, and everybody needs a token then',
+      doc: 'Where to serve the admin API, as host:port; other than loopback needs --admin-tokens-file, or --peers-token-file, and every caller needs a token then',
     }),
     certFile: text({
       names: ['--admin-tls-cert', 'RATELANE_ADMIN_TLS_CERT'],
@@ -219,7 +219,7 @@ export const controlPlaneTable = {
     clientCaFile: text({
       names: ['--admin-tls-client-ca', 'RATELANE_ADMIN_TLS_CLIENT_CA'],
       default: '',
-      doc: 'Authorities, one of which must have signed the certificate that a client presents',
+      doc: 'CAs, one of which must have signed the certificate that a client presents',
     }),
     tokensFile: text({
       names: ['--admin-tokens-file', 'RATELANE_ADMIN_TOKENS_FILE'],
@@ -231,13 +231,13 @@ export const controlPlaneTable = {
       default: '',
       defaultText: 'none',
       secret: 'url',
-      doc: 'Where people read a file of the rules, such as https://git.example/team/rules/blob/{revision}/{file}#L{line}: the console then links each place in a file to it; {file} is the path in the repository',
+      doc: 'Where a file of the rules can be read, such as https://git.example/team/rules/blob/{revision}/{file}#L{line}: the console then links each place in a file to it; {file} is the path in the repository',
     }),
     recordings: text({
       names: ['--recordings', 'RATELANE_RECORDINGS'],
       default: '',
       defaultText: 'none',
-      doc: 'A directory that workers record their decisions into (RECORD_DECISIONS), one file or folder for each: what a change of a rule would have done is then told from these, and not estimated',
+      doc: 'A directory that workers record their decisions into (RECORD_DECISIONS), one file or folder for each: what a change of a rule would have done is then computed from these, and not estimated',
     }),
   }),
   notify: section('Notifications, of what becomes of revisions', {
@@ -270,7 +270,7 @@ export const controlPlaneTable = {
       default: '',
       defaultText: 'none',
       secret: 'url',
-      doc: 'Where people reach the admin API, such as https://limits.example: notifications and statuses then link to the console',
+      doc: 'Where users reach the admin API, such as https://limits.example: notifications and statuses then link to the console',
     }),
   }),
   log: section('Log', {

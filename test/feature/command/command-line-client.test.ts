@@ -125,10 +125,7 @@ test('a worker with TLS is asked as the hints say, one that wants client certifi
   t.regex(plain.err, /; -grpc-use-tls is for one with TLS\n$/);
   const target = [...address, '-grpc-use-tls'];
   const untrusting = await runClient(...target, ...question);
-  t.regex(
-    untrusting.err,
-    /\n-grpc-server-ca-file names a file with the authority of its certificate\n$/,
-  );
+  t.regex(untrusting.err, /\n-grpc-server-ca-file names a file with the CA of its certificate\n$/);
   t.notRegex(untrusting.err, /use-system-ca/);
   const authority = ['-grpc-server-ca-file', tlsFile('ca.pem')];
   const identity = [

@@ -46,7 +46,7 @@ for (const [option, value] of [
       t.like(await run(...args, option, value), {
         code: 2,
         out: '',
-        err: `error: ${option} has no effect without --wait\n--help says what can be given\n`,
+        err: `error: ${option} has no effect without --wait\n--help lists what can be given\n`,
       });
     }
     t.is((await store.read()).id, id);

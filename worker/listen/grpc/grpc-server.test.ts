@@ -288,7 +288,7 @@ test('decisions are counted, and callers are only expected where one is connecte
   t.is(server.asked, 1);
 });
 
-test('callers of former versions are refused, and the log says what to set', async (t) => {
+test('callers of former versions are refused, and the log names what to set', async (t) => {
   const { address, log } = await start(t);
   for (const service of [
     'envoy.service.ratelimit.v2.RateLimitService',
@@ -355,7 +355,7 @@ test('a watch sends the state, each change, and ends when the server stops', asy
   t.is(end?.code, status.UNAVAILABLE);
 });
 
-test('a watch of an unknown service says so and stays open', async (t) => {
+test('a watch of an unknown service reports that and stays open', async (t) => {
   const { address, health } = await start(t);
   const client = connect(t, protos.healthService, address.port);
   const seen: number[] = [];

@@ -75,7 +75,7 @@ test('a request that the library wrote is read back as it was', (t) => {
   t.pass();
 });
 
-test('cut, damaged and random bytes are read as the protobuf rules say', (t) => {
+test('cut, damaged and random bytes are read by the rules of protobuf', (t) => {
   const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 });
   const damaged = fc
     .tuple(

@@ -1,5 +1,5 @@
 // Writes the protobuf wire format into one growing buffer. Fields with their default value are left
-// out, except where a method says otherwise.
+// out, except where a method states otherwise.
 import { wireTypes } from './wire-reader.ts';
 
 const firstBytes = 512;

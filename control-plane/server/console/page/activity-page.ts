@@ -1,4 +1,4 @@
-// The page of activity: actions of people and of the programs.
+// The page of activity: actions of users and of the programs.
 import { html } from 'htm/preact';
 import type { ActivityJson, DeedJson } from '../../admin/activity-json.ts';
 import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
@@ -51,9 +51,9 @@ export function ActivityPage({ params }: PageProps) {
     'revisions',
     'figures',
   );
-  const deeds = activity.value?.deeds ?? [];
+  const entries = activity.value?.deeds ?? [];
   const isFiltered = `${who}${object}${span}` !== '';
-  return html`<${Page} title="Activity" about="What people and the programs did: changes, approvals, resets, pauses, and what was taken back.">
+  return html`<${Page} title="Activity" about="What users and the programs did: changes, approvals, resets, pauses, and what was taken back.">
     <div class="filters">
       <${Search} label="Who" value=${who} onInput=${(text: string) => go({ who: text })} />
       <${Search} label="About what" value=${object} onInput=${(text: string) => go({ object: text })} />
@@ -61,14 +61,14 @@ export function ActivityPage({ params }: PageProps) {
         <option value="">At any time</option>
         ${spans.map(([ms, text]) => html`<option value=${ms}>${text}</option>`)}
       </select>
-      ${activity.value && html`<span class="quiet" role="status">${deeds.length === 1 ? '1 entry' : `${toNumber(deeds.length)} entries`}</span>`}
+      ${activity.value && html`<span class="quiet" role="status">${entries.length === 1 ? '1 entry' : `${toNumber(entries.length)} entries`}</span>`}
     </div>
     <${ReadingState} of=${activity} />
     ${activity.value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What was done at ${url} is not listed: ${error}.<//>`)}
     ${
       activity.value &&
-      (deeds.length > 0
-        ? html`<${Table} caption="Activity, the newest first" columns=${columns} items=${deeds} toRow=${toRow} />`
+      (entries.length > 0
+        ? html`<${Table} caption="Activity, the newest first" columns=${columns} items=${entries} toRow=${toRow} />`
         : !activity.isOwn
           ? html`<${Skeleton} />`
           : isFiltered

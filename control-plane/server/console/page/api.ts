@@ -7,7 +7,7 @@ export type Answer<Value> =
       readonly ok: false;
       /** 0 when nothing answered. */
       readonly status: number;
-      /** A sentence for people. */
+      /** A human-readable sentence. */
       readonly text: string;
       readonly problems: readonly ProblemJson[];
     };

@@ -70,7 +70,7 @@ const verdicts: Readonly<Record<StatusJson['verdict'], string>> = {
   not_known: 'not known',
 };
 
-/** One line; the page with the details says all of it. */
+/** One line; the page with the details has all of it. */
 function toHeadline({ verdict, newest, rollout, text }: StatusJson): string {
   const isOfRollout =
     verdict === 'pending' || (verdict === 'refused' && rollout?.phase === 'paused');
@@ -82,14 +82,14 @@ function toHeadline({ verdict, newest, rollout, text }: StatusJson): string {
   return `revision ${toShortId(revision)} is being rolled out: step ${step} of ${steps}, ${reach}${why}`;
 }
 
-/** The page that says more. */
+/** The page with the details. */
 function detailsOf({ verdict, rollout, memory }: StatusJson): string {
   const isOfRevisions = ['held_back', 'taken_back', 'invalid'].includes(verdict);
   const isRolledOut = rollout !== null || memory.problem !== null;
   return isOfRevisions || isRolledOut ? 'revisions' : 'fleet';
 }
 
-/** Until somebody is known who may look, nothing is asked for. */
+/** Nothing is asked for until the user is known to have access. */
 export function App() {
   const [session, setSession] = useState<Session | undefined>(undefined);
   const [trouble, setTrouble] = useState<Trouble | undefined>(undefined);
@@ -125,7 +125,7 @@ export function App() {
   return html`<main class="alone">
     <h1>Ratelane</h1>
     <${Notice} tone="bad"><strong>${toSentence(trouble.text)}.</strong>
-      ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>
+      ${trouble.status === 0 ? ' Retrying every five seconds.' : ''}<//>
   </main>`;
 }
 

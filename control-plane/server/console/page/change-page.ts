@@ -27,7 +27,7 @@ export function ChangePage({ params }: PageProps) {
     `domains/${encodeURIComponent(domain)}?rule=${encodeURIComponent(rule)}`,
   );
   const { value } = base;
-  return html`<${Page} title=${`Change ${toShown(rule)}`} about="What it would do to what was really seen. Nothing is written before you say so.">
+  return html`<${Page} title=${`Change ${toShown(rule)}`} about="What it would do to recorded traffic. Nothing is written before you confirm it.">
     ${(value === undefined || base.trouble !== undefined) && html`<${ReadingState} of=${base} />`}
     ${
       value !== undefined &&
@@ -119,7 +119,7 @@ function Draft({ rule, base, reload }: DraftProps) {
         <h2>What it would do${isChanged && !isCurrent && value !== undefined && html` <${Badge} tone="wait">of the text before<//>`}</h2>
         ${
           !isChanged
-            ? html`<p class="quiet">Change the limit beside, and whom it would refuse is told here: of what was really seen of <${RuleName} rule=${rule} />.</p>`
+            ? html`<p class="quiet">Change the limit beside, and whom it would refuse is listed here, by the recorded traffic of <${RuleName} rule=${rule} />.</p>`
             : value === undefined
               ? html`<${ReadingState} of=${planned} />`
               : html`${value.effect === null ? html`<p class="quiet">Nothing, as long as the rules have errors.</p>` : html`<${Effect} domain=${domain} effect=${value.effect} />`}

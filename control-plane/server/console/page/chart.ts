@@ -20,10 +20,10 @@ interface ChartProps {
 /** As long as less is known, the chart of the first minutes is not a line at its edge. */
 const leastSpanSeconds = 180;
 const height = 190;
-/** Between labels, in seconds: they tell minutes, and none of them twice. */
+/** Between labels, in seconds: they show minutes, and none of them twice. */
 const wholeMinutes = [60, 120, 300, 600];
 
-/** The tiles above it say the newest values in words. */
+/** The tiles above it have the newest values as text. */
 export function TrafficChart({ history, spanSeconds, onMinute, children }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot | undefined>(undefined);
@@ -112,7 +112,7 @@ interface MarksProps {
   readonly times: ArrayLike<number>;
 }
 
-/** Stands above the chart, for people who cannot see its picture. */
+/** Above the chart, for users who cannot see its picture. */
 function Marks({ marks, times }: MarksProps) {
   const [start = 0, end = 1] = [times[0], times[times.length - 1]];
   const shown = marks

@@ -1,4 +1,4 @@
-// A dialog that describes an action, asks for the reason, and tells how it ended; and the dialog itself.
+// A dialog that describes an action, asks for the reason, and shows how it ended; and the dialog itself.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';

@@ -1,4 +1,4 @@
-// How far counters are, as the workers have said.
+// How far counters are, as the workers have reported.
 import { html } from 'htm/preact';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import { type Pair, toCount, toNumber, toSentence, toShown, toSpan, toTime } from './format.ts';

@@ -32,7 +32,7 @@ import { workerStates } from './worker-states.ts';
 /** The group of nodes that no other one names. */
 const everybody = 'default';
 
-/** Workers in trouble come first. */
+/** Workers with problems are first. */
 const order: readonly WorkerJson['state'][] = ['refused', 'pending', 'on_trial', 'in_force'];
 
 export function FleetPage({ params, status }: PageProps) {

@@ -1,4 +1,4 @@
-// Numbers, times and foreign texts for people.
+// Numbers, times and foreign texts as they are shown.
 import type { TrafficJson } from '../../admin/traffic-json.ts';
 
 const precise = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
@@ -15,7 +15,7 @@ export function toRateCell(perSecond: number): string {
   return perSecond === 0 ? '–' : `${toRate(perSecond)}/s`;
 }
 
-/** Orders names as people count: `w-2` before `w-10`. */
+/** Orders names by the numbers in them: `w-2` before `w-10`. */
 export function compareNames(a: string, b: string): number {
   return byNumbers.compare(a, b);
 }

@@ -23,7 +23,7 @@ export function LiftButton(props: LiftProps) {
     ${isOpen && html`<${LiftDialog} ...${props} onClose=${() => setOpen(false)} />`}`;
 }
 
-/** The spans as the admin API takes them, and as people read them. */
+/** The spans as the admin API takes them, and as they are shown. */
 const spans = [
   ['15m', '15 minutes'],
   ['1h', '1 hour'],
@@ -41,7 +41,7 @@ function LiftDialog({ domain, entries, liftedUntil, onClose }: LiftDialogProps) 
   const isEnd = span === '';
   const what =
     liftedUntil === undefined
-      ? 'is not limited for a time, on all workers at once. Then the limit comes back by itself.'
+      ? 'is not limited for a time, on all workers at once. Then the limit applies again by itself.'
       : `is lifted until ${toTime(liftedUntil)}: this moves the end.`;
   return html`<${Confirm} title="Lift this limit?" action=${isEnd ? 'End the lift' : 'Lift'}
     act=${(reason: string) =>

@@ -66,7 +66,7 @@ export function LimitedPage({ params }: PageProps) {
             ? html`<${NobodyReports} />`
             : search !== ''
               ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('limited', {})} />`
-              : html`<${Empty} title="Nobody is limited.">
+              : html`<${Empty} title="No value is limited.">
             <p>Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.</p><//>`
         : html`<${Table} caption="Values that are limited most" columns=${columns} items=${value.values}
             toRow=${(each: Limited) => {

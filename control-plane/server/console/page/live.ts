@@ -1,4 +1,4 @@
-// Says when there is something new to read: by server-sent events, and where these do not arrive (a proxy
+// Notifies pages of news: by server-sent events, and where these do not arrive (a proxy
 // buffers them) by the clock.
 import { toRequest } from './api.ts';
 
@@ -12,7 +12,7 @@ const listeners = new Set<Listener>();
 const stateListeners = new Set<(state: LiveState) => void>();
 let state: LiveState = 'connecting';
 let ending: AbortController | undefined;
-/** Events of the time in which nobody looked. */
+/** Events of the time in which the page was hidden. */
 let missed = new Set<LiveEvent>();
 
 /** The server sends one at least every five seconds. */

@@ -1,4 +1,4 @@
-// Says that verdicts may get lost, or are not known to all control planes: which revisions were taken back, held
+// Warns that verdicts may get lost, or are not known to all control planes: which revisions were taken back, held
 // back or approved.
 import { html } from 'htm/preact';
 import type { StatusJson } from '../../admin/status-report.ts';

@@ -1,4 +1,4 @@
-// All that is known of one minute: its figures, what had begun before and was not over, and what happened.
+// All about one minute: its figures, what had begun before and was not over, and what happened.
 import { html } from 'htm/preact';
 import type { ActivityJson } from '../../admin/activity-json.ts';
 import type { HistoryJson, MarkJson } from '../../admin/history-json.ts';
@@ -86,7 +86,7 @@ export function Minute({ at, params }: MinuteProps) {
     ${pending.map(({ at: since, text }) => html`<p><${Badge} tone="bad">since ${toClock(Date.parse(since))}<//> ${toShown(text)}</p>`)}
     ${
       happened.length === 0
-        ? html`<p class="quiet">No event is known of this minute.</p>`
+        ? html`<p class="quiet">No event is recorded for this minute.</p>`
         : html`<ol class="happened">${happened.map(
             ({ at: time, sign: [tone, sign], text, revision }) => html`<li key=${`${time} ${text}`}>
               <time datetime=${time}>${toTime(time).slice(11)}</time><span class=${`sign ${tone}`} aria-hidden="true">${sign}</span>
@@ -100,7 +100,7 @@ function ofMark({ at, kind, revision, text }: MarkJson): Happened {
   return { at, sign: markSigns[kind] ?? ['plain', '·'], text, revision };
 }
 
-/** Without what a mark says already. */
+/** Without what a mark shows already. */
 function ofActivity({ deeds }: ActivityJson, marks: readonly MarkJson[]): Happened[] {
   const isMarked = new Set(marks.map(({ text }) => text));
   return deeds

@@ -48,7 +48,7 @@ interface SourceProps {
   readonly hasFolder?: boolean;
 }
 
-/** `shop.yaml:12`; a link where it is known where people read the files. */
+/** `shop.yaml:12`; a link where the address of the files is known. */
 export function Source({ file, line, column, revision, hasFolder = false }: SourceProps) {
   const { sourceUrl, folder } = useContext(SessionContext);
   const text = `${toShown(file)}${line === null ? '' : `:${line}`}${column == null ? '' : `:${column}`}`;

@@ -1,4 +1,4 @@
-// What callers get now in place of what the rules say, above every page.
+// What callers get now in place of what the rules ask for, above every page.
 import { html } from 'htm/preact';
 import type { NoticeJson } from '../../admin/notices.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
@@ -6,7 +6,7 @@ import { toClock, toSentence, toShown } from './format.ts';
 import { Notice } from './parts.ts';
 
 interface NoticesProps {
-  /** An older control plane tells none. */
+  /** An older control plane includes none. */
   readonly notices: StatusJson['notices'];
 }
 
@@ -23,7 +23,7 @@ export function Notices({ notices = [] }: NoticesProps) {
   );
 }
 
-/** Whether some callers get something else than the rules say. */
+/** Whether some callers get something else than the rules ask for. */
 export function isUnenforced({ notices = [] }: StatusJson): boolean {
   return notices.some(({ tone }) => tone === 'bad');
 }

@@ -83,7 +83,7 @@ export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
   if (trouble !== undefined) {
     const kept = value === undefined ? '' : ` What is shown is as of ${toClock(atMs)}.`;
     return html`<${Notice} tone="bad"><strong>${toSentence(trouble.text).replace(/[^?]$/, '$&.')}</strong>${kept}
-      ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>`;
+      ${trouble.status === 0 ? ' Retrying every five seconds.' : ''}<//>`;
   }
   return value === undefined ? html`<${Skeleton} />` : null;
 }
@@ -119,7 +119,7 @@ interface SparklineProps {
 
 const [width, height] = [88, 22];
 
-/** The last minute. The numbers beside it say the same. */
+/** The last minute. The numbers beside it have the same content. */
 export function Sparkline({ values, over, isShadow }: SparklineProps) {
   const largest = Math.max(...values, 1e-9);
   const pointsOf = (line: readonly number[]) =>

@@ -1,4 +1,4 @@
-// Reads a descriptor that somebody pasted: `customer=ada, path=/x`, `shop: customer=ada`, `(customer=ada)(path=/x)` as logs
+// Reads a pasted descriptor: `customer=ada, path=/x`, `shop: customer=ada`, `(customer=ada)(path=/x)` as logs
 // have it, or the JSON of a request.
 import type { Pair } from './format.ts';
 

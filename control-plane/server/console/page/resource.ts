@@ -1,5 +1,5 @@
 // Reads an answer of the API for a page: at once, and again whenever there is news. The last answer stays until
-// there is another one, also while other pages are looked at.
+// there is another one, also while other pages are open.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, ask } from './api.ts';
 import { type LiveEvent, listen } from './live.ts';
@@ -9,7 +9,7 @@ export interface Resource<Value> {
   readonly value: Value | undefined;
   /** When that came, in wall time; 0 before the first. */
   readonly atMs: number;
-  /** Whether `value` answers this question, and not the one before it, of which nobody says that it found nothing. */
+  /** Whether `value` answers this question, and not the one before it, whose empty answer would mean nothing. */
   readonly isOwn: boolean;
   /** Why the last question failed; undefined when it did not. */
   readonly trouble: Trouble | undefined;
@@ -47,7 +47,7 @@ function remember(answer: Known): void {
   if (known.size > mostKnown && oldest !== undefined) known.delete(oldest);
 }
 
-/** `question` undefined: nothing is asked. `on`: the events that say there is news. A question without an answer is asked
+/** `question` undefined: nothing is asked. `on`: the events that announce news. A question without an answer is asked
  * again every five seconds as well, with the figures; one that was refused would be refused again. */
 export function useResource<Value>(
   question: Question | undefined,

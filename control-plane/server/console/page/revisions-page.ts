@@ -66,7 +66,7 @@ export function RevisionsPage({ params, status }: PageProps) {
                       onClick=${() => replaceRoute('revisions', isOpen ? {} : { open: toShortId(id) })}>What changed</button>`
                     }
                     ${
-                      // Until the status is known, nobody knows which one is in force: no way back is offered.
+                      // Without the status it is not known which one is in force: no rollback is offered.
                       status.value &&
                       id !== status.value.newest?.id &&
                       !isUnserved(revision) &&
@@ -147,7 +147,7 @@ function NewestState({ status: asked }: NewestProps) {
   if (status === undefined) return null;
   const { newest, rollout, verdict, text } = status;
   const problems = newest?.problems ?? [];
-  // Of one that no share of the workers can have first, the rollout says it.
+  // For one that no share of the workers can have first, the rollout has the reason.
   const isForRemoval = verdict === 'held_back' && newest?.valid === false;
   return html`
     ${rollout && html`<${RolloutPanel} rollout=${rollout} status=${asked} />`}

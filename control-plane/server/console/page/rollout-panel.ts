@@ -1,4 +1,4 @@
-// A revision on its way to the workers: its progress, and the actions of people.
+// A revision on its way to the workers: its progress, and actions on it.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RolloutJson, RolloutPlanJson } from '../../admin/rollout-json.ts';
@@ -22,22 +22,22 @@ const actions: Readonly<
   pause: {
     button: 'Pause…',
     title: 'Pause the rollout?',
-    what: 'No further workers get the revision until somebody resumes it.',
+    what: 'No further workers get the revision until it is resumed.',
   },
   resume: {
     button: 'Resume…',
     title: 'Resume the rollout?',
-    what: 'It goes on where it was paused.',
+    what: 'It continues where it was paused.',
   },
   promote: {
     button: 'Give to all now…',
     title: 'Give the revision to all workers now?',
-    what: 'The remaining steps are left out: nobody compares the workers any more.',
+    what: 'The remaining steps are left out: the workers are no longer compared.',
   },
   approve: {
     button: 'Approve…',
     title: 'Give the revision to all workers now?',
-    what: 'No share of the workers can have it first: all of them get it at once, and nobody compares them.',
+    what: 'No share of the workers can have it first: all of them get it at once, and are not compared.',
   },
   abort: {
     button: 'Undo…',
@@ -51,7 +51,7 @@ interface RolloutProps {
   readonly status: Resource<StatusJson>;
 }
 
-/** Nothing goes on by itself. */
+/** It does not continue by itself. */
 function waitsForSomebody({ phase }: RolloutJson): boolean {
   return phase === 'paused' || phase === 'indivisible';
 }

@@ -16,7 +16,7 @@ export function RulePage({ params, status }: PageProps) {
   const source = useRuleSource(wanted === '' ? undefined : wanted);
   const { value, trouble } = source;
   const name = value?.rule.rule ?? wanted;
-  return html`<${Page} title=${toShown(name)} about="A rule: what it says, what it did, and whom it limits.">
+  return html`<${Page} title=${toShown(name)} about="A rule: its text, what it did, and whom it limits.">
     ${
       trouble?.status === 404
         ? html`<${Empty} title="No such rule is in force."><p><a href=${hrefOf('revisions')}>Look at what changed</a></p><//>
@@ -48,7 +48,7 @@ function Limited({ domain, rule }: { readonly domain: string; readonly rule: str
   if (top.value === undefined) return html`<${ReadingState} of=${top} />`;
   const values = top.value.values.filter((value) => value.rule === rule);
   if (values.length === 0)
-    return html`<p class="quiet">Nobody, in the last one or two minutes.</p>`;
+    return html`<p class="quiet">No value, in the last one or two minutes.</p>`;
   return html`<${Table} caption=${`Limited by ${rule}`} columns=${columns} items=${values}
     toRow=${(each: Value) => html`<tr key=${JSON.stringify(each.entries)}>
       <td><${ValueName} domain=${each.domain} entries=${each.entries} /></td>

@@ -84,7 +84,7 @@ interface DomainRulesProps {
   readonly search: string;
   /** Whether any worker reports the counts of the rules. */
   readonly reports: boolean;
-  /** Whether the page says already that there is no answer. */
+  /** Whether the page shows already that there is no answer. */
   readonly isToldAway: boolean;
   go(next: { search?: string }): void;
 }
@@ -153,7 +153,7 @@ function toLimit(limit: string) {
   return html`<div><span class="rate">${toShown(rate)}</span>${details !== '' && html` <span class="quiet">${toShown(details)}</span>`}</div>`;
 }
 
-/** Without the ones above it only its whole name says which rule it is. */
+/** Without the rules above it only its full name identifies it. */
 function toRow(domain: string, rule: RuleRow, { revision, reports, series, isSorted }: RowContext) {
   const rate = (perSecond: number) => (reports ? toRateCell(perSecond) : '–');
   const { entries, limits, modes, until, owner, file, line } = rule;

@@ -12,7 +12,7 @@ export interface Session {
   readonly xdsPort: number | null;
   /** The folder of the rules in their repository, such as `rules/`; '' at its root. */
   readonly folder: string;
-  /** Where people read the files of the rules, with `{file}`, `{line}` and `{revision}`; null where that is not known. */
+  /** The address at which files of the rules can be read, with `{file}`, `{line}` and `{revision}`; null where that is not known. */
   readonly sourceUrl: string | null;
 }
 

@@ -3,7 +3,7 @@ import { toSourceUrl } from './source-url.ts';
 
 const template = 'https://git.example/rules/blob/{revision}/conf/{file}#L{line}';
 
-test('a place is where the template says, with its parts encoded', (t) => {
+test('a place is linked by the template, with its parts encoded', (t) => {
   const place = { file: 'a b/c#d.yaml', line: 12, revision: '0123abc' };
   t.is(
     toSourceUrl(template, place),

@@ -1,4 +1,4 @@
-// Where people read a file of the rules, by the template of the setting --source-url. Pure.
+// The address at which a file of the rules can be read, by the template of the setting --source-url. Pure.
 
 export interface SourcePlace {
   readonly file: string;
@@ -6,7 +6,7 @@ export interface SourcePlace {
   readonly revision: string;
 }
 
-/** Without a line, what the template says behind `#` is left out. */
+/** Without a line, the template's text after `#` is left out. */
 export function toSourceUrl(template: string, { file, line, revision }: SourcePlace): string {
   const known = line === null ? (template.split('#', 1)[0] ?? '') : template;
   const texts: Readonly<Record<string, string>> = {

@@ -16,7 +16,7 @@ export interface Column<Item> {
 interface TableProps<Item> {
   readonly caption: string;
   readonly columns: readonly Column<Item>[];
-  /** In the order in which they are shown until somebody sorts them. */
+  /** In the order in which they are shown until a user sorts them. */
   readonly items: readonly Item[];
   /** One `tr`, or several; `isSorted` where they are not in their own order. */
   toRow(item: Item, isSorted: boolean): ComponentChildren;
@@ -29,7 +29,7 @@ interface Sorting {
   readonly isDown: boolean;
 }
 
-/** Only the first rows until somebody asks for more: thousands would make every update slow. */
+/** Only the first rows until the user asks for more: thousands would make every update slow. */
 export function Table<Item>({ caption, columns, items, toRow, atOnce = 100 }: TableProps<Item>) {
   const [most, setMost] = useState(atOnce);
   const [sorting, setSorting] = useState<Sorting | undefined>(undefined);

@@ -1,4 +1,4 @@
-// Requests that no rule is for: often a spelling that nobody has noticed.
+// Requests that no rule matches: often a misspelling that was not noticed.
 import { html } from 'htm/preact';
 import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
 import { toAgo, toLines, toPairs, toSentence, toShown } from './format.ts';

@@ -18,7 +18,7 @@ export function WhyPage({ params, status }: PageProps) {
       <${Empty} title="Nothing is asked for."><p>Press <kbd>/</kbd> or <kbd>Ctrl</kbd> <kbd>K</kbd>, and name a value, a rule, a domain, a worker or a revision, or paste a descriptor.</p><//>
     <//>`;
   }
-  return html`<${Page} title=${toPairs(entries)} about="What happens to it now, and why. The address of this page can be sent to somebody.">
+  return html`<${Page} title=${toPairs(entries)} about="What happens to it now, and why. The address of this page can be shared.">
     <${Answer} key=${JSON.stringify(asked)} asked=${asked} entries=${entries} status=${status} />
   <//>`;
 }

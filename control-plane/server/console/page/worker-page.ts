@@ -21,7 +21,7 @@ export function WorkerPage({ params, status }: PageProps) {
         ? html`<${Connected} worker=${worker} />`
         : gone !== undefined
           ? html`<${Gone} worker=${gone} />`
-          : html`<${Empty} title="No worker of this name is connected, or was in the last hour."><p><a href=${hrefOf('fleet')}>Look at the fleet</a></p><//>`)
+          : html`<${Empty} title="No worker of this name is connected, or was in the last hour."><p><a href=${hrefOf('fleet')}>Show the fleet</a></p><//>`)
     }
   <//>`;
 }
@@ -50,7 +50,7 @@ function Connected({ worker }: { readonly worker: WorkerJson }) {
       <dt>Connected</dt><dd>since ${toTime(worker.connectedSince)}, from ${worker.address}</dd>
       <dt>Group</dt><dd>${worker.group === null ? '–' : toShown(worker.group)}</dd>
       <dt>Node id</dt><dd><code>${toShown(worker.id)}</code></dd>
-      <dt>Instance</dt><dd>${worker.instance === null ? 'not told' : html`<code>${toShown(worker.instance)}</code>`}</dd>
+      <dt>Instance</dt><dd>${worker.instance === null ? 'not reported' : html`<code>${toShown(worker.instance)}</code>`}</dd>
       <dt>Protocol</dt><dd>xDS, ${worker.protocol === 'delta' ? 'delta' : 'state of the world'}</dd>
     </dl>`;
 }
@@ -64,5 +64,5 @@ function Gone({ worker }: { readonly worker: GoneWorkerJson }) {
       <dt>Had</dt><dd>${version === null ? 'no rules' : html`<code>${toShown(toShortId(version))}</code> <span class="quiet">the version of its rules</span>`}</dd>
       <dt>Address</dt><dd>${address}</dd>
       <dt>Node id</dt><dd><code>${toShown(id)}</code></dd>
-      <dt>Instance</dt><dd>${instance === null ? 'not told' : html`<code>${toShown(instance)}</code>`}</dd></dl>`;
+      <dt>Instance</dt><dd>${instance === null ? 'not reported' : html`<code>${toShown(instance)}</code>`}</dd></dl>`;
 }
