@@ -24,7 +24,7 @@ test('a port with TLS is asked as the hint proposes', async (t) => {
   const plain = await statusAt(`http://127.0.0.1:${port}`);
   t.regex(plain.err, /hint: it may have TLS: write https:\/\/ in --admin-url/);
   const { err } = await statusAt(`https://127.0.0.1:${port}`);
-  t.regex(err, /hint: --ca \(or RATELANE_ADMIN_CA\) names a file with the authority/);
+  t.regex(err, /hint: --ca \(or RATELANE_ADMIN_CA\) names a file with the CA/);
   t.notRegex(err, /use-system-ca/);
   const misnamed = await statusAt(`https://127.0.0.1:${port}`, { RATELANE_ADMIN_CA: '/none/ca' });
   t.regex(misnamed.err, /\/none\/ca cannot be read/);
