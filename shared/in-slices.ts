@@ -17,6 +17,18 @@ export async function runInSlices<Result>(work: Iterator<void, Result>): Promise
   }
 }
 
+/** The pauses of work that itself waits between its steps. */
+export class Pauses {
+  #endMs = 0;
+
+  /** Pauses when the slice is used up. */
+  async take(): Promise<void> {
+    if (performance.now() < this.#endMs) return;
+    await setImmediate();
+    this.#endMs = performance.now() + sliceMs;
+  }
+}
+
 /** Runs `work` to its end without pauses. */
 export function runAtOnce<Result>(work: Iterator<void, Result>): Result {
   for (;;) {

@@ -8,7 +8,7 @@ import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
 import { createProgramLog } from '../../shared/program-log.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
-import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { stackText } from '../../shared/source-places.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import { createLimitedValuesFor } from '../fleet/fleet.ts';
@@ -23,9 +23,9 @@ import { collectStartGarbage } from '../start-garbage.ts';
 import type { Tracer } from '../tracing/tracer.ts';
 import { startWorkerTracer } from '../tracing.ts';
 import { warmUp } from '../warm-up.ts';
-import type { FromProcess, ToProcess } from './message.ts';
+import type { DocumentMessage, FromProcess, RulesMessage, ToProcess } from './message.ts';
 import { createProcessLog, type ProcessLog } from './process-log.ts';
-import { createDocumentReceiver } from './shared-documents.ts';
+import { RulesReceiver } from './shared-documents.ts';
 import { createStatisticsReporter } from './statistics-report.ts';
 
 /** The channel to the primary. */
@@ -72,8 +72,11 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
       throw new Error(`'${message.kind}' came before 'start'`);
     }
     switch (message.kind) {
+      case 'document':
+        parts.rules.takeDocument(message);
+        break;
       case 'rules':
-        await parts.takeRules(message);
+        await parts.rules.use(message);
         break;
       case 'health':
         parts.health.set('processes', message.healthy);
@@ -156,7 +159,7 @@ interface Parts {
   readonly serving: Serving;
   readonly tracer: Tracer | undefined;
   readonly reports: Reports;
-  readonly takeRules: (message: ToProcess & { readonly kind: 'rules' }) => Promise<void>;
+  readonly rules: ReceivedRules;
 }
 
 async function createParts(
@@ -214,8 +217,8 @@ async function createParts(
       share = undefined;
     }
   });
-  const takeRules = createTakeRules({ settings, log, serving });
-  return { settings, log, health, serving, tracer, reports, takeRules };
+  const rules = new ReceivedRules({ settings, log, serving });
+  return { settings, log, health, serving, tracer, reports, rules };
 }
 
 /** Loaded only where decisions are recorded. */
@@ -226,23 +229,31 @@ async function createRecording(settings: WorkerSettings, metrics: MetricsRegistr
   return { buffer, recorder: createRecorderFor({ settings, log, clock: systemClock }, buffer) };
 }
 
-/** Decisions go on meanwhile. */
-function createTakeRules({
-  settings,
-  log,
-  serving,
-}: Pick<Parts, 'settings' | 'log' | 'serving'>): Parts['takeRules'] {
-  const receive = createDocumentReceiver();
-  const builder = createRuleSetBuilder(toRuleSetOptions(settings));
-  return async (message) => {
-    const documents = await runInSlices(receive(message));
+/** Builds the rules of documents that are received; decisions continue meanwhile. */
+class ReceivedRules {
+  readonly #deps: Pick<Parts, 'log' | 'serving'>;
+  readonly #receiver = new RulesReceiver();
+  readonly #builder: RuleSetBuilder;
+
+  constructor({ settings, ...deps }: Pick<Parts, 'settings' | 'log' | 'serving'>) {
+    this.#deps = deps;
+    this.#builder = createRuleSetBuilder(toRuleSetOptions(settings));
+  }
+
+  takeDocument(message: DocumentMessage): void {
+    this.#receiver.takeDocument(message);
+  }
+
+  async use(message: RulesMessage): Promise<void> {
+    const { log, serving } = this.#deps;
     const { atMs } = message;
-    const built = await runInSlices(builder.build(documents, atMs));
+    const documents = this.#receiver.takeRules(message);
+    const built = await runInSlices(this.#builder.build(documents, atMs));
     if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents, atMs });
     else {
       log.error(`Rules that the primary accepted were refused: ${formatProblems(built.problems)}`);
     }
-  };
+  }
 }
 
 /** Reports each change of the store's health to the primary. */

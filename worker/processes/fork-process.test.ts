@@ -34,7 +34,7 @@ test.serial(
     const gone = Promise.withResolvers<string>();
     const forked = forkProcess({ onMessage: () => {}, onGone: gone.resolve });
     t.teardown(forked.kill);
-    forked.send({ kind: 'stop', graceMs: 0 });
+    void forked.send({ kind: 'stop', graceMs: 0 });
     t.is(await gone.promise, 'ended with exit code 0');
   },
 );

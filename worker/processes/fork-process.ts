@@ -9,8 +9,9 @@ import type { FromProcess, ToProcess } from './message.ts';
 export interface ForkedProcess {
   /** Undefined when it could not be started. */
   readonly pid: number | undefined;
-  /** Messages arrive in order, once the process has loaded its program. Those to a process that has ended are lost. */
-  send(message: ToProcess): void;
+  /** Messages arrive in order, once the process has loaded its program. Those to a process that has ended are lost.
+   * Resolves when the message has left, or is lost. */
+  send(message: ToProcess): Promise<void>;
   /** SIGKILL. */
   kill(): void;
 }
@@ -28,7 +29,7 @@ export type ForkProcess = (listener: ProcessListener) => ForkedProcess;
 
 const entry = ownPath('worker/processes/main.ts');
 
-const notStarted: ForkedProcess = { pid: undefined, send: () => {}, kill: () => {} };
+const notStarted: ForkedProcess = { pid: undefined, send: async () => {}, kill: () => {} };
 
 /** With the same Node and the same flags as this process. */
 export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
@@ -56,20 +57,14 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   const underway = followHandles(child);
   let how = 'was lost';
   let isDisconnected = false;
-  /** Until it has loaded its program: Node drops what comes before the program listens, which may be late, as with
-   * `NODE_OPTIONS=--import`. Undefined afterwards. */
-  let waiting: ToProcess[] | undefined = [];
-
-  function send(message: ToProcess): void {
-    // Failures are those of an ended process, which is detected below.
-    if (child.connected) child.send(message, () => {});
-  }
+  /** When it has loaded its program, or has ended: Node drops what comes before the program listens, which may be late,
+   * as with `NODE_OPTIONS=--import`. */
+  const loaded = Promise.withResolvers<void>();
 
   child.on('message', (received) => {
     const message = received as unknown as FromProcess;
-    if (message.kind !== 'loaded') return onMessage(message);
-    waiting?.forEach(send);
-    waiting = undefined;
+    if (message.kind === 'loaded') loaded.resolve();
+    else onMessage(message);
   });
   child.once('disconnect', () => {
     isDisconnected = true;
@@ -80,6 +75,7 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   // After its exit, when all its messages are read.
   child.once('close', () => {
     for (const handle of underway) handle.close();
+    loaded.resolve();
     // Node omits the event by which the cluster module forgets a process when a connection was in transit
     // to it.
     if (!isDisconnected) child.emit('disconnect');
@@ -89,9 +85,11 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   worker.on('error', () => {});
   return {
     pid: child.pid,
-    send(message) {
-      if (waiting === undefined) send(message);
-      else waiting.push(message);
+    async send(message) {
+      await loaded.promise;
+      if (!child.connected) return;
+      // Failures are those of an ended process, which is detected above.
+      await new Promise<void>((resolve) => child.send(message, () => resolve()));
     },
     kill() {
       child.kill('SIGKILL');

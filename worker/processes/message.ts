@@ -1,5 +1,6 @@
 // The messages between the primary and the processes that decide. Each side trusts the other: both are
 // this program. fork-process.ts and main.ts carry them.
+import type { DocumentPiece } from '../../shared/rules/thread/document-pieces.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import type { CountersAnswer, CountersAsked } from '../decision/counter-access.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
@@ -7,6 +8,23 @@ import type { LimitedShare } from '../fleet/limited-values.ts';
 import type { RecordBatch } from '../recording/record-buffer.ts';
 import type { ServingAddresses } from '../serving.ts';
 import type { StatisticsReport } from './statistics-report.ts';
+
+/** A piece of a document, in order. It is in force when a `rules` has its number. */
+export interface DocumentMessage {
+  readonly kind: 'document';
+  readonly number: number;
+  /** The number of the document in force whose parts the pieces name; undefined where they name none. */
+  readonly changedFrom: number | undefined;
+  readonly piece: DocumentPiece;
+}
+
+/** The documents in force from now on, all of which were sent. */
+export interface RulesMessage {
+  readonly kind: 'rules';
+  readonly numbers: readonly number[];
+  /** The wall time by which some of their rules have ended. */
+  readonly atMs: number;
+}
 
 /** A message from the primary; `start` comes first. */
 export type ToProcess =
@@ -18,14 +36,8 @@ export type ToProcess =
       /** Log lines that all processes would write at the start; one writes them for all. */
       readonly logsForAll: boolean;
     }
-  /** The documents that the primary accepted, by its numbers for them; those that the process does not have
-   * yet are included, each in serialized pieces. `atMs` is the wall time by which some of their rules have ended. */
-  | {
-      readonly kind: 'rules';
-      readonly numbers: readonly number[];
-      readonly added: readonly { readonly number: number; readonly pieces: readonly Buffer[] }[];
-      readonly atMs: number;
-    }
+  | DocumentMessage
+  | RulesMessage
   /** The worker's health, which all processes report. */
   | { readonly kind: 'health'; readonly healthy: boolean }
   | {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
-import { runAtOnce } from '../../shared/in-slices.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createHealth } from '../health.ts';
@@ -9,7 +9,7 @@ import type { AcceptedRules } from '../serving.ts';
 import type { ProcessListener } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessGroup } from './process-group.ts';
-import { createDocumentReceiver } from './shared-documents.ts';
+import { RulesReceiver } from './shared-documents.ts';
 
 const addresses = {
   http: { text: '127.0.0.1:1', port: 1 },
@@ -41,7 +41,7 @@ function setUp(count = 2) {
     processes.push({ pid, heard, isKilled: () => isKilled, say: onMessage, end: onGone });
     return {
       pid,
-      send: (message: ToProcess) => heard.push(message),
+      send: async (message: ToProcess) => void heard.push(message),
       kill() {
         isKilled = true;
       },
@@ -99,8 +99,14 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+/** Without the pieces of documents. */
 function kinds({ heard }: FakeProcess): string {
-  return heard.map(({ kind }) => kind).join(' ');
+  return heard.flatMap(({ kind }) => (kind === 'document' ? [] : kind)).join(' ');
+}
+
+/** Rules leave in pieces, with turns of the event loop between them. */
+async function untilKinds(process: FakeProcess, wanted: string): Promise<void> {
+  await eventually(`${wanted}, not ${kinds(process)}`, () => kinds(process) === wanted);
 }
 
 function rulesOf(domain: string): AcceptedRules {
@@ -109,10 +115,12 @@ function rulesOf(domain: string): AcceptedRules {
 }
 
 function domainsHeard({ heard }: FakeProcess): string[] {
-  const receive = createDocumentReceiver();
-  return heard.flatMap((message) =>
-    message.kind === 'rules' ? runAtOnce(receive(message)).map(({ domain }) => domain) : [],
-  );
+  const receiver = new RulesReceiver();
+  return heard.flatMap((message) => {
+    if (message.kind === 'document') receiver.takeDocument(message);
+    if (message.kind !== 'rules') return [];
+    return receiver.takeRules(message).map(({ domain }) => domain);
+  });
 }
 
 test('the first process goes ahead and speaks for all, then the others start and listen', async (t) => {
@@ -130,11 +138,11 @@ test('the first process goes ahead and speaks for all, then the others start and
 
   group.useRules(rulesOf('d'));
   const listening = group.listen(signal);
-  t.is(kinds(process(0)), 'start health rules listen');
-  t.is(kinds(process(1)), 'start health rules');
+  t.is(kinds(process(0)), 'start health', 'it has no rules yet');
+  await untilKinds(process(0), 'start health rules listen');
+  await untilKinds(process(1), 'start health rules');
   process(0).say({ kind: 'listening', addresses });
-  await turn();
-  t.is(kinds(process(1)), 'start health rules listen');
+  await untilKinds(process(1), 'start health rules listen');
   process(1).say({ kind: 'listening', addresses });
   process(2).say({ kind: 'listening', addresses });
   t.deepEqual(await listening, addresses);
@@ -184,6 +192,7 @@ test('a process that ends is replaced, later each time, and gets the rules befor
   await startAll();
   group.useRules(rulesOf('old'));
   group.useRules(rulesOf('new'));
+  await untilKinds(process(0), 'start health listen rules rules');
   t.deepEqual(domainsHeard(process(0)), ['old', 'new']);
   for (const delayMs of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]) {
     const before = processes.length;
@@ -198,9 +207,10 @@ test('a process that ends is replaced, later each time, and gets the rules befor
     t.is(processes.length, before + 1);
   }
   const last = process(processes.length - 1);
-  t.is(kinds(last), 'start health rules');
-  t.deepEqual(domainsHeard(last), ['new']);
   last.say({ kind: 'connected' });
+  t.is(kinds(last), 'start health', 'it has no rules yet');
+  await untilKinds(last, 'start health rules listen');
+  t.deepEqual(domainsHeard(last), ['new']);
   t.deepEqual(last.heard.at(-1), { kind: 'listen', hasListened: true });
   last.say({ kind: 'listening', addresses });
   t.is(log.lines.at(-1), `notice Process 2 serves again (pid ${last.pid})`);

@@ -9,8 +9,8 @@
 // - Connections are accepted by the primary and handed to the processes in turn (the cluster module's
 //   round robin). With SO_REUSEPORT another worker could share the port unnoticed, unix sockets do not
 //   support it, and few long connections, as Envoy's, are spread badly: the kernel assigns them at random.
-// - The primary sends the documents that it accepted, each once; a process builds its rules from them with
-//   the same code. A process that starts later gets those in force before it listens.
+// - The primary sends what has changed in the documents that it accepted; a process builds its rules from
+//   them with the same code. A process that starts later gets those in force before it listens.
 // - Statistics come back each second as increases, and are added to the primary's. A killed process loses
 //   at most those of the last second.
 // - Health: each process answers with the primary's, and reports to it when it loses its store.
@@ -23,6 +23,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { PartNumbers } from '../../shared/rules/thread/document-parts.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
@@ -31,13 +32,13 @@ import type { Health } from '../health.ts';
 import type { Profiler } from '../listen/profiler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
 import type { RecordBatch } from '../recording/record-buffer.ts';
-import type { Serving, ServingAddresses } from '../serving.ts';
+import type { AcceptedRules, Serving, ServingAddresses } from '../serving.ts';
 import type { ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessSlot, type ProcessSlot } from './process-slot.ts';
 import { createRemoteCounters } from './remote-counters.ts';
 import { createRemoteProfiler, type RemoteProfiler } from './remote-profiler.ts';
-import { createDocumentSender } from './shared-documents.ts';
+import { RulesSender } from './shared-documents.ts';
 import { createStatisticsMerge, type ReportedProcess } from './statistics-merge.ts';
 
 export interface ProcessGroupDeps {
@@ -59,8 +60,8 @@ interface Member {
   readonly profiler: RemoteProfiler;
   /** Whether the current process was told to start. */
   isStarted: boolean;
-  /** The documents that it has received. */
-  known: Set<number>;
+  /** To the current process. */
+  rules: RulesSender;
   hasStore: boolean;
   reported: ReportedProcess;
   /** Settled by the first process that gets there. */
@@ -82,7 +83,8 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   /** Rejects when a process cannot start while the worker itself starts. */
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
-  const documents = createDocumentSender();
+  const partNames = new PartNumbers();
+  let rulesInForce: AcceptedRules | undefined;
   let hasStarted = false;
   /** How many may listen, in the order of their numbers, and whether one is listening or was. */
   let listening = 0;
@@ -93,7 +95,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   const counters = createRemoteCounters({
     sendToOne(message) {
       const member = members.find(isServing);
-      member?.slot.send(message);
+      void member?.slot.send(message);
       return member !== undefined;
     },
     sendToAll: broadcast,
@@ -108,12 +110,13 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       clock,
       onStart() {
         member.isStarted = false;
-        member.known = new Set();
+        member.rules = new RulesSender(slot.send, partNames);
         member.reported = merge.addProcess();
         if (number === 1 || first.hasConnected) brief(member);
       },
       onMessage: (message) => take(member, message),
       onEnd(how, reason) {
+        member.rules.close();
         member.reported.end();
         member.profiler.end();
         member.hasStore = true;
@@ -131,11 +134,11 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       slot,
       profiler: createRemoteProfiler((message) => {
         if (!isServing(member)) return false;
-        slot.send(message);
+        void slot.send(message);
         return true;
       }),
       isStarted: false,
-      known: new Set(),
+      rules: new RulesSender(slot.send, partNames),
       hasStore: true,
       reported: merge.addProcess(),
       connected: Promise.withResolvers(),
@@ -149,14 +152,9 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     const { slot } = member;
     member.isStarted = true;
     const logsForAll = slot.number === 1 && !hasStarted;
-    slot.send({ kind: 'start', environment, number: slot.number, logsForAll });
-    slot.send({ kind: 'health', healthy: health.healthy });
-    sendRules(member);
-  }
-
-  function sendRules({ slot, known }: Member): void {
-    const message = documents.toMessage(known);
-    if (message !== undefined) slot.send(message);
+    void slot.send({ kind: 'start', environment, number: slot.number, logsForAll });
+    void slot.send({ kind: 'health', healthy: health.healthy });
+    if (rulesInForce !== undefined) member.rules.use(rulesInForce);
   }
 
   function take(member: Member, message: FromProcess): void {
@@ -164,7 +162,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       case 'connected':
         member.hasConnected = true;
         member.connected.resolve();
-        if (member.slot.number <= listening) member.slot.send({ kind: 'listen', hasListened });
+        if (member.slot.number <= listening) letOneListen(member);
         break;
       case 'listening':
         hasListened = true;
@@ -202,15 +200,17 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   }
 
   function broadcast(message: ToProcess): void {
-    for (const { slot, isStarted } of members) if (isStarted) slot.send(message);
+    for (const { slot, isStarted } of members) if (isStarted) void slot.send(message);
+  }
+
+  function letOneListen({ rules }: Member): void {
+    rules.sendAfter({ kind: 'listen', hasListened });
   }
 
   async function letListen(number: number, signal: AbortSignal): Promise<void> {
     listening = number;
     const called = members.slice(0, number);
-    for (const { slot } of called) {
-      if (slot.state === 'connected') slot.send({ kind: 'listen', hasListened });
-    }
+    for (const member of called) if (member.slot.state === 'connected') letOneListen(member);
     await unlessFailed(
       called.map(({ serving }) => serving.promise),
       signal,
@@ -227,8 +227,8 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     counters,
     profilers: members.map(({ profiler }) => profiler),
     useRules(rules) {
-      documents.use(rules.documents, rules.atMs);
-      for (const member of members) if (member.isStarted) sendRules(member);
+      rulesInForce = rules;
+      for (const member of members) if (member.isStarted) member.rules.use(rules);
     },
     async connect(signal) {
       for (const { slot } of members) slot.start();

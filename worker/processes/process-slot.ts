@@ -15,8 +15,8 @@ export interface ProcessSlot {
   readonly number: number;
   readonly state: ProcessState;
   start(): void;
-  /** Sends to the current process. */
-  send(message: ToProcess): void;
+  /** Sends to the current process. Resolves when the message has left, or was lost with the process. */
+  send(message: ToProcess): Promise<void>;
   describe(): string;
   /** Asks it to end, and kills it if it does not. */
   stop(graceMs: number): Promise<void>;
@@ -145,9 +145,9 @@ export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {
       return state;
     },
     start,
-    send(message) {
+    async send(message) {
       if (message.kind === 'start') watchSilence();
-      forked?.send(message);
+      await forked?.send(message);
     },
     describe() {
       const times = toCountText(restarts, 'time');
@@ -159,7 +159,7 @@ export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {
       if (forked === undefined) return;
       if (stopping === undefined) {
         stopping = { gone: Promise.withResolvers<void>() };
-        forked.send({ kind: 'stop', graceMs });
+        void forked.send({ kind: 'stop', graceMs });
       }
       const cancelKill = clock.after(graceMs + stopMarginMs, () => forked?.kill());
       await stopping.gone.promise;

@@ -1,78 +1,145 @@
-// Sends rules from the primary to the processes that decide: a document is sent once to each, however many
-// loads it is part of. In pieces, so that a process that reads it decides meanwhile.
-import { deserialize, serialize } from 'node:v8';
+// Sends rules from the primary to a process that decides: of a document that has changed only what is new in it, in
+// pieces, so that both sides serve others between two of them. The next piece is made when the one before has left, so a
+// process that reads slowly costs no memory.
+
+import { Pauses } from '../../shared/in-slices.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { joinedPartsOf, type PartNames } from '../../shared/rules/thread/document-parts.ts';
 import {
   createDocumentJoiner,
+  type DocumentJoiner,
   toDocumentPieces,
 } from '../../shared/rules/thread/document-pieces.ts';
-import type { ToProcess } from './message.ts';
+import type { AcceptedRules } from '../serving.ts';
+import type { DocumentMessage, RulesMessage, ToProcess } from './message.ts';
 
-type RulesMessage = ToProcess & { readonly kind: 'rules' };
+type SentRules = Pick<AcceptedRules, 'documents' | 'atMs'>;
 
-/** The primary's side. */
-export interface DocumentSender {
-  /** Replaces the previous documents. `atMs`: wall time by which some of their rules have ended. */
-  use(documents: readonly RuleDocument[], atMs: number): void;
-  /** The message for a process that has `known`, which is updated; undefined before the first rules. */
-  toMessage(known: Set<number>): RulesMessage | undefined;
+interface SentDocument {
+  readonly number: number;
+  readonly document: RuleDocument;
+  /** Of all its parts. */
+  readonly names: ReadonlySet<string>;
 }
 
-export function createDocumentSender(): DocumentSender {
-  const numbers = new WeakMap<RuleDocument, number>();
-  let last = 0;
-  let currentMs = 0;
-  let current: readonly (readonly [number, RuleDocument])[] | undefined;
+/**
+ * The primary's side, for one process. What is begun is finished, so that changes that come faster than they can be sent
+ * do not keep each other from arriving; of those that came meanwhile the newest is next.
+ */
+export class RulesSender {
+  /** Resolves when the message has left, or was lost with its process. */
+  readonly #send: (message: ToProcess) => Promise<void>;
+  readonly #names: PartNames;
+  readonly #pauses = new Pauses();
+  /** The documents of the last rules, by their files. */
+  #sent: ReadonlyMap<string, SentDocument> = new Map();
+  #lastNumber = 0;
+  #next: SentRules | undefined;
+  /** Messages for after the rules. */
+  #after: ToProcess[] = [];
+  #isSending = false;
+  #isClosed = false;
 
-  function numberOf(document: RuleDocument): number {
-    const number = numbers.get(document) ?? ++last;
-    numbers.set(document, number);
-    return number;
+  /** `names`: the same for all processes, so that parts are compared once. */
+  constructor(send: (message: ToProcess) => Promise<void>, names: PartNames) {
+    this.#send = send;
+    this.#names = names;
   }
 
-  return {
-    use(documents, atMs) {
-      currentMs = atMs;
-      current = documents.map((document) => [numberOf(document), document] as const);
-    },
-    toMessage(known) {
-      if (current === undefined) return undefined;
-      const added = current
-        .filter(([number]) => !known.has(number))
-        .map(([number, document]) => ({
-          number,
-          pieces: Array.from(toDocumentPieces(document), (piece) => serialize(piece)),
-        }));
-      known.clear();
-      for (const [number] of current) known.add(number);
-      return { kind: 'rules', numbers: [...known], added, atMs: currentMs };
-    },
-  };
+  use(rules: SentRules): void {
+    this.#next = rules;
+    void this.#run();
+  }
+
+  /** Sends the message once the process has the rules that it was given before. */
+  sendAfter(message: ToProcess): void {
+    this.#after.push(message);
+    void this.#run();
+  }
+
+  /** The process has ended: nothing is sent any more. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    while (!this.#isClosed && (this.#next !== undefined || this.#after.length > 0)) {
+      const rules = this.#next;
+      this.#next = undefined;
+      if (rules !== undefined) await this.#sendRules(rules);
+      for (const message of this.#after.splice(0)) await this.#sendUnlessClosed(message);
+    }
+    this.#isSending = false;
+  }
+
+  async #sendRules({ documents, atMs }: SentRules): Promise<void> {
+    const sent = new Map<string, SentDocument>();
+    for (const document of documents) {
+      await this.#pauses.take();
+      const before = this.#sent.get(document.file);
+      sent.set(
+        document.file,
+        before?.document === document ? before : await this.#sendDocument(document, before),
+      );
+    }
+    this.#sent = sent;
+    const numbers = Array.from(sent.values(), ({ number }) => number);
+    await this.#sendUnlessClosed({ kind: 'rules', numbers, atMs });
+  }
+
+  async #sendDocument(
+    document: RuleDocument,
+    before: SentDocument | undefined,
+  ): Promise<SentDocument> {
+    const number = ++this.#lastNumber;
+    const names = new Set<string>();
+    const receivers = { names: this.#names, known: before?.names ?? names };
+    for (const piece of toDocumentPieces(document, receivers)) {
+      await this.#sendUnlessClosed({
+        kind: 'document',
+        number,
+        changedFrom: before?.number,
+        piece,
+      });
+      for (const name of piece.known) names.add(name);
+      if (piece.name !== undefined) names.add(piece.name);
+      await this.#pauses.take();
+    }
+    return { number, document, names };
+  }
+
+  async #sendUnlessClosed(message: ToProcess): Promise<void> {
+    if (!this.#isClosed) await this.#send(message);
+  }
 }
 
-/** The side of a process that decides: from a message to all documents, the same objects as before where
- * they did not change. Yields where decisions may be made. */
-export function createDocumentReceiver(): (
-  message: RulesMessage,
-) => Generator<void, readonly RuleDocument[]> {
-  let known: ReadonlyMap<number, RuleDocument> = new Map();
-  return function* receive({ numbers, added }) {
-    const fresh = new Map<number, RuleDocument>();
-    for (const { number, pieces } of added) {
-      const joiner = createDocumentJoiner();
-      for (const piece of pieces) {
-        joiner.take(deserialize(piece));
-        yield;
-      }
-      fresh.set(number, joiner.toDocument());
+/** The side of a process that decides: documents stay the same objects where they did not change. */
+export class RulesReceiver {
+  #known: ReadonlyMap<number, RuleDocument> = new Map();
+  #fresh = new Map<number, DocumentJoiner>();
+
+  takeDocument({ number, changedFrom, piece }: DocumentMessage): void {
+    let joiner = this.#fresh.get(number);
+    if (joiner === undefined) {
+      const before = changedFrom === undefined ? undefined : this.#known.get(changedFrom);
+      joiner = createDocumentJoiner(before && joinedPartsOf(before));
+      this.#fresh.set(number, joiner);
     }
+    joiner.take(piece);
+  }
+
+  /** All documents of the rules, in their order. */
+  takeRules({ numbers }: RulesMessage): readonly RuleDocument[] {
     const documents = new Map<number, RuleDocument>();
     for (const number of numbers) {
-      const document = fresh.get(number) ?? known.get(number);
+      const document = this.#fresh.get(number)?.toDocument() ?? this.#known.get(number);
       if (document === undefined) throw new Error(`document ${number} was never sent`);
       documents.set(number, document);
     }
-    known = documents;
+    this.#fresh = new Map();
+    this.#known = documents;
     return [...documents.values()];
-  };
+  }
 }

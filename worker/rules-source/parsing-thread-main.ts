@@ -1,6 +1,7 @@
 // The program of the thread that parses large documents and resources. Only parsing-thread.ts starts it.
 
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { PartDigests } from '../../shared/rules/thread/document-parts.ts';
 import { toDocumentPieces } from '../../shared/rules/thread/document-pieces.ts';
 import { serveJobs } from '../../shared/thread/thread-side.ts';
 import { parseResource } from './parsed-resource.ts';
@@ -32,6 +33,8 @@ serveJobs(async (next, send) => {
     more: Pick<ParsedHead, 'named'> = {},
   ): void {
     send({ problems, hasDocument: document !== undefined, ...more } satisfies ParsedHead);
-    if (document !== undefined) for (const piece of toDocumentPieces(document, known)) send(piece);
+    if (document === undefined) return;
+    const receivers = { names: new PartDigests(), known };
+    for (const piece of toDocumentPieces(document, receivers)) send(piece);
   }
 });

@@ -1,15 +1,27 @@
-// Splits a rules document into parts that each take a millisecond or two to copy, and names each by its digest: what is
-// the same in another document has the same digest there, so that it need not be copied again. Where a part ends
-// depends on its rules alone: a rule that is added or removed changes its own part.
+// Splits a rules document into parts that each take a millisecond or two to copy, and names them: what is the same in
+// another document has the same name there, so that it need not be copied again. Where a part ends depends on its rules
+// alone: a rule that is added or removed changes its own part.
 import { hash } from 'node:crypto';
 import type { Position } from '../problem/reporter.ts';
 import type { RateLimitBlock, RuleDescriptor, RuleDocument } from '../rule-document.ts';
 
 /** Neighbours of one level, with all that is below them. */
-export interface DocumentPart {
+export class DocumentPart {
   readonly descriptors: readonly RuleDescriptor[];
   /** False for a single rule that is too large for one part: what is below it follows in further ones. */
   readonly isWhole: boolean;
+  #flat: FlatPart | undefined;
+
+  constructor(descriptors: readonly RuleDescriptor[], isWhole: boolean) {
+    this.descriptors = descriptors;
+    this.isWhole = isWhole;
+  }
+
+  /** Made when it is first asked for: a part that the receiver has is not copied. */
+  get flat(): FlatPart {
+    this.#flat ??= flatten(this);
+    return this.#flat;
+  }
 }
 
 /** In rules of little text; a rule with more text than this is a part of its own. */
@@ -26,24 +38,24 @@ function* splitList(all: readonly RuleDescriptor[]): Generator<DocumentPart, voi
   for (const descriptor of all) {
     const own = weigh(descriptor);
     if (part.length > 0 && weight + own > mostWeight) {
-      yield { descriptors: part, isWhole: true };
+      yield new DocumentPart(part, true);
       part = [];
       weight = 0;
     }
     const { descriptors: below } = descriptor;
     if (own > mostWeight && below.length > 0) {
-      yield { descriptors: [descriptor], isWhole: false };
+      yield new DocumentPart([descriptor], false);
       yield* splitList(below);
       continue;
     }
     part.push(descriptor);
     weight += own;
     if (!endsPart(descriptor)) continue;
-    yield { descriptors: part, isWhole: true };
+    yield new DocumentPart(part, true);
     part = [];
     weight = 0;
   }
-  if (part.length > 0) yield { descriptors: part, isWhole: true };
+  if (part.length > 0) yield new DocumentPart(part, true);
 }
 
 /** With what is below it; of much only that it is too much. */
@@ -95,7 +107,7 @@ export interface FlatPart {
   readonly lines: ReadonlyMap<number, string>;
 }
 
-export function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
+function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
   const flat: FlatDescriptor[] = [];
   const lines = new Map<number, string>();
 
@@ -129,12 +141,18 @@ export function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
   return { descriptors: flat, lines };
 }
 
-/** Equal for parts that are the same, also in their places and the texts of their lines. */
-export class PartDigests {
+/** Names for whole parts. */
+export interface PartNames {
+  /** Equal for parts that are the same, also in their places and the texts of their lines. */
+  nameOf(part: DocumentPart): string;
+}
+
+/** Digests, for a sender that has parsed the document again; of one document. */
+export class PartDigests implements PartNames {
   /** A long line may have many parts. */
   readonly #longLines = new Map<number, string>();
 
-  digest({ descriptors, lines }: FlatPart): string {
+  nameOf({ flat: { descriptors, lines } }: DocumentPart): string {
     const texts = Array.from(lines, ([line, text]) => this.#digestLine(line, text));
     return hash('sha256', JSON.stringify([descriptors, texts]), 'base64');
   }
@@ -149,7 +167,29 @@ export class PartDigests {
 
 const longestPlain = 200;
 
-/** The descriptors of whole parts by the digests of these. */
+/** Numbers: for a sender whose documents have the same objects where they are the same. */
+export class PartNumbers implements PartNames {
+  /** By the first descriptor of the part. */
+  readonly #named = new WeakMap<
+    RuleDescriptor,
+    { readonly descriptors: readonly RuleDescriptor[]; readonly name: string }
+  >();
+  #last = 0;
+
+  nameOf({ descriptors }: DocumentPart): string {
+    const first = descriptors[0] as RuleDescriptor;
+    const known = this.#named.get(first);
+    const isSame =
+      known?.descriptors.length === descriptors.length &&
+      known.descriptors.every((each, at) => each === descriptors[at]);
+    if (isSame) return known.name;
+    const name = String(++this.#last);
+    this.#named.set(first, { descriptors, name });
+    return name;
+  }
+}
+
+/** The descriptors of whole parts by the names of these. */
 export type KnownParts = ReadonlyMap<string, readonly RuleDescriptor[]>;
 
 /** By the top level of the document, which stays the same object when the document gets another name. */
@@ -162,12 +202,19 @@ export function* findParts(document: RuleDocument): Generator<void, KnownParts> 
   const parts = new Map<string, readonly RuleDescriptor[]>();
   const digests = new PartDigests();
   for (const part of splitDocument(document)) {
-    if (part.isWhole) parts.set(digests.digest(flatten(part)), part.descriptors);
+    if (part.isWhole) parts.set(digests.nameOf(part), part.descriptors);
     yield;
   }
   rememberParts(document, parts);
   return parts;
 }
+
+/** Of a document that was joined from parts with names; empty for any other. */
+export function joinedPartsOf({ descriptors }: RuleDocument): KnownParts {
+  return knownParts.get(descriptors) ?? noParts;
+}
+
+const noParts: KnownParts = new Map();
 
 /** Of a document that was joined from them. */
 export function rememberParts({ descriptors }: RuleDocument, parts: KnownParts): void {

@@ -2,7 +2,7 @@ import test from 'ava';
 import { runAtOnce } from '../../in-slices.ts';
 import { parseRuleDocument } from '../document/document.ts';
 import type { RuleDescriptor, RuleDocument } from '../rule-document.ts';
-import { findParts } from './document-parts.ts';
+import { findParts, PartDigests } from './document-parts.ts';
 import { createDocumentJoiner, toDocumentPieces } from './document-pieces.ts';
 
 function piecesOf(yaml: string) {
@@ -115,7 +115,8 @@ function sendAfter(before: RuleDocument, yaml: string) {
   const { document } = parseRuleDocument(yaml, 'large.yaml');
   if (document === undefined) throw new Error('a good document was refused');
   const known = runAtOnce(findParts(before));
-  const pieces = [...toDocumentPieces(document, known)].map((each) => structuredClone(each));
+  const sending = toDocumentPieces(document, { names: new PartDigests(), known });
+  const pieces = [...sending].map((each) => structuredClone(each));
   const joiner = createDocumentJoiner(known);
   pieces.forEach(joiner.take);
   const sent = pieces.reduce((sum, { descriptors }) => sum + descriptors.length, 0);
@@ -155,6 +156,7 @@ for (const [what, before, after, most] of [
 
 test('a part of which the receiver knows nothing is not taken', (t) => {
   const before = piecesOf(blocks(names)).document;
-  const pieces = [...toDocumentPieces(before, runAtOnce(findParts(before)))];
+  const known = runAtOnce(findParts(before));
+  const pieces = [...toDocumentPieces(before, { names: new PartDigests(), known })];
   t.throws(() => join(pieces), { message: 'a part of a document that was known is not known' });
 });

@@ -1,5 +1,5 @@
 // A rules document on its way between threads or processes: in pieces that each take a millisecond or two to read, so
-// that the receiver can serve others between them. Parts that the receiver knows travel as their digests, and stay the
+// that the receiver can serve others between them. Parts that the receiver knows travel as their names, and stay the
 // objects that they are.
 import type { Position } from '../problem/reporter.ts';
 import type { JsonValue } from '../rule.ts';
@@ -12,9 +12,8 @@ import type {
 import {
   type FlatDescriptor,
   type FlatLimit,
-  flatten,
   type KnownParts,
-  PartDigests,
+  type PartNames,
   type Place,
   rememberParts,
   splitDocument,
@@ -24,12 +23,12 @@ import {
 export interface DocumentPiece {
   /** Fields of the document itself; in the first piece only. */
   readonly head: Head | undefined;
-  /** The digests of parts that the receiver has, before `descriptors`. */
+  /** The names of parts that the receiver has, before `descriptors`. */
   readonly known: readonly string[];
   /** A part, parents before their children. */
   readonly descriptors: readonly FlatDescriptor[];
-  /** Of a whole part, where digests are used. */
-  readonly digest: string | undefined;
+  /** Of a whole part, where parts are named. */
+  readonly name: string | undefined;
   /** Source lines of `descriptors` that no earlier piece had, by number: the text of a line is sent once, however many
    * rules are on it. */
   readonly lines: readonly (readonly [line: number, text: string])[];
@@ -43,36 +42,42 @@ type Head = Pick<RuleDocument, 'file' | 'domain'> & {
   readonly children: number;
 };
 
-const knownAtOnce = 100;
+/** Some thousand rules: to find that the receiver has them takes less than a millisecond. */
+const knownAtOnce = 25;
 
-/** `known`: the digests of parts that the receiver has; undefined where digests are not used. */
+/** What the receiver has, by the names that the sender gives. */
+export interface ReceiversParts {
+  readonly names: PartNames;
+  readonly known: Pick<ReadonlySet<string>, 'has'>;
+}
+
+/** `receivers`: undefined where parts are not named. */
 export function* toDocumentPieces(
   document: RuleDocument,
-  known?: Pick<ReadonlySet<string>, 'has'>,
+  receivers?: ReceiversParts,
 ): Generator<DocumentPiece, void> {
   const { file, domain, position, descriptors } = document;
   const place = position && { line: position.line, column: position.column };
   const sentLines = new Set<number>();
-  const digests = known && new PartDigests();
   let head: Head | undefined = {
     ...{ file, domain, place },
     line: position?.sourceLine,
     children: descriptors.length,
   };
   let same: string[] = [];
-  const noPart = { descriptors: [], digest: undefined, lines: [] };
+  const noPart = { descriptors: [], name: undefined, lines: [] };
 
   for (const part of splitDocument(document)) {
-    const { descriptors: flat, lines } = flatten(part);
-    const digest = part.isWhole ? digests?.digest({ descriptors: flat, lines }) : undefined;
-    if (digest !== undefined && known?.has(digest)) {
-      same.push(digest);
+    const name = part.isWhole ? receivers?.names.nameOf(part) : undefined;
+    if (name !== undefined && receivers?.known.has(name)) {
+      same.push(name);
       if (same.length < knownAtOnce) continue;
       yield { head, known: same, ...noPart };
     } else {
+      const { descriptors: flat, lines } = part.flat;
       const added = [...lines].filter(([line]) => !sentLines.has(line));
       for (const [line] of added) sentLines.add(line);
-      yield { head, known: same, descriptors: flat, digest, lines: added };
+      yield { head, known: same, descriptors: flat, name, lines: added };
     }
     head = undefined;
     same = [];
@@ -97,7 +102,7 @@ const none: readonly never[] = Object.freeze([]);
 /** Texts that are the same object wherever they stand. */
 const maxShared = 1_000;
 
-/** `known`: the parts whose digests the sender has. */
+/** `known`: the parts that the sender knows to be here. */
 export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoiner {
   const lines = new Map<number, string>();
   const open: OpenList[] = [];
@@ -156,8 +161,8 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
     return list;
   }
 
-  function addKnown(digest: string): void {
-    const part = known.get(digest);
+  function addKnown(name: string): void {
+    const part = known.get(name);
     if (part === undefined) throw new Error('a part of a document that was known is not known');
     const list = currentList();
     list.left -= part.length;
@@ -167,11 +172,11 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
       open.pop();
       Object.freeze(list.items);
     }
-    parts.set(digest, part);
+    parts.set(name, part);
   }
 
   return {
-    take({ head, known: same, descriptors, digest, lines: added }) {
+    take({ head, known: same, descriptors, name, lines: added }) {
       if (head !== undefined) {
         const { file, domain, place, line, children } = head;
         const position = place && Object.freeze({ ...place, sourceLine: line });
@@ -183,7 +188,7 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
       const { items } = currentList();
       const first = items.length;
       descriptors.forEach(add);
-      if (digest !== undefined) parts.set(digest, items.slice(first));
+      if (name !== undefined) parts.set(name, items.slice(first));
     },
     toDocument() {
       if (document === undefined || open.length > 0) {
