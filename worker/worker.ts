@@ -6,14 +6,13 @@ import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';
-import { findStoppingRules } from '../shared/rules/lookup/stopping-rules.ts';
+import { createRuleSetBuilder, type RuleSetBuilder } from '../shared/rules/rule-set.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import type { StopSignal } from '../shared/stop-signals.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import { toAgreement } from './agreement.ts';
 import { describeExpiries, measureExpiry } from './client-tls.ts';
-import { storeKinds } from './counters/store-kinds.ts';
 import type { UnmatchedSample } from './decision/unmatched-sampler.ts';
 import { toDecisionOptions } from './decision-options.ts';
 import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
@@ -30,7 +29,7 @@ import { createParsingThread, type ParsingThread } from './rules-source/parsing-
 import { createRuleEnds } from './rules-source/rule-ends.ts';
 import { toRuleSetOptions } from './rules-source/rule-set-options.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
-import type { GoodLoad, LoadResult, RulesSource } from './rules-source/source.ts';
+import type { GoodLoad, RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import { givenName } from './setting-names.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -73,7 +72,6 @@ export const stopGraceMs = 10_000;
 const statisticsGraceMs = 1_000;
 const tracerGraceMs = 5_000;
 const recordingGraceMs = 1_000;
-const maxSettingWarnings = 20;
 
 export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const { settings, log, clock, tracer } = deps;
@@ -101,7 +99,8 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const parsingThread = createParsingThread({ log, clock });
   const { tokenFile } = settings.xds;
   const readToken = tokenFile === '' ? undefined : createReadToken(tokenFile, log);
-  const source = await createSource(deps, instance, metrics, parsingThread, readToken);
+  const builder = createRuleSetBuilder(toRuleSetOptions(settings));
+  const source = await createSource(deps, { instance, metrics, builder, parsingThread, readToken });
   const limited = createLimitedValuesFor(settings, clock);
   const link =
     limited &&
@@ -141,7 +140,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     serving.useRules(load);
   }
   const ruleEnds = createRuleEnds({
-    options: toRuleSetOptions(settings),
+    builder,
     onChange(load) {
       rulesInForce.renew(load.ruleSet);
       useRules(load);
@@ -228,7 +227,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       await statistics.start();
       awaited = 'the counter store, and a first good load of the rules';
       await source.start((result) => {
-        rulesInForce.apply(withSettingWarnings(result, settings));
+        rulesInForce.apply(result);
         if (!result.ok) return;
         useRules(result);
         ruleEnds.follow(result);
@@ -261,14 +260,20 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   };
 }
 
+interface SourceParts {
+  readonly instance: string;
+  readonly metrics: Metrics;
+  readonly builder: RuleSetBuilder;
+  readonly parsingThread: ParsingThread;
+  readonly readToken: ReadToken | undefined;
+}
+
 /** Loads the client of a management server only where there is one. */
 async function createSource(
   { settings, log, clock }: WorkerDeps,
-  instance: string,
-  metrics: Metrics,
-  parsingThread: ParsingThread,
-  readToken: ReadToken | undefined,
+  { readToken, ...parts }: SourceParts,
 ): Promise<RulesSource> {
+  const { metrics, builder, parsingThread } = parts;
   if (settings.config.source === 'xds') {
     const { createXdsSource } = await import('./rules-source/xds-source.ts');
     const { toXdsSourceOptions } = await import('./rules-source/xds-source-options.ts');
@@ -278,19 +283,17 @@ async function createSource(
     const { tls } = options.servers[0];
     if (tls !== undefined) measureExpiry('xds', tls, { metrics, clock });
     return createXdsSource({
+      ...parts,
       options,
-      instance,
       discovery: loadDiscoveryProtos(),
       protos: loadProtos(),
-      parsingThread,
-      metrics,
       log,
       clock,
     });
   }
   return createFileSource({
     options: settings.runtime,
-    load: createLoadRules(toRuleSetOptions(settings), parsingThread, clock),
+    load: createLoadRules(builder, parsingThread, clock),
     metrics,
     log,
     clock,
@@ -322,13 +325,4 @@ function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): Statisti
     extraTags,
     runtimeNamesMax: runtimeMetricNames,
   };
-}
-
-/** Beside what is wrong with the rules alone: bounded, since every rule may be in shadow mode. */
-function withSettingWarnings(result: LoadResult, { limits, counting }: WorkerSettings): LoadResult {
-  const stops =
-    limits.stopIncrementWhenOverLimit === 'true' && storeKinds[counting.backend].countsBeforeAnswer;
-  if (!result.ok || !stops) return result;
-  const found = findStoppingRules(result.documents).slice(0, maxSettingWarnings);
-  return { ...result, warnings: [...result.warnings, ...found] };
 }

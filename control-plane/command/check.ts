@@ -1,6 +1,7 @@
 // `check`: reads rules and reports everything that is wrong with them.
 
 import { toCountText } from '../../shared/count-text.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { findStoppingRules } from '../../shared/rules/lookup/stopping-rules.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
@@ -77,7 +78,9 @@ async function checkRules(
       ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })
       : [];
   const byStore = [
-    ...(stopIncrement === 'true' ? findStoppingRules(loaded.documents) : []),
+    ...(stopIncrement === 'true'
+      ? runAtOnce(findStoppingRules(loaded.documents, Number.POSITIVE_INFINITY))
+      : []),
     ...(backend !== undefined && takesShortKeysOnly(backend)
       ? findUnsafeKeys(loaded.documents)
       : []),

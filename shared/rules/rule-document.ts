@@ -55,3 +55,33 @@ export function toCompositeKey(key: string, value: string): string {
 export function toUniqueName(composite: string, isEnding: boolean): string {
   return `${isEnding ? 'until' : 'always'} ${composite}`;
 }
+
+export interface WalkedDescriptor {
+  readonly document: RuleDocument;
+  readonly descriptor: RuleDescriptor;
+  /** Such as `descriptors[0].descriptors[2]`. */
+  readonly toPath: () => string;
+}
+
+/** All descriptors of the documents, parents before their children. */
+export function* walkDescriptors(
+  documents: readonly RuleDocument[],
+): Generator<WalkedDescriptor, void> {
+  for (const document of documents) {
+    yield* walkList(document, document.descriptors, () => 'descriptors');
+  }
+}
+
+function* walkList(
+  document: RuleDocument,
+  descriptors: readonly RuleDescriptor[],
+  toListPath: () => string,
+): Generator<WalkedDescriptor, void> {
+  for (const [index, descriptor] of descriptors.entries()) {
+    const toPath = () => `${toListPath()}[${index}]`;
+    yield { document, descriptor, toPath };
+    if (descriptor.descriptors.length > 0) {
+      yield* walkList(document, descriptor.descriptors, () => `${toPath()}.descriptors`);
+    }
+  }
+}

@@ -87,24 +87,29 @@ export function hasEnds(document: RuleDocument): boolean {
 
 /** How many of their rules have ended: where it is the same, `documentsAt` is the same. */
 export function countEnded(documents: readonly RuleDocument[], nowMs: number): number {
-  let count = 0;
-  for (const document of documents) {
-    for (const endMs of endsOf(document)) {
-      if (endMs > nowMs) break;
-      count++;
-    }
-  }
-  return count;
+  return documents.reduce((sum, document) => sum + countUpTo(endsOf(document), nowMs), 0);
 }
 
 /** The first end that is not past; undefined where there is none. */
 export function nextEndOf(documents: readonly RuleDocument[], nowMs: number): number | undefined {
   let next: number | undefined;
   for (const document of documents) {
-    const endMs = endsOf(document).find((each) => each > nowMs);
+    const ends = endsOf(document);
+    const endMs = ends[countUpTo(ends, nowMs)];
     if (endMs !== undefined && (next === undefined || endMs < next)) next = endMs;
   }
   return next;
+}
+
+function countUpTo(sorted: readonly number[], ms: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as number) <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 interface KnownState {
@@ -123,7 +128,7 @@ export function documentsAt(
 
 /**
  * The documents without the rules that have ended at `nowMs`, and without those in whose place others are for
- * now. Documents of one domain are taken as merged. A document without such rules stays the same object, and so
+ * now. Documents of one domain are taken as merged. What has no such rules stays the same object, and so
  * does the whole list between two ends. Yields where a caller may serve others.
  */
 export function* findDocumentsAt(
@@ -134,23 +139,63 @@ export function* findDocumentsAt(
   const endedCount = countEnded(documents, nowMs);
   const known = knownStates.get(documents);
   if (known?.endedCount === endedCount) return known.documents;
+  let seen = 0;
+
+  function* addReplaced(
+    names: Set<string>,
+    descriptors: readonly RuleDescriptor[],
+  ): Generator<void, ReadonlySet<string>> {
+    for (const { key, value, untilMs } of descriptors) {
+      if (++seen % descriptorsAtOnce === 0) yield;
+      if (untilMs !== undefined && untilMs > nowMs) names.add(toCompositeKey(key, value));
+    }
+    return names;
+  }
+
+  function* descriptorsAt(
+    descriptors: readonly RuleDescriptor[],
+    replaced: ReadonlySet<string>,
+  ): Generator<void, readonly RuleDescriptor[]> {
+    const remaining: RuleDescriptor[] = [];
+    let isSame = true;
+    for (const descriptor of descriptors) {
+      if (++seen % descriptorsAtOnce === 0) yield;
+      const { key, value, untilMs, descriptors: below } = descriptor;
+      const isThere =
+        untilMs === undefined
+          ? replaced.size === 0 || !replaced.has(toCompositeKey(key, value))
+          : untilMs > nowMs;
+      if (!isThere) {
+        isSame = false;
+        continue;
+      }
+      const belowNow =
+        below.length === 0
+          ? below
+          : yield* descriptorsAt(below, yield* addReplaced(new Set(), below));
+      isSame &&= belowNow === below;
+      remaining.push(
+        belowNow === below ? descriptor : Object.freeze({ ...descriptor, descriptors: belowNow }),
+      );
+    }
+    return isSame ? descriptors : Object.freeze(remaining);
+  }
+
   const replaced = new Map<string, Set<string>>();
   for (const { domain, descriptors } of documents) {
     const names = replaced.get(domain) ?? new Set();
     replaced.set(domain, names);
-    yield* addReplaced(names, descriptors, nowMs);
+    yield* addReplaced(names, descriptors);
   }
   const remaining: RuleDocument[] = [];
   for (const document of documents) {
-    const isTouched = hasEnds(document) || replaced.get(document.domain)?.size !== 0;
     const names = replaced.get(document.domain) ?? new Set();
+    const isTouched = hasEnds(document) || names.size > 0;
+    const descriptors = isTouched
+      ? yield* descriptorsAt(document.descriptors, names)
+      : document.descriptors;
     remaining.push(
-      isTouched
-        ? Object.freeze({
-            ...document,
-            descriptors: yield* descriptorsAt(document.descriptors, names, nowMs),
-          })
-        : document,
+      descriptors === document.descriptors ? document : Object.freeze({ ...document, descriptors }),
     );
   }
   knownStates.set(documents, { endedCount, documents: remaining });
@@ -159,42 +204,6 @@ export function* findDocumentsAt(
 
 /** How many descriptors are read between two yields: well below a millisecond. */
 const descriptorsAtOnce = 500;
-
-function* descriptorsAt(
-  descriptors: readonly RuleDescriptor[],
-  replaced: ReadonlySet<string>,
-  nowMs: number,
-): Generator<void, readonly RuleDescriptor[]> {
-  const remaining: RuleDescriptor[] = [];
-  for (const [index, descriptor] of descriptors.entries()) {
-    if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
-    const { key, value, untilMs, descriptors: below } = descriptor;
-    const isThere =
-      untilMs === undefined ? !replaced.has(toCompositeKey(key, value)) : untilMs > nowMs;
-    if (!isThere) continue;
-    if (below.length === 0) {
-      remaining.push(descriptor);
-      continue;
-    }
-    const names = yield* addReplaced(new Set(), below, nowMs);
-    remaining.push(
-      Object.freeze({ ...descriptor, descriptors: yield* descriptorsAt(below, names, nowMs) }),
-    );
-  }
-  return Object.freeze(remaining);
-}
-
-function* addReplaced(
-  names: Set<string>,
-  descriptors: readonly RuleDescriptor[],
-  nowMs: number,
-): Generator<void, Set<string>> {
-  for (const [index, { key, value, untilMs }] of descriptors.entries()) {
-    if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
-    if (untilMs !== undefined && untilMs > nowMs) names.add(toCompositeKey(key, value));
-  }
-  return names;
-}
 
 /** `until 18:00:00Z (in 42 min)`; with the date where it is more than a day ahead. */
 export function describeEnd(untilMs: number, nowMs: number): string {

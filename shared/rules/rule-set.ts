@@ -8,6 +8,7 @@ import { describeJoined, type JoinedItem, type JoinedLimit } from './document/jo
 import { compareFiles, groupInSteps } from './file-order.ts';
 import { listShape } from './limit-shape.ts';
 import { createDomainTree, type DomainWithNodes, type RuleNode } from './lookup/rule-tree.ts';
+import { findStoppingRules } from './lookup/stopping-rules.ts';
 import { type TextMap, withRoom } from './lookup/text-map.ts';
 import { isError, type Problem, problemOf } from './problem/problem.ts';
 import type { ProblemRule } from './problem/problem-rule.ts';
@@ -19,6 +20,7 @@ import {
   type RuleDescriptor,
   type RuleDocument,
   toCompositeKey,
+  walkDescriptors,
 } from './rule-document.ts';
 import {
   countEnded,
@@ -38,6 +40,8 @@ export interface RuleSetOptions {
   readonly sanitizeMetricDots: boolean;
   /** The store counts nothing else: limits with other algorithms are refused. */
   readonly fixedWindowsOnly?: boolean;
+  /** Warns of rules that keep others from being counted (stopping-rules.ts). */
+  readonly warnsOfStops?: boolean;
 }
 
 export type BuildResult =
@@ -134,9 +138,11 @@ export class DomainsBuilder<Made> {
     for (const [domain, group] of groups) {
       const [first] = group;
       const before = first && this.#known.get(first);
-      const built = isOf(before, group, nowMs)
-        ? before
-        : yield* this.#buildDomain(domain, group, nowMs, reporter.hasErrors);
+      const known = before && isOf(before, group) ? before : undefined;
+      const built =
+        known && known.endedCount === countEnded(group, nowMs)
+          ? known
+          : yield* this.#buildDomain(domain, group, nowMs, reporter.hasErrors, known?.problems);
       yield* addAll(reporter, built.problems);
       if (isWhole(built)) {
         domains.set(domain, built);
@@ -151,23 +157,33 @@ export class DomainsBuilder<Made> {
     return { ok: true, domains, warnings: reporter.toProblems() };
   }
 
-  /** Without rules where there are errors, also of other domains. */
+  /** Without rules where there are errors, also of other domains. `known`: the problems, where the documents have been
+   * checked, and what has changed is only which of their rules have ended. */
   *#buildDomain(
     domain: string,
     group: readonly RuleDocument[],
     nowMs: number,
     isLost: boolean,
+    known: readonly Problem[] | undefined,
   ): Generator<void, CheckedDomain<Made> | Pick<CheckedDomain<Made>, 'problems'>> {
+    const problems = known ?? (yield* this.#check(group, nowMs));
+    if (isLost || problems.some(isError)) return { problems };
+    const current = yield* findDocumentsAt(group, nowMs);
+    const made = yield* this.#make(domain, current, this.#last.get(domain));
+    return { documents: group, made, endedCount: countEnded(group, nowMs), problems };
+  }
+
+  *#check(group: readonly RuleDocument[], nowMs: number): Generator<void, Problem[]> {
     const problems: Problem[] = [];
     if (!this.#options.mergeDomains) checkSingleDocument(group, problems);
     else yield* checkMergedKeys(group, problems);
     yield* checkReplacedNames(group, problems);
     if (this.#options.fixedWindowsOnly) yield* refuseLimiters(group, problems);
+    if (this.#options.warnsOfStops) {
+      problems.push(...(yield* findStoppingRules(group, mostStoppingRules)));
+    }
     yield* refuseFarEnds(group, nowMs, problems);
-    if (isLost || problems.some(isError)) return { problems };
-    const current = yield* findDocumentsAt(group, nowMs);
-    const made = yield* this.#make(domain, current, this.#last.get(domain));
-    return { documents: group, made, endedCount: countEnded(group, nowMs), problems };
+    return problems;
   }
 }
 
@@ -182,16 +198,10 @@ function isWhole<Made>(built: Pick<CheckedDomain<Made>, 'problems'>): built is C
   return 'made' in built;
 }
 
-function isOf<Made>(
-  built: CheckedDomain<Made> | undefined,
-  group: readonly RuleDocument[],
-  nowMs: number,
-): built is CheckedDomain<Made> {
+function isOf<Made>(built: CheckedDomain<Made>, group: readonly RuleDocument[]): boolean {
   return (
-    built !== undefined &&
     built.documents.length === group.length &&
-    built.documents.every((document, index) => document === group[index]) &&
-    built.endedCount === countEnded(group, nowMs)
+    built.documents.every((document, index) => document === group[index])
   );
 }
 
@@ -302,9 +312,10 @@ function* checkMergedKeys(
   type Places = TextMap<{ document: RuleDocument; descriptor: RuleDescriptor }>;
   /** A rule that ends has another name than a lasting one of the same key and value. */
   const places: { ending: Places; lasting: Places } = { ending: new Map(), lasting: new Map() };
+  let seen = 0;
   for (const document of documents) {
     for (const [index, descriptor] of document.descriptors.entries()) {
-      if (index % keysAtOnce === keysAtOnce - 1) yield;
+      if (++seen % keysAtOnce === 0) yield;
       const composite = toCompositeKey(descriptor.key, descriptor.value);
       const kind = descriptor.untilMs === undefined ? 'lasting' : 'ending';
       const first = places[kind].get(composite);
@@ -358,6 +369,8 @@ function toJoinedLimit(limit: RateLimitBlock): JoinedLimit {
 const descriptorsAtOnce = 1_000;
 /** Each is put together. */
 const keysAtOnce = 200;
+/** Warned of in a domain, of which every rule may be one. */
+const mostStoppingRules = 20;
 const domainsAtOnce = 500;
 
 /** Finding the nearest of many names takes time: in all, and for one. */
@@ -371,13 +384,11 @@ function* checkReplacedNames(
 ): Generator<void, void> {
   /** Rules that replace names; most documents have none. */
   const replacing: { document: RuleDocument; limit: RateLimitBlock; path: string }[] = [];
-  for (const document of documents) {
-    let seen = 0;
-    for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
-      if (++seen % descriptorsAtOnce === 0) yield;
-      const limit = descriptor.rateLimit;
-      if (limit && limit.replaces.length > 0) replacing.push({ document, limit, path: toPath() });
-    }
+  let seen = 0;
+  for (const { document, descriptor, toPath } of walkDescriptors(documents)) {
+    if (++seen % descriptorsAtOnce === 0) yield;
+    const limit = descriptor.rateLimit;
+    if (limit && limit.replaces.length > 0) replacing.push({ document, limit, path: toPath() });
   }
   if (replacing.length === 0) return;
   const { names, compared } = yield* collectNames(documents);
@@ -415,16 +426,14 @@ function* collectNames(documents: readonly RuleDocument[]): Generator<
 > {
   let names: TextMap<true> = new Map();
   const compared: string[] = [];
-  for (const document of documents) {
-    let seen = 0;
-    for (const { descriptor } of walk(document.descriptors, () => 'descriptors')) {
-      if (++seen % descriptorsAtOnce === 0) yield;
-      const name = descriptor.rateLimit?.name ?? '';
-      if (name === '' || names.get(name)) continue;
-      names = withRoom(names);
-      names.set(name, true);
-      if (compared.length <= maxComparedNames) compared.push(name);
-    }
+  let seen = 0;
+  for (const { descriptor } of walkDescriptors(documents)) {
+    if (++seen % descriptorsAtOnce === 0) yield;
+    const name = descriptor.rateLimit?.name ?? '';
+    if (name === '' || names.get(name)) continue;
+    names = withRoom(names);
+    names.set(name, true);
+    if (compared.length <= maxComparedNames) compared.push(name);
   }
   return { names, compared: compared.length > maxComparedNames ? [] : compared };
 }
@@ -434,30 +443,20 @@ function* refuseLimiters(
   documents: readonly RuleDocument[],
   problems: Problem[],
 ): Generator<void, void> {
-  for (const document of documents) {
-    let seen = 0;
-    for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
-      if (++seen % descriptorsAtOnce === 0) yield;
-      const { rateLimit, furtherLimits, position } = descriptor;
-      const limits = rateLimit === undefined ? [] : [rateLimit, ...furtherLimits];
-      const limiter = limits.find(({ algorithm }) => algorithm !== 'fixed_window');
-      if (limiter === undefined) continue;
-      const message = `${limiter.algorithm} cannot be counted in a memory cache (BACKEND_TYPE)`;
-      const hint = 'write algorithm: fixed_window, or use Redis or Valkey';
-      const field = furtherLimits.length > 0 ? 'rate_limits' : 'rate_limit.algorithm';
-      const itemPath = `${toPath()}.${field}`;
-      problems.push(
-        createProblem(
-          'error',
-          'unsupported-algorithm',
-          document,
-          position,
-          itemPath,
-          message,
-          hint,
-        ),
-      );
-    }
+  let seen = 0;
+  for (const { document, descriptor, toPath } of walkDescriptors(documents)) {
+    if (++seen % descriptorsAtOnce === 0) yield;
+    const { rateLimit, furtherLimits, position } = descriptor;
+    const limits = rateLimit === undefined ? [] : [rateLimit, ...furtherLimits];
+    const limiter = limits.find(({ algorithm }) => algorithm !== 'fixed_window');
+    if (limiter === undefined) continue;
+    const message = `${limiter.algorithm} cannot be counted in a memory cache (BACKEND_TYPE)`;
+    const hint = 'write algorithm: fixed_window, or use Redis or Valkey';
+    const field = furtherLimits.length > 0 ? 'rate_limits' : 'rate_limit.algorithm';
+    const itemPath = `${toPath()}.${field}`;
+    problems.push(
+      createProblem('error', 'unsupported-algorithm', document, position, itemPath, message, hint),
+    );
   }
 }
 
@@ -467,10 +466,10 @@ function* refuseFarEnds(
   nowMs: number,
   problems: Problem[],
 ): Generator<void, void> {
+  let seen = 0;
   for (const document of documents) {
-    let seen = 0;
     const ends: number[] = [];
-    for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
+    for (const { descriptor, toPath } of walkDescriptors([document])) {
       if (++seen % descriptorsAtOnce === 0) yield;
       const { untilMs, position } = descriptor;
       if (untilMs === undefined) continue;
@@ -491,26 +490,6 @@ function* refuseFarEnds(
       );
     }
     yield* rememberEnds(document, ends);
-  }
-}
-
-interface Walked {
-  readonly descriptor: RuleDescriptor;
-  /** Such as `descriptors[0].descriptors[2]`. */
-  readonly toPath: () => string;
-}
-
-/** Parents before their children. */
-function* walk(
-  descriptors: readonly RuleDescriptor[],
-  toListPath: () => string,
-): Generator<Walked, void> {
-  for (const [index, descriptor] of descriptors.entries()) {
-    const toPath = () => `${toListPath()}[${index}]`;
-    yield { descriptor, toPath };
-    if (descriptor.descriptors.length > 0) {
-      yield* walk(descriptor.descriptors, () => `${toPath()}.descriptors`);
-    }
   }
 }
 

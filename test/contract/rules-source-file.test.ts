@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { createFileSource } from '../../worker/rules-source/file-source.ts';
 import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
@@ -35,7 +36,9 @@ testRulesSource(test, {
         ignoreDotFiles: false,
         watchRoot: false,
       },
-      load: createLoadRules({ mergeDomains: false, sanitizeMetricDots: false }),
+      load: createLoadRules(
+        createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
+      ),
       metrics: createRegistry({ runtimeNamesMax: 0, log }),
       log,
       clock: systemClock,

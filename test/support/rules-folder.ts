@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { MetricsRegistry } from '../../worker/metrics/registry.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import type { FileSourceDeps, FileSourceOptions } from '../../worker/rules-source/file-source.ts';
@@ -88,7 +89,7 @@ export async function startFileSource(
       watchRoot: false,
       ...options,
     },
-    load: createLoadRules({ mergeDomains: false, sanitizeMetricDots: false }),
+    load: createLoadRules(createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false })),
     metrics,
     log,
     clock: systemClock,

@@ -3,6 +3,7 @@
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
+import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createHealth } from '../../worker/health.ts';
@@ -34,6 +35,7 @@ export interface XdsSourceRun {
 }
 
 export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'servers'>> & {
+  readonly rules?: RuleSetOptions;
   readonly server: Partial<ManagementServer> & { readonly url: string };
   /** To choose from when that one is lost. */
   readonly otherUrls?: readonly string[];
@@ -43,7 +45,14 @@ export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'servers'>> & {
 
 /** By default the waits are short. */
 export function createSourceUnderTest(
-  { server, otherUrls = [], clock = systemClock, parsingThread, ...options }: XdsSourceRunOptions,
+  {
+    server,
+    otherUrls = [],
+    rules = { mergeDomains: false, sanitizeMetricDots: false },
+    clock = systemClock,
+    parsingThread,
+    ...options
+  }: XdsSourceRunOptions,
   deps: Pick<XdsSourceDeps, 'log' | 'metrics'>,
 ): RulesSource {
   const first = { headers: {}, tls: undefined, maxMessageBytes: 0, ...server };
@@ -54,13 +63,13 @@ export function createSourceUnderTest(
       agreement: '0c0ffee0',
       connectRetryMs: 20,
       backoff: { initialMs: 20, maxMs: 100, multiplier: 2, random: undefined },
-      rules: { mergeDomains: false, sanitizeMetricDots: false },
       ...options,
       servers: [first, ...otherUrls.map((url) => ({ ...first, url }))],
     },
     instance: '00000000-0000-4000-8000-000000000000',
     discovery,
     protos,
+    builder: createRuleSetBuilder(rules),
     clock,
     ...(parsingThread && { parsingThread }),
     ...deps,

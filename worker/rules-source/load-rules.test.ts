@@ -1,10 +1,13 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { createLoadRules } from './load-rules.ts';
 import type { ParsingThread } from './parsing-thread.ts';
 
-const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+const load = createLoadRules(
+  createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
+);
 
 function file(path: string, ...lines: string[]) {
   return { path, text: `${lines.join('\n')}\n` };
@@ -53,7 +56,9 @@ test('one bad file fails the load, and the problems of all files are told', asyn
 });
 
 test('the options reach the rules', async (t) => {
-  const merging = createLoadRules({ mergeDomains: true, sanitizeMetricDots: true });
+  const merging = createLoadRules(
+    createRuleSetBuilder({ mergeDomains: true, sanitizeMetricDots: true }),
+  );
   const other = file(
     'b.yaml',
     'domain: a',
@@ -89,13 +94,17 @@ test('other tasks have their turn while many files are loaded', async (t) => {
     if (!isDone) setImmediate(turn);
   };
   setImmediate(turn);
-  await createLoadRules({ mergeDomains: false, sanitizeMetricDots: false })(many);
+  await createLoadRules(createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }))(
+    many,
+  );
   isDone = true;
   t.true(turns > 3, `${turns} turns`);
 });
 
 test('a file that is the same object as before is neither parsed nor built again', async (t) => {
-  const reload = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  const reload = createLoadRules(
+    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
+  );
   const before = await reload(many);
   const changed = file('0.yaml', 'domain: d0', 'descriptors: []');
   const after = await reload([changed, ...many.slice(1)]);
@@ -108,7 +117,9 @@ test('a file that is the same object as before is neither parsed nor built again
 });
 
 test('after a load that failed, what did not change is still there', async (t) => {
-  const reload = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  const reload = createLoadRules(
+    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
+  );
   const before = await reload(many);
   const failed = await reload([file('0.yaml', 'domain: ""'), ...many.slice(1)]);
   t.false(failed.ok);
@@ -145,7 +156,10 @@ function largeFile(limit: number) {
 
 test('once there are decisions, a large file that changed is parsed in the thread, and no other', async (t) => {
   const thread = createCountedThread();
-  const reload = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false }, thread);
+  const reload = createLoadRules(
+    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
+    thread,
+  );
   const first = largeFile(1);
   t.true((await reload([good, first])).ok);
   t.deepEqual(thread.asked, []);

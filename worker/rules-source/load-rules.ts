@@ -2,11 +2,9 @@
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
-import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
-import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { applyAllowancesInSteps } from '../../shared/rules/problem/allowance.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
-import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import type { LoadRules } from './file-source.ts';
 import { isLargeText, type ParsingThread } from './parsing-thread.ts';
@@ -15,11 +13,10 @@ import { isLargeText, type ParsingThread } from './parsing-thread.ts';
  * the same object as in an earlier load is not parsed again. Decisions continue meanwhile: large files are
  * parsed in `parsingThread`, if there is one. */
 export function createLoadRules(
-  options: RuleSetOptions,
+  builder: RuleSetBuilder,
   parsingThread?: ParsingThread,
   clock: Clock = systemClock,
 ): LoadRules {
-  const builder = createRuleSetBuilder(options);
   const known = new WeakMap<RulesFile, ParsedDocument>();
   /** The last good document of each file, by its path; undefined before the first load. */
   let latest: ReadonlyMap<string, RuleDocument> | undefined;
@@ -50,21 +47,14 @@ export function createLoadRules(
     const old = files.flatMap(({ path }) => latest?.get(path) ?? []);
     latest = new Map([...old, ...documents].map((document) => [document.file, document]));
     const ofFiles = parsed.flatMap(({ problems }) => problems);
-    const withoutAllowed = (others: readonly Problem[]) => {
-      const all = [...ofFiles, ...others];
-      const paths = new Set(all.map(({ file }) => file));
-      // To read through a large text takes milliseconds.
-      const concerned = files.filter(({ path }) => paths.has(path));
-      return applyAllowances(all, concerned).problems;
-    };
     const atMs = clock.wallMs();
     const built = yield* builder.build(documents, atMs);
-    if (!built.ok) return { ok: false, problems: withoutAllowed(built.problems) };
-    if (documents.length < files.length) {
-      return { ok: false, problems: withoutAllowed(built.warnings) };
-    }
-    const { ruleSet } = built;
-    return { ok: true, ruleSet, documents, atMs, warnings: withoutAllowed(built.warnings) };
+    const all = [...ofFiles, ...(built.ok ? built.warnings : built.problems)];
+    const paths = new Set(all.map(({ file }) => file));
+    const concerned = files.filter(({ path }) => paths.has(path));
+    const { problems } = yield* applyAllowancesInSteps(all, concerned);
+    if (!built.ok || documents.length < files.length) return { ok: false, problems };
+    return { ok: true, ruleSet: built.ruleSet, documents, atMs, warnings: problems };
   }
 
   return async (files) => {

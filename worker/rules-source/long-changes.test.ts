@@ -49,8 +49,8 @@ function documentOf(
   return { file: name, domain, position: undefined, descriptors };
 }
 
-function many(count: number, toDescriptor: (at: number) => RuleDescriptor): RuleDescriptor[] {
-  return Array.from({ length: count }, (_, at) => toDescriptor(at));
+function many<Item>(count: number, toItem: (at: number) => Item): Item[] {
+  return Array.from({ length: count }, (_, at) => toItem(at));
 }
 
 const valued = (at: number): RuleDescriptor => ({ ...plain, value: `d0-${at}` });
@@ -58,18 +58,27 @@ const named = (at: number, more: Partial<RateLimitBlock> = {}): RuleDescriptor =
   ...valued(at),
   rateLimit: { ...(plain.rateLimit as RateLimitBlock), name: `n${at}`, ...more },
 });
+const count = 20_000;
 /** In no order. */
 const mixed = (at: number, count: number) => (at * 7_919) % count;
-
-const count = 20_000;
+const ending = (at: number): RuleDescriptor => ({
+  ...valued(at),
+  untilMs: startMs + 1 + mixed(at, count),
+});
 const changes: Readonly<Record<string, () => RuleDocument[]>> = {
   '100,000 values of a key': () => [documentOf(many(100_000, valued))],
   'a key each': () => [documentOf(many(count, (at) => ({ ...plain, key: `k${at}`, value: '' })))],
   wildcards: () => [
     documentOf(many(count, (at) => ({ ...plain, value: `/${mixed(at, count)}/*` }))),
   ],
-  'rules that end': () => [
-    documentOf(many(count, (at) => ({ ...valued(at), untilMs: startMs + 1 + mixed(at, count) }))),
+  'rules that end': () => [documentOf(many(count, ending))],
+  'rules that end below others': () => [
+    documentOf(
+      many(count / 50, (at) => ({
+        ...{ ...plain, key: `k${at}`, value: '' },
+        descriptors: many(50, (below) => ending(50 * at + below)),
+      })),
+    ),
   ],
   'rules with names': () => [
     documentOf([
@@ -89,8 +98,16 @@ const changes: Readonly<Record<string, () => RuleDocument[]>> = {
         'shop',
       ),
     ),
-  'a domain each for ten limits': () =>
-    Array.from({ length: count / 10 }, (_, at) => documentOf(many(10, valued), `shop_${at}`)),
+  'many resources of one domain': () =>
+    many(count / 20, (at) =>
+      documentOf(
+        many(20, (below) => valued(20 * at + below)),
+        `r${at}`,
+        'shop',
+      ),
+    ),
+  'a domain each for two limits': () =>
+    many(count / 4, (at) => documentOf(many(2, valued), `shop_${at}`)),
 };
 
 /** How often a step calls a collection, what it hashes, and the size of the largest map. */
@@ -165,7 +182,12 @@ function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): vo
     toAny(toResource(document, { withExtensions: true }).message),
   );
   const pieces = documents.map(toPieces);
-  const builder = createRuleSetBuilder({ mergeDomains: true, sanitizeMetricDots: false });
+  const builder = createRuleSetBuilder({
+    mergeDomains: true,
+    sanitizeMetricDots: false,
+    fixedWindowsOnly: true,
+    warnsOfStops: true,
+  });
   const most = countCalls((step) => {
     const prepared = step(prepareResources(resources));
     const parsed = new Map(
@@ -186,6 +208,11 @@ function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): vo
     );
     t.is(intake.problems.length, 0);
     t.not(intake.ruleSet, undefined);
+    // Some of its rules end, and then one of the resources goes.
+    const inForce = [...intake.inForce.values()].map(({ document }) => document);
+    t.true(step(builder.build(inForce, startMs + count / 2)).ok);
+    const left = step(takeResources(deps, resources.slice(1), intake.inForce, startMs));
+    t.is(left.inForce.size, resources.length - 1);
   });
   t.log(most);
   t.true(most.calls <= mostCalls, `${most.calls} calls in a step`);

@@ -1,12 +1,12 @@
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRuleEnds } from './rule-ends.ts';
 import type { GoodLoad } from './source.ts';
 
-const options = { mergeDomains: false, sanitizeMetricDots: false };
 const startMs = Date.parse('2026-11-24T17:00:00Z');
 const hourMs = 3_600_000;
 
@@ -23,13 +23,14 @@ function setUp(...ends: string[]) {
   ].join('\n');
   const { document } = parseRuleDocument(yaml, 'shop.yaml');
   const documents = document ? [document] : [];
-  const built = buildRuleSet(documents, options, startMs);
+  const builder = createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false });
+  const built = runAtOnce(builder.build(documents, startMs));
   if (!built.ok) throw new Error('the rules are wrong');
   const { ruleSet } = built;
   const changes: GoodLoad[] = [];
   let told = Promise.withResolvers<void>();
   const ruleEnds = createRuleEnds({
-    options,
+    builder,
     onChange(load) {
       changes.push(load);
       told.resolve();

@@ -6,7 +6,7 @@ import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { countEnded, hasEnds, nextEndOf } from '../../shared/rules/rule-end.ts';
-import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { GoodLoad } from './source.ts';
 
 export interface RuleEnds {
@@ -16,7 +16,8 @@ export interface RuleEnds {
 }
 
 export interface RuleEndsDeps {
-  readonly options: RuleSetOptions;
+  /** The one of the source: domains in which no rule ends stay as it built them. */
+  readonly builder: RuleSetBuilder;
   /** Takes the same documents with the rules of them that are in force from now on. */
   readonly onChange: (load: GoodLoad) => void;
   readonly log: Log;
@@ -26,7 +27,7 @@ export interface RuleEndsDeps {
 /** Milliseconds: the clock may be set while a timer waits, and a timer takes 24 days at most. */
 const longestWait = 5_000;
 
-export function createRuleEnds({ options, onChange, log, clock }: RuleEndsDeps): RuleEnds {
+export function createRuleEnds({ builder, onChange, log, clock }: RuleEndsDeps): RuleEnds {
   let followed: GoodLoad | undefined;
   /** Those of its documents in which a rule ends. */
   let ending: readonly RuleDocument[] = [];
@@ -45,7 +46,7 @@ export function createRuleEnds({ options, onChange, log, clock }: RuleEndsDeps):
   /** Decisions go on meanwhile, by the rules before. */
   async function change(load: GoodLoad, nowMs: number): Promise<void> {
     const { documents, atMs } = load;
-    const built = await runInSlices(createRuleSetBuilder(options).build(documents, nowMs));
+    const built = await runInSlices(builder.build(documents, nowMs));
     if (followed !== load) return;
     if (!built.ok) {
       // Only a clock that was set back by more than a rule may be ahead gets here.

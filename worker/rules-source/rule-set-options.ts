@@ -6,11 +6,14 @@ import type { WorkerSettings } from '../settings.ts';
 export function toRuleSetOptions({
   config,
   stats,
+  limits,
   counting,
-}: Pick<WorkerSettings, 'config' | 'stats' | 'counting'>): RuleSetOptions {
+}: Pick<WorkerSettings, 'config' | 'stats' | 'limits' | 'counting'>): RuleSetOptions {
+  const { limiters, countsBeforeAnswer } = storeKinds[counting.backend];
   return {
     mergeDomains: config.mergeDomains,
     sanitizeMetricDots: stats.sanitizeDots,
-    fixedWindowsOnly: !storeKinds[counting.backend].limiters,
+    fixedWindowsOnly: !limiters,
+    warnsOfStops: limits.stopIncrementWhenOverLimit === 'true' && countsBeforeAnswer,
   };
 }

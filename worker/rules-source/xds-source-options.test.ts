@@ -53,16 +53,9 @@ test('settings that are told to the server and accepted from it are taken over',
     CONFIG_GRPC_XDS_SERVER_URL: 'xds:1',
     CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'X-Team:edge',
     XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: '1000',
-    MERGE_DOMAIN_CONFIG: 'true',
-    SANITIZE_DESCRIPTOR_METRIC_DOTS: 'true',
   });
   // Counters inside the process, all else as by default.
   t.like(options, { nodeId: 'n', nodeMetadata: 'a=b', agreement: 'c86a7824' });
-  t.deepEqual(options.rules, {
-    mergeDomains: true,
-    sanitizeMetricDots: true,
-    fixedWindowsOnly: false,
-  });
   t.deepEqual(options.servers[0], {
     url: 'xds:1',
     headers: { 'X-Team': 'edge' },

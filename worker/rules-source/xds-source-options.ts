@@ -6,7 +6,6 @@ import type { ManagementServer } from '../management-stream.ts';
 import { parseServerAddresses } from '../settings/server-addresses.ts';
 import type { WorkerSettings } from '../settings.ts';
 import type { ReadToken } from '../token-file.ts';
-import { toRuleSetOptions } from './rule-set-options.ts';
 import type { XdsSourceOptions } from './xds-source.ts';
 
 /** The value of a wait of 0, as in the reference: it protects servers. */
@@ -14,7 +13,7 @@ const leastWaitMs = 100;
 const usualLongestWaitMs = 10_000;
 
 export function toXdsSourceOptions(
-  settings: AgreementSettings & Pick<WorkerSettings, 'xds' | 'config' | 'stats' | 'counting'>,
+  settings: AgreementSettings & Pick<WorkerSettings, 'xds'>,
   random: () => number,
   readToken: ReadToken | undefined,
 ): XdsSourceOptions {
@@ -43,6 +42,5 @@ export function toXdsSourceOptions(
       multiplier: factor > 1 ? factor : 1 + factor,
       random: backoff.jitter ? random : undefined,
     },
-    rules: toRuleSetOptions(settings),
   };
 }

@@ -11,7 +11,7 @@ import { instanceKey } from '../../shared/instance-key.ts';
 import type { Log } from '../../shared/log.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
-import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { stackText } from '../../shared/source-places.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
@@ -56,7 +56,6 @@ export interface XdsSourceOptions {
   readonly connectRetryMs: number;
   /** The waits after streams that ended. */
   readonly backoff: BackoffOptions;
-  readonly rules: RuleSetOptions;
 }
 
 export interface XdsSourceDeps {
@@ -67,6 +66,7 @@ export interface XdsSourceDeps {
   readonly protos: Pick<Protos, 'rateLimitConfig'>;
   /** Parses large resources, once there are decisions to make. */
   readonly parsingThread?: ParsingThread;
+  readonly builder: RuleSetBuilder;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly clock: Clock;
@@ -81,7 +81,7 @@ const maxWaiting = 8;
 
 /** Good rules stay in force whatever happens to the server. */
 export function createXdsSource(deps: XdsSourceDeps): RulesSource {
-  const { options, discovery, protos, parsingThread, metrics, log, clock } = deps;
+  const { options, discovery, protos, parsingThread, builder, metrics, log, clock } = deps;
   const { servers, nodeId } = options;
   const clientOptions = {
     node: toAdsNode({
@@ -106,7 +106,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   });
   const intakeDeps = {
     decode: (bytes: Buffer) => protos.rateLimitConfig.deserialize(bytes),
-    builder: createRuleSetBuilder(options.rules),
+    builder,
   };
 
   let onLoad: (result: LoadResult) => void = () => {};

@@ -2,6 +2,7 @@
 // of a line for that line, on a line of its own for the next key and all below it, and before the first
 // key for the whole file.
 
+import { runAtOnce } from '../../in-slices.ts';
 import { didYouMean } from '../../nearest-word.ts';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { isError, type Problem } from './problem.ts';
@@ -38,10 +39,24 @@ export function applyAllowances(
   problems: readonly Problem[],
   files: readonly NamedText[],
 ): AllowedProblems {
-  const commented = files.filter(({ text }) => text.includes('ratelane:'));
+  return runAtOnce(applyAllowancesInSteps(problems, files));
+}
+
+/** The same. Yields where a caller may serve others. */
+export function* applyAllowancesInSteps(
+  problems: readonly Problem[],
+  files: readonly NamedText[],
+): Generator<void, AllowedProblems> {
+  const commented: NamedText[] = [];
+  const found = new Map<string, readonly Allowance[]>();
+  for (const file of files) {
+    yield;
+    if (!file.text.includes('ratelane:')) continue;
+    commented.push(file);
+    found.set(file.path, yield* findAllowances(file.text));
+  }
   if (commented.length === 0) return { problems, idle: [] };
   const used = new Set<Allowance>();
-  const found = new Map(commented.map(({ path, text }) => [path, findAllowances(text)]));
   const byName = new Map(
     [...found].map(([path, all]) => [path, Map.groupBy(all, ({ name }) => name)]),
   );
@@ -71,16 +86,21 @@ const names = /^allow[ \t]+([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)/;
 /** Also a byte order mark, a document start and directives. */
 const blank = /^[\ufeff \t]*(?:#.*|---[ \t]*|%.*)?\r?$/;
 
+/** How many lines are read between two yields: well below a millisecond. */
+const linesAtOnce = 500;
+
 /** Takes each line once, however many comments there are. */
-function findAllowances(text: string): Allowance[] {
+function* findAllowances(text: string): Generator<void, Allowance[]> {
   const found: Allowance[] = [];
   const open: Block[] = [];
   /** Of the comments since the last line with content. */
   let next: Reach | undefined;
   let isAtTop = true;
   let offset = 0;
-  for (const [index, line] of text.split('\n').entries()) {
-    const number = index + 1;
+  for (let number = 1; offset <= text.length; number++) {
+    if (number % linesAtOnce === 0) yield;
+    const newline = text.indexOf('\n', offset);
+    const line = text.slice(offset, newline === -1 ? text.length : newline);
     const isBlank = blank.test(line);
     if (!isBlank) {
       isAtTop = false;

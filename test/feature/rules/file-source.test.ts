@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
+import { createRuleSetBuilder } from '../../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 import { createLoadRules } from '../../../worker/rules-source/load-rules.ts';
 import { createParsingThread } from '../../../worker/rules-source/parsing-thread.ts';
@@ -129,7 +130,9 @@ test('only files that changed are read again', async (t) => {
   folder.write('config/a.yaml', ruleText('a', 1));
   folder.write('config/b.yaml', ruleText('b', 1));
   const seen: (readonly RulesFile[])[] = [];
-  const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  const load = createLoadRules(
+    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
+  );
   const { becomes } = await startFileSource(
     t,
     folder.path,
@@ -152,7 +155,9 @@ test('a large file that is written again is the same file where its whole text i
   const large = (limit: number, end: string) =>
     `${ruleText('a', limit)}# ${'x'.repeat(300_000)}${end}\n`;
   const seen: (readonly RulesFile[])[] = [];
-  const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  const load = createLoadRules(
+    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
+  );
   folder.write('config/a.yaml', large(1, 'x'));
   folder.write('config/b.yaml', ruleText('b', 1));
   const { becomes } = await startFileSource(
@@ -193,7 +198,7 @@ test('a large file that is replaced while it is parsed is loaded as it is in the
   const thread = createParsingThread({ log, clock: systemClock });
   t.teardown(() => thread.close());
   const load = createLoadRules(
-    { mergeDomains: false, sanitizeMetricDots: false },
+    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
     {
       ...thread,
       parse(text, file) {
@@ -232,7 +237,7 @@ test('a source that is closed while a large file is parsed loads nothing more', 
   });
   const asked = Promise.withResolvers<void>();
   const load = createLoadRules(
-    { mergeDomains: false, sanitizeMetricDots: false },
+    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
     {
       ...thread,
       parse(text, file) {
