@@ -150,6 +150,13 @@ test('what an around does wrong is a 500 with its reason in the log', async (t) 
       answer.status = 99;
       return answer;
     },
+    'the stream of the answer has been read': async (next) => {
+      const answer = await next();
+      const { body } = new Response('tea');
+      body?.getReader();
+      answer.body = body as ReadableStream<Uint8Array>;
+      return answer;
+    },
     'header "a b" cannot be sent': async (next) => {
       const answer = await next();
       answer.headers.set('a b', '');
@@ -188,6 +195,34 @@ test('a stream that an around reads and does not replace, or that fails while it
     t.is((await client.send('GET', '/stream')).status, 500);
     t.regex(String(client.reports[0]?.error), reason);
   }
+});
+
+test('a Response may read the stream of the answer that it replaces, which ends with it', async (t) => {
+  let ended = 0;
+  class Stream extends Controller {
+    GET() {
+      return ReadableStream.from(
+        (async function* () {
+          try {
+            yield Buffer.from('green ');
+            yield Buffer.from('tea');
+          } finally {
+            ended += 1;
+          }
+        })(),
+      );
+    }
+  }
+  const around: Around = async (next, { path }) => {
+    const answer = await next();
+    const { body } = answer;
+    return new Response(path === '/stream' ? ReadableStream.from(body as never) : null);
+  };
+  const client = await createTestClient({ '': { Stream } }, { around });
+  t.is((await client.send('GET', '/stream')).text, 'green tea');
+  t.is((await client.send('GET', '/STREAM')).text, '');
+  t.is(ended, 1);
+  t.deepEqual(client.reports, []);
 });
 
 test('an around that does not wait for its answer aborts the request, and ends what comes late', async (t) => {

@@ -1,7 +1,7 @@
 // What surrounds methods: `around(next, request)` is called for every request below a folder, also for those that no
 // method answers, and gets the answer to each, refusals and errors too (behaviour: folders).
 import { fromResponse } from '../answer/encode.ts';
-import { cancelStream, ReplaceableStream, toBody } from '../answer/stream.ts';
+import { cancelStream, ReplaceableStream, refuseSpent, toBody } from '../answer/stream.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import {
@@ -58,8 +58,7 @@ export async function surround(
       const returned: unknown = await around(next, request);
       if (returned instanceof SurroundedAnswer && made.includes(returned)) return returned;
       if (returned instanceof Response) {
-        // With the error, so that a page in its place keeps it in the log.
-        return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)?.error));
+        return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)));
       }
       throw new TypeError('an around returns the answer of next(), or a Response');
     } catch (thrown) {
@@ -99,8 +98,29 @@ export class SurroundedAnswer implements RoutedAnswer {
     this.#length = this.headers.get('content-length');
   }
 
-  static from(response: Response, requestId: string, error: unknown): SurroundedAnswer {
-    return new SurroundedAnswer(fromResponse(response, undefined, requestId), error);
+  /** In the place of `replaced`, whose error it keeps for the log, and whose stream it may read: both end together. */
+  static from(
+    response: Response,
+    requestId: string,
+    replaced: SurroundedAnswer | undefined,
+  ): SurroundedAnswer {
+    const whole = fromResponse(response, undefined, requestId);
+    const { body } = whole;
+    const stream = replaced === undefined ? undefined : replaced.#takeStream();
+    if (stream === undefined || isWhole(body)) {
+      void stream?.end();
+      return new SurroundedAnswer(whole, replaced?.error);
+    }
+    return new SurroundedAnswer({ ...whole, body: stream.replacedBy(body) }, replaced?.error);
+  }
+
+  /** Its stream, which it has no longer. */
+  #takeStream(): ReplaceableStream | undefined {
+    const stream = this.#shown;
+    if (stream === undefined) return undefined;
+    this.#body = undefined;
+    this.#shown = undefined;
+    return stream;
   }
 
   get body(): ResponseLike['body'] {
@@ -118,6 +138,7 @@ export class SurroundedAnswer implements RoutedAnswer {
       this.#shown = undefined;
     } else if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
       const stream = body as AsyncIterable<Uint8Array>;
+      refuseSpent(stream);
       this.#body = replaced?.replacedBy(stream) ?? toBody(stream);
       this.#shown = new ReplaceableStream(this.#body);
     } else {

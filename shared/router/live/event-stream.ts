@@ -69,7 +69,7 @@ const firstWaitMs = 1_000;
 export class EventStream extends Readable {
   readonly #values: AsyncIterator<unknown>;
   readonly #onEnd: () => void;
-  readonly #first: Promise<IteratorResult<unknown>>;
+  readonly #first: Promise<string | undefined>;
   readonly #beat: NodeJS.Timeout;
   #hasBegun = false;
   #isTaking = false;
@@ -81,11 +81,11 @@ export class EventStream extends Readable {
     super({ highWaterMark: 0 });
     this.#values = values;
     this.#onEnd = onEnd;
-    this.#first = values.next();
+    this.#first = this.#next();
     this.#beat = setTimeout(() => this.#showLife(), heartbeatMs);
   }
 
-  /** Rejects with what the generator throws before its first event. */
+  /** Rejects with what the generator throws before its first event, and where that cannot be sent. */
   async start(): Promise<void> {
     const over = new AbortController();
     const { signal } = over;
@@ -117,20 +117,26 @@ export class EventStream extends Readable {
   async #take(): Promise<void> {
     this.#isTaking = true;
     try {
-      const result = await (this.#hasBegun ? this.#values.next() : this.#first);
+      const text = await (this.#hasBegun ? this.#next() : this.#first);
       this.#hasBegun = true;
       this.#isTaking = false;
       if (this.#isOver) return;
-      if (result.done === true) {
+      if (text === undefined) {
         this.end();
         return;
       }
-      this.push(toText(result.value));
+      this.push(text);
       this.#beat.refresh();
     } catch (error) {
       // One that was asked to stop waiting may fail by that.
       if (!this.#isOver) this.destroy(error as Error);
     }
+  }
+
+  /** The next event; undefined at the end. */
+  async #next(): Promise<string | undefined> {
+    const { done, value } = await this.#values.next();
+    return done === true ? undefined : toText(value);
   }
 
   #showLife(): void {

@@ -227,11 +227,17 @@ test('what is no event is not sent to a reader of events', async (t) => {
     }
     // Ends what a browser would ask for again.
     POST() {}
+    static readonly PUT = op({ produces: 'text/event-stream' });
+    async *PUT() {
+      yield 1n;
+    }
   }
   const { send, reports } = await createTestClient({ '': { News } });
   t.is((await send('GET', '/news')).status, 500);
   t.regex(String(reports[0]?.error), /a method that produces text\/event-stream is an async/);
   t.is((await send('POST', '/news')).status, 204);
+  t.is((await send('PUT', '/news')).status, 500);
+  t.regex(String(reports[1]?.error), /serialize a BigInt/);
 });
 
 test('a generator makes no event before there is room for it', async (t) => {
