@@ -117,14 +117,14 @@ test('a body that is streamed is read by its method, and no other bound applies 
   const { url, server } = await listen();
   t.teardown(() => server.close());
   const chunk = new Uint8Array(1024 * 1024).fill(7);
-  const body = new Blob(Array.from({ length: 48 }, () => chunk));
+  const body = new Blob(Array.from({ length: 4 }, () => chunk));
   const answer = await client<typeof modules>(url).Digests.PUT({}, body, 'a');
   t.true(answer.ok);
   const hash = createHash('sha256');
-  for (let at = 0; at < 48; at += 1) hash.update(chunk);
+  for (let at = 0; at < 4; at += 1) hash.update(chunk);
   t.deepEqual(answer.ok && answer.value, {
     name: 'a',
-    bytes: 48 * chunk.length,
+    bytes: 4 * chunk.length,
     sha256: hash.digest('hex'),
   });
 });

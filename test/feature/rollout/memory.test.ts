@@ -92,7 +92,7 @@ for (const [where, open] of Object.entries(places)) {
 
     const replaced = await createControlPlaneInProcess(t, { flags });
     await replaced.start();
-    t.is(await verdictOf(replaced), 'taken_back');
+    await eventually('it is known', async () => (await verdictOf(replaced)) === 'taken_back');
     t.regex(await reasonOf(replaced), /taken back: aborted by local: wrong file/);
     const fresh = connectThree(t, replaced);
     // A directory has no earlier revisions.
