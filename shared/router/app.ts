@@ -162,7 +162,8 @@ function readOptions(
 ): Settings & { readonly forward: ReturnType<typeof createForwarding> } {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   const settings: Settings = { ...defaults, ...Object.fromEntries(given) };
-  const wrong = corsProblem(settings.cors) ?? aroundProblem(settings.around);
+  const wrong =
+    corsProblem(settings.cors) ?? aroundProblem(settings.around) ?? choiceProblem(settings);
   if (wrong !== undefined) throw new StartError([`the application: ${wrong}`]);
   try {
     refuseUnknownNames('createApp', options, defaults);
@@ -171,6 +172,21 @@ function readOptions(
   } catch (cause) {
     throw new StartError([String((cause as Error).message)], { cause });
   }
+}
+
+/** One that is not known would be another without a word. */
+function choiceProblem(settings: Settings): string | undefined {
+  const { missingVerb, stringReturn, formats } = settings;
+  if (![405, 501].includes(missingVerb)) return `missingVerb is 405 or 501, not ${missingVerb}`;
+  if (!['application/json', 'text/html'].includes(stringReturn)) {
+    return `stringReturn is application/json or text/html, not ${stringReturn}`;
+  }
+  const unknown = settings.bodyKinds.find((kind) => !bodyKinds.includes(kind));
+  if (unknown !== undefined) {
+    return `bodyKinds are ${bodyKinds.join(', ')}; ${unknown} is none of them`;
+  }
+  const wrong = Object.keys(formats).find((name) => typeof formats[name] !== 'function');
+  return wrong === undefined ? undefined : `the format ${wrong} is a function of a text`;
 }
 
 function writeWarning(text: string): void {

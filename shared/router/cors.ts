@@ -79,9 +79,9 @@ export function toCorsArounds(cors: Cors): { readonly outer: Around; readonly in
       if (expose.length > 0) headers.set('access-control-expose-headers', expose.join(', '));
       return answer;
     },
-    inner(next, { method, headers }) {
+    inner(next, { method, headers, origin: own }) {
       const origin = headers.get('origin');
-      if (origin !== null && !admits(origin) && !isOwnPage(origin, headers)) {
+      if (origin !== null && !admits(origin) && !isOwnPage(origin, own)) {
         throw new HttpError(403, { detail: 'this origin is refused' });
       }
       const asks = method === 'OPTIONS' && origin !== null;
@@ -115,10 +115,10 @@ function preflightHeaders(request: Headers, maxAge: number): Record<string, stri
   };
 }
 
-/** Whether a page is the application's own, by the host that the browser has sent its request to. Behind a proxy that
- * changes `Host` none is known. */
-export function isOwnPage(origin: string, headers: Headers): boolean {
+/** Whether a page is the application's own, by the origin that the browser has sent its request to, whose scheme a proxy
+ * may have changed. Behind a proxy that changes `Host` none is known. */
+export function isOwnPage(origin: string, asked: string): boolean {
   const page = URL.parse(origin);
-  const own = URL.parse(`${page?.protocol}//${headers.get('host')}`);
+  const own = URL.parse(`${page?.protocol}${asked.slice(asked.indexOf('//'))}`);
   return page !== null && own !== null && page.host === own.host;
 }

@@ -14,6 +14,7 @@ import { files, sendFile } from './files.ts';
 import { bearer } from './guard.ts';
 import { createNodeServer } from './mounts/node-http.ts';
 import { op } from './op.ts';
+import { createTestClient } from './test-client.ts';
 
 const owner = ownedByFile(test);
 const folder = createTemporaryFolder(owner);
@@ -177,4 +178,13 @@ test('a method answers with one file, and the headers that it has set stay', asy
   t.deepEqual([status, text], [206, '0']);
   t.like(headers, { 'cache-control': 'private', 'content-disposition': 'attachment' });
   t.is((await get('/download/..%2findex.html')).status, 404);
+});
+
+test('a folder that is not there is a defect that names it', async (t) => {
+  class Gone extends Controller {
+    static readonly GET = files(join(inside, 'gone'));
+  }
+  const client = await createTestClient({ '': { Gone } });
+  t.is((await client.send('GET', '/gone/a.txt')).status, 500);
+  t.regex(String(client.reports[0]?.error), /no such file or directory.*gone/);
 });

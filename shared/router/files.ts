@@ -1,7 +1,7 @@
 // Files of a folder as the answer of a method (behaviour: files). @fastify/send decides what HTTP sends of a file:
 // types, ranges, and the conditions of browsers that have it already. Fastify serves its files with it; it is loaded
 // when the first file is asked for.
-import { realpath } from 'node:fs/promises';
+import { access, realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -61,6 +61,8 @@ export async function sendFile(
     throw new Redirect(toFolder(request.target), 301);
   }
   const { 'Content-Type': type, ...headers } = found.headers;
+  // A folder that is not there is a defect of the application, by its name.
+  if (found.statusCode === 404) await access(root);
   if (found.type !== 'file') throw toHttpError(found.statusCode, headers['Content-Range']);
   response.status = found.statusCode;
   if (!response.headers.has('content-type')) response.mediaType ??= type;

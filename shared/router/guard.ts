@@ -84,10 +84,10 @@ export function fromOrigins(origins: readonly string[]): Guard {
   const allowed = new Set(origins);
   return {
     authenticates: false,
-    check({ method, headers }) {
+    check({ method, headers, origin: asked }) {
       if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
       const origin = headers.get('origin');
-      if (origin !== null && !allowed.has(origin) && !isOwnPage(origin, headers)) {
+      if (origin !== null && !allowed.has(origin) && !isOwnPage(origin, asked)) {
         throw new HttpError(403, { detail: 'requests from this origin are refused' });
       }
     },
@@ -104,9 +104,9 @@ export function ownSockets(cors: Cors | undefined): Guard {
   const admits = toAdmission(cors === true ? undefined : cors);
   return {
     authenticates: false,
-    check({ headers }) {
+    check({ headers, origin: asked }) {
       const origin = headers.get('origin');
-      if (origin === null || admits(origin) || isOwnPage(origin, headers)) return;
+      if (origin === null || admits(origin) || isOwnPage(origin, asked)) return;
       throw new HttpError(403, { detail: 'sockets from this origin are refused' });
     },
   };

@@ -7,6 +7,7 @@ import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts'
 import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
+import { parseMediaType } from './request/media-type.ts';
 import { closed, isOfFields, isOfObjects, noScope, unfold } from './schema/json-schema.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
 
@@ -138,6 +139,13 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   if (spec.filter && (spec.returns === undefined || spec.produces === 'text/event-stream')) {
     throw new TypeError('op: filter is by what returns declares, and not for events');
   }
+  if (spec.produces !== undefined && parseMediaType(spec.produces) === undefined) {
+    throw new TypeError(`op: produces is a media type, as text/csv, not ${spec.produces}`);
+  }
+  for (const status of Object.keys(spec.returns ?? {})) {
+    if (/^[2-5]\d\d$/.test(status)) continue;
+    throw new TypeError(`op: returns is by status, from 200 to 599, not ${status}`);
+  }
   const fields: { query?: Plain; body?: Plain } = {};
   const standard: StandardFields[] = [];
   let whole: WholeBody | undefined;
@@ -191,6 +199,9 @@ function refuseOtherSchemas(schemas: readonly unknown[]): void {
       throw new TypeError(
         `op: a position is a schema, as part('id', Type.String()), not ${schema}`,
       );
+    }
+    if ((schema as Plain)['type'] === 'object') {
+      throw new TypeError('op: a position is a part of the path, which is no object');
     }
     if (!isStandard(schema)) continue;
     const { vendor } = schema['~standard'];

@@ -6,7 +6,7 @@ import { StartError } from './errors.ts';
 import { createTestClient } from './test-client.ts';
 
 const names =
-  'basic, bearer, Controller, defineFolder, files, fromOrigins, limited, named, op, open, optional, part, Type';
+  'basic, bearer, Controller, defineFolder, files, fromOrigins, limited, named, op, open, optional, part, Type, upload';
 const head = `import { ${names} } from '${new URL('index.ts', import.meta.url)}';
 import { z } from '${import.meta.resolve('zod')}';
 import { toStandardJsonSchema } from '${import.meta.resolve('@valibot/to-json-schema')}';

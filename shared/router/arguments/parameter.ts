@@ -9,6 +9,7 @@ import {
   type Plain,
   scopeWithin,
 } from '../schema/json-schema.ts';
+import { isUpload } from '../upload.ts';
 import { type CastValue, compileCast } from './cast.ts';
 import type { Check, SchemaCompiler } from './schema.ts';
 
@@ -51,12 +52,19 @@ export function toParameter(
     return (value: unknown) => check(value).length === 0;
   };
   const scope = new Map([...scopeWithin(noScope, { $defs }), ['#', schema]]);
+  const check = isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs);
+  const makeDefault = toDefault(schema);
+  const [wrong] = makeDefault === undefined ? [] : check(makeDefault());
+  if (wrong !== undefined) {
+    const { default: value } = schema;
+    throw new Error(`the default ${JSON.stringify(value)} does not fit: ${wrong.reason}`);
+  }
   return {
     schema,
     cast: compileCast(schema, accepts, scope),
-    check: isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs),
+    check,
     complete: isForeign ? undefined : compiler.compileDefaults(schema, $defs),
-    makeDefault: toDefault(schema),
+    makeDefault,
   };
 }
 
@@ -91,6 +99,9 @@ export function toKeywords(
       }
       known.add(name);
       const field = schema as Plain;
+      if (where === 'query' && isUpload(field)) {
+        throw new Error(`the file ${name} is in the query; files come in a body`);
+      }
       byName.set(name, {
         ...toParameter(field, compiler, { $defs, isForeign }),
         names: [name],

@@ -137,6 +137,10 @@ function addMethods(
     if (!isOp(value) || handlers.has(name)) continue;
     report.mistake(`${node.name}.${name} is declared by op() and does not exist`);
   }
+  for (const name of ['MESSAGE', 'DISCONNECT']) {
+    if (!handlers.has(name) || handlers.has('CONNECT')) continue;
+    report.mistake(`${node.name}.${name} is never called: a WebSocket has CONNECT`);
+  }
   const own = new Set([node]);
   for (const [method, handler] of handlers) {
     const { verb, suffix } = parseHandlerName(method) ?? {};
