@@ -1,4 +1,4 @@
-// Words of everyday speech for which the field has a term, as CONTRIBUTING's glossary asks: none is left in the
+// Words of everyday speech for which the field has a term, as the glossary asks: none is left in the
 // documents and in what `clean` names. `node test/docs/plain-words.ts FOLDER` lists those of a folder.
 import test from 'ava';
 import { findPlainWords, readPlainWords } from './plain-words.ts';
