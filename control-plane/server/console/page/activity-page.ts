@@ -4,16 +4,7 @@ import type { ActivityJson, DeedJson } from '../../admin/activity-json.ts';
 import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import {
-  Badge,
-  Empty,
-  NothingMatches,
-  Notice,
-  Page,
-  ReadingState,
-  Search,
-  Skeleton,
-} from './parts.ts';
+import { Badge, Empty, Listed, Notice, Page, ReadingState, Search } from './parts.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute, withParams } from './route.ts';
 import { type Column, Table } from './table.ts';
@@ -65,16 +56,10 @@ export function ActivityPage({ params }: PageProps) {
     </div>
     <${ReadingState} of=${activity} />
     ${activity.value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What was done at ${url} is not listed: ${error}.<//>`)}
-    ${
-      activity.value &&
-      (entries.length > 0
-        ? html`<${Table} caption="Activity, the newest first" columns=${columns} items=${entries} toRow=${toRow} />`
-        : !activity.isOwn
-          ? html`<${Skeleton} />`
-          : isFiltered
-            ? html`<${NothingMatches} sought=${object || who} showAll=${() => replaceRoute('activity', {})} />`
-            : html`<${Empty} title="Nothing has been done yet."><p>Changes, resets and approvals are listed here, with who made them and why.</p><//>`)
-    }
+    <${Listed} of=${activity} count=${entries.length} isFiltered=${isFiltered} sought=${object || who} showAll=${() => replaceRoute('activity', {})}
+      nothing=${html`<${Empty} title="Nothing has been done yet."><p>Changes, resets and approvals are listed here, with who made them and why.</p><//>`}>
+      <${Table} caption="Activity, the newest first" columns=${columns} items=${entries} toRow=${toRow} />
+    <//>
   <//>`;
 }
 

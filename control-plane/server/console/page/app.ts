@@ -14,7 +14,7 @@ import { Login } from './login.ts';
 import { isUnenforced, Notices } from './notices.ts';
 import { OtherPlanes } from './other-planes.ts';
 import { Badge, Empty, Notice, Page, Skeleton, type Tone } from './parts.ts';
-import { forgetAnswers, type Trouble, useResource } from './resource.ts';
+import { forgetAnswers, type Resource, type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
 import { RulePage } from './rule-page.ts';
@@ -185,15 +185,7 @@ function Frame({ session, leave }: FrameProps) {
       </aside>
       <div class="content">
         <div class="verdict" role="status">
-          ${
-            value === undefined
-              ? trouble
-                ? html`<span class="quiet">${toSentence(trouble.text)}</span>`
-                : html`<span class="quiet">Reading…</span>`
-              : trouble === undefined
-                ? html`<${VerdictBadge} status=${value} /> <span class="text">${toSentence(toHeadline(value))}</span>`
-                : html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(toHeadline(value))}</span>`
-          }
+          <${Headline} of=${status} />
           ${value !== undefined && detailsOf(value) !== page && html`<a class="details" href=${hrefOf(detailsOf(value))}>Details</a>`}
           <${SearchButton} />
         </div>
@@ -210,6 +202,18 @@ function Frame({ session, leave }: FrameProps) {
     </div>`;
 }
 
+/** The verdict in one line, or why there is none, or an old one. */
+function Headline({ of: { value, atMs, trouble } }: { readonly of: Resource<StatusJson> }) {
+  if (value === undefined) {
+    return html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`;
+  }
+  const headline = toHeadline(value);
+  if (trouble !== undefined) {
+    return html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(headline)}</span>`;
+  }
+  return html`<${VerdictBadge} status=${value} /> <span class="text">${toSentence(headline)}</span>`;
+}
+
 /** A revision that all workers have is not in force where they do not decide by it. */
 function VerdictBadge({ status }: { readonly status: StatusJson }) {
   const { verdict } = status;
@@ -220,7 +224,7 @@ function VerdictBadge({ status }: { readonly status: StatusJson }) {
 
 function NoSuchPage({ name }: { readonly name: string }) {
   return html`<${Page} title="No such page" about="The console has these pages.">
-    <${Empty} title=${`'${toShown(name)}' names none of them.`}>
+    <${Empty} title=${`There is no page '${toShown(name)}'.`}>
       <ul class="plain">${pages.map((each) => html`<li><a href=${hrefOf(each.name)}>${each.title}</a></li>`)}</ul>
     <//>
   <//>`;

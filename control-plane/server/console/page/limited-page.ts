@@ -8,13 +8,12 @@ import type { PageProps } from './page-props.ts';
 import {
   Badge,
   Empty,
+  Listed,
   NobodyReports,
-  NothingMatches,
   Notice,
   Page,
   ReadingState,
   Search,
-  Skeleton,
 } from './parts.ts';
 import { Counter, ResetButton } from './reset.ts';
 import { useResource } from './resource.ts';
@@ -43,12 +42,40 @@ const ruleColumns: readonly Column<Rate>[] = [
 
 const most = 100;
 
+const nobodyIsLimited = html`<${Empty} title="No value is limited.">
+  <p>Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.</p><//>`;
+
 export function LimitedPage({ params }: PageProps) {
   const search = params.get('search') ?? '';
   const query = search === '' ? '' : `&search=${encodeURIComponent(search)}`;
   const top = useResource<TopJson>(`top?limit=${most}${query}`, 'figures');
   const open = params.get('counter') ?? '';
   const { value } = top;
+  const values = value?.values ?? [];
+  const isUnreported = value?.workers === 0;
+
+  function toRows(each: Limited) {
+    const id = idOf(each);
+    const isOpen = open === id;
+    return [
+      html`<tr key=${id}>
+        <td><${ValueName} domain=${each.domain} entries=${each.entries} />${each.liftedUntil !== undefined && html` <${Badge} tone="wait">lifted until ${toTime(each.liftedUntil)}<//>`}</td>
+        <td><${DomainName} domain=${each.domain} /></td>
+        <td class="rule">${each.rule !== '' && html`<${RuleName} rule=${each.rule} />`}</td>
+        <td class="number">${toRateCell(each.perSecond)}</td>
+        <td class="when">${trendOf(each)}</td>
+        <td class="number" title="At least and at most: a worker keeps 1,000 values">${rangeOf(each)}</td>
+        <td class="actions">
+          <button type="button" aria-expanded=${isOpen} onClick=${() => replaceRoute('limited', withParams(params, { counter: isOpen ? '' : id }))}>Counter</button>
+          <${ResetButton} domain=${each.domain} entries=${each.entries} />
+          <${LiftButton} domain=${each.domain} entries=${each.entries} liftedUntil=${each.liftedUntil} />
+        </td>
+      </tr>`,
+      isOpen &&
+        html`<tr key=${`${id} counter`} class="inner"><td colspan="7"><${Counter} domain=${each.domain} entries=${each.entries} /></td></tr>`,
+    ];
+  }
+
   return html`<${Page} title="Who is limited" about="The values that were refused most in the last one or two minutes, and the rules that refuse.">
     <div class="filters">
       <${Search} label="Find a value, a rule or a domain" value=${search}
@@ -57,41 +84,11 @@ export function LimitedPage({ params }: PageProps) {
     </div>
     <${ReadingState} of=${top} />
     ${value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What the workers of ${url} limit is not included: ${error}.<//>`)}
-    ${
-      value &&
-      (value.values.length === 0
-        ? !top.isOwn
-          ? html`<${Skeleton} />`
-          : value.workers === 0
-            ? html`<${NobodyReports} />`
-            : search !== ''
-              ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('limited', {})} />`
-              : html`<${Empty} title="No value is limited.">
-            <p>Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.</p><//>`
-        : html`<${Table} caption="Values that are limited most" columns=${columns} items=${value.values}
-            toRow=${(each: Limited) => {
-              const id = idOf(each);
-              const isOpen = open === id;
-              return [
-                html`<tr key=${id}>
-                  <td><${ValueName} domain=${each.domain} entries=${each.entries} />${each.liftedUntil !== undefined && html` <${Badge} tone="wait">lifted until ${toTime(each.liftedUntil)}<//>`}</td>
-                  <td><${DomainName} domain=${each.domain} /></td>
-                  <td class="rule">${each.rule !== '' && html`<${RuleName} rule=${each.rule} />`}</td>
-                  <td class="number">${toRateCell(each.perSecond)}</td>
-                  <td class="when">${trendOf(each)}</td>
-                  <td class="number" title="At least and at most: a worker keeps 1,000 values">${rangeOf(each)}</td>
-                  <td class="actions">
-                    <button type="button" aria-expanded=${isOpen} onClick=${() => replaceRoute('limited', withParams(params, { counter: isOpen ? '' : id }))}>Counter</button>
-                    <${ResetButton} domain=${each.domain} entries=${each.entries} />
-                    <${LiftButton} domain=${each.domain} entries=${each.entries} liftedUntil=${each.liftedUntil} />
-                  </td>
-                </tr>`,
-                isOpen &&
-                  html`<tr key=${`${id} counter`} class="inner"><td colspan="7"><${Counter} domain=${each.domain} entries=${each.entries} /></td></tr>`,
-              ];
-            }} />
-          ${value.unlistedAtMost > 0 && html`<p class="quiet">No value that is not listed was refused more than ${toNumber(value.unlistedAtMost)} times.</p>`}`)
-    }
+    <${Listed} of=${top} count=${values.length} isFiltered=${search !== '' && !isUnreported} sought=${search} showAll=${() => replaceRoute('limited', {})}
+      nothing=${isUnreported ? html`<${NobodyReports} />` : nobodyIsLimited}>
+      <${Table} caption="Values that are limited most" columns=${columns} items=${values} toRow=${toRows} />
+      ${value && value.unlistedAtMost > 0 && html`<p class="quiet">No value that is not listed was refused more than ${toNumber(value.unlistedAtMost)} times.</p>`}
+    <//>
     ${value !== undefined && value.rules.length > 0 && html`<${Rules} rules=${value.rules} />`}
   <//>`;
 }

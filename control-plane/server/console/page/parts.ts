@@ -69,6 +69,30 @@ export function NothingMatches({ sought, showAll }: NothingMatchesProps) {
   return html`<${Empty} title=${title}><button type="button" onClick=${showAll}>Show all</button><//>`;
 }
 
+interface ListedProps {
+  /** The answer with the list. */
+  readonly of: Pick<Resource<unknown>, 'value' | 'isOwn'>;
+  readonly count: number;
+  /** Whether it lists less than there is, and the text that it is filtered by. */
+  readonly isFiltered?: boolean;
+  readonly sought?: string;
+  showAll?(): void;
+  /** What is shown where there is nothing to list. */
+  readonly nothing: ComponentChildren;
+  /** The list. */
+  readonly children?: ComponentChildren;
+}
+
+/** A list, or why it is empty: the answer is of another filter, this filter finds nothing, or there is nothing. */
+export function Listed({ of, count, isFiltered, sought = '', showAll, ...shown }: ListedProps) {
+  // ReadingState is shown then.
+  if (of.value === undefined) return null;
+  if (count > 0) return shown.children;
+  if (!of.isOwn) return html`<${Skeleton} />`;
+  if (isFiltered) return html`<${NothingMatches} sought=${sought} showAll=${showAll} />`;
+  return shown.nothing;
+}
+
 /** Where nothing is shown because nothing is known. */
 export function NobodyReports() {
   return html`<${Empty} title="No worker reports."><p>Workers of Ratelane report every five seconds, unless CONFIG_FLEET_LINK is false.</p><//>`;

@@ -10,7 +10,7 @@ import { toAgo, toClock, toSentence, toShortId, toShown, toTime } from './format
 import { MemoryNotice } from './memory-notice.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, Empty, Page, ReadingState } from './parts.ts';
+import { Badge, Empty, Listed, Page, ReadingState } from './parts.ts';
 import { Problems } from './problems.ts';
 import { type Resource, useResource } from './resource.ts';
 import { RollBack } from './roll-back.ts';
@@ -37,50 +37,50 @@ export function RevisionsPage({ params, status }: PageProps) {
   const open = params.get('open') ?? '';
   const refusal = useRefusal();
   const { rollout } = useContext(SessionContext);
+
+  function toRows(revision: ListedRevisionJson) {
+    const { id, at, author, message, outcome } = revision;
+    // The revision that was in force when this one came.
+    const before = revisions
+      .slice(revisions.indexOf(revision) + 1)
+      .find((each) => !isUnserved(each));
+    const isOpen = open === toShortId(id);
+    return [
+      html`<tr key=${`${id} ${at}`}>
+        <td><${RevisionName} id=${id} />${outcome !== null && html`<div><${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//></div>`}</td>
+        <td class="when" title=${toTime(at)}>${toAgo(at)}</td>
+        <td>${author === null ? '–' : toShown(author)}</td>
+        <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${outcome !== null && html`<div class="quiet">${toOutcomeText(outcome)}</div>`}</td>
+        <td class="actions">
+          ${
+            before !== undefined &&
+            html`<button type="button" aria-expanded=${isOpen}
+            aria-label=${`What changed in ${toShortId(id)}`}
+            onClick=${() => replaceRoute('revisions', isOpen ? {} : { open: toShortId(id) })}>What changed</button>`
+          }
+          ${
+            // Without the status it is not known which one is in force: no rollback is offered.
+            status.value &&
+            id !== status.value.newest?.id &&
+            !isUnserved(revision) &&
+            html`<button type="button" disabled=${refusal !== undefined} title=${refusal ?? ''}
+            aria-label=${`Roll back to ${toShortId(id)}`} onClick=${() => setTarget(revision)}>Roll back…</button>`
+          }
+        </td>
+      </tr>`,
+      isOpen &&
+        before !== undefined &&
+        html`<tr key=${`${id} ${at} diff`} class="inner"><td colspan="5"><${Changes} from=${before.id} to=${id} /></td></tr>`,
+    ];
+  }
+
   return html`<${Page} title="Revisions" about="What changed, who changed it, and the way back.">
     ${status.value && html`<${MemoryNotice} status=${status.value} /><${NewestState} status=${status} />`}
     <${ReadingState} of=${history} />
-    ${
-      history.value &&
-      (revisions.length === 0
-        ? html`<${Empty} title="There is no revision yet."><p>The first one is there as soon as the store has a file.</p><//>`
-        : html`<${Table} caption="Revisions, the newest first" columns=${columns} items=${revisions}
-            toRow=${(revision: ListedRevisionJson) => {
-              const { id, at, author, message, outcome } = revision;
-              // The revision that was in force when this one came.
-              const before = revisions
-                .slice(revisions.indexOf(revision) + 1)
-                .find((each) => !isUnserved(each));
-              const isOpen = open === toShortId(id);
-              return [
-                html`<tr key=${`${id} ${at}`}>
-                  <td><${RevisionName} id=${id} />${outcome !== null && html`<div><${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//></div>`}</td>
-                  <td class="when" title=${toTime(at)}>${toAgo(at)}</td>
-                  <td>${author === null ? '–' : toShown(author)}</td>
-                  <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${outcome !== null && html`<div class="quiet">${toOutcomeText(outcome)}</div>`}</td>
-                  <td class="actions">
-                    ${
-                      before !== undefined &&
-                      html`<button type="button" aria-expanded=${isOpen}
-                      aria-label=${`What changed in ${toShortId(id)}`}
-                      onClick=${() => replaceRoute('revisions', isOpen ? {} : { open: toShortId(id) })}>What changed</button>`
-                    }
-                    ${
-                      // Without the status it is not known which one is in force: no rollback is offered.
-                      status.value &&
-                      id !== status.value.newest?.id &&
-                      !isUnserved(revision) &&
-                      html`<button type="button" disabled=${refusal !== undefined} title=${refusal ?? ''}
-                      aria-label=${`Roll back to ${toShortId(id)}`} onClick=${() => setTarget(revision)}>Roll back…</button>`
-                    }
-                  </td>
-                </tr>`,
-                isOpen &&
-                  before !== undefined &&
-                  html`<tr key=${`${id} ${at} diff`} class="inner"><td colspan="5"><${Changes} from=${before.id} to=${id} /></td></tr>`,
-              ];
-            }} />`)
-    }
+    <${Listed} of=${history} count=${revisions.length}
+      nothing=${html`<${Empty} title="There is no revision yet."><p>The first one is there as soon as the store has a file.</p><//>`}>
+      <${Table} caption="Revisions, the newest first" columns=${columns} items=${revisions} toRow=${toRows} />
+    <//>
     ${!rollout && html`<p class="quiet">A revision reaches all workers at once. <code>serve --rollout canary=10%,hold=60s</code> gives it to a share of them first.</p>`}
     ${
       target &&

@@ -9,12 +9,12 @@ import type { PageProps } from './page-props.ts';
 import {
   Badge,
   Empty,
+  Listed,
   NothingMatches,
   Notice,
   Page,
   ReadingState,
   Search,
-  Skeleton,
   Sparkline,
   UseBar,
 } from './parts.ts';
@@ -24,6 +24,9 @@ import { type Column, Table } from './table.ts';
 
 const mostRules = 5_000;
 const mostDomains = 500;
+
+const noRules = html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
+  <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit:\n      unit: minute\n      requests_per_unit: 3</pre><//>`;
 
 export function RulesPage({ params, status }: PageProps) {
   const find = params.get('find') ?? '';
@@ -63,16 +66,9 @@ export function RulesPage({ params, status }: PageProps) {
           ${domains.isOwn && domains.value.total === 0 && html`<p class="quiet">${find === '' ? 'There is no domain.' : `Nothing matches '${toShown(find)}'.`}</p>`}
         </nav>
         <section aria-label="Rules of the domain">
-          ${
-            domain === undefined && !domains.isOwn
-              ? html`<${Skeleton} />`
-              : domain === undefined && find !== ''
-                ? html`<${NothingMatches} sought=${find} showAll=${() => replaceRoute('rules', {})} />`
-                : domain === undefined
-                  ? html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
-                <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit:\n      unit: minute\n      requests_per_unit: 3</pre><//>`
-                  : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} isToldAway=${domains.trouble !== undefined} />`
-          }
+          <${Listed} of=${domains} count=${domain === undefined ? 0 : 1} isFiltered=${find !== ''} sought=${find} showAll=${() => replaceRoute('rules', {})} nothing=${noRules}>
+            <${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} isAlreadyShown=${domains.trouble !== undefined} />
+          <//>
         </section>
       </div>`
     }
@@ -85,11 +81,11 @@ interface DomainRulesProps {
   /** Whether any worker reports the counts of the rules. */
   readonly reports: boolean;
   /** Whether the page shows already that there is no answer. */
-  readonly isToldAway: boolean;
+  readonly isAlreadyShown: boolean;
   go(next: { search?: string }): void;
 }
 
-function DomainRules({ domain, search, reports, isToldAway, go }: DomainRulesProps) {
+function DomainRules({ domain, search, reports, isAlreadyShown, go }: DomainRulesProps) {
   const name = encodeURIComponent(domain);
   const query = search === '' ? '' : `&search=${encodeURIComponent(search)}`;
   const rules = useResource<RulesJson>(`rules/${name}?limit=${mostRules}${query}`, 'revisions');
@@ -104,7 +100,7 @@ function DomainRules({ domain, search, reports, isToldAway, go }: DomainRulesPro
       <${Search} label="Find a rule" value=${search} onInput=${(text: string) => go({ search: text })} />
       ${rules.value && html`<span class="quiet" role="status">${toCount(rules.value.total, 'rule')}</span>`}
     </div>
-    ${(!isToldAway || rules.trouble === undefined) && html`<${ReadingState} of=${rules} />`}
+    ${(!isAlreadyShown || rules.trouble === undefined) && html`<${ReadingState} of=${rules} />`}
     ${rules.value !== undefined && rules.isOwn && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
     ${
       shown.length > 0 &&

@@ -4,7 +4,7 @@ import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
 import { toAgo, toLines, toPairs, toSentence, toShown } from './format.ts';
 import { DomainName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import { Empty, NobodyReports, Page, ReadingState } from './parts.ts';
+import { Empty, Listed, NobodyReports, Page, ReadingState } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf } from './route.ts';
 import { type Column, Table } from './table.ts';
@@ -23,34 +23,27 @@ const columns: readonly Column<Sample>[] = [
 
 export function UnmatchedPage({ status }: PageProps) {
   const unmatched = useResource<UnmatchedJson>('unmatched', 'figures');
-  const { value } = unmatched;
+  const samples = unmatched.value?.samples ?? [];
   return html`<${Page} title="Unmatched" about="Samples of descriptors that found no rule, and were let pass.">
     <${ReadingState} of=${unmatched} />
-    ${
-      value &&
-      (value.samples.length === 0
-        ? status.value?.traffic === null
-          ? html`<${NobodyReports} />`
-          : html`<${Empty} title="Every descriptor has found a rule."><p>Samples of those that do not are shown here within five seconds.</p><//>`
-        : html`<${Table} caption="Unmatched descriptors" columns=${columns} items=${value.samples}
-            toRow=${({
-              domain,
-              entries,
-              samples,
-              lastAt,
-              reason,
-              hint,
-              nearest,
-            }: Sample) => html`<tr key=${JSON.stringify([domain, entries])}>
-                <td><strong>${toPairs(entries)}</strong></td>
-                <td><${DomainName} domain=${domain} /></td>
-                <td>${toSentence(reason)}${hint && html`<div class="hint">${toSentence(hint)}</div>`}</td>
-                <td class="source">${nearest === null ? '–' : toShown(nearest)}</td>
-                <td class="number">${samples}</td>
-                <td class="when">${toAgo(lastAt)}</td>
-                <td><a class="go" href=${hrefOf('try', { domain, descriptor: toLines(entries) })}
-                  aria-label=${`Try ${toPairs(entries)}`}>Try</a></td>
-              </tr>`} />`)
-    }
+    <${Listed} of=${unmatched} count=${samples.length}
+      nothing=${status.value?.traffic === null ? html`<${NobodyReports} />` : allAreMatched}>
+      <${Table} caption="Unmatched descriptors" columns=${columns} items=${samples} toRow=${toRow} />
+    <//>
   <//>`;
+}
+
+const allAreMatched = html`<${Empty} title="Every descriptor has found a rule.">
+  <p>Samples of those that do not are shown here within five seconds.</p><//>`;
+
+function toRow({ domain, entries, samples, lastAt, reason, hint, nearest }: Sample) {
+  return html`<tr key=${JSON.stringify([domain, entries])}>
+    <td><strong>${toPairs(entries)}</strong></td>
+    <td><${DomainName} domain=${domain} /></td>
+    <td>${toSentence(reason)}${hint && html`<div class="hint">${toSentence(hint)}</div>`}</td>
+    <td class="source">${nearest === null ? '–' : toShown(nearest)}</td>
+    <td class="number">${samples}</td>
+    <td class="when">${toAgo(lastAt)}</td>
+    <td><a class="go" href=${hrefOf('try', { domain, descriptor: toLines(entries) })} aria-label=${`Try ${toPairs(entries)}`}>Try</a></td>
+  </tr>`;
 }
