@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import { agreementKey } from '../../../shared/agreement-key.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { joinBy, sumFields } from './joined.ts';
 import type { WorkerJson } from './worker-json.ts';
 
 /** How the workers of a node group count. */
@@ -52,19 +53,19 @@ export function countAgreements(workers: readonly WorkerJson[]): AgreementsJson[
 
 /** Merges the agreements among the workers of several control planes. */
 export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[] {
-  const byGroup = Map.groupBy(all, ({ group }) => group);
-  return [...byGroup].map(([group, parts]) => {
-    const merged = new Map<string, AgreementsJson['agreements'][number]>();
-    for (const each of parts.flatMap(({ agreements }) => agreements)) {
-      const known = merged.get(each.agreement);
-      merged.set(
-        each.agreement,
-        known ? { ...known, workers: known.workers + each.workers } : each,
+  return joinBy(
+    all,
+    ({ group }) => group,
+    (parts) => {
+      const agreements = joinBy(
+        parts.flatMap((part) => part.agreements),
+        ({ agreement }) => agreement,
+        (same) => ({ ...same[0], ...sumFields(same, ['workers']) }),
       );
-    }
-    const count = Math.max(merged.size, ...parts.map((part) => part.count));
-    return { group, count, agreements: byWorkers([...merged.values()]) };
-  });
+      const count = Math.max(agreements.length, ...parts.map((part) => part.count));
+      return { group: parts[0].group, count, agreements: byWorkers(agreements) };
+    },
+  );
 }
 
 /** The node groups whose workers differ. */

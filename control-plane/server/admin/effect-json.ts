@@ -11,10 +11,10 @@ import type { RuleChange } from '../../authoring/rule-change.ts';
 import { orNull } from '../or-null.ts';
 import { type BothRules, estimateApart, replayApart } from './effect-job.ts';
 import { unlessBusy } from './examination.ts';
+import { round } from './joined.ts';
 import { toTime } from './revision-json.ts';
 import { findingRuleOwners } from './rule-owners.ts';
 import type { TopJson } from './top-json.ts';
-import { round } from './traffic-json.ts';
 
 const rangeJson = Type.Object(
   { atLeast: Type.Integer(), atMost: Type.Integer() },

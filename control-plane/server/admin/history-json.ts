@@ -7,8 +7,8 @@ import { type Mark, markKind } from '../history/last-hour/marks.ts';
 import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { toShortId } from '../store/revision.ts';
+import { joinBy, round, roundFields, sumFields } from './joined.ts';
 import { toTime } from './revision-json.ts';
-import { round } from './traffic-json.ts';
 
 const slotJson = Type.Object({
   at: Type.String({ format: 'date-time' }),
@@ -90,6 +90,8 @@ export const ruleSeriesJson = Type.Object(
 
 export type RuleSeriesJson = Type.Static<typeof ruleSeriesJson>;
 
+const counts = ['decisions', 'overLimit', 'errors'] as const satisfies (keyof TrafficCounts)[];
+
 /** The span until `nowMs`. */
 export function toHistoryJson(
   { slots, marks }: { readonly slots: readonly TrafficSlot[]; readonly marks: readonly Mark[] },
@@ -101,16 +103,12 @@ export function toHistoryJson(
   const known = [...byTime].filter(
     ([atMs, parts]) => atMs >= nowMs - ms && parts.length === shownMs / slotMs,
   );
-  const sum = (parts: readonly TrafficSlot[], field: keyof TrafficCounts) =>
-    round(parts.reduce((all, part) => all + part[field], 0));
   return {
     until: toTime(nowMs),
     slotSeconds: shownMs / 1000,
     slots: known.map(([atMs, parts]) => ({
       at: toTime(atMs),
-      decisions: sum(parts, 'decisions'),
-      overLimit: sum(parts, 'overLimit'),
-      errors: sum(parts, 'errors'),
+      ...roundFields(sumFields(parts, counts)),
     })),
     marks: marks
       .filter(({ atMs }) => atMs >= nowMs - ms)
@@ -153,20 +151,14 @@ export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[])
   const all = [own, ...others].map(({ slots }) => slots).filter(({ length }) => length > 0);
   const ends = all.map((slots) => Date.parse(slots.at(-1)?.at ?? ''));
   const endMs = Math.max(Math.min(...ends), Math.max(...ends) - own.slotSeconds * 1000);
-  const byTime = new Map<string, HistoryJson['slots'][number]>();
-  for (const { at, decisions, overLimit, errors } of all.flat()) {
-    if (Date.parse(at) > endMs) continue;
-    const known = byTime.get(at) ?? { at, decisions: 0, overLimit: 0, errors: 0 };
-    byTime.set(at, {
-      at,
-      decisions: known.decisions + decisions,
-      overLimit: known.overLimit + overLimit,
-      errors: known.errors + errors,
-    });
-  }
+  const slots = joinBy(
+    all.flat().filter(({ at }) => Date.parse(at) <= endMs),
+    ({ at }) => at,
+    (same) => ({ at: same[0].at, ...sumFields(same, counts) }),
+  );
   return {
     ...own,
-    slots: [...byTime.values()].sort((a, b) => (a.at < b.at ? -1 : 1)),
+    slots: slots.sort((a, b) => (a.at < b.at ? -1 : 1)),
     marks: mergeMarks([own, ...others].flatMap(({ marks }) => marks)),
   };
 }
@@ -200,27 +192,23 @@ export function mergeSlots(
 
 /** Sums by rule. */
 export function mergeSeries(all: readonly RuleSeries[]) {
-  const byRule = new Map<string, RuleSeries>();
-  for (const series of all) {
-    const known = byRule.get(series.rule);
-    byRule.set(
-      series.rule,
-      known === undefined
-        ? series
-        : {
-            rule: series.rule,
-            hits: addEach(known.hits, series.hits),
-            overLimit: addEach(known.overLimit, series.overLimit),
-            nearLimit: addEach(known.nearLimit, series.nearLimit),
-          },
-    );
-  }
-  return [...byRule.values()].map(({ rule, hits, overLimit, nearLimit }) => ({
-    rule,
-    hits: hits.map(round),
-    overLimit: overLimit.map(round),
-    nearLimit: nearLimit.map(round),
-  }));
+  return joinBy(
+    all,
+    ({ rule }) => rule,
+    (same) => {
+      const sum = (field: 'hits' | 'overLimit' | 'nearLimit') =>
+        same
+          .map((series) => series[field])
+          .reduce(addEach)
+          .map(round);
+      return {
+        rule: same[0].rule,
+        hits: sum('hits'),
+        overLimit: sum('overLimit'),
+        nearLimit: sum('nearLimit'),
+      };
+    },
+  );
 }
 
 /** The last ones are of the same time: a control plane that was started lately has fewer. */

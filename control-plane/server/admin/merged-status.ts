@@ -5,6 +5,7 @@ import type { ExchangeAsk } from '../record/peers/exchange.ts';
 import type { PeerAnswer, PeerWorkers } from '../record/peers/peers.ts';
 import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
+import { sumFields } from './joined.ts';
 import { clockKind, mergeFacts, type NoticeJson, toNotices } from './notices.ts';
 import {
   judgeShrunk,
@@ -40,8 +41,6 @@ export function mergeStatus(
   ];
   const answers = planes.filter(({ isMissed }) => isMissed !== false);
   const judged = judgeAnswers(answers, { revision, minWorkers: 0 });
-  const count = (state: keyof StatusJson['workers']) =>
-    known.reduce((sum, { workers }) => sum + workers[state], 0);
   const agreements = mergeAgreements(
     known.flatMap((each) => each.agreements ?? each.disagreements),
   );
@@ -49,14 +48,11 @@ export function mergeStatus(
   const traffic = mergeTraffic(known.map((status) => status.traffic));
   const unenforced = known.flatMap((status) => status.unenforced);
   const disagreements = findDisagreements(agreements);
-  const workers = {
-    connected: count('connected'),
-    inForce: count('inForce'),
-    onTrial: count('onTrial'),
-    pending: count('pending'),
-    refused: count('refused'),
-    gone: fleet === null ? count('gone') : fleet.gone.length,
-  };
+  const counts = sumFields(
+    known.map((status) => status.workers),
+    ['connected', 'inForce', 'onTrial', 'pending', 'refused', 'gone'],
+  );
+  const workers = fleet === null ? counts : { ...counts, gone: fleet.gone.length };
   const gone = known
     .flatMap(({ goneLately = [] }) => goneLately)
     .filter(({ instance }) => instance !== null && !present.has(instance)).length;

@@ -7,6 +7,7 @@ import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import { orNull } from '../or-null.ts';
 import type { AgreementsJson } from './agreement-report.ts';
+import { joinBy, sumFields } from './joined.ts';
 import { toTime } from './revision-json.ts';
 import type { UnenforcedJson } from './unenforced-report.ts';
 import type { WorkerJson } from './worker-json.ts';
@@ -150,20 +151,17 @@ export function collectFacts({ workers, linked, nowMs }: NoticeSources): NoticeF
 
 /** Of several control planes. */
 export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[] {
-  const kinds = Map.groupBy(all.flat(), ({ kind, detail }) => `${kind} ${detail}`);
-  return [...kinds.values()].flatMap((facts) => {
-    const [first] = facts;
+  return joinBy(
     // Behind a balancer the link and the rules of a worker may be at two of them.
-    const isElsewhere = first?.kind === 'rules_from_elsewhere' && all.length > 1;
-    if (first === undefined || isElsewhere) return [];
-    const since = facts.flatMap(({ since }) => since ?? []).sort();
-    return {
-      ...first,
-      workers: facts.reduce((sum, { workers }) => sum + workers, 0),
-      names: facts.flatMap(({ names }) => names).slice(0, mostNames),
-      since: since[0] ?? null,
-    };
-  });
+    all.flat().filter(({ kind }) => kind !== 'rules_from_elsewhere' || all.length === 1),
+    ({ kind, detail }) => `${kind} ${detail}`,
+    (same) => ({
+      ...same[0],
+      ...sumFields(same, ['workers']),
+      names: same.flatMap(({ names }) => names).slice(0, mostNames),
+      since: same.flatMap(({ since }) => since ?? []).sort()[0] ?? null,
+    }),
+  );
 }
 
 /** Of a notice that each control plane makes itself. */

@@ -12,10 +12,10 @@ import {
 import type { RuleRate } from '../fleet/rule-rates.ts';
 import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
+import { round, roundFields, sumFields } from './joined.ts';
 import type { FindLift } from './lifted.ts';
 import { missingJson, toMissing } from './peer-json.ts';
 import { isInShadowMode, type RuleOwners } from './rule-owners.ts';
-import { round } from './traffic-json.ts';
 
 const limitedValueJson = Type.Object(
   {
@@ -162,11 +162,11 @@ function underRules(rates: Parameters<typeof toTopJson>[1], owners: RuleOwners):
     const known = rules.get(rule) ?? { rule, ...noRates, shadowMode: false, ofLimits: new Map() };
     const ofLimits = new Map(known.ofLimits);
     for (const each of limit === undefined ? limits : [{ limit, ...rate }]) {
-      ofLimits.set(each.limit, addRates(ofLimits.get(each.limit) ?? noRates, each));
+      ofLimits.set(each.limit, sumFields([ofLimits.get(each.limit) ?? {}, each], rateNames));
     }
     rules.set(rule, {
       rule,
-      ...addRates(known, limit === undefined ? rate : noRates),
+      ...sumFields([known, limit === undefined ? rate : {}], rateNames),
       // Under the rules in force of either control plane.
       shadowMode: known.shadowMode || shadowMode || isInShadowMode(row),
       ofLimits,
@@ -179,15 +179,8 @@ function underRules(rates: Parameters<typeof toTopJson>[1], owners: RuleOwners):
   );
 }
 
-const noRates: Rates = { hitsPerSecond: 0, overLimitPerSecond: 0, nearLimitPerSecond: 0 };
-
-function addRates(a: Rates, b: Rates): Rates {
-  return {
-    hitsPerSecond: a.hitsPerSecond + b.hitsPerSecond,
-    overLimitPerSecond: a.overLimitPerSecond + b.overLimitPerSecond,
-    nearLimitPerSecond: a.nearLimitPerSecond + b.nearLimitPerSecond,
-  };
-}
+const rateNames = ['hitsPerSecond', 'overLimitPerSecond', 'nearLimitPerSecond'] as const;
+const noRates: Rates = sumFields([], rateNames);
 
 function byOverLimit(a: Rates, b: Rates): number {
   return b.overLimitPerSecond - a.overLimitPerSecond || b.hitsPerSecond - a.hitsPerSecond;
@@ -196,21 +189,13 @@ function byOverLimit(a: Rates, b: Rates): number {
 function toRounded({ rule, shadowMode, limits, ...rates }: TopRate): TopRate {
   return {
     rule,
-    ...roundRates(rates),
+    ...roundFields(rates),
     shadowMode,
     ...(limits && {
       limits: limits
         .toSorted(byOverLimit)
-        .map(({ limit, ...ofLimit }) => ({ limit, ...roundRates(ofLimit) })),
+        .map(({ limit, ...ofLimit }) => ({ limit, ...roundFields(ofLimit) })),
     }),
-  };
-}
-
-function roundRates({ hitsPerSecond, overLimitPerSecond, nearLimitPerSecond }: Rates): Rates {
-  return {
-    hitsPerSecond: round(hitsPerSecond),
-    overLimitPerSecond: round(overLimitPerSecond),
-    nearLimitPerSecond: round(nearLimitPerSecond),
   };
 }
 

@@ -6,6 +6,7 @@ import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { WorkerFigures } from '../fleet/worker-figures.ts';
 import { orNull } from '../or-null.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
+import { roundFields, sumFields } from './joined.ts';
 import { toTime } from './revision-json.ts';
 
 const rates = {
@@ -74,17 +75,18 @@ export const trafficJson = Type.Object(
 );
 export type TrafficJson = Type.Static<typeof trafficJson>;
 
+const ratesOfAll = ['decisionsPerSecond', 'overLimitPerSecond', 'errorsPerSecond'] as const;
+
 const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
 
 /** The traffic of all workers that report; null when none does. */
 export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | null {
   const all = linked.flatMap(({ figures }) => figures ?? []);
   if (all.length === 0) return null;
-  const withoutStore = all.reduce((sum, each) => sum + each.withoutStorePerSecond, 0);
   return {
     workers: all.length,
     ...toRates(all),
-    withoutStorePerSecond: round(withoutStore),
+    ...roundFields(sumFields(all, ['withoutStorePerSecond'])),
     workersWithoutStore: all.filter(
       ({ withoutStorePerSecond, store }) => withoutStorePerSecond > 0 || store.serversAway > 0,
     ).length,
@@ -148,16 +150,12 @@ export function createFindFigures(
 export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
-  const sum = (field: Exclude<keyof TrafficJson, keyof P99 | 'storeCalls'>) =>
-    round(known.reduce((total, each) => total + (each[field] ?? 0), 0));
   return {
-    workers: sum('workers'),
-    decisionsPerSecond: sum('decisionsPerSecond'),
-    overLimitPerSecond: sum('overLimitPerSecond'),
-    errorsPerSecond: sum('errorsPerSecond'),
+    ...sumFields(known, ['workers']),
+    ...roundFields(sumFields(known, ratesOfAll)),
     ...findSlowest(known),
-    withoutStorePerSecond: sum('withoutStorePerSecond'),
-    workersWithoutStore: sum('workersWithoutStore'),
+    ...roundFields(sumFields(known, ['withoutStorePerSecond'])),
+    ...sumFields(known, ['workersWithoutStore']),
     storeCalls: findSlowest(known.flatMap(({ storeCalls }) => storeCalls ?? [])),
   };
 }
@@ -193,12 +191,8 @@ function toP99Text({ p99Ms, p99AboveMs }: P99): string {
 }
 
 function toRates(all: readonly WorkerFigures[]) {
-  const sum = (field: 'decisionsPerSecond' | 'overLimitPerSecond' | 'errorsPerSecond') =>
-    round(all.reduce((total, each) => total + each[field], 0));
   return {
-    decisionsPerSecond: sum('decisionsPerSecond'),
-    overLimitPerSecond: sum('overLimitPerSecond'),
-    errorsPerSecond: sum('errorsPerSecond'),
+    ...roundFields(sumFields(all, ratesOfAll)),
     ...toP99(all.map(({ durations }) => durations)),
   };
 }
@@ -212,10 +206,4 @@ function toP99(all: readonly (readonly number[])[]): P99 {
 
 function toPlace(nodeId: string, address: string): string {
   return `${nodeId}\n${address.slice(0, address.lastIndexOf(':'))}`;
-}
-
-/** Rounds to a tenth; below one to a hundredth. */
-export function round(rate: number): number {
-  const parts = rate < 1 ? 100 : 10;
-  return Math.round(rate * parts) / parts;
 }

@@ -4,6 +4,7 @@ import { explainingNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts'
 import { type PlacedRule, toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
 import type { UnmatchedSample } from '../fleet/unmatched-samples.ts';
 import { orNull } from '../or-null.ts';
+import { joinBy, sumFields } from './joined.ts';
 import { toTime } from './revision-json.ts';
 
 const sampleJson = Type.Object(
@@ -54,22 +55,20 @@ export function* explainSamples(
 /** Of several control planes: each descriptor once, as many of each control plane where there are too many, and
  * the last ones first. */
 export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
-  const known = new Map<string, SampleJson>();
   const most = Math.max(...all.map(({ samples }) => samples.length));
   const inTurn = Array.from({ length: most }, (_, turn) =>
     all.flatMap(({ samples }) => samples[turn] ?? []),
   );
-  for (const sample of inTurn.flat()) {
-    const text = JSON.stringify([sample.domain, sample.entries]);
-    const other = known.get(text);
-    known.set(text, {
-      ...sample,
-      samples: sample.samples + (other?.samples ?? 0),
-      lastAt: other !== undefined && other.lastAt > sample.lastAt ? other.lastAt : sample.lastAt,
-    });
-  }
-  const samples = [...known.values()].slice(0, maxShown);
-  return { samples: samples.sort((a, b) => b.lastAt.localeCompare(a.lastAt)) };
+  const byLast = (a: SampleJson, b: SampleJson) => b.lastAt.localeCompare(a.lastAt);
+  const samples = joinBy(
+    inTurn.flat(),
+    ({ domain, entries }) => JSON.stringify([domain, entries]),
+    (same) => {
+      const [newest = same[0]] = same.toSorted(byLast);
+      return { ...newest, ...sumFields(same, ['samples']) };
+    },
+  );
+  return { samples: samples.slice(0, maxShown).sort(byLast) };
 }
 
 function* explain(
