@@ -16,7 +16,9 @@ const clean = [
   ),
   'control-plane/command',
   ':(glob)control-plane/server/*.ts',
-  ...['console', 'metrics', 'notify', 'settings'].map((room) => `control-plane/server/${room}`),
+  ...['admin', 'console', 'metrics', 'notify', 'settings'].map(
+    (room) => `control-plane/server/${room}`,
+  ),
 ];
 
 test('documents, comments, messages and titles of tests have the terms of the field', (t) => {

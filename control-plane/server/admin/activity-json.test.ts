@@ -43,7 +43,7 @@ test('actions and outcomes of revisions are one list, the newest first', (t) => 
   );
 });
 
-test('a deed is found by who did it, by what it is about, and by its time', (t) => {
+test('an entry is found by who did it, by what it is about, and by its time', (t) => {
   const deeds = toDeeds([pushed], [outcome('in_force', 2_000)], history);
   const find = (question: object) => findDeeds(deeds, { ...all, ...question }).length;
   t.is(find({ who: 'ANN' }), 1);

@@ -1,4 +1,4 @@
-// Actions of people and of the programs, as the admin API shows them: the lines of the audit log, and how each
+// Actions of users and of the programs, as the admin API shows them: the lines of the audit log, and how each
 // revision ended. Pure.
 import Type from 'typebox';
 import type { ActivityEntry } from '../history/activity/activity.ts';
@@ -29,7 +29,7 @@ const deedJson = Type.Object(
 export type DeedJson = Type.Static<typeof deedJson>;
 
 const deeds = { deeds: Type.Array(deedJson, { description: 'The newest first' }) };
-/** Of one control plane: an older one tells no more. */
+/** Of one control plane: an older one includes no more. */
 export const deedsJson = Type.Object(deeds);
 export const activityJson = Type.Object({ ...deeds, missing: missingJson }, { title: 'Activity' });
 export type ActivityJson = Type.Static<typeof activityJson>;

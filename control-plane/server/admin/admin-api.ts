@@ -23,7 +23,7 @@ export interface AdminApi {
   readonly workers: ConnectedWorkers;
   /** Holds the reports of the workers. */
   readonly fleet: Fleet;
-  /** Reads what people and this control plane did lately. */
+  /** Reads what users and this control plane did lately. */
   readonly activity: Pick<Activity, 'read'>;
   /** Reads and notes the events of the last hour. */
   readonly marks: Pick<Marks, 'note' | 'read'>;
@@ -45,7 +45,7 @@ export interface AdminApi {
   readonly recordings: string | undefined;
   /** In front of the path of a file in its repository: '' or such as `rules/`. */
   readonly repositoryFolder: string;
-  /** Where people read the files of a revision, with `{file}` (below that folder), `{line}` and `{revision}`; undefined where that is not known. */
+  /** The address at which files of a revision can be read, with `{file}` (below that folder), `{line}` and `{revision}`; undefined where that is not known. */
   readonly sourceUrl: string | undefined;
   readonly clock: Clock;
   readonly audit: Audit;
@@ -53,7 +53,7 @@ export interface AdminApi {
   callerOf(request: RoutedRequest): string;
   /** The rights of the caller. */
   scopeOf(request: RoutedRequest): Scope;
-  /** Whether an answer that goes on may go on. */
+  /** Whether an open stream is allowed to continue. */
   mayGoOn(request: RoutedRequest): boolean;
   readonly events: Events;
   /** The condition that the start still waits for; undefined once the workers are served. */

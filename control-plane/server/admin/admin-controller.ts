@@ -257,7 +257,7 @@ export class AdminController extends Controller {
   }
 
   /** Of the workers of all control planes. 503 when no worker has a link, 404 when none has the node id that
-   * is asked for; a peer is told of its question's workers, even if there are none. */
+   * is asked for; a peer receives its question's workers, even if there are none. */
   protected async askCounters(
     question: CountersQuestion,
     { path, body }: Pick<PeerCall, 'path' | 'body'>,
@@ -332,7 +332,7 @@ export class AdminController extends Controller {
       : this.toRefusal(error);
   }
 
-  /** Messages of stores are for people, without secrets. */
+  /** Messages of stores are human-readable, without secrets. */
   private toRefusal(error: unknown): unknown {
     if (!(error instanceof AppError)) return error;
     if (error.code === 'bad_request') return new HttpError(400, { detail: error.message });
@@ -361,7 +361,7 @@ function isAdminController(value: unknown): value is AdminControllerClass {
   return typeof value === 'function' && value.prototype instanceof AdminController;
 }
 
-/** Its statics, which declare the arguments, are inherited; but `open()` is said by each class for itself. */
+/** Its statics, which declare the arguments, are inherited; but `open()` is declared by each class for itself. */
 function withApi(controller: AdminControllerClass, api: AdminApi): AdminControllerClass {
   return class extends controller {
     static override readonly guard = controller.guard ?? [];

@@ -160,7 +160,7 @@ testScenarios(test, new URL('admin-server.txt', import.meta.url), (words, { t, f
   return scenario.run(words);
 });
 
-test('two writers at once: one wins, the other is told', async (t) => {
+test('two writers at once: one wins, the other gets a conflict', async (t) => {
   const { ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
   const tag = (await ask('GET', '/domains/shop')).headers.get('etag') ?? '';
   const answers = await Promise.all(
@@ -199,7 +199,7 @@ test('every change that was asked for is in the audit log', async (t) => {
 });
 
 // Crowds come before the other tests: beside them the first of a crowd have had their time before the last is there.
-test.serial('connections that are too many are said once', async (t) => {
+test.serial('connections over the limit are logged once', async (t) => {
   const { port, log } = await run(t, {});
   const sockets = Array.from({ length: 266 }, () => connect(port, '127.0.0.1').resume());
   for (const socket of sockets) socket.on('error', () => {});
@@ -264,7 +264,7 @@ test('the revision in force is shown without the store, which may no longer have
   t.is((await ask('POST', '/explanations', { json })).status, 200);
 });
 
-test('a listener to the events is told at once that there is something to read', async (t) => {
+test('a listener to the events is notified at once', async (t) => {
   const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
   const answer = await fetch(`http://127.0.0.1:${port}/events`);
   t.is(answer.headers.get('content-type'), 'text/event-stream');
@@ -282,7 +282,7 @@ test('a listener to the events is told at once that there is something to read',
 
 test('no more than 64 callers listen to the events, and whoever goes makes room', async (t) => {
   const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
-  // The answers are kept: the stream of one that nobody has any more would be closed.
+  // The answers are kept: the stream of one that is not referenced any more would be closed.
   const listen = async () => {
     const going = new AbortController();
     const { signal } = going;

@@ -52,7 +52,7 @@ export interface AdminServer {
 /** JSON may escape many characters of a text with a second one. */
 const maxYamlBytes = maxBodyBytes / 4;
 
-/** Authenticated connections: each is bounded by `maxBodyBytes`, and people and pipelines are few. */
+/** Authenticated connections: each is bounded by `maxBodyBytes`, and users and pipelines are few. */
 export const maxConnections = 256;
 /** How often refused connections are logged. */
 const refusalIntervalMs = 60_000;
@@ -62,7 +62,7 @@ export const maxUnauthenticated = 3000;
 /** TLS connections: each holds four times as much. */
 export const maxUnauthenticatedTls = 1024;
 export const unauthenticatedLimitMs = 15_000;
-/** Backlog: not more than there may be connections, so that none is closed before it has been looked at. */
+/** Backlog: not more than there may be connections, so that none is closed before it has been checked. */
 const backlog = 1024;
 /** Bytes of all bodies being read: enough for two of the largest. */
 export const maxHeldBytes = 2 * maxBodyBytes;
@@ -195,7 +195,7 @@ function createFastify(
   return Fastify({ ...options, https } as FastifyServerOptions);
 }
 
-/** With authorities, clients must present a certificate that one of them has signed. */
+/** With CAs, clients must present a certificate that one of them has signed. */
 function toTlsOptions({ ca, cert, key }: TlsMaterial) {
   return {
     ...(cert === undefined ? {} : { cert }),

@@ -29,7 +29,7 @@ function workerOf(id: string, agreement?: string, group: string | null = 'defaul
   };
 }
 
-test('workers that agree, and those that announce nothing, are nothing to tell', (t) => {
+test('workers that agree, and those that announce nothing, are not reported', (t) => {
   t.deepEqual(differencesOf([]), []);
   t.deepEqual(differencesOf([workerOf('a', 'x'), workerOf('b', 'x'), workerOf('c')]), []);
 });

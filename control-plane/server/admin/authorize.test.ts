@@ -101,7 +101,7 @@ const locals: [string, Readonly<Record<string, string>>, number][] = [
   ['localhost', { host: 'localhost' }, 200],
   ['a page of the API itself', { host: 'localhost:1', origin: 'http://localhost:1' }, 200],
   ['a name that leads here', { host: 'evil.example:18001' }, 403],
-  ['a name that looks local', { host: 'localhost.evil.example' }, 403],
+  ['a name like a local one', { host: 'localhost.evil.example' }, 403],
   ['no name', {}, 403],
   ['a page of another site', { host: 'localhost:1', origin: 'https://evil.example' }, 403],
   ['a page of another port', { host: 'localhost:1', origin: 'http://localhost:2' }, 403],
@@ -144,7 +144,7 @@ test('the token of the peers may ask what peers ask of each other in a rollout, 
 });
 
 // Proof of SECURITY.md: `/healthcheck`, the console's files, a signed webhook
-test('where others can reach the address, nobody has access without a token', async (t) => {
+test('where others can reach the address, no caller has access without a token', async (t) => {
   const local = { host: 'localhost:18001' };
   for (const deps of [none, { ...none, peerToken }]) {
     const authorizer = createAuthorizer({ ...deps, isLoopback: false });
@@ -178,7 +178,7 @@ test('a token in both files has the scope of the tokens file, unless it is one o
   t.is(await statusWith('fleet xds'), 403);
 });
 
-test('an answer that goes on ends with the right to it', (t) => {
+test('an open stream ends with the right to it', (t) => {
   let known = tokens;
   const changing = { find: (token: string) => known?.find(token) };
   const authorizer = createAuthorizer({ ...none, tokens: changing, isLoopback: false });

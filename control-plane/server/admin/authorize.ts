@@ -22,7 +22,7 @@ export interface Authorizer {
   callerOf(request: RoutedRequest): string;
   /** `write` where no token is required and none was shown. */
   scopeOf(request: RoutedRequest): Scope;
-  /** Whether an answer that goes on may go on: the token of its request is known still. */
+  /** Whether an open stream is allowed to continue: the token of its request is still known. */
   mayGoOn(request: RoutedRequest): boolean;
   /** Whether a request has a token that the guard accepts for some path; undefined where none is required. */
   readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
@@ -47,7 +47,7 @@ const realm = 'ratelane';
 export const nobody = 'local';
 
 export interface AuthorizerDeps {
-  /** The tokens of people and pipelines; undefined without a file of them. */
+  /** The tokens of users and pipelines; undefined without a file of them. */
   readonly tokens: TokenSet | undefined;
   /** That control planes show each other; undefined where they have none. */
   readonly peerToken: TokenSet | undefined;

@@ -14,7 +14,7 @@ type Files = Readonly<Record<string, string | Buffer | undefined>>;
 interface Place {
   readonly store: ConfigStore;
   readonly ask: AdminApi['ask'];
-  /** Changes files as somebody else would; undefined deletes one. */
+  /** Changes files as another writer would; undefined deletes one. */
   put(files: Files): void;
   /** Puts a symbolic link that leads nowhere in the place of whatever is there. */
   link(path: string): void;
@@ -206,7 +206,7 @@ test('directory: a rollback does not write in the place of a symbolic link', asy
   t.deepEqual(await rollBack(place, id), { status: 422, problems });
 });
 
-test('git: a change that was meant for files that come back meanwhile is not mixed with others', async (t) => {
+test('git: a change that was meant for files that reappear meanwhile is not mixed with others', async (t) => {
   const repository = createGitRepository(t);
   const { store } = openGitStore(t, repository);
   const first = repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });

@@ -50,7 +50,7 @@ export interface ChangeRequest {
   readonly expectedRevision: string | undefined;
   /** Whether it may remove most limits. */
   readonly allowsRemoval: boolean;
-  /** Where new revisions are rolled out in steps: to everybody at once, in steps although it is an undo, or in
+  /** Where new revisions are rolled out in steps: to all workers at once, in steps although it is an undo, or in
    * place of one whose rollout is under way. */
   readonly rollout?: 'now' | 'steps' | 'supersede' | 'again' | undefined;
   readonly author: Author;
@@ -118,7 +118,7 @@ export async function planChangeOf(
   return planned;
 }
 
-/** `refused`: why it could not be written; empty where it can be, as far as rules and policy say. */
+/** `refused`: why it could not be written; empty where it can be, as far as rules and policy are concerned. */
 export async function judgeChange(
   before: Revision,
   { examine, snapshots, allowsRemoval }: Pick<PlanDeps, 'examine' | 'snapshots' | 'allowsRemoval'>,

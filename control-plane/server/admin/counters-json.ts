@@ -73,7 +73,7 @@ export const countersJson = Type.Object(
         confirmedBy: orNull(
           Type.Union([Type.Literal('another'), Type.Literal('itself')], {
             description:
-              'After a reset: whether another worker that counts together with it has read the counters as reset, or, where there is none, only itself. Null where nobody has',
+              'After a reset: whether another worker that counts together with it has read the counters as reset, or, where there is none, only itself. Null where no worker has',
           }),
         ),
         counters: Type.Array(counterJson),
@@ -186,14 +186,14 @@ function isNear(a: number, b: number): boolean {
   return Math.abs(a - b) <= Math.max(2, Math.max(a, b) / 10);
 }
 
-/** Tells by which worker two answers that agree are confirmed. */
+/** By which worker two answers that agree are confirmed. */
 function confirm(a: AnswerJson, b: AnswerJson): AnswerJson['confirmedBy'] {
   if (a.confirmedBy === null || b.confirmedBy === null) return a.confirmedBy;
   const isAnother = [a.confirmedBy, b.confirmedBy].includes('another') || a.worker !== b.worker;
   return isAnother ? 'another' : 'itself';
 }
 
-/** Why not all that was to be reset is known to be reset, for people; empty where it is. */
+/** Why not all that was to be reset is known to be reset; empty where it is. */
 export function findDoubts({ answers, notAsked, missing }: CountersJson): string[] {
   const doubts = answers.flatMap(({ worker, address, differs, problem, counters }) => {
     const problems = problem === null ? counters.flatMap((each) => each.problem ?? []) : [problem];

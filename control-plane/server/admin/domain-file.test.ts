@@ -32,14 +32,14 @@ test('the files of a domain are those that name it', (t) => {
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, [], 'other')), []);
 });
 
-test('a broken file has the domain that it had, or that its name says', (t) => {
+test('a broken file has the domain that it had, or that of its name', (t) => {
   const inForce = parse([{ path: 'b/broken.yaml', text: ruleText('jobs', 1) }]);
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'jobs')), ['b/broken.yaml']);
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'mail')), ['mail.yaml']);
   t.deepEqual([...listDomainFiles({ files }, documents, inForce).keys()], ['jobs', 'shop']);
 });
 
-test('a file that cannot be read has the domain that it had, or that its name says', (t) => {
+test('a file that cannot be read has the domain that it had, or that of its name', (t) => {
   const inForce = parse([
     { path: 'b/jobs-of-night.yaml', text: ruleText('jobs', 1) },
     { path: 'queue.yaml', text: ruleText('mail', 1) },
@@ -65,7 +65,7 @@ test('a new file takes the path of none that is there, also of none that cannot 
   t.is(freePath({ files, problems }, 'new.yaml'), 'new.yaml');
 });
 
-test('the name of a new file is safe, and tells domains apart', (t) => {
+test('the name of a new file is safe, and differs for each domain', (t) => {
   t.is(toFileName('shop'), 'shop.yaml');
   const odd = [
     'Shop',

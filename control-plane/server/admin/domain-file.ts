@@ -11,7 +11,7 @@ import type { Revision, StoredFile } from '../store/revision.ts';
 
 /**
  * The files of a domain in the order of their paths, several only where domains are merged. A broken file counts
- * for the domain that it had when it was in force, or else for the one that its name says.
+ * for the domain that it had when it was in force, or else for that of its name.
  */
 export function findDomainFiles(
   revision: Pick<Revision, 'files'>,
@@ -23,7 +23,7 @@ export function findDomainFiles(
   return revision.files.filter(({ path }) => isOfDomain(domain, path, domainOf));
 }
 
-/** A file of the domain that could not be read, and why; `.` where no file could. Nobody has seen it:
+/** A file of the domain that could not be read, and why; `.` where no file could. It has not been read:
  * replacing it would lose its rules, another file beside it would double them. */
 export function findUnreadFile(
   revision: Pick<Revision, 'files' | 'problems'>,

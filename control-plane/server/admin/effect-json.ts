@@ -25,7 +25,7 @@ export const effectJson = Type.Object(
   {
     basis: Type.Union([Type.Literal('recorded'), Type.Literal('estimate'), Type.Literal('none')], {
       description:
-        '`recorded`: decided again, request by request. `estimate`: from the values that are limited most. `none`: nothing is known of its traffic',
+        '`recorded`: decided again, request by request. `estimate`: from the values that are limited most. `none`: its traffic is not known',
     }),
     from: orNull(Type.String({ format: 'date-time' })),
     to: orNull(Type.String({ format: 'date-time' })),
@@ -84,7 +84,7 @@ export async function findEffect(input: EffectInput): Promise<EffectJson> {
   return typeof recorded === 'string' ? estimate(input, [recorded]) : recorded;
 }
 
-/** Or why there is nothing to tell. */
+/** Or why there is no prediction. */
 async function replay(input: EffectInput, directory: string): Promise<EffectJson | string> {
   const asked = { directory, mostListed };
   const result = await orWhy(replayApart(input.thread, input, asked, input.signal));
@@ -123,7 +123,7 @@ async function orWhy<Result>(work: Promise<Result>): Promise<Result | string> {
 
 /** Of the values that are limited most; more would take seconds. */
 const mostEstimated = 20;
-/** Limited values are told of the last one or two minutes. */
+/** Limited values are reported for the last one or two minutes. */
 const longestSeconds = 120;
 
 async function estimate(input: EffectInput, notes: readonly string[]): Promise<EffectJson> {
@@ -132,7 +132,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
   if (top.workers === 0) {
     return {
       ...nothing,
-      notes: [...notes, 'no worker reports, so nothing is known of its traffic'],
+      notes: [...notes, 'no worker reports, so its traffic is not known'],
     };
   }
   const nowMs = clock.wallMs();
@@ -186,7 +186,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
         : []),
       ...(seen.length > estimated.length
         ? [
-            `of ${toCountText(seen.length - estimated.length, 'further limited value')} the rules in force say nothing`,
+            `the rules in force have no limit for ${toCountText(seen.length - estimated.length, 'further limited value')}`,
           ]
         : []),
       ...top.missing.map(({ url }) => `what the workers of ${url} limit is not known`),

@@ -52,7 +52,7 @@ function start() {
 /** Waits until the listener has taken all that is there. */
 const taken = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a listener is told at once, when the state changes, and every five seconds', async (t) => {
+test('a listener is notified at once, when the state changes, and every five seconds', async (t) => {
   const { clock, state, follow } = start();
   const { seen } = follow();
   const next = async (ms: number) => {
@@ -82,7 +82,7 @@ test('all that a list of revisions or of rules shows is news of the revisions', 
   state.trial = 'a';
   t.deepEqual(await next(), ['revisions', 'state'], 'it is on trial');
   state.outcomes.push('held_back');
-  t.deepEqual(await next(), ['revisions', 'state'], 'a peer tells what it knew earlier');
+  t.deepEqual(await next(), ['revisions', 'state'], 'a peer reports what it knew earlier');
   const { document } = parseRuleDocument(
     `domain: d\ndescriptors: [{ key: k, until: ${toTimeText(clock.wallMs() + 1_000)} }]`,
     'd.yaml',
@@ -104,7 +104,7 @@ test('changes that come while nothing is taken wait as one', async (t) => {
   t.is((await next).value, 'figures');
 });
 
-test('nothing is read while nobody listens', async (t) => {
+test('nothing is read without a listener', async (t) => {
   const { clock, state, follow } = start();
   clock.advance(60_000);
   t.is(state.reads, 0);

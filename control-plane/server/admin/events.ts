@@ -1,4 +1,4 @@
-// Tells callers of `/events` when there is something new to read. Nothing runs while nobody listens.
+// Notifies callers of `/events` when there is something new to read. Nothing runs without a listener.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { countEnded } from '../../../shared/rules/rule-end.ts';
@@ -14,8 +14,8 @@ import { countWorkers } from './status-report.ts';
 export type AdminEvent = 'revisions' | 'state' | 'figures';
 
 export interface Events {
-  /** Tells each change once, however slowly it is taken, and the first two at once. Ends with the signal. Rejects with an
-   * HttpError 429 where this caller has its share of listeners; undefined: nobody is told from the others. */
+  /** Sends each change once, however slowly it is read, and the first two at once. Ends with the signal. Rejects with an
+   * HttpError 429 where this caller has its share of listeners; undefined: callers are not distinguished. */
   follow(signal: AbortSignal, caller?: string): AsyncGenerator<AdminEvent, void>;
 }
 

@@ -85,7 +85,7 @@ test('an outage is marked from its begin to its end, and is in the activity and 
   t.true(log.lines.join('\n').includes('Fleet: Store unreachable: all requests are allowed'));
 });
 
-test('an outage that one look has seen is marked when it is over', (t) => {
+test('an outage that one check has seen is marked when it is over', (t) => {
   const { clock, marks, fleet } = setUp();
   fleet.links = [link('a', { sinceMs: startMs + 1_000 })];
   clock.advance(lookMs);
@@ -101,7 +101,7 @@ test('an outage that one look has seen is marked when it is over', (t) => {
   );
 });
 
-test('workers that come or go within a minute are one mark, and those that broke off are told apart', (t) => {
+test('workers that come or go within a minute are one mark, and those that broke off have their own', (t) => {
   const { clock, marks, fleet, names } = setUp();
   fleet.links = names(0, 2);
   clock.advance(lookMs);

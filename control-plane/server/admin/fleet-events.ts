@@ -1,6 +1,6 @@
 // Notes what happens to the fleet by itself, for the chart of the last hour and for the activity: what callers get in
-// place of what the rules say, from its begin to its end, workers that came or went, and control planes that answer or do
-// not. It looks every few seconds; `step` is pure.
+// place of what the rules ask for, from its begin to its end, workers that came or went, and control planes that answer or do
+// not. It checks every few seconds; `step` is pure.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
@@ -17,22 +17,22 @@ import { collectFacts, type NoticeJson, toNotices } from './notices.ts';
 import { createFindFigures } from './traffic-json.ts';
 import { toWorkersJson, type WorkerSnapshots } from './worker-json.ts';
 
-/** One look at the fleet. */
+/** One check of the fleet. */
 export interface Seen {
   readonly atMs: number;
   readonly notices: readonly NoticeJson[];
   /** Names by what identifies a worker. */
   readonly workers: ReadonlyMap<string, string>;
-  /** Of the workers that are not there any more: those that said no goodbye. */
+  /** Of the workers that are not there any more: those that left without a goodbye. */
   readonly broken: ReadonlySet<string>;
 }
 
-/** A condition that two looks in a row have seen, until two in a row have not. */
+/** A condition that two checks in a row have seen, until two in a row have not. */
 interface Condition {
   readonly notice: NoticeJson;
   readonly sinceMs: number;
   readonly isNoted: boolean;
-  /** Looks in a row that have not seen it. */
+  /** Checks in a row that have not seen it. */
   readonly unseen: number;
 }
 
@@ -47,7 +47,7 @@ export interface FleetEvent {
   readonly text: string;
 }
 
-/** Workers that came or went since the look before: their names by what became of them. */
+/** Workers that came or went since the check before: their names by what became of them. */
 export type WorkerMoves = Readonly<Record<keyof typeof moves, readonly string[]>>;
 
 const moves = { came: 'connected', lost: 'lost: the connection broke', left: 'left' } as const;
@@ -70,7 +70,7 @@ export function step(
     const known = before.conditions.get(key);
     const sinceMs = known?.sinceMs ?? (notice.since === null ? atMs : Date.parse(notice.since));
     const isNoted = known !== undefined;
-    // With the words of now: at the first look not all workers have reported.
+    // With the words of now: at the first check not all workers have reported.
     if (known?.isNoted === false) {
       events.push({ kind: 'outage', atMs: sinceMs, text: `${notice.title}: ${notice.effect}` });
     }
@@ -143,7 +143,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
 
   function note({ kind, atMs, text }: FleetEvent): void {
     const isKnown = (mark: Mark) => mark.kind === kind && mark.text === text && mark.atMs === atMs;
-    // An outage that an earlier process has noted goes on.
+    // An outage that an earlier process has noted continues.
     if (marks.read().some(isKnown)) return;
     marks.note({ kind, revision: undefined, text, atMs });
     activity.note({

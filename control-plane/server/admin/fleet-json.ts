@@ -13,7 +13,7 @@ export const fleetJson = Type.Object({
   workers: Type.Array(workerJson),
   /** That no rollout is judged by: without a stream of rules of their instance and node id. */
   links: Type.Array(linkJson),
-  /** Workers whose connection broke without a goodbye in the last hour and that have not come back, the last first. */
+  /** Workers whose connection broke without a goodbye in the last hour and that have not reconnected, the last first. */
   gone: Type.Array(goneWorkerJson),
 });
 export type FleetJson = Type.Static<typeof fleetJson>;
@@ -32,7 +32,7 @@ export function mergeFleets(all: readonly FleetJson[]): FleetJson {
   };
 }
 
-/** The last first. A worker that names no instance has come back when one with its node id is there. */
+/** The last first. A worker that names no instance has reconnected when one with its node id is there. */
 export function withoutReturned(
   gone: readonly GoneWorkerJson[],
   workers: readonly Pick<WorkerJson, 'id' | 'instance'>[],

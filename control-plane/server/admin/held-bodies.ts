@@ -1,5 +1,5 @@
 // Bounds the bytes of all request bodies being read. Webhook bodies come before their signature can be
-// checked, from anybody.
+// checked, from any caller.
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../../../shared/router/index.ts';
 import type { UnfinishedRequests } from '../unfinished-requests.ts';

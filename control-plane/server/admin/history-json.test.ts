@@ -59,7 +59,7 @@ test('a slot of 20 seconds that is known in part only is left out', (t) => {
   );
 });
 
-test('an event of one revision that several control planes tell is marked once, and resets are each marked', (t) => {
+test('an event of one revision that several control planes report is marked once, and resets are each marked', (t) => {
   const mark = (agoMs: number, kind: MarkKind, revision?: string) => ({
     atMs: nowMs - agoMs,
     kind,
@@ -107,7 +107,7 @@ test('the series of a rule add up, and others stay apart', (t) => {
   ]);
 });
 
-test('a mark of a revision that was taken back says by whom and why, where that is on record', (t) => {
+test('a mark of a revision that was taken back has by whom and why, where that is on record', (t) => {
   const mark = {
     atMs: 1,
     kind: 'taken_back',

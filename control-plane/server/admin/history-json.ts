@@ -21,7 +21,7 @@ const markJson = Type.Object(
   {
     at: Type.String({ format: 'date-time' }),
     /** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it.
-     * `reset`: counters were set back. `outage`: callers get something else than the rules say, until `recovered`. */
+     * `reset`: counters were set back. `outage`: callers get something else than the rules ask for, until `recovered`. */
     kind: markKind,
     revision: orNull(Type.String()),
     text: Type.String(),
@@ -56,7 +56,7 @@ export const historyJson = Type.Object(
 );
 export type HistoryJson = Type.Static<typeof historyJson>;
 
-/** How long control planes take to follow each other: as long as they look for new revisions in Git, by default. */
+/** How long control planes take to follow each other: as long as between two polls of Git, by default. */
 const followMs = 30_000;
 
 const perSecond = Type.Array(Type.Number(), { maxItems: 60 });
@@ -116,7 +116,7 @@ export function toHistoryJson(
   };
 }
 
-/** With the revisions that no worker was given, which the record has; marks of revisions that were taken back say why, where
+/** With the revisions that no worker was given, which the record has; marks of revisions that were taken back have the reason, where
  * that is on record. */
 export function withOutcomes(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
   const refused = outcomes.flatMap(({ kind, atMs, reason, revisions: [revision = ''] }) => {
@@ -140,7 +140,7 @@ function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[
   });
 }
 
-/** How the mark ends that says no more. */
+/** How a mark without a reason ends. */
 const bare = 'is taken back';
 
 /**

@@ -1,11 +1,11 @@
 // Puts rules into the text of a rules file and takes others out, so that all else stays as it is: comments,
-// order, and how it is written. Pure; whoever calls it compares what the new text says.
+// order, and how it is written. Pure; the caller compares what the new text means.
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
 
 export interface TextChange {
   /** Rules of the text that go. */
   readonly remove: readonly RuleDescriptor[];
-  /** YAML of one line, and what is said of it. */
+  /** YAML of one line, and a comment on it. */
   readonly add: { readonly rule: string; readonly comment: string } | undefined;
   /** A rule of the list that `add` belongs to. */
   readonly first: RuleDescriptor | undefined;

@@ -53,7 +53,7 @@ export function planLifts(
   files: readonly StoredFile[],
   { descriptors, ...asked }: LiftsAsked,
 ): StoredFile[] {
-  // What a file says after one lift is known when the next one begins.
+  // The content of a file after one lift is known when the next one begins.
   const parse = createRememberingParser();
   let changed = files;
   for (const entries of descriptors) {
@@ -262,7 +262,7 @@ function isLifted({ rateLimit }: RuleDescriptor): boolean {
   return rateLimit?.unlimited === true;
 }
 
-/** Whether it is there for the lifts below it only: it says what `chosen` says. */
+/** Whether it is there for the lifts below it only: it has what `chosen` has. */
 function isCopy(lift: RuleDescriptor, chosen: Given): boolean {
   const own = (rule: RuleDescriptor) =>
     toFlowText(
@@ -271,7 +271,7 @@ function isCopy(lift: RuleDescriptor, chosen: Given): boolean {
   return chosen !== undefined && own(lift) === own({ ...chosen, shareThreshold: false });
 }
 
-/** Refused, since nobody can know which of the two is meant to apply afterwards. */
+/** Refused, since it is not known which of the two is meant to apply afterwards. */
 function refuseOtherEnd(lift: RuleDescriptor, asked: LiftUntil, at: number): void {
   if (at < asked.entries.length - 1 && asked.untilMs <= (lift.untilMs ?? 0)) return;
   const what = isLifted(lift) ? 'is lifted' : 'has a rule of its own';

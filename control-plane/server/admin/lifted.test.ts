@@ -60,7 +60,7 @@ test('a descriptor is lifted by an unlimited rule that ends, until the first end
   );
 });
 
-test('the rows of rules say when they end, or one above them, and have none that has ended', (t) => {
+test('the rows of rules have when they end, or one above them, and have none that has ended', (t) => {
   const current = placeRules(documentsAt(documents, sixMs)).get('shop') ?? [];
   const rows = [...listRules('shop', current)].map(toRow);
   t.deepEqual(

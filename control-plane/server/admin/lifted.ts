@@ -36,7 +36,7 @@ export function* creatingFindLift(
 const maxNamed = 10;
 
 /**
- * The lifts of the documents `before` that are not in `after`, the first ten, for people: such as `shop
+ * The lifts of the documents `before` that are not in `after`, the first ten: such as `shop
  * user_ada`. In steps.
  */
 export function* listingEndedLifts(

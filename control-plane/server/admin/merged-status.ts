@@ -126,7 +126,7 @@ function toSilent(
     isMissed: true,
   });
   if (last === undefined) return missing('its workers');
-  // Nobody knows of a worker without an instance whether it is the same one.
+  // Whether a worker without an instance is the same one is not known.
   const missed = last.filter((instance) => instance === null || !present.has(instance)).length;
   const had = toCountText(last.length, 'worker');
   if (missed === 0) {
@@ -149,7 +149,7 @@ function isFound(asked: StatusJson['asked']): boolean {
 const workersPauseMs = 10_000;
 
 /** Asks which workers the others have, at once and then again and again, until the result is called: when one is lost,
- * nobody may have asked for the status before. */
+ * the status may not have been asked for before. */
 export function watchWorkers(
   ask: ExchangeAsk,
   clock: Clock,

@@ -73,13 +73,13 @@ for (const [mode, effect] of [
   ['error', "all requests end in an error, and the callers decide (Envoy's failure_mode_deny)"],
   ['', 'all requests are answered by KVSTORE_FAILURE_MODE of each worker'],
 ]) {
-  test(`without the store it is told what callers get in the mode '${mode}'`, (t) => {
+  test(`without the store the notice has what callers get in the mode '${mode}'`, (t) => {
     const linked = [link({ name: 'a', mode, store: away }), link({ name: 'b', mode, store: away })];
     t.deepEqual(tell({ linked }), [`Store unreachable since 14:03: ${effect}`]);
   });
 }
 
-test('some workers are named, and each failure mode is told by itself', (t) => {
+test('some workers are named, and each failure mode has its own notice', (t) => {
   const linked = [
     link({ name: 'a', store: away }),
     link({ name: 'b', mode: 'deny', store: { ...away, isPartly: true } }),
@@ -94,7 +94,7 @@ test('some workers are named, and each failure mode is told by itself', (t) => {
   ]);
 });
 
-test('the workers of several control planes are told together', (t) => {
+test('the workers of several control planes are counted together', (t) => {
   const planes = ['a', 'b'].map((name) => ({
     ...{ workers: [worker(name), worker(`${name}-fine`)], nowMs },
     linked: [link({ name, store: away }), link({ name: `${name}-fine` })],
@@ -104,7 +104,7 @@ test('the workers of several control planes are told together', (t) => {
   ]);
 });
 
-test('workers that decide by other rules than those that are shown, or by none, are told', (t) => {
+test('workers that decide by other rules than those that are shown, or by none, are reported', (t) => {
   const shadow = [link({ name: 'a', shadowMode: true })];
   t.deepEqual(tell({ linked: shadow }), [
     'Shadow mode on all workers: SHADOW_MODE is set, so no request is refused',
@@ -125,7 +125,7 @@ test('workers that decide by other rules than those that are shown, or by none, 
   ]);
 });
 
-test('workers that all left, that count alone, or by another clock are told', (t) => {
+test('workers that all left, that count alone, or by another clock are reported', (t) => {
   const at = new Date(sinceMs).toISOString();
   const gone = { workers: { connected: 0, gone: 2, reporting: 0 }, lastGoneAt: at };
   t.deepEqual(tell({}, gone), [

@@ -1,4 +1,4 @@
-// What callers get now in place of what the rules say, and since when: for the console, `status`, the chart of the last
+// What callers get now in place of what the rules ask for, and since when: for the console, `status`, the chart of the last
 // hour and the activity, in the same words. Each control plane collects the facts of its workers; the sentences are made
 // of the facts of all. Pure.
 import Type from 'typebox';
@@ -42,7 +42,7 @@ export const noticeJson = Type.Object(
   {
     kind: Type.String({ description: 'Such as `store_unreachable`; more may be added' }),
     tone: Type.Union([Type.Literal('bad'), Type.Literal('wait')], {
-      description: '`bad`: callers get something else than the rules say',
+      description: '`bad`: callers get something else than the rules ask for',
     }),
     title: Type.String({ description: 'The condition, such as `Store unreachable`' }),
     since: orNull(time),
@@ -186,7 +186,7 @@ export interface NoticeContext {
     readonly error: string | null;
   };
   readonly stale: { readonly reason: string; readonly since: string } | null;
-  /** Of the control plane that says it. */
+  /** Of the control plane that reports it. */
   readonly clockProblem?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Predicts the answer to a request now, as the admin API says it: from the rules that its descriptors meet, and
+// Predicts the answer to a request now, as the admin API shows it: from the rules that its descriptors meet, and
 // from the counters that the workers report. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
@@ -28,7 +28,7 @@ export type OutcomeJson = Type.Static<typeof outcomeJson>;
 type Answer = CountersJson['answers'][number];
 type Counter = Answer['counters'][number];
 
-/** The outcome of a request with one hit. `counters` is a text for people where they are not known. */
+/** The outcome of a request with one hit. `counters` is the reason where they are not known. */
 export function toOutcome(
   descriptors: readonly ExplainedDescriptor[],
   counters: CountersJson | string,

@@ -47,7 +47,7 @@ const record = [
   outcome('b,a', 'in_force', 1_000),
 ];
 
-test('a list says of each revision what became of it, since when and until when, by whom and why', (t) => {
+test('a list has the outcome of each revision, since when and until when, by whom and why', (t) => {
   const state = {
     newest: newest('e', { valid: false, content: undefined }),
     inForce: inForce('d', 9_000),
@@ -61,7 +61,7 @@ test('a list says of each revision what became of it, since when and until when,
   ]);
 });
 
-test('a revision that nobody got was never served, and the outcome of one from before the record is not known', (t) => {
+test('a revision that no worker got was never served, and the outcome of one from before the record is not known', (t) => {
   t.deepEqual(shown('dxcbaz', { inForce: inForce('d', 9_000) }, record).slice(1), [
     'never_served',
     'taken_back 4 ada errors 9 %',
@@ -87,7 +87,7 @@ test('a state that returns came to something else each time', (t) => {
   t.deepEqual(shown('ebe', {}, invalid), ['invalid 1', 'was_in_force 2', 'invalid 1']);
 });
 
-test('the present outcome of a revision is told before it is on record', (t) => {
+test('the present outcome of a revision is shown before it is on record', (t) => {
   const trial = { revision: revision('c'), sinceMs: 7_000 } as NonNullable<Present['trial']>;
   const held = newest('d', {
     valid: false,

@@ -1,4 +1,4 @@
-// Tells how each revision of a list ended: from the revision that is served now and from the record. Pure.
+// How each revision of a list ended: from the revision that is served now and from the record. Pure.
 import Type from 'typebox';
 import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
@@ -70,7 +70,7 @@ function findOutcome(
   return { ...said, kind: 'was_in_force', until: next === undefined ? null : toTime(next.atMs) };
 }
 
-/** Undefined where only the record can say it. */
+/** Undefined where only the record has it. */
 function toPresent(
   id: string,
   { newest, inForce, trial }: Pick<SnapshotState, 'newest' | 'inForce' | 'trial'>,

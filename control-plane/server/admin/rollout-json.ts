@@ -21,7 +21,7 @@ export const rolloutJson = Type.Object(
     steps: Type.Integer(),
     /** `gathering`: workers are still connecting. `spreading`: not all workers of the step have it.
      * `holding`: they have, and are watched. `silent`: too little traffic to judge, so they are watched
-     * for a second time. `paused`: somebody has to go on. `indivisible`: no share of the workers can be made,
+     * for a second time. `paused`: an operator has to continue it. `indivisible`: no share of the workers can be made,
      * and it waits for an approval. `taking_back`: it leaves the workers that have it. */
     phase: Type.Union([
       Type.Literal('gathering'),
@@ -178,7 +178,7 @@ export function toRolloutText(
       ? 'is being rolled out'
       : `waits for the rollout of ${toShortId(rollout.revision)}`;
   const reach = `step ${step} of ${steps}, ${toReachText(workers, leader)}`;
-  // A text about a person says so itself.
+  // A text about a person has the word itself.
   const state = phase !== 'paused' || text.startsWith('paused by ') ? text : `paused (${text})`;
   return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
 }

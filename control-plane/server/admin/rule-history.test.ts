@@ -49,7 +49,7 @@ async function tell(...[texts, more]: Parameters<typeof setUp>): Promise<string[
   });
 }
 
-test('each revision that changed the rule is told with its value before and after, and no other one', async (t) => {
+test('each revision that changed the rule is listed with its value before and after, and no other one', async (t) => {
   const commented = rule(2).replace('  - key', '  # Agreed.\n  - key');
   const texts = [
     rule(2, '  - key: tenant\n'),
@@ -67,7 +67,7 @@ test('each revision that changed the rule is told with its value before and afte
   ]);
 });
 
-test('right after a revert the rule is as it was, and it is told since which revision', async (t) => {
+test('right after a revert the rule is as it was, and since which revision is shown', async (t) => {
   t.deepEqual(await tell([rule(1), 'domain: e\n', rule(1), rule(9)]), [
     '4 after 3: undefined to 1 per hour, as in 2 [no rule -> 1 per hour]',
     '3 after 2: 1 per hour to undefined [1 per hour -> no rule]',
@@ -88,7 +88,7 @@ test('a revision is compared with what was in force before it, and one with erro
   ]);
 });
 
-test('a long history goes on where it stopped, and only files that may have the domain and differ are parsed', async (t) => {
+test('a long history continues where it stopped, and only files that may have the domain and differ are parsed', async (t) => {
   const texts = Array.from({ length: 30 }, (_, index) => rule(Math.floor((30 - index) / 10)));
   const { ask, parsed } = setUp(texts);
   const first = await ask(0, 1);

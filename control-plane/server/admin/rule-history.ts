@@ -1,6 +1,6 @@
-// The history of one rule, as blame tells it of a line: the revisions that changed it, the newest first, each with its
+// The history of one rule, as blame shows it for a line: the revisions that changed it, the newest first, each with its
 // value before and after. Revisions are read one at a time, files with the same text as before are not parsed again, and
-// the caller says for how long: what is left goes on from where it stopped.
+// the caller decides for how long: the next call continues where it stopped.
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
@@ -26,7 +26,7 @@ export interface RuleChangeInHistory {
 
 export interface RuleHistory {
   readonly changes: readonly RuleChangeInHistory[];
-  /** The index of the revision to go on with; undefined at the end. */
+  /** The index of the revision to continue with; undefined at the end. */
   readonly next: number | undefined;
 }
 
@@ -112,7 +112,7 @@ export async function findRuleHistory(
     let older = index + 1;
     while (older < revisions.length && !wasInForce(older)) older++;
     const before = older < revisions.length ? await stateOf(older) : undefined;
-    // Of files that are lost nothing can be said.
+    // Nothing is known about files that are lost.
     if (before === null) continue;
     const change = compare(before, now);
     if (change === undefined) continue;

@@ -73,7 +73,7 @@ test('thousands of long metric keys that no rule has cost next to nothing', (t) 
   t.true(cpuMs() - beforeMs < 3_000);
 });
 
-test('a domain has none of the metric keys of one whose name goes on after a dot', (t) => {
+test('a domain has none of the metric keys of one whose name continues after a dot', (t) => {
   const documents = ['shop', 'shop.eu', 'shopping'].map((domain) => ({
     ...{ file: `${domain}.yaml`, domain, position: undefined, descriptors: [] },
   }));

@@ -1,4 +1,4 @@
-// The rules of a domain as rows for people: a parent before its children. Pure.
+// The rules of a domain as rows: a parent before its children. Pure.
 import Type from 'typebox';
 import { HeldByKey } from '../../../shared/held-by-key.ts';
 import { runAtOnce } from '../../../shared/in-slices.ts';

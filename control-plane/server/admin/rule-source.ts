@@ -1,6 +1,6 @@
 // A rule as its author wrote it: its lines of the file, without their indentation. Pure, and in steps.
 
-/** The most lines of one rule; a longer one is cut, and says so. */
+/** The most lines of one rule; a longer one is cut, and marked. */
 const maxLines = 80;
 /** Lines that are read in one step. */
 const linesAtOnce = 1_000;
@@ -49,7 +49,7 @@ export function* findingRuleLines(
   return { first, last, start, own };
 }
 
-/** The lines of the rule, for people. */
+/** The lines of the rule. */
 export function* cuttingRule(text: string, line: number): Generator<void, string | undefined> {
   const found = yield* findingRuleLines(text, line);
   if (found === undefined) return undefined;

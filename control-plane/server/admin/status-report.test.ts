@@ -1,5 +1,5 @@
-// What status says, in lines that people review: status-report.txt has a control plane and its workers by the words that
-// stand below, and what is said of them. `REWRITE=1` writes what is said now.
+// What status reports, in lines that can be reviewed: status-report.txt has a control plane and its workers by the words that
+// stand below, and what is reported of them. `REWRITE=1` writes what is reported now.
 import test from 'ava';
 import { Value } from 'typebox/value';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -165,7 +165,7 @@ const trial: NonNullable<SnapshotState['trial']> = {
   ...{ revision: r2, sinceMs: nowMs, content: 'two', supersedes: false, mayRemove: false },
   ...{ saidBefore: undefined, groups: [], unchangedGroups: new Set<string>() },
 };
-const trouble = 'it cannot be read (it is cut or damaged: somebody has to remove it)';
+const trouble = 'it cannot be read (it is cut or damaged: remove it)';
 const withState = (asked: Asked, change: Partial<SnapshotState>) => ({
   state: { ...asked.state, ...change },
 });
@@ -173,7 +173,7 @@ const withRollout = ({ rollout = running }: Asked, change: Partial<RolloutState>
   rollout: { ...rollout, ...change },
 });
 
-/** `WORD` or `WORD=VALUE`, of what is asked; revision 1 is in force and newest where nothing else is said. */
+/** `WORD` or `WORD=VALUE`, of what is asked; revision 1 is in force and newest by default. */
 const words: Readonly<Record<string, (asked: Asked, value: string) => Partial<Asked>>> = {
   /** What is newest, and since how many milliseconds something is in force, or newest and invalid. */
   invalid: (asked) => withState(asked, { newest: { ...newest, valid: false, problems } }),
@@ -193,7 +193,7 @@ const words: Readonly<Record<string, (asked: Asked, value: string) => Partial<As
         lastError: lastError || undefined,
       },
     }),
-  /** A rollout of revision 2 in this phase, and what is said of it; nodes whose id begins with `c` are given it. */
+  /** A rollout of revision 2 in this phase, and its text; nodes whose id begins with `c` are given it. */
   rollout: (asked, phase) => ({
     ...withState(asked, { newest }),
     ...withRollout(asked, { phase: phase as 'paused' }),
@@ -267,7 +267,7 @@ test('the workers of a rollout are counted in plain English', (t) => {
   t.is(textOf(2, 3, 0), '2 of 3 workers have it, 0 others do not');
 });
 
-test('the answer of an older control plane, which tells disagreements alone, is understood', (t) => {
+test('the answer of an older control plane, which includes disagreements alone, is understood', (t) => {
   const own = statusOf({ state: stateOf({ inForce: undefined }) });
   const { agreements: _, ...older } = own;
   const disagreement = {

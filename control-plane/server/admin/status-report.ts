@@ -39,7 +39,7 @@ const askedJson = Type.Object({
   /** The full id, where it is known. */
   id: Type.String(),
   /** `superseded`: the newest was made from it. `apart`: the newest was not. `missing`: the store does not
-   * have it. `not_known`: no look at the store succeeded. */
+   * have it. `not_known`: no poll of the store succeeded. */
   place: Type.Union([
     Type.Literal('newest'),
     Type.Literal('superseded'),
@@ -54,7 +54,7 @@ export const statusJson = Type.Object(
   {
     /** `held_back`: the newest revision waits for an approval: it would remove most limits, or no share of the
      * workers can have it first. `taken_back`:
-     * it did not come through its rollout, or somebody has aborted that. `refused`: workers refuse what they are
+     * it did not come through its rollout, or an operator has aborted that. `refused`: workers refuse what they are
      * given. `no_workers`: the newest revision
      * is served, but no worker is connected. */
     verdict: Type.Union([
@@ -116,7 +116,7 @@ export const statusJson = Type.Object(
       onTrial: Type.Integer(),
       pending: Type.Integer(),
       refused: Type.Integer(),
-      /** Their connection broke in the last hour, and they have not come back. */
+      /** Their connection broke in the last hour, and they have not reconnected. */
       gone: Type.Integer(),
     }),
     /** Of each connected worker, null for one that names none; only in the answer to a peer. */
@@ -125,7 +125,7 @@ export const statusJson = Type.Object(
     goneLately: Type.Optional(Type.Array(goneWorkerJson)),
     /** What `notices` are made of; only in the answer to a peer. */
     facts: Type.Optional(noticeFacts),
-    /** What callers get in place of what the rules say, the worst first. Not told by an older control plane. */
+    /** What callers get in place of what the rules ask for, the worst first. An older control plane does not include it. */
     notices: Type.Optional(Type.Array(noticeJson)),
     /** The workers one by one, of the same moment; null unless they were asked for. */
     fleet: orNull(fleetJson),
@@ -141,7 +141,7 @@ export const statusJson = Type.Object(
       problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),
     }),
     /** Files of the state directory that could not be read, and were renamed; those of a peer with ` at ` and its address.
-     * An older control plane tells none. */
+     * An older control plane includes none. */
     setAside: Type.Optional(Type.Array(Type.String())),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
@@ -166,7 +166,7 @@ export const statusJson = Type.Object(
     ),
     /** Workers that cannot enforce fields of `leftOut`, by domain. */
     unenforced: Type.Array(unenforcedJson),
-    /** Of each node group; an older control plane tells disagreements alone. */
+    /** Of each node group; an older control plane includes disagreements alone. */
     agreements: Type.Optional(Type.Array(agreementsJson)),
     /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(agreementsJson),
@@ -187,7 +187,7 @@ export interface StatusSources {
   readonly workers: readonly ConnectedWorker[];
   readonly linked: readonly LinkedWorker[];
   readonly gone: readonly GoneWorkerJson[];
-  /** Whether to tell the workers one by one. */
+  /** Whether to include the workers one by one. */
   readonly tellsFleet: boolean;
   readonly asked: AskedJson | undefined;
   readonly nowMs: number;
@@ -283,12 +283,12 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   };
 }
 
-/** Undefined for a control plane that is older and tells none. */
+/** Undefined for an older control plane, which includes none. */
 export function listInstances({ instances }: StatusJson): PeerWorkers | undefined {
   return instances;
 }
 
-/** The status for everybody but a peer. */
+/** The status for all callers but a peer. */
 export function withoutInstances(own: StatusJson): StatusJson {
   const { instances: _, facts: __, goneLately: ___, ...status } = own;
   return status;
@@ -365,7 +365,7 @@ function judge(
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {
     const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
-    // A worker that refuses the revision in force says nothing of a newer one.
+    // A worker that refuses the revision in force reports nothing on a newer one.
     const isRefused = workers.some(
       ({ state, gets }) => state === 'refused' && gets !== inForce.revision.id,
     );

@@ -11,7 +11,7 @@ const listFile = { setting: '--admin-tokens-file', parse: parseTokens };
 const [ann, bob] = ['token-of-ann-0123456789', 'token-of-bob-0123456789'];
 
 test('a token is found with its name and scope, and nothing else is', (t) => {
-  const result = parseTokens(`# people\n\nann read ${ann}\r\n  bob\twrite  ${bob}  \n`, 'tokens');
+  const result = parseTokens(`# users\n\nann read ${ann}\r\n  bob\twrite  ${bob}  \n`, 'tokens');
   t.true(result.ok);
   if (!result.ok) return;
   t.is(result.count, 2);
@@ -22,7 +22,7 @@ test('a token is found with its name and scope, and nothing else is', (t) => {
   }
 });
 
-test('every mistake is told with its line, and no token is', (t) => {
+test('every mistake is reported with its line, and no token is', (t) => {
   const text = [
     `ann read ${ann}`,
     `ann write ${bob}`,
@@ -63,7 +63,7 @@ test('a changed file is taken up, and a broken one leaves the tokens in force', 
   await poll('bob is known', () => tokens.find(bob) !== undefined);
   t.is(tokens.find(ann), undefined, 'a token that was removed is refused');
   writeFileSync(path, 'bob write\n');
-  await poll('the mistake is told', () => log.lines.length === 2);
+  await poll('the mistake is reported', () => log.lines.length === 2);
   t.is(tokens.find(bob)?.scope, 'write');
   await poll('the next poll is over', () => clock.pending === 1);
   t.deepEqual(log.lines, [
@@ -72,7 +72,7 @@ test('a changed file is taken up, and a broken one leaves the tokens in force', 
   ]);
 });
 
-test('a file that is missing or wrong at the start is told', async (t) => {
+test('a file that is missing or wrong at the start is reported', async (t) => {
   const deps = { log: createRecordedLog(), clock: createManualClock() };
   await t.throwsAsync(openTokenFile({ ...listFile, ...deps, path: '/nonexistent/tokens' }), {
     code: 'cannot_start',

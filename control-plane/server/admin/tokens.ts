@@ -24,7 +24,7 @@ export interface TokenSet {
 
 export type TokensResult =
   | { readonly ok: true; readonly tokens: TokenSet; readonly count: number }
-  /** Sentences for people, without tokens. */
+  /** Sentences, without tokens. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Shorter ones can be guessed. */
@@ -91,7 +91,7 @@ export interface TokenFile extends TokenSet {
 
 export interface TokenFileDeps {
   readonly path: string;
-  /** The setting that names the file, for people. */
+  /** The setting that names the file, as texts show it. */
   readonly setting: string;
   readonly parse: (text: string, file: string) => TokensResult;
   readonly log: Log;

@@ -134,7 +134,7 @@ test('a value that was limited by several limits of a list is one row, under its
   t.is(top.values.length, 1);
 });
 
-test('a value whose limit is lifted by now says until when', (t) => {
+test('a value whose limit is lifted by now has the end of that', (t) => {
   const top = mergeTop(
     topOf(60, 1),
     [{ url: 'http://b', value: topOf(6, 4, 'bob') }],

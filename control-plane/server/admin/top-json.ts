@@ -22,7 +22,7 @@ const limitedValueJson = Type.Object(
     domain: Type.String(),
     rule: Type.String({
       description:
-        'The rule, or the metric key of what no rule in force is for; empty where it has values that are not told',
+        'The rule, or the metric key of what no rule in force is for; empty where it has values that are not reported',
     }),
     entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
     atLeast: Type.Number({ description: 'Requests that were answered OVER_LIMIT because of it' }),

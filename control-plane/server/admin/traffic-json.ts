@@ -47,7 +47,7 @@ export const figuresJson = Type.Object(
 );
 export type FiguresJson = Type.Static<typeof figuresJson>;
 
-/** Optional: an older control plane says nothing of them. */
+/** Optional: an older control plane does not include them. */
 const storeTrouble = {
   withoutStorePerSecond: Type.Optional(
     Type.Number({ description: 'Requests that were answered without the store' }),
@@ -146,7 +146,7 @@ export function createFindFigures(
   };
 }
 
-/** Sums of what several control planes say; the slowest counts. An older one says nothing. */
+/** Sums of what several control planes report; the slowest counts. An older one reports nothing. */
 export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
@@ -184,7 +184,7 @@ export function toTrafficText(traffic: TrafficJson): string {
   return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${times} (${who})`;
 }
 
-/** Such as `at most 0.5 ms`; '' without decisions. An older control plane tells no edge that was passed. */
+/** Such as `at most 0.5 ms`; '' without decisions. An older control plane does not include an edge that was passed. */
 function toP99Text({ p99Ms, p99AboveMs }: P99): string {
   if (p99AboveMs != null) return `above ${p99AboveMs} ms`;
   return p99Ms === null ? '' : `at most ${p99Ms} ms`;

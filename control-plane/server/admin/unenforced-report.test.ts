@@ -37,7 +37,7 @@ test('workers that do not announce what a rule needs are counted by domain', (t)
   ]);
 });
 
-test('of an older worker of ours, which announces less, only what it lacks is said', (t) => {
+test('of an older worker of ours, which announces less, only what it lacks is reported', (t) => {
   const older = workerOf('old', 'edge', { 'ratelane.fields': 'value_to_metric algorithm' });
   const reports = findUnenforced([older, workerOf('b', 'edge')], inForce);
   t.deepEqual(

@@ -1,4 +1,4 @@
-// What several control planes are understood to say, in lines that people review: verdict.txt has their answers by the
+// What the answers of several control planes mean together, in lines that can be reviewed: verdict.txt has their answers by the
 // words that stand below, and the verdict. `REWRITE=1` writes the verdicts of now.
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';

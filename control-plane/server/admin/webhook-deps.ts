@@ -1,4 +1,4 @@
-// The webhook of the settings: calls signed with their secret have the store look for news.
+// The webhook of the settings: calls signed with their secret make the store poll.
 import { readFile } from 'node:fs/promises';
 import { errorText } from '../../../shared/errors.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
@@ -25,7 +25,7 @@ export function createWebhook(
     },
     trigger: () => store.trigger(),
     onCall(verdict, address) {
-      const outcome = verdict.ok ? 'looking for news' : `refused: ${verdict.reason}`;
+      const outcome = verdict.ok ? 'polling the store' : `refused: ${verdict.reason}`;
       say(verdict.ok, `Webhook call from ${address}: ${outcome}`);
     },
   };

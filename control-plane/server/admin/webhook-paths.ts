@@ -15,7 +15,7 @@ export const webhookPaths = {
     post: {
       operationId: 'postWebhooks',
       tags: ['webhooks'],
-      summary: 'Look for a new revision, announced by a Git host',
+      summary: 'Poll for a new revision, announced by a Git host',
       description: 'The body is what the Git host sends; its signature replaces a token.',
       parameters: [
         signature(

@@ -18,7 +18,7 @@ export interface WebhookDeps {
     readonly body: Uint8Array;
     header(name: string): string | undefined;
   }): Promise<WebhookVerdict>;
-  /** Looks for a new revision; never rejects. */
+  /** Polls for a new revision; never rejects. */
   trigger(): Promise<void>;
   onCall(verdict: WebhookVerdict, address: string): void;
 }

@@ -24,7 +24,7 @@ export const workerJson = Type.Object(
     id: Type.String(),
     /** One start of a Ratelane worker; null for workers of other makes. */
     instance: orNull(Type.String()),
-    /** Human-readable: the id, and what tells it from others with the same id. */
+    /** Human-readable: the id, and what distinguishes it from others with the same id. */
     name: Type.String(),
     cluster: Type.String(),
     metadata: Type.Record(Type.String(), Type.String()),
@@ -60,7 +60,7 @@ export const goneWorkerJson = Type.Object(
     /** The last version that it accepted. */
     version: orNull(Type.String()),
     at: time,
-    /** Its last refusal, until a later version was accepted. Not told by an older control plane. */
+    /** Its last refusal, until a later version was accepted. An older control plane does not include it. */
     refusal: Type.Optional(orNull(Type.Object({ at: time, text: Type.String() }))),
   },
   { title: 'GoneWorker' },

@@ -163,7 +163,7 @@ test('a domain of which nothing was seen has no figures, and says why', async (t
   const { ask } = await start(t, {});
   const nobody = (await ask({ yaml: minutes(10) })).body.effect;
   t.like(nobody, { basis: 'none', before: null, after: null, values: [] });
-  t.deepEqual(nobody.notes, ['no worker reports, so nothing is known of its traffic']);
+  t.deepEqual(nobody.notes, ['no worker reports, so its traffic is not known']);
   const quiet = await start(t, { fleet: { list: seen.fleet.list } });
   t.deepEqual((await quiet.ask({ yaml: minutes(10) })).body.effect.notes, [
     'nothing was seen of what changes in the last minutes',

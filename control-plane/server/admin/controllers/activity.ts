@@ -1,17 +1,17 @@
-// `/activity`: what people and the programs did, of all control planes.
+// `/activity`: what users and the programs did, of all control planes.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { activityJson, deedsJson, findDeeds, toDeeds } from '../activity-json.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer, toMissing } from '../peer-json.ts';
 
-/** Authors of revisions before these are not told. */
+/** Authors of revisions before these are not included. */
 const searchedRevisions = 200;
 const part = Type.Optional(Type.String({ minLength: 1, maxLength: 200 }));
 
 export class Default extends AdminController {
   static readonly GET = op({
-    summary: 'What people and the programs did, the newest first',
+    summary: 'What users and the programs did, the newest first',
     description:
       'The last 1,000 lines of the audit log of each control plane, and what became of the last 50 revisions.',
     query: Type.Object({

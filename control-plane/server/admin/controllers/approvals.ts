@@ -1,4 +1,4 @@
-// `/approvals`: lets a revision through that waits for somebody: it removes most limits, or no share of the workers
+// `/approvals`: lets a revision through that waits for an approval: it removes most limits, or no share of the workers
 // can have it first.
 
 import Type from 'typebox';

@@ -89,7 +89,7 @@ export class Default extends AdminController {
         Type.String({
           minLength: 1,
           maxLength: 4096,
-          description: 'Say in `place` where this rule is: its name as `GET /rules` has it',
+          description: 'Find in `place` where this rule is: its name as `GET /rules` has it',
         }),
       ),
     }),
@@ -310,7 +310,7 @@ function refuseUnread(
   const { path, reason } = unread;
   const detail =
     path === '.'
-      ? `nobody knows whether there is a domain ${domain}: ${reason}`
+      ? `it is not known whether there is a domain ${domain}: ${reason}`
       : `${path} of the domain ${domain} is not readable (${reason}): repair it where it lies, or push a revision`;
   throw new HttpError(409, { detail });
 }

@@ -1,4 +1,4 @@
-// `/events`: says when there is something new to read, as server-sent events.
+// `/events`: announces news, as server-sent events.
 import Type from 'typebox';
 import { op, ServerEvent } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
@@ -6,9 +6,9 @@ import { nobody } from '../authorize.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
-    summary: 'Events that say when there is something new to read',
+    summary: 'Events that announce something new to read',
     description:
-      '`revisions`: the newest revision, the one in force or the one on trial is another, one has a new outcome, or rules have ended by themselves. `state`: that, or the rollout, the store, or which workers have what. `figures`: workers have reported since. The first events come at once, and one at least every five seconds. Their data says nothing.',
+      '`revisions`: the newest revision, the one in force or the one on trial is another, one has a new outcome, or rules have ended by themselves. `state`: that, or the rollout, the store, or which workers have what. `figures`: workers have reported since. The first events come at once, and one at least every five seconds. Their data has no meaning.',
     produces: 'text/event-stream',
     returns: { 200: Type.String() },
     failures: { 503: undefined },

@@ -30,7 +30,7 @@ export class Default extends AdminController {
       now: Type.Boolean({
         default: false,
         description:
-          'Ask the workers how far the counters are as well, and say what would become of the request now',
+          'Ask the workers how far the counters are as well, and predict the answer to the request now',
       }),
     }),
     failures: { 409: undefined, 503: undefined },
@@ -65,7 +65,7 @@ export class Default extends AdminController {
     };
   }
 
-  /** Or why they are not known, for people. */
+  /** Or why they are not known. */
   private async readCounters(
     domain: string,
     descriptors: Fields<typeof Default.POST>['descriptors'],

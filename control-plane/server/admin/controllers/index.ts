@@ -84,7 +84,7 @@ export class Access extends AdminController {
           sourceUrl: orNull(
             Type.String({
               description:
-                'Where people read the files of the rules, with `{file}`, `{line}` and `{revision}`',
+                'The address at which files of the rules can be read, with `{file}`, `{line}` and `{revision}`',
             }),
           ),
         },
@@ -106,7 +106,7 @@ export class Access extends AdminController {
   }
 }
 
-/** How long a client waits for a look at the store; after it the answer is what is known. */
+/** How long a client waits for a poll of the store; after it the answer is what is known. */
 const askTimeoutMs = 5_000;
 
 export class Status extends AdminController {
@@ -115,18 +115,18 @@ export class Status extends AdminController {
     query: Type.Object({
       look: Type.Boolean({
         default: false,
-        description: 'Look for a newer revision first, for at most 5 seconds',
+        description: 'Poll for a newer revision first, for at most 5 seconds',
       }),
       revision: Type.Optional(
         Type.String({
           minLength: shortestRevisionPrefix,
           maxLength: 64,
-          description: 'Say where this revision stands, in `asked`; its beginning is enough',
+          description: 'Report where this revision is, in `asked`; its beginning is enough',
         }),
       ),
       workers: Type.Boolean({
         default: false,
-        description: 'Tell the workers one by one as well, in `fleet`',
+        description: 'Include the workers one by one, in `fleet`',
       }),
       peer: askingPeer,
     }),
@@ -136,7 +136,7 @@ export class Status extends AdminController {
 
   async GET({ look, revision, workers, peer }: Fields<typeof Status.GET>) {
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
-    // A peer follows its store by itself: a look could take longer than is waited for it.
+    // A peer follows its store by itself: a poll could take longer than it is waited for.
     const path = `/status?look=false&workers=${workers}${query}`;
     const answers = await this.askPeers(path, statusJson, peer, {}, listInstances);
     const own = await this.toOwn(look, revision, workers);

@@ -87,7 +87,7 @@ export class Default extends AdminController {
         message: `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
         expectedRevision: undefined,
         toleratesOldErrors: false,
-        // It takes the limit of nobody else; of a domain with one limit that is most of them.
+        // It takes no other limit; of a domain with one limit that is most of them.
         allowsRemoval: true,
         rollout: 'now',
         plan: async (current, examination): Promise<Change> => {

@@ -1,4 +1,4 @@
-// `/looks`: a control plane tells its peers that the store has something new (peers/exchange.ts).
+// `/looks`: a control plane notifies its peers that the store has something new (peers/exchange.ts).
 import Type from 'typebox';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
@@ -6,7 +6,7 @@ import { askingPeer } from '../peer-json.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({
-    summary: 'Look for a new revision now, where this one is not known yet',
+    summary: 'Poll for a new revision now, where this one is not known yet',
     description: 'For peers that have seen it.',
     query: Type.Object({ peer: askingPeer }),
     body: Type.Object({ revision: Type.String({ minLength: 1, maxLength: 128 }) }),

@@ -23,7 +23,7 @@ export class Default extends AdminController {
   static readonly POST = op({
     summary: 'Go back to the files of an earlier revision',
     description:
-      "All workers get them at once, also where revisions are rolled out in steps, unless `rollout` says 'steps'.",
+      "All workers get them at once, also where revisions are rolled out in steps, unless `rollout` is 'steps'.",
     body: Type.Object({
       revision: Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }),
       expectedRevision: Type.Optional(

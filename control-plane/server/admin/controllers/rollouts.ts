@@ -1,4 +1,4 @@
-// `/rollouts`: the state of a revision's rollout, the actions of people on it, and what peers ask of each other.
+// `/rollouts`: the state of a revision's rollout, actions on it, and what peers ask of each other.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { toExcerpt } from '../../../../shared/text-excerpt.ts';
@@ -26,9 +26,9 @@ const stateJson = Type.Object({
 });
 const doneJson = Type.Object({
   ...underWay,
-  outcome: Type.String({ description: 'What was done, for people' }),
+  outcome: Type.String({ description: 'What was done, human-readable' }),
 });
-/** Of a question or of an action; older control planes do not tell `last`. */
+/** Of a question or of an action; older control planes do not include `last`. */
 export type RolloutAnswerJson = Pick<Type.Static<typeof stateJson>, 'rollout'> &
   Partial<Type.Static<typeof stateJson> & Type.Static<typeof doneJson>>;
 
@@ -99,7 +99,7 @@ export class Default extends AdminController {
   }
 }
 
-/** Somebody who decides on what is not there any more has seen an older state. */
+/** A user who decides on what is not there any more has seen an older state. */
 function refuseOther(wanted: string, trial: string | undefined): void {
   if (trial?.startsWith(wanted)) return;
   const now = trial === undefined ? 'none is' : `that of revision ${toShortId(trial)} is`;
@@ -109,7 +109,7 @@ function refuseOther(wanted: string, trial: string | undefined): void {
 
 export class Workers extends AdminController {
   static readonly GET = op({
-    summary: 'What a rollout knows of the workers of this control plane',
+    summary: 'What is known about the workers of this control plane in a rollout',
     description: 'For the control plane that leads the rollout.',
     query: Type.Object({
       record: Type.Optional(
@@ -140,7 +140,7 @@ export class Workers extends AdminController {
 const outcomes: Readonly<Record<RolloutAction, string>> = {
   pause: 'is paused',
   retry: 'is tried again',
-  resume: 'goes on',
+  resume: 'continues',
   promote: 'is done: all workers get the revision now',
   abort: 'is aborted: all workers go back to what is in force',
 };

@@ -82,7 +82,7 @@ const ruleSourceJson = Type.Object(
 );
 export type RuleSourceJson = Type.Static<typeof ruleSourceJson>;
 
-/** How far back is looked for an answer, in revisions and in time. */
+/** How far back an answer is searched for, in revisions and in time. */
 export const mostRevisions = 1_000;
 export const mostMs = 1_500;
 /** So many changes show whether the last one restored an earlier state. */
@@ -202,7 +202,7 @@ export class Default extends AdminController {
     const { store, snapshots, rollout } = this.api;
     const history = await this.fromStore(store.history(mostRevisions));
     const all = toRevisionOutcomes(history, snapshots.state(), rollout.memory().outcomes);
-    // Nobody was given one with errors, and what it would have been is not known.
+    // No worker was given one with errors, and what it would have been is not known.
     const isValid = (index: number) => all[index]?.kind !== 'invalid';
     const revisions = history.filter((_, index) => isValid(index));
     const outcomes = all.filter((_, index) => isValid(index));
