@@ -19,7 +19,7 @@ export interface Question {
   readonly revision: string | undefined;
   /** How many workers have to have it. */
   readonly minWorkers: number;
-  /** Whether somebody has just approved the newest one: what holds it back is about to let it through. */
+  /** Whether the newest one was just approved: what holds it back is about to let it through. */
   readonly isApproved?: boolean;
 }
 
@@ -31,79 +31,112 @@ export interface Verdict {
   readonly text: string;
 }
 
+/** The first rule that has a verdict decides. */
 export function judgeAnswers(answers: readonly Answer[], question: Question): Verdict {
-  const { revision, minWorkers } = question;
-  const known = answers.filter((answer) => answer.status !== undefined);
-  const isOne = answers.length === 1;
-  const say = ({ url, status }: Answered, text: string) =>
-    isOne || speaksForAll(status) ? text : `${url}: ${text}`;
-  const pending = (text: string): Verdict => ({
-    outcome: 'pending',
-    verdict: 'pending',
-    text,
-  });
+  const known = answers
+    .filter((answer) => answer.status !== undefined)
+    .map((answer): Placed => ({ ...answer, place: placeOf(answer.status, question.revision) }));
+  const all: Answers = { answers, known, question, difference: findDifference(known) };
+  return (
+    differAboutNewest(all) ??
+    isRefusedByOne(all) ??
+    isUnanswered(all) ??
+    hasNoSuchRevision(all) ??
+    serveDifferently(all) ??
+    isNotEverywhereYet(all) ??
+    judgeReach(all)
+  );
+}
 
-  const newestIds = new Set(known.map(({ status }) => status.newest?.id));
-  if (newestIds.size > 1) {
-    const each = known.map(
-      ({ url, status: { newest } }) => `${newest ? toShortId(newest.id) : 'none'} at ${url}`,
-    );
-    // Theirs may be newer or older: what is wrong with one is told, and decides nothing.
-    const wrong = known
-      .filter(({ status }) => isRefused(status))
-      .map(({ url, status }) => `; ${url}: ${status.text}`);
-    return pending(
-      `the control planes differ about the newest revision: ${each.join(', ')}${wrong.join('')}`,
-    );
-  }
-  const places = known.map(({ status }) => placeOf(status, revision));
-  const isMeant = (index: number) => places[index] === 'newest' || places[index] === 'superseded';
-  const difference = findDifference(known);
-  // A revision that somebody has approved at one control plane is about to be let through by the others.
+/** A control plane that answers, and where the requested revision is in its store. */
+interface Placed extends Answered {
+  readonly place: AskedJson['place'];
+}
+
+interface Answers {
+  readonly answers: readonly Answer[];
+  readonly known: readonly Placed[];
+  readonly question: Question;
+  /** How they differ in what they serve. */
+  readonly difference: string | undefined;
+}
+
+function pending(text: string): Verdict {
+  return { outcome: 'pending', verdict: 'pending', text };
+}
+
+/** With its name, where there are several and it reports on its own workers alone. */
+function quote({ answers }: Answers, { url, status }: Answered, text: string): string {
+  return answers.length === 1 || speaksForAll(status) ? text : `${url}: ${text}`;
+}
+
+/** The revision of one may be newer or older than that of another: an error of one is shown, and decides nothing. */
+function differAboutNewest({ known }: Answers): Verdict | undefined {
+  if (new Set(known.map(({ status }) => status.newest?.id)).size <= 1) return undefined;
+  const each = known.map(
+    ({ url, status: { newest } }) => `${newest ? toShortId(newest.id) : 'none'} at ${url}`,
+  );
+  const errors = known
+    .filter(({ status }) => isRefused(status))
+    .map(({ url, status }) => `; ${url}: ${status.text}`);
+  return pending(
+    `the control planes differ about the newest revision: ${each.join(', ')}${errors.join('')}`,
+  );
+}
+
+function isRefusedByOne(all: Answers): Verdict | undefined {
+  const { answers, known, question, difference } = all;
+  // An approval at one control plane is followed by the others.
   const isLetThrough = known.some(({ status: { newest } }) => newest?.valid);
   const isOnItsWay = (status: StatusJson) =>
     status.verdict === 'held_back' &&
     (question.isApproved === true || (isLetThrough && isForRemoval(status)));
   const refused = known.find(
-    ({ status }, index) => isRefused(status) && isMeant(index) && !isOnItsWay(status),
+    (each) => isRefused(each.status) && isMeant(each) && !isOnItsWay(each.status),
   );
-  if (refused !== undefined) {
-    const { verdict, text, controlPlanes } = refused.status;
-    // A control plane that speaks for its peers has said it.
-    const more = difference === undefined || controlPlanes.length > 0 ? '' : `; ${difference}`;
-    const isSaidByAll = answers.every(({ status }) => status?.text === text);
-    return {
-      outcome: 'refused',
-      verdict,
-      text: `${isSaidByAll ? text : say(refused, text)}${more}`,
-    };
-  }
-  const silent = answers.find(({ error }) => error !== undefined);
-  const unsettled = known.filter(({ status }, index) => isUnsettled(status) || !isMeant(index));
-  const late =
-    unsettled.find(({ status }) => status.verdict === 'refused') ??
-    unsettled.find(({ status }) => speaksForAll(status)) ??
-    unsettled[0];
-  if (silent !== undefined) {
-    // It is told as well where the others stand, since they go on without this one.
-    const more = difference ?? (late && say(late, late.status.text));
-    const text = `not known: ${silent.error}${more === undefined ? '' : `; ${more}`}`;
-    return { ...pending(text), verdict: 'not_known' };
-  }
-  if (places.every((place) => place === 'missing')) {
-    const text = `no such revision: ${revision}`;
-    return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
-  }
-  if (difference !== undefined) return pending(difference);
-  if (late !== undefined) {
-    const { verdict, text } = late.status;
-    const place = placeOf(late.status, revision);
-    const said = pending(say(late, placeTexts[place](`revision ${revision}`) + text));
-    return verdict === 'refused' ? { ...said, verdict } : said;
-  }
+  if (refused === undefined) return undefined;
+  const { verdict, text, controlPlanes } = refused.status;
+  // The text of a control plane that speaks for its peers has the difference.
+  const more = difference === undefined || controlPlanes.length > 0 ? '' : `; ${difference}`;
+  const isTextOfAll = answers.every(({ status }) => status?.text === text);
+  const shown = isTextOfAll ? text : quote(all, refused, text);
+  return { outcome: 'refused', verdict, text: `${shown}${more}` };
+}
+
+/** The text has the state of the others as well, since they continue without this one. */
+function isUnanswered(all: Answers): Verdict | undefined {
+  const silent = all.answers.find(({ error }) => error !== undefined);
+  if (silent === undefined) return undefined;
+  const late = findLate(all);
+  const more = all.difference ?? (late && quote(all, late, late.status.text));
+  const text = `not known: ${silent.error}${more === undefined ? '' : `; ${more}`}`;
+  return { ...pending(text), verdict: 'not_known' };
+}
+
+function hasNoSuchRevision({ known, question }: Answers): Verdict | undefined {
+  if (known.some(({ place }) => place !== 'missing')) return undefined;
+  const text = `no such revision: ${question.revision}`;
+  return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
+}
+
+function serveDifferently({ difference }: Answers): Verdict | undefined {
+  return difference === undefined ? undefined : pending(difference);
+}
+
+function isNotEverywhereYet(all: Answers): Verdict | undefined {
+  const late = findLate(all);
+  if (late === undefined) return undefined;
+  const { verdict, text } = late.status;
+  const place = placeTexts[late.place](`revision ${all.question.revision}`);
+  const judged = pending(quote(all, late, place + text));
+  return verdict === 'refused' ? { ...judged, verdict } : judged;
+}
+
+/** All control planes serve it: on how many workers. */
+function judgeReach({ known, question: { revision, minWorkers } }: Answers): Verdict {
   const connected = known.reduce((sum, { status }) => sum + status.workers.connected, 0);
   const id = toShortId(known[0]?.status.newest?.id ?? '');
-  const start = places.includes('superseded')
+  const start = known.some(({ place }) => place === 'superseded')
     ? `revision ${revision} was superseded by ${id}, which`
     : `revision ${id}`;
   const reach = `${start} ${toReach(connected)}`;
@@ -111,6 +144,21 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   if (connected >= minWorkers) return { outcome: 'yes', verdict, text: reach };
   if (connected === 0) return { ...pending(reach), verdict };
   return pending(`${reach}, of at least ${minWorkers}`);
+}
+
+/** A control plane with workers that do not have the requested revision: first one with a refusal, then one that speaks for all. */
+function findLate({ known }: Answers): Placed | undefined {
+  const unsettled = known.filter((each) => isUnsettled(each.status) || !isMeant(each));
+  return (
+    unsettled.find(({ status }) => status.verdict === 'refused') ??
+    unsettled.find(({ status }) => speaksForAll(status)) ??
+    unsettled[0]
+  );
+}
+
+/** Whether what it has as the newest is what was requested, or was made from it. */
+function isMeant({ place }: Placed): boolean {
+  return place === 'newest' || place === 'superseded';
 }
 
 /**
@@ -135,12 +183,12 @@ function findDifference(known: readonly Answered[]): string | undefined {
   return `the control planes serve different revisions: ${each.join(', ')}`;
 }
 
-/** Of one that is held back: because it removes most limits. */
+/** Whether one that is held back is so because it removes most limits. */
 function isForRemoval({ newest }: StatusJson): boolean {
   return newest?.valid === false;
 }
 
-/** Somebody has to act before it is served. */
+/** It is not served until an operator acts. */
 function isRefused({ verdict }: StatusJson): boolean {
   return verdict === 'invalid' || verdict === 'held_back' || verdict === 'taken_back';
 }
