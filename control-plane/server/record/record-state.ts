@@ -15,6 +15,7 @@ import {
   type RolloutRecord,
   stepsBy,
   toRecordText,
+  undoableOf,
   type Verdict,
   whyUnreadable,
   withEnd,
@@ -484,8 +485,9 @@ function addUnwritten(
   before: RecordState['before'],
   state: RecordState,
 ): RolloutRecord {
-  const open = openRolloutOf(theirs);
-  const end = open && before?.verdicts.find(({ rollout }) => rollout === open.id);
+  const end = before?.verdicts.find(
+    ({ outcome, rollout }) => outcome === 'taken_back' && undoableOf(theirs, rollout) !== undefined,
+  );
   return end ? toOwn(withEnd(theirs, 'taken_back', end), state) : theirs;
 }
 

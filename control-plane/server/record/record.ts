@@ -136,6 +136,22 @@ export function openRolloutOf({ rollout }: RolloutRecord): RolloutOnRecord | und
   return rollout?.outcome === 'running' || rollout?.outcome === 'paused' ? rollout : undefined;
 }
 
+/** Whether the last rollout has brought its revision into force, and nothing else is in force since. */
+function isInForce({ rollout, inForce }: RolloutRecord): boolean {
+  return rollout?.outcome === 'in_force' && inForce[0]?.content === rollout.content;
+}
+
+/** The last rollout, where this is it and it can be taken back still: a take-back outlives an end that was written by who
+ * did not know of it. */
+export function undoableOf(
+  record: RolloutRecord,
+  id: string | undefined,
+): RolloutOnRecord | undefined {
+  const { rollout } = record;
+  const isUndoable = openRolloutOf(record) !== undefined || isInForce(record);
+  return rollout !== null && rollout.id === id && isUndoable ? rollout : undefined;
+}
+
 /** The last verdict on this revision, or on another one with the same content. */
 export function verdictOf(
   { verdicts }: RolloutRecord,
@@ -244,7 +260,8 @@ function toApproved({ reason, by, atMs }: Word, approval: Verdict | undefined): 
   return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
 }
 
-/** The open rollout has come to this end. */
+/** The last rollout has come to this end. One that was taken back before its end was known everywhere was in force for
+ * nobody: what was before it is in force again. */
 export function withEnd(
   record: RolloutRecord,
   outcome: 'in_force' | 'taken_back',
@@ -253,7 +270,10 @@ export function withEnd(
   const { rollout } = record;
   if (rollout === null) return record;
   const { revision, content } = rollout;
-  const ended = { ...record, rollout: toEnded(rollout, outcome, end.reason) };
+  const [last, ...before] = record.inForce;
+  const isUndone = outcome === 'taken_back' && isInForce(record) && before.length > 0;
+  const inForce = isUndone && last?.content === content ? before : record.inForce;
+  const ended = { ...record, inForce, rollout: toEnded(rollout, outcome, end.reason) };
   return outcome === 'in_force'
     ? withInForce(ended, { revision, content }, end)
     : withVerdict(ended, { ...end, revision, content, outcome, rollout: rollout.id });

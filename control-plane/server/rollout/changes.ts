@@ -4,6 +4,7 @@ import {
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
+  undoableOf,
   verdictOf,
   type Word,
   withEnd,
@@ -71,12 +72,17 @@ export function withAction(
 }
 
 /** The revision on trial leaves all workers, or reaches none where its rollout has not begun. Undefined where another
- * one is rolled out, or where it has ended since `endedBefore`, the last rollout before it. */
+ * one is rolled out, or where it has ended since `endedBefore`, the last rollout before it, unless `undoes` is that end. */
 export function withTakenBack(
   record: RolloutRecord,
   rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content'>,
-  { endedBefore, ...word }: Word & { readonly endedBefore: string | undefined },
+  {
+    endedBefore,
+    undoes,
+    ...word
+  }: Word & { readonly endedBefore: string | undefined; readonly undoes?: string | undefined },
 ): RolloutRecord | undefined {
+  if (undoableOf(record, undoes)) return withEnd(record, 'taken_back', word);
   const open = openRolloutOf(record);
   if (open !== undefined) {
     return open.revision === rollout.revision ? withAction(record, 'abort', word) : undefined;

@@ -12,6 +12,7 @@ import {
   type RolloutOnRecord,
   type RolloutRecord,
   takenBackOf,
+  undoableOf,
   whyTakenBack,
   withEnd,
   withVerdict,
@@ -452,7 +453,8 @@ function tellPeers(turn: Turn, facts: Facts): Turn {
   const { told } = turn.state;
   const times = told.contentId === contentId ? told.times : 0;
   const noted = become(turn, { told: { contentId, times: times + 1 } });
-  const isTold = openRolloutOf(record) === undefined && times >= maxTold;
+  const isOver = openRolloutOf(record) === undefined && toTakenBack(turn.state, record) === null;
+  const isTold = isOver && times >= maxTold;
   return isTold ? noted : askPeers(noted, facts);
 }
 
@@ -482,19 +484,28 @@ export function toTakenBack(
   { following: { running } }: Pick<FleetState, 'following'>,
   record: RolloutRecord,
 ): (RolloutFacts['takenBack'] & object) | null {
-  const open = openRolloutOf(record);
-  const isOpen = open !== undefined && open.revision === running?.revision;
-  return isOpen && running?.takenBack ? { rollout: open.id, ...running.takenBack } : null;
+  const { takenBack } = running ?? {};
+  const rollout = undoableOf(record, takenBack?.rollout)?.id;
+  return takenBack && rollout !== undefined ? { ...takenBack, rollout } : null;
 }
 
 /** An undo needs no record: what a peer has taken back leaves the workers here as well. */
 function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
   const { running } = turn.state.following;
-  const open = openRolloutOf(facts.record.known.record);
-  if (running === undefined || running.takenBack || running.revision !== open?.revision)
-    return turn;
-  const said = answers.find(({ value }) => value?.takenBack?.rollout === open.id)?.value?.takenBack;
-  return said ? takeBack(turn, running, said, facts) : turn;
+  const { record } = facts.record.known;
+  const said = answers
+    .flatMap(({ value }) => value?.takenBack ?? [])
+    .find(({ rollout }) => undoableOf(record, rollout));
+  if (said === undefined || running?.takenBack) return turn;
+  if (running?.revision === record.rollout?.revision) {
+    return running ? takeBack(turn, running, said, facts) : turn;
+  }
+  if (openRolloutOf(record) !== undefined || turn.state.writing > 0) return turn;
+  // It is in force here, as this control plane did not know of that.
+  const { rollout, reason, by } = said;
+  const change: ChangeRecord = (known) =>
+    undoableOf(known, rollout) && withEnd(known, 'taken_back', { reason, by, atMs: facts.wallMs });
+  return write(turn, { change }, facts);
 }
 
 function decideNow(
@@ -668,10 +679,13 @@ function takeBack(
 ): Turn {
   const { endedBefore, revision } = now;
   const { following } = turn.state;
-  const running = { ...now, takenBack: { reason, by } };
+  const open = openRolloutOf(facts.record.known.record);
+  const begun = open?.revision === revision ? open.id : undefined;
+  const undoes = now.takenBack?.rollout ?? begun;
+  const running = { ...now, takenBack: { reason, by, rollout: undoes } };
   const withheld = follow(turn, withhold({ ...following, running }), facts);
   const rollout = toBegun(now, facts);
-  const end = { reason, by, atMs: facts.wallMs, endedBefore };
+  const end = { reason, by, atMs: facts.wallMs, endedBefore, undoes };
   const change: ChangeRecord = (record) => withTakenBack(record, rollout, end);
   const what = `take back revision ${toShortId(revision)}: ${reason}`;
   const says = by === '' ? [{ kind: 'audit', revision, what } as const] : [];

@@ -6,6 +6,7 @@ import {
   type RolloutOnRecord,
   type RolloutRecord,
   takenBackOf,
+  undoableOf,
 } from '../record/record.ts';
 import { isOld, isVacant, leads, type RecordState } from '../record/record-state.ts';
 import type { TrialEvent } from '../snapshot/serving-state.ts';
@@ -27,7 +28,14 @@ export interface Running
   /** The share that is served; undefined while no worker has it. */
   readonly offered: RolloutOnRecord | undefined;
   /** The verdict of a revision that is taken back here before that is on record. */
-  readonly takenBack: { readonly reason: string; readonly by: string } | undefined;
+  readonly takenBack: TakenBack | undefined;
+}
+
+export interface TakenBack {
+  readonly reason: string;
+  readonly by: string;
+  /** The rollout; undefined where it had not begun. */
+  readonly rollout: string | undefined;
 }
 
 /** Times are of the monotonic clock. */
@@ -137,6 +145,8 @@ function settle(following: Following, now: Running, record: RolloutRecord): Turn
       effects: [{ kind: 'take_back_trial', reason: takenBack.reason }],
     };
   }
+  // By a control plane that does not know of it.
+  if (undoableOf(record, now.takenBack?.rollout)) return { following, effects: [] };
   const isInForce = record.inForce[0]?.content === now.content;
   if (record.rollout?.id === now.endedBefore && !isInForce) return { following, effects: [] };
   // Another revision may have followed already.
