@@ -15,6 +15,7 @@ import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { type EngineTextKind, testEngineText } from './engine-text.ts';
 import { authority, clientCertificate, serverCertificate } from './grpc-transport-certificates.ts';
 import { testRecordKeeper } from './record-keeper.ts';
+import { testRecordKills } from './record-kills.ts';
 import { testSharedText } from './shared-text.ts';
 
 const owner = ownedByFile(test);
@@ -80,6 +81,7 @@ const kind: EngineTextKind = {
 testSharedText(test.serial, kind);
 testEngineText(test.serial, kind);
 testRecordKeeper(test.serial, kind);
+testRecordKills(test.serial, kind);
 
 test.serial('over TLS, with a certificate that etcd asks for', async (t) => {
   const folder = createTemporaryFolder(t);

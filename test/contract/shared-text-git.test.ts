@@ -6,6 +6,7 @@ import { createGitSharedText } from '../../control-plane/server/store/git-shared
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
 import { toGitStoreOptions } from '../support/git-store.ts';
 import { testRecordKeeper } from './record-keeper.ts';
+import { testRecordKills } from './record-kills.ts';
 import { type SharedTextKind, testSharedText } from './shared-text.ts';
 
 const kind: SharedTextKind = {
@@ -42,3 +43,4 @@ const kind: SharedTextKind = {
 
 testSharedText(test, kind);
 testRecordKeeper(test, kind);
+testRecordKills(test, kind);

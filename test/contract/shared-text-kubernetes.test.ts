@@ -18,6 +18,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { type EngineTextKind, testEngineText } from './engine-text.ts';
 import { testRecordKeeper } from './record-keeper.ts';
+import { testRecordKills } from './record-kills.ts';
 import { testSharedText } from './shared-text.ts';
 
 const owner = ownedByFile(test);
@@ -95,6 +96,7 @@ const kind: EngineTextKind = {
 testSharedText(test.serial, kind);
 testEngineText(test.serial, kind);
 testRecordKeeper(test.serial, kind);
+testRecordKills(test.serial, kind);
 
 test.serial('a renewed token is used from the next call on', async (t) => {
   const credentials = writeCredentials(t, 'expired');

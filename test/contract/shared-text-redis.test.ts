@@ -16,6 +16,7 @@ import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { type EngineTextKind, testEngineText } from './engine-text.ts';
 import { authority, clientCertificate, serverCertificate } from './grpc-transport-certificates.ts';
 import { testRecordKeeper } from './record-keeper.ts';
+import { testRecordKills } from './record-kills.ts';
 import { testSharedText } from './shared-text.ts';
 
 const owner = ownedByFile(test);
@@ -70,6 +71,7 @@ const kind: EngineTextKind = {
 testSharedText(test.serial, kind);
 testEngineText(test.serial, kind);
 testRecordKeeper(test.serial, kind);
+testRecordKills(test.serial, kind);
 
 test.serial('over TLS, with a certificate that the server asks for', async (t) => {
   const files = await writeRedisTls({

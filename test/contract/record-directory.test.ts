@@ -1,0 +1,5 @@
+// The contract of a process that is killed, for the record in a state directory.
+import test from 'ava';
+import { testRecordKills } from './record-kills.ts';
+
+testRecordKills(test, { name: 'directory', prepare: () => ({ open: () => undefined }) });

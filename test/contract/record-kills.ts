@@ -1,0 +1,170 @@
+// The contract of a process that is killed at any effect on the record, run over each place where that can be: what the next
+// one finds is as if the effect had happened, or as if it had not.
+import type { ExecutionContext } from 'ava';
+import { type OwnText, openOwnText } from '../../control-plane/server/record/own-text.ts';
+import {
+  type RolloutRecord,
+  verdictOf,
+  withEnd,
+  withVerdict,
+} from '../../control-plane/server/record/record.ts';
+import { RecordKeeper } from '../../control-plane/server/record/record-keeper.ts';
+import type { ChangeRecord } from '../../control-plane/server/record/record-state.ts';
+import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
+import type { Log } from '../../shared/log.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { sharedTiming } from '../support/simulated-fleet.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
+import type { DeclareTest } from './shared-text.ts';
+
+/** Such as that of a `SharedTextKind`; a text of undefined is the state directory alone. */
+export interface KilledKind {
+  readonly name: string;
+  prepare(t: ExecutionContext): { open(): SharedText | undefined };
+}
+
+/** `before`: the effect does not happen. `unanswered`: it does, and its result is lost. */
+const moments = ['before', 'unanswered'] as const;
+
+const rollout = { id: 'one', revision: 'a'.repeat(40), content: 'a', outcome: 'running' } as const;
+const end = { reason: 'errors', by: '', atMs: 1 };
+
+/** What there is to be done, by what is on record: whoever comes continues there. */
+const changes: readonly ChangeRecord[] = [
+  (record) => {
+    const none = { step: 0, chosen: [], whole: [], reason: '' };
+    return { ...record, rollout: { ...rollout, ...none } };
+  },
+  (record) => withEnd(record, 'taken_back', end),
+  (record) => withVerdict(record, { ...end, revision: 'z', content: 'z', outcome: 'held_back' }),
+];
+
+function countDone(record: RolloutRecord): number {
+  if (record.rollout === null) return 0;
+  if (record.rollout.outcome === 'running') return 1;
+  return verdictOf(record, 'z', 'z') === undefined ? 2 : 3;
+}
+
+/** A process that ends at its `last`-th effect. */
+class Life {
+  readonly death = Promise.withResolvers<void>();
+  isOver = false;
+  readonly #last: number;
+  readonly #moment: (typeof moments)[number];
+  #reached = 0;
+  /** What it had begun, and who was killed does not learn of. */
+  readonly begun: Promise<unknown>[] = [];
+
+  constructor(last: number, moment: (typeof moments)[number]) {
+    this.#last = last;
+    this.#moment = moment;
+  }
+
+  /** Undefined where it does not happen any more, or nobody learns of its result. */
+  perform<Result>(effect: () => Result): Result | undefined {
+    if (this.isOver) return undefined;
+    if (++this.#reached < this.#last) return effect();
+    if (this.#moment === 'unanswered') this.begun.push(Promise.resolve(effect()));
+    this.isOver = true;
+    this.death.resolve();
+    return undefined;
+  }
+}
+
+const never = new Promise<never>(() => {});
+
+function mortalText(life: Life, text: SharedText): SharedText {
+  return {
+    description: text.description,
+    read: () => life.perform(() => text.read()) ?? never,
+    swap: (...given) => life.perform(() => text.swap(...given)) ?? never,
+    setAside: (version) => life.perform(() => text.setAside(version)) ?? never,
+    close: () => text.close(),
+  };
+}
+
+function mortalOwn(life: Life, own: OwnText): OwnText {
+  return {
+    path: own.path,
+    read: () => life.perform(() => own.read()) ?? never,
+    setAside: () => life.perform(() => own.setAside()) ?? never,
+    write: (kept) => life.perform(() => own.write(kept)) ?? never,
+    keep: (kept) => void life.perform(() => own.keep(kept)),
+    settled: () => own.settled(),
+  };
+}
+
+function mortalLog(life: Life, log: Log): Log {
+  const of = (level: 'debug' | 'info' | 'notice' | 'warning' | 'error') => (text: string) =>
+    void life.perform(() => log[level](text));
+  const [debug, info, notice, warning, error] = (
+    ['debug', 'info', 'notice', 'warning', 'error'] as const
+  ).map(of);
+  return { ...log, debug, info, notice, warning, error } as Log;
+}
+
+export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind): void {
+  for (const moment of moments) {
+    test(`${name}: a process that is killed at any effect, ${moment}, leaves the record before it or after it`, async (t) => {
+      let kills = 0;
+      for (let last = 1; ; last++) {
+        const place = prepare(t);
+        const folder = createTemporaryFolder(t);
+        const log = createRecordedLog();
+        const clock = createManualClock();
+        let processes = 0;
+        const open = (life: Life) => {
+          const shared = place.open();
+          return new RecordKeeper({
+            shared: shared && mortalText(life, shared),
+            own: mortalOwn(life, openOwnText(folder, name, log)),
+            id: `process-${last}-${++processes}`,
+            ...{ timing: sharedTiming, steps: '', name: 'a', clock, log: mortalLog(life, log) },
+            onOutcome: () => void life.perform(() => {}),
+          });
+        };
+        /** How many changes it knows to be on record. */
+        let known = 0;
+        async function live(life: Life, keeper: RecordKeeper): Promise<void> {
+          keeper.onChange(() => void life.perform(() => {}));
+          await keeper.start();
+          for (;;) {
+            if (life.isOver) return;
+            known = countDone(keeper.record);
+            const next = changes[known];
+            if (next === undefined) break;
+            await keeper.write(next);
+          }
+          await keeper.handOver();
+        }
+        const life = new Life(last, moment);
+        const killed = open(life);
+        await Promise.race([live(life, killed), life.death.promise]);
+        if (!life.isOver) {
+          t.is(known, changes.length);
+          await killed.stop();
+          break;
+        }
+        kills++;
+        await Promise.allSettled(life.begun);
+        const before = known;
+        const rest = new Life(Number.POSITIVE_INFINITY, moment);
+        const next = open(rest);
+        await next.start();
+        const what = `killed at effect ${last}`;
+        t.true([before, before + 1].includes(countDone(next.record)), what);
+        await live(rest, next);
+        t.is(known, changes.length, what);
+        const other = open(rest);
+        await other.start();
+        t.is(countDone(other.record), changes.length, what);
+        t.is(other.record.outcomes.length, 2, what);
+        t.deepEqual(log.lines, [], what);
+        await Promise.all([next.stop(), other.stop()]);
+      }
+      t.true(kills >= 8, `${kills} kills`);
+      t.log(`${kills} kills`);
+    });
+  }
+}
