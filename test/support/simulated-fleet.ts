@@ -112,6 +112,8 @@ export interface FleetOptions {
     readonly name: string;
     readonly steps: string;
     readonly count: number;
+    /** With which the ids of its workers begin, where that is not the name. */
+    readonly ids?: string;
   }[];
   /** By name of a control plane: its --rollout, where it is not `plan`; '' for none. */
   readonly steps?: ReadonlyMap<string, string>;
@@ -747,8 +749,8 @@ export function withGroups(
 ): Revision {
   if (groups.length === 0) return revision;
   const list = groups.map(
-    ({ name, steps }) =>
-      `  - { name: ${name}, match: { id: '${name}-*' }, domains: ['*'], rollout: '${steps}' }\n`,
+    ({ name, steps, ids = name }) =>
+      `  - { name: ${name}, match: { id: '${ids}-*' }, domains: ['*'], rollout: '${steps}' }\n`,
   );
   const text = `groups:\n${list.join('')}  - { name: others, domains: ['*'] }\n`;
   return { ...revision, files: [...revision.files, { path: 'node-groups.yaml', text }] };

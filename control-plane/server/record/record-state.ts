@@ -472,23 +472,25 @@ function noteRecord(
     const isReplaced = isUnwritten || (theirs === 'damaged' && known.record !== emptyRecord);
     return isReplaced ? swap(removed, known.record, false, now) : end(removed, false, now);
   }
-  const record = addUnwritten(found, before, reached.state);
+  const ends = [known.record, before].flatMap((ours) => ours ?? []);
+  const record = ends.reduce((theirs, ours) => addEnd(theirs, ours, reached.state), found);
   const isWritten = record === found;
   const held = become(reached, { denied: undefined, before: isWritten ? undefined : before });
   const read = setKnown(held, version, record, now);
   return isWritten ? end(read, false, now) : swap(read, record, false, now);
 }
 
-/** The process before may have taken a revision back when that could not be written. */
-function addUnwritten(
-  theirs: RolloutRecord,
-  before: RecordState['before'],
-  state: RecordState,
-): RolloutRecord {
-  const end = before?.verdicts.find(
+/** A rollout that has ended here has ended: the process before could not write that, or the place has lost it, as an engine that
+ * was restored. */
+function addEnd(theirs: RolloutRecord, ours: RolloutRecord, state: RecordState): RolloutRecord {
+  const takenBack = ours.verdicts.find(
     ({ outcome, rollout }) => outcome === 'taken_back' && undoableOf(theirs, rollout) !== undefined,
   );
-  return end ? toOwn(withEnd(theirs, 'taken_back', end), state) : theirs;
+  if (takenBack !== undefined) return toOwn(withEnd(theirs, 'taken_back', takenBack), state);
+  const { rollout, outcomes } = ours;
+  if (rollout?.outcome !== 'in_force' || rollout.id !== openRolloutOf(theirs)?.id) return theirs;
+  const end = outcomes.find(({ content }) => content === rollout.content);
+  return end ? toOwn(withEnd(theirs, 'in_force', end), state) : theirs;
 }
 
 /** `isForJob`: whether the job has done its part when this is written. */

@@ -29,7 +29,9 @@ const shorten = (text: string) =>
 /** One scenario under way. */
 interface Scene {
   readonly fleet: SimulatedFleet;
-  readonly groups: NonNullable<FleetOptions['groups']>;
+  readonly groups: NonNullable<FleetOptions['groups']>[number][];
+  /** The record as it was saved. */
+  readonly saved: { text?: string | undefined };
   /** Revisions that kill whoever loads them. */
   readonly deadly: Set<string>;
   seconds: number;
@@ -125,9 +127,19 @@ const commands: Readonly<Record<string, Command>> = {
       } else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
     }
   },
-  /** `record fine|away|denied` */
-  record({ fleet }, mode) {
-    fleet.text.mode = mode as 'fine';
+  /** `record fine|away|denied`, `record emptied`, or `record saved` and `record restored` to what was saved. */
+  record({ fleet: { text }, saved }, mode = '') {
+    if (mode === 'saved') saved.text = text.content;
+    else if (mode === 'restored' || mode === 'emptied') {
+      text.content = mode === 'emptied' ? undefined : saved.text;
+      text.writes++;
+    } else text.mode = mode as 'fine';
+  },
+  /** `rename GROUP NAME`: of a node group, in the revisions that are published from now on. */
+  rename({ groups }, group = '', name = '') {
+    const at = groups.findIndex((each) => each.name === group);
+    const found = groups[at];
+    if (found !== undefined) groups[at] = { ...found, name, ids: found.ids ?? group };
   },
   /** `reach PLANE fine|away|denied`: the store and its record, for one control plane. */
   reach: ({ fleet }, plane = '', mode) => void fleet.reach.set(plane, mode as 'fine'),
@@ -309,7 +321,15 @@ async function play(t: ExecutionContext, name: string, text: string): Promise<st
     onStep: (...given) => table.note(name, ...given),
     ...{ peerMs: Number(/^peers (\d+) ms$/m.exec(head)?.[1] ?? 0) },
   });
-  const scene: Scene = { fleet, groups, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
+  const scene: Scene = {
+    fleet,
+    groups,
+    saved: {},
+    deadly: new Set(),
+    seconds: 0,
+    shown: '',
+    logged: 0,
+  };
   const played = [head];
   for (const block of blocks) {
     const [given = ''] = block.split('\n---');
