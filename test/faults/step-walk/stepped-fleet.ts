@@ -141,6 +141,8 @@ export class SteppedFleet {
   nowMs = 0;
   wallMs = 1_000_000_000;
   onRecord: (before: RolloutRecord | undefined, now: RolloutRecord) => void = () => {};
+  /** The text before the last write. */
+  #before: string | undefined;
   #writes = 0;
   #series = 0;
 
@@ -466,10 +468,28 @@ export class SteppedFleet {
     if (plane.reach === 'denied') return { kind: 'denied', reason: 'may only read' };
     if (before !== this.shared?.version) return { kind: 'stale' };
     const known = this.record;
+    this.#before = this.shared?.text;
     this.shared = { version: String(++this.#writes), text };
     const { record } = this;
     if (record !== undefined) this.onRecord(known, record);
     return { kind: 'written', version: this.shared.version };
+  }
+
+  /** As a failover of an engine, where it was about the same rollout and every control plane knows of it; false where it was
+   * not. */
+  loseWrite(): boolean {
+    const { version } = this.shared ?? {};
+    const isKnown = this.planes.every(
+      ({ fleet, record }) => fleet !== undefined && record.known.version === version,
+    );
+    if (!isKnown) return false;
+    const before = this.#before === undefined ? undefined : parseRecord(this.#before);
+    const id = before?.ok ? before.record.rollout?.id : undefined;
+    if (this.#before === undefined || id === undefined || id !== this.record?.rollout?.id) {
+      return false;
+    }
+    this.shared = { version: String(++this.#writes), text: this.#before };
+    return true;
   }
 
   #later(plane: SteppedPlane, what: string, perform: () => void): void {

@@ -72,6 +72,7 @@ class Walk {
   /** By content of a build: when it was on record as in force. */
   readonly #inForceAt = new Map<string, number>();
   #connected: number[] = [];
+  #lostAt = Number.NEGATIVE_INFINITY;
 
   constructor(random: Random, isTraced: boolean) {
     this.#random = random;
@@ -226,7 +227,7 @@ class Walk {
       { overLimit: 1 },
     ]);
     const badName = Object.keys(bad)[0] ?? '';
-    const drawn = random.below(40);
+    const drawn = random.below(42);
     if (drawn < 6) this.#publish('good', next);
     else if (drawn < 11) this.#publish(badName, next, undefined, bad);
     else if (drawn === 11) this.#publish('now', next, 'Rollout: now');
@@ -276,6 +277,10 @@ class Walk {
     } else if (drawn === 38) {
       this.#say(`come ${worker.node.id}`);
       fleet.addWorker(worker.node.id, undefined);
+    } else if (drawn >= 40) {
+      if (!fleet.loseWrite()) return;
+      this.#lostAt = this.#second;
+      this.#say('the last write of the record is lost');
     } else {
       fleet.wallMs += (random.below(2_000) - 1_000) * 60_000;
       this.#say('the wall clock jumps');
@@ -286,7 +291,8 @@ class Walk {
   #end1(plane: SteppedPlane): void {
     const fleet = this.#fleet;
     if (!plane.isUp) return;
-    const isFresh = this.#random.chance(0.3);
+    // What is lost in both places nobody knows.
+    const isFresh = this.#random.chance(0.3) && this.#second - this.#lostAt > undoneSeconds;
     const isStopped = this.#random.chance(0.3) && !plane.isStanding;
     for (let left = this.#random.below(4); left > 0; left--) this.#doSome(0.7);
     if (isStopped) fleet.stop(plane);
@@ -424,7 +430,9 @@ class Walk {
       const wasJustInForce = this.#second - (this.#inForceAt.get(open.content) ?? -10) <= 5;
       const isAtOnce =
         wasJustInForce || (this.#wanted(record).has(content) && this.#isAtOnce(content, record));
-      if (offered > share && !isAtOnce && !this.#letThrough.has(content)) {
+      // They were offered it by what is lost.
+      const isLost = this.#second - this.#lostAt <= undoneSeconds;
+      if (offered > share && !isAtOnce && !isLost && !this.#letThrough.has(content)) {
         this.find(`${offered} are offered content ${content}, and the step has ${share}`);
       }
     }
