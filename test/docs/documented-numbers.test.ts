@@ -171,7 +171,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `It is written every ${keepMs / 1000} seconds while there is news`,
     `has the last ${count(maxActivity)} lines of the audit log`,
     `the outcome, cut at ${maxActivityText} characters each`,
-    `what became of the last ${maxOutcomes} revisions, which is on record`,
+    `what became of the last ${maxOutcomes} revisions, which \`history\``,
     `asks its peers at once, for ${spoken(peerAnswerMs)}, with the token`,
     `nothing has changed for ${spoken(settleMs)}, \`status\` names them`,
     `has one of at least ${shortestToken} characters`,

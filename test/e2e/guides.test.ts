@@ -22,11 +22,12 @@ import { freePort } from '../support/free-port.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../worker/docs/envoy.md'), 'utf8');
-/** The sections of the page that have rules. */
+const read = (page: string) =>
+  readFileSync(join(import.meta.dirname, '../../worker/docs', page), 'utf8');
+/** The sections of the page that have rules, and that on token budgets. */
 const guides = new Map(
-  page.split('\n## ').flatMap((section) => {
-    const title = section.split('\n')[0] ?? '';
+  [...read('envoy.md').split('\n## ').slice(1), read('ai-gateways.md')].flatMap((section) => {
+    const title = section.split('\n')[0]?.replace(/^# /, '') ?? '';
     return section.includes('\n```yaml test\n') ? [[title, section]] : [];
   }),
 );

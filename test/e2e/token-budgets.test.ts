@@ -12,8 +12,8 @@ import { listenFor } from '../support/listen.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../worker/docs/envoy.md'), 'utf8');
-const blocks = findFencedBlocks(page.split('\n## AI gateways\n')[1] ?? '');
+const page = readFileSync(join(import.meta.dirname, '../../worker/docs/ai-gateways.md'), 'utf8');
+const blocks = findFencedBlocks(page);
 
 function blockOf(language: string): string {
   const [found, ...others] = blocks.filter((block) => block.language === language);
