@@ -11,7 +11,7 @@ export function endWhenOutputIsClosed(): void {
   process.stderr.on('error', () => {});
 }
 
-/** For a command that serves: it writes to its log, and no output ends it. */
+/** Keeps a command that serves running when its output is closed: it writes to its log. */
 export function outliveOutput(): void {
   process.stdout.on('error', () => {}).off('error', end);
 }

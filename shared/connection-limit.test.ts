@@ -178,7 +178,7 @@ test('each of several handshakes that begin at one moment makes room for itself'
   );
 });
 
-test('on a unix socket a finished TLS handshake is no unfinished one, in whatever order they finish', async (t) => {
+test('on a unix socket a finished TLS handshake is not counted as unfinished, in whatever order they finish', async (t) => {
   const { cert, key } = serverCertificate;
   const server = createTlsServer({ cert, key }, (socket) => {
     limit.use(socket, { lastAskedMs: undefined, isBusy: true });

@@ -17,7 +17,7 @@ export interface ConnectionUse {
   readonly close?: () => void;
 }
 
-/** For connections that have not authenticated: a limit of their own, and the address with most of them
+/** The limit of connections that have not authenticated; the address with most of them
  * loses one. */
 export interface UnauthenticatedLimit {
   readonly max: number;
@@ -30,7 +30,7 @@ export interface ConnectionLimitOptions {
   readonly max: number;
   /** Undefined where callers do not authenticate. */
   readonly unauthenticated?: UnauthenticatedLimit | undefined;
-  /** For TLS or HTTP/2: unfinished handshakes at once; at the limit the oldest is closed. */
+  /** Unfinished handshakes of TLS or HTTP/2 at once; at the limit the oldest is closed. */
   readonly maxHandshakes?: number;
   /** Called when one was closed: the least used of `max`, or the newest when all others wait for answers. */
   readonly onClosed: (which: 'least used' | 'newest', max: number) => void;
@@ -167,7 +167,7 @@ class Pool {
    * the connection. */
   #candidates: Candidate[] = [];
   /** After a scan that found all busy: how many more are closed without another scan. */
-  #unlookedFor = 0;
+  #skipsLeft = 0;
 
   constructor({ max, countsAddresses, clock }: PoolOptions) {
     this.max = max;
@@ -188,12 +188,12 @@ class Pool {
   }
 
   #leastUsed(): Entry | undefined {
-    if (this.#unlookedFor > 0) {
-      this.#unlookedFor--;
+    if (this.#skipsLeft > 0) {
+      this.#skipsLeft--;
       return undefined;
     }
     const entry = this.#nextCandidate() ?? this.#findCandidates();
-    if (entry === undefined) this.#unlookedFor = Math.floor(this.max / 100);
+    if (entry === undefined) this.#skipsLeft = Math.floor(this.max / 100);
     return entry;
   }
 

@@ -15,7 +15,7 @@ export interface RecordHeader {
   readonly rate: number;
   /** Keys of entries whose values are hashed; `*` is all. */
   readonly hashed_keys: readonly string[];
-  /** Of the worker: what a decision depends on beside its rules. */
+  /** Settings of the worker: what a decision depends on beside its rules. */
   readonly settings: {
     /** 0 is Sunday. */
     readonly week_reset_day: number;

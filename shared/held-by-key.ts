@@ -13,7 +13,7 @@ export class HeldByKey<Key extends object, Value> {
   }
 }
 
-/** By who holds them. */
+/** The values by their holders. */
 type Held = Map<object, unknown>;
 
 class Given {

@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 import { pino } from 'pino';
 import { trimEnd } from './trim-end.ts';
 
-/** From the gravest to the most talkative, as the lines name them. */
+/** The levels from the gravest to the most detailed, as the lines name them. */
 export const logLevels = ['panic', 'fatal', 'error', 'warning', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
@@ -28,7 +28,7 @@ export interface Log {
 
 /** The details that a line has beside its message. */
 export interface LogDetail {
-  /** For programs: each that is defined is a field of the line, as JSON where it is an object. Not for
+  /** Fields for programs: each that is defined is a field of the line, as JSON where it is an object. Not for
    * the format `terminal`. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** Human-readable, in place of the message in the format `terminal`; may have several lines. */

@@ -57,7 +57,7 @@ async function openSomething(): Promise<void> {
   await handle.close();
 }
 
-/** Of the process, or of the whole system. */
+/** Whether the limit of the process, or of the whole system, is reached. */
 function isLimitReached(failure: unknown): boolean {
   if (!(failure instanceof Error) || !('code' in failure)) return false;
   return failure.code === 'EMFILE' || failure.code === 'ENFILE';

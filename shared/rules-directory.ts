@@ -68,7 +68,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   const identities: string[] = [];
   let linkedDirectories = 0;
   let missing = false;
-  /** Of names: of `files` those of rules files. */
+  /** How many names were read; `files` counts those of rules files. */
   const counts = { entries: 0, files: 0 };
 
   const addProblem = (...problem: Parameters<typeof problemOf>) =>
@@ -146,7 +146,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     return counts.entries > bounds.entries || counts.files > bounds.files;
   }
 
-  /** Those that begin with `prefix`, sorted; some where there are too many. Undefined when the directory cannot be read, which
+  /** The names that begin with `prefix`, sorted; some where there are too many. Undefined when the directory cannot be read, which
    * is noted. */
   async function readNames(
     path: string,

@@ -28,7 +28,7 @@ export const defaultBounds: Bounds = {
   depth: 16,
 };
 
-/** Of a control plane, which examines all files in a thread of a bounded memory. */
+/** The bounds of a control plane, which examines all files in a thread of a bounded memory. */
 export const controlPlaneBounds: Bounds = { ...defaultBounds, totalBytes: 16 * 1024 * 1024 };
 
 export function isRulesPath(path: string): boolean {
@@ -63,7 +63,7 @@ export function tooLarge(
   return problemOf('error', 'too-large', path, message);
 }
 
-/** Of all files together, at most one for each bound; `path` is the directory. */
+/** Problems of all files together, at most one for each bound; `path` is the directory. */
 export function findExcess(
   path: string,
   counts: Readonly<Record<'entries' | 'files', number>>,

@@ -9,7 +9,7 @@ import { isBuilt, ownPath } from './own-files.ts';
 export interface SourcePlace {
   /** Below the root of the sources. */
   readonly path: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number;
 }
 

@@ -24,7 +24,7 @@ export abstract class TextEntry<Self> {
 export class TextTable<Entry extends TextEntry<Entry>> {
   /** All entries while they are few: there they need no hash of ours. */
   readonly #whole = new Map<string, Entry>();
-  /** By a hash of the text, while the entries are many. */
+  /** The entries by a hash of the text, while they are many. */
   #parts: readonly Map<string, Entry>[] | undefined;
   #inParts = 0;
   /** Over the entries that have not moved into the parts yet. */

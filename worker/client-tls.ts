@@ -51,7 +51,7 @@ export function warnHalfPair(reading: Reading, { certFile, keyFile }: ClientTlsR
   return [`${showSetting(reading, given)} has no effect without ${joinNames(missing)}`];
 }
 
-/** For a connection without TLS, which `enabled` would switch on. */
+/** Warns about a connection without TLS, which `enabled` would switch on. */
 export function warnUnencrypted(
   reading: Reading,
   rows: readonly Setting<string>[],

@@ -34,7 +34,7 @@ ${describeWorkerSettings()}`);
   process.exitCode = exitCodes.wrongUsage;
 }
 
-/** For commands that only print: a serving worker does not load it. */
+/** Loads what only the commands that print need: a serving worker does not load it. */
 async function prepareCommand(): Promise<void> {
   const { endWhenOutputIsClosed } = await import('../shared/closed-output.ts');
   endWhenOutputIsClosed();

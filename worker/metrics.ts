@@ -16,7 +16,7 @@ export interface Gauge {
 }
 
 export interface Timer {
-  /** Of milliseconds, once or several times. */
+  /** Adds a duration in milliseconds, once or several times. */
   observe(ms: number, times?: number): void;
 }
 

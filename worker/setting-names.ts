@@ -34,7 +34,7 @@ export function mixedNames(neutral: string): readonly string[] {
 
 /** Part of the worker's settings. */
 export interface GivenNames {
-  /** From the first name of each given setting to the name by which it was given. */
+  /** The name by which each setting was given, by its first name. */
   readonly givenNames: Readonly<Record<string, string>>;
 }
 

@@ -35,7 +35,7 @@ export type WorkerSettingsResult =
       readonly settings: WorkerSettings;
       /** Names that are probably misspelled, and settings without effect. */
       readonly warnings: readonly string[];
-      /** For the debug port: every setting's value in force and its origin, without secrets. */
+      /** Every setting's value in force and its origin, without secrets, as the debug port shows it. */
       readonly dump: readonly DumpRow[];
       /** Files that must be readable, for `findTlsFileProblems`. */
       readonly tlsFiles: readonly NamedFile[];

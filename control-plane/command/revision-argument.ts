@@ -5,7 +5,7 @@ import { shortestRevisionPrefix } from '../server/store/store.ts';
 /** A part of the help of commands that take a revision. */
 export const revisionHelp = `its beginning is enough, at least ${shortestRevisionPrefix} characters`;
 
-/** For commander, which adds the name of the argument or option. */
+/** Parses an argument for commander, which adds the name of the argument or option to the error. */
 export function parseRevision(text: string): string {
   if (!/^[0-9a-f]+$/.test(text)) {
     throw new InvalidArgumentError(

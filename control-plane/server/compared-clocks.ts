@@ -16,14 +16,14 @@ const dateStepMs = 1_000;
 interface Compared {
   /** Positive: this machine is ahead. */
   readonly aheadMs: number;
-  /** Of the monotonic clock. */
+  /** Monotonic time in milliseconds. */
   readonly atMs: number;
 }
 
 export class ComparedClocks {
   readonly #clock: Clock;
   readonly #log: Log;
-  /** Those that are off, by place. */
+  /** Clocks that differ too much, by the name of their control plane. */
   readonly #off = new Map<string, Compared>();
 
   constructor(clock: Clock, log: Log) {

@@ -91,7 +91,7 @@ const tlsUses = {
   peers: 'questions to peers',
 } as const;
 const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
-/** For so long a staged file is left alone: another control plane may be writing it into the same directory of rules. */
+/** A younger staged file is left alone: another control plane may be writing it into the same directory of rules. */
 const stagedByOthersMs = 60_000;
 /** How long the examination of what a caller asks about may take. */
 const examinationMs = 30_000;
@@ -99,7 +99,7 @@ const examinationMs = 30_000;
 const stopGraceMs = 2_000;
 /** How long the last files may take to write. */
 const lastWritesMs = 1_000;
-/** Of the whole stop: the record is handed over while the admin port closes, then the streams end. */
+/** The time limit of the whole stop: the record is handed over while the admin port closes, then the streams end. */
 export const stopTimeoutMs = Math.max(handOverMs, stopGraceMs) + stopGraceMs + lastWritesMs;
 
 export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {

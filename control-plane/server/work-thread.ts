@@ -24,7 +24,7 @@ export function memoryMb(): number {
 
 /** Far above what the largest configuration takes that workers take. */
 const defaultDeadlineMs = 60_000;
-/** For a job that follows at once, such as the poll after a write. */
+/** How long the thread stays for a job that follows at once, such as the poll after a write. */
 const idleMs = 2_000;
 /** Beside what the process itself has: a quarter of the memory that there is, and enough for 30,000 limits. */
 const threadMb = Math.min(512, Math.max(96, Math.floor(memoryMb() / 4)));

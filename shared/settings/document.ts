@@ -31,7 +31,7 @@ function wrap(text: string, indent: string): string {
 
 /** Markdown: for each section a heading and a table of names, default and meaning. */
 export function toMarkdown(table: SettingsTable): string {
-  /** By its text, the first setting with it, to which the others refer. */
+  /** The first setting with each text, to which the others refer. */
   const meanings = new Map<string, string>();
   const columns = ['Name', 'Default', 'Meaning'];
   const sections = groupByTitle(table).map(([title, settings]) =>

@@ -27,7 +27,7 @@ export interface Setting<T> {
   readonly doc: string;
   /** Completes a sentence that begins with "write": the valid values, with an example. */
   readonly accepts: string;
-  /** Of a choice: its words, as documents show them. */
+  /** The words of a choice, as documents show them. */
   readonly words: readonly string[] | undefined;
   /** `whole`: the value is never shown. `url`: only its credentials are hidden. */
   readonly secret: 'no' | 'url' | 'whole';

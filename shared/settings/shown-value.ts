@@ -23,7 +23,7 @@ const secretWord =
   /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|auth(?:orization)?|credentials?|signature|api.?key|access.?key|private.?key)["']?\s*[=:]\s*\S/i;
 /** A user in a URL before its host, or in its place. */
 const userOfUrl = /:\/\/[^\s/]*@|:\/\/[^\s/?#[:]*:(?!\d*(?:[/?#,]|$))/;
-/** Of escapes within escapes. */
+/** How often escapes within escapes are decoded. */
 const maxDecodings = 3;
 
 /** Whether the text seems to have a password or a token in it. */

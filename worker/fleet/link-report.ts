@@ -49,7 +49,7 @@ const maxDomains = 100;
 const maxUnmatched = 20;
 const hashLength = 16;
 
-/** Of domains that have rules, and of all those without that have no counter of their own. */
+/** Counters of requests without a matching rule: of domains with rules, and of all other domains together. */
 const noMatchNames =
   /^ratelimit\.service\.(?:no_match\.(.+)|rate_limit\.(_folded_)\.domain_not_found)$/s;
 
@@ -59,7 +59,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
   const { metrics, limited, values, storeKind, version, clock } = deps;
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
   const otherErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
-  /** By the index of each counter: its origin, and the reported part. */
+  /** The origin and the reported part of each counter, by its index. */
   const origins: CounterOrigin[] = [];
   const told: number[] = [];
   let lastMs = clock.monotonicMs();

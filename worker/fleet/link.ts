@@ -36,7 +36,7 @@ export interface LinkDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: () => number;
-  /** That decide. */
+  /** How many processes decide. */
   readonly processes: number;
 }
 

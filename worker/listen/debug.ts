@@ -62,7 +62,7 @@ export function createDebugServer(
 ): HttpListener {
   const { profilers = [] } = providers;
   const answers = new StreamedAnswers(clock);
-  /** Of what grows with rules and traffic. */
+  /** Streams lines whose number grows with rules and traffic. */
   const sendLines = (request: FastifyRequest, reply: FastifyReply, lines: () => Iterable<string>) =>
     answers.send(request, reply, 'text/plain; charset=utf-8', () => toPieces(lines()));
   const allProfilers = [createProfiler({ clock }), ...profilers];

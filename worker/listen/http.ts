@@ -176,7 +176,7 @@ export function createHttpServer(
     return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
   }
 
-  /** By default the caller learns no more than that; the reason is for the log. */
+  /** Answers the caller with `text` alone, and logs the reason. */
   function refuse(reply: FastifyReply, reason: string, text = 'Bad Request'): FastifyReply {
     report(reason);
     return sendError(reply, 400, text);

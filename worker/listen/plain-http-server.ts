@@ -33,7 +33,7 @@ export interface HttpTarget {
   readonly port: number;
   /** Undefined: not over TLS. */
   readonly tls?: (ServerTlsFiles & { readonly metrics: Metrics }) | undefined;
-  /** Not shared with the worker's other processes, as ports otherwise are. */
+  /** Whether this process alone listens on the port; other ports are shared by the worker's processes. */
   readonly exclusive?: boolean;
 }
 

@@ -6,7 +6,7 @@ export interface CatalogueEntry {
   readonly name: string;
   readonly kind: 'counter' | 'gauge' | 'timer';
   readonly meaning: string;
-  /** Not one of the reference's: it is pulled from the start on, with its meaning. */
+  /** Whether it is ours and not the reference's: it is exposed from the start, with its description. */
   readonly isOwn: boolean;
 }
 

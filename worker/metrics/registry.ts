@@ -34,7 +34,7 @@ export interface NamedCounter extends Counter {
   /** The name and the counter's own tags apart; undefined where it has none. */
   readonly tagged?: TaggedName | undefined;
   readonly origin: CounterOrigin;
-  /** Of a single limit of a list: the name of the rule's counter, which counts the same hits, and the limit, such as
+  /** The counter of a single limit of a list: the name of the rule's counter, which counts the same hits, and the limit, such as
    * `minute`. */
   readonly listed?: ListedName | undefined;
 }

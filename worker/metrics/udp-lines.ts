@@ -22,7 +22,7 @@ export function createUdpLines(deps: LineReceiverDeps): LineTransport {
 class UdpLines implements LineTransport {
   readonly #deps: LineReceiverDeps;
   #phase: 'opening' | 'open' | 'lost' | 'closed' = 'opening';
-  /** From its creation until it has failed or is closed. */
+  /** Set from its creation until it has failed or is closed. */
   #socket: Socket | undefined;
   #sendingCount = 0;
   #noteIdle = () => {};

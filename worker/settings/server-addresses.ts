@@ -5,7 +5,7 @@ import { parseHostPort } from '../../shared/host-port.ts';
 export interface ServerAddresses {
   /** The good ones, each once, in the order of the list. */
   readonly addresses: readonly string[];
-  /** Of the others: `address 2: the port is ...`. They do not quote the address, which may hold a secret. */
+  /** What is wrong with the other addresses: `address 2: the port is ...`. The texts do not quote the address, which may hold a secret. */
   readonly problems: readonly string[];
 }
 

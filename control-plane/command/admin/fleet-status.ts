@@ -160,7 +160,7 @@ function toAwayTexts({ verdict, controlPlanes = [] }: StatusJson): string[] {
   return verdict === 'not_known' ? [] : controlPlanes.flatMap(({ error }) => error ?? []);
 }
 
-/** That the control plane, or a peer, can lose verdicts; an older one reports neither. */
+/** Warnings that the control plane, or a peer, can lose verdicts; an older one reports neither. */
 function toMemoryTexts({ memory, controlPlanes = [] }: StatusJson): string[] {
   const ofPeers = controlPlanes
     .filter(({ url, memoryProblem }) => url !== 'this' && memoryProblem != null)

@@ -124,7 +124,7 @@ async function findCommit(git: Git, revision: string): Promise<string | undefine
   }
 }
 
-/** For a commit outside all branches, or a ref such as that of a pull request. */
+/** Fetches a commit outside all branches, or a ref such as that of a pull request. */
 async function fetchCommit(
   git: Git,
   revision: string,

@@ -17,7 +17,7 @@ import type { RuleInputResult } from './rule-texts.ts';
 /** Fails when a path cannot be read; below a directory that becomes a problem instead. */
 export async function readPathInput(paths: readonly string[]): Promise<RuleInputResult> {
   const listed = new Map<string, Pick<ListedFile, 'path'>>();
-  /** By file and message: a directory may be named twice, or together with its parent. */
+  /** Problems by file and message: a directory can be named twice, or together with its parent. */
   const noticed = new Map<string, Problem>();
   let nodeGroupsPath: string | undefined;
   let policyPath: string | undefined;

@@ -9,7 +9,7 @@ export type FoundTestFiles =
   /** Why there is nothing to run, without a final full stop. */
   | { readonly ok: false; readonly message: string };
 
-/** Named files whatever their names; below directories `*_test.yaml` and `*_test.yml`. */
+/** Finds named files whatever their names, and below directories `*_test.yaml` and `*_test.yml`. */
 export async function findTestFiles(given: readonly string[]): Promise<FoundTestFiles> {
   const paths = new Set<string>();
   for (const name of given) {

@@ -29,7 +29,7 @@ const deedJson = Type.Object(
 export type DeedJson = Type.Static<typeof deedJson>;
 
 const deeds = { deeds: Type.Array(deedJson, { description: 'The newest first' }) };
-/** Of one control plane: an older one includes no more. */
+/** The answer of one control plane: an older one includes no more. */
 export const deedsJson = Type.Object(deeds);
 export const activityJson = Type.Object({ ...deeds, missing: missingJson }, { title: 'Activity' });
 export type ActivityJson = Type.Static<typeof activityJson>;
@@ -41,7 +41,7 @@ export interface ActivityQuestion {
   readonly object: string | undefined;
   /** Wall time in milliseconds. */
   readonly sinceMs: number | undefined;
-  /** That time is not included. */
+  /** Wall time in milliseconds, not included. */
   readonly untilMs?: number | undefined;
   readonly limit: number;
 }

@@ -29,7 +29,7 @@ export interface AdminApi {
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
   readonly reading: Reading;
-  /** For what takes long with large files. */
+  /** Runs what takes long with large files. */
   readonly thread: JobThread;
   readonly turns: ChangeTurns;
   readonly rollout: Rollout;
@@ -58,7 +58,7 @@ export interface AdminApi {
   readonly events: Events;
   /** The condition that the start still waits for; undefined once the workers are served. */
   awaited(): string | undefined;
-  /** Of the port on which workers get their rules; undefined until it is open. */
+  /** The port on which workers get their rules; undefined until it is open. */
   xdsPort(): number | undefined;
   exposeMetrics(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }

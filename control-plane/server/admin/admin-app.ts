@@ -14,7 +14,7 @@ import { parseLargeJson } from './large-json.ts';
 import { webhookPaths } from './webhook-paths.ts';
 
 export interface AdminAppDeps {
-  /** Not needed to make the description only. */
+  /** Undefined where only the description is made. */
   readonly api: AdminApi | undefined;
   readonly guard: Guard;
   readonly reportError?: ReportError;

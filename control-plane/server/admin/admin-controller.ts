@@ -256,7 +256,7 @@ export class AdminController extends Controller {
     throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
   }
 
-  /** Of the workers of all control planes. 503 when no worker has a link, 404 when none has the node id that
+  /** Asks the workers of all control planes. 503 when no worker has a link, 404 when none has the node id that
    * is asked for; a peer receives its question's workers, even if there are none. */
   protected async askCounters(
     question: CountersQuestion,

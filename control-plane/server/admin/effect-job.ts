@@ -36,9 +36,9 @@ export interface EstimateQuestion {
 }
 
 export interface ReplayQuestion {
-  /** Of the recordings. */
+  /** The directory with the recordings. */
   readonly directory: string;
-  /** Of the values that are listed. */
+  /** How many values are listed. */
   readonly mostListed: number;
 }
 

@@ -121,7 +121,7 @@ async function orWhy<Result>(work: Promise<Result>): Promise<Result | string> {
   }
 }
 
-/** Of the values that are limited most; more would take seconds. */
+/** How many of the values that are limited most; more would take seconds. */
 const mostEstimated = 20;
 /** Limited values are reported for the last one or two minutes. */
 const longestSeconds = 120;

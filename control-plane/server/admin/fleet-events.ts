@@ -23,7 +23,7 @@ export interface Seen {
   readonly notices: readonly NoticeJson[];
   /** Names by what identifies a worker. */
   readonly workers: ReadonlyMap<string, string>;
-  /** Of the workers that are not there any more: those that left without a goodbye. */
+  /** Workers that left without a goodbye. */
   readonly broken: ReadonlySet<string>;
 }
 

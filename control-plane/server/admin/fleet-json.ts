@@ -11,14 +11,14 @@ import {
 
 export const fleetJson = Type.Object({
   workers: Type.Array(workerJson),
-  /** That no rollout is judged by: without a stream of rules of their instance and node id. */
+  /** Links that no rollout is judged by: without a stream of rules of their instance and node id. */
   links: Type.Array(linkJson),
   /** Workers whose connection broke without a goodbye in the last hour and that have not reconnected, the last first. */
   gone: Type.Array(goneWorkerJson),
 });
 export type FleetJson = Type.Static<typeof fleetJson>;
 
-/** Of several control planes: an id may be shared by workers of different ones, and a worker that is gone from one may
+/** Joins the workers of several control planes: an id may be shared by workers of different ones, and a worker that is gone from one may
  * be at another. */
 export function mergeFleets(all: readonly FleetJson[]): FleetJson {
   const workers = nameTogether(all.flatMap((each) => each.workers));

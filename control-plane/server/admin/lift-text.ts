@@ -53,7 +53,7 @@ function toLines(text: string): Line[] {
 const isEmpty = ({ text }: Line) => /^\s*(?:#.*)?$/.test(text);
 const indentOf = ({ text }: Line) => text.length - text.trimStart().length;
 
-/** Of a rule that is an item with a dash: the index of the dash's line. Undefined within brackets. */
+/** The index of the line with the dash of a rule that is an item of a list. Undefined within brackets. */
 function findDash(lines: readonly Line[], rule: RuleDescriptor): number | undefined {
   const { line = 0, column = 0 } = rule.position ?? {};
   const before = lines[line - 1]?.text.slice(0, column - 1);

@@ -39,7 +39,7 @@ interface LiftAsked {
   readonly nowMs: number;
 }
 
-/** Of several descriptors, one after the other. */
+/** Lifts of several descriptors, one after the other. */
 export interface LiftsAsked extends Omit<LiftAsked, 'entries'> {
   readonly descriptors: readonly (readonly Entry[])[];
 }
@@ -390,7 +390,7 @@ function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }
   throw new HttpError(404, { detail });
 }
 
-/** For an audit log: `shop.user_ada`, and how many more. */
+/** The name of the first rule, such as `shop.user_ada`, and how many more there are. */
 export function toRuleNames(domain: string, all: readonly (readonly Entry[])[]): string {
   const names = all.map((entries) =>
     [domain, ...entries.map(({ key, value }) => toCompositeKey(key, value))].join('.'),

@@ -9,7 +9,7 @@ import { creatingFindLift } from './lifted.ts';
 import { createIsOfDomain, findingRuleOwners } from './rule-owners.ts';
 import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
 
-/** Of each control plane, so that the sum of several is exact enough. */
+/** How many values each control plane lists, so that the sum of several is exact enough. */
 export const mostOfEach = 200;
 
 export interface WantedTop {

@@ -97,7 +97,7 @@ export function mergeStatus(
   };
 }
 
-/** Those of peers with their addresses: state directories often have the same path. */
+/** The paths of peers have their addresses: state directories often have the same path. */
 function mergeSetAside(planes: readonly Plane[]): string[] {
   return planes.flatMap(({ url, status }) =>
     (status?.setAside ?? []).map((path) => (url === self ? path : `${path} at ${url}`)),

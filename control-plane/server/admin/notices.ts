@@ -14,7 +14,7 @@ import type { WorkerJson } from './worker-json.ts';
 
 const time = Type.String({ format: 'date-time' });
 
-/** Of some workers of one control plane; `detail` distinguishes those of one kind. */
+/** A fact about some workers of one control plane; `detail` distinguishes those of one kind. */
 const noticeFact = Type.Object({
   kind: Type.Union([
     Type.Literal('store_unreachable'),
@@ -149,7 +149,7 @@ export function collectFacts({ workers, linked, nowMs }: NoticeSources): NoticeF
   return facts;
 }
 
-/** Of several control planes. */
+/** Joins the facts of several control planes. */
 export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[] {
   return joinBy(
     // Behind a balancer the link and the rules of a worker may be at two of them.
@@ -164,7 +164,7 @@ export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[
   );
 }
 
-/** Of a notice that each control plane makes itself. */
+/** The kind of a notice that each control plane makes itself. */
 export const clockKind = 'control_plane_clock';
 
 export interface NoticeContext {
@@ -178,7 +178,7 @@ export interface NoticeContext {
   readonly lastGoneAt: string | undefined;
   readonly disagreements: readonly AgreementsJson[];
   readonly unenforced: readonly UnenforcedJson[];
-  /** Of the rules. */
+  /** The store of the rules. */
   readonly store: {
     readonly description: string;
     readonly reachable: boolean;
@@ -186,7 +186,7 @@ export interface NoticeContext {
     readonly error: string | null;
   };
   readonly stale: { readonly reason: string; readonly since: string } | null;
-  /** Of the control plane that reports it. */
+  /** How the clock of the control plane that reports differs from others. */
   readonly clockProblem?: string | undefined;
 }
 
@@ -247,7 +247,7 @@ export function toNoticeText({ title, since, effect }: NoticeJson, nowMs: number
   return `${title}${since === null ? '' : ` since ${toClock(since, nowMs)}`}: ${effect}`;
 }
 
-/** Of this place; with the day where that is not today. */
+/** In the local time zone; with the day where that is not today. */
 function toClock(at: string, nowMs: number): string {
   const date = new Date(at);
   const two = (value: number) => String(value).padStart(2, '0');

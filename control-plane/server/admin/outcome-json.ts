@@ -76,7 +76,7 @@ export function toOutcome(
 
 interface Judged {
   readonly kind: 'passes' | 'shadow' | 'refused';
-  /** That decides: of several the one that is free again last. Undefined where it passes. */
+  /** The counter that decides: of several the one that is free again last. Undefined where it passes. */
   readonly counter: Counter | undefined;
 }
 

@@ -3,7 +3,7 @@
 const contextLines = 3;
 /** Characters that are compared or copied in one step. */
 const atOnce = 64 * 1024;
-/** Of lines that are taken apart, which takes ten times as long. */
+/** Characters that are split into lines in one step, which takes ten times as long. */
 const markedAtOnce = 8 * 1024;
 
 /** '' where nothing changes. `path`: from the root of the repository. In steps. */
@@ -71,7 +71,7 @@ function isStartOfLine(text: string, at: number): boolean {
   return at === 0 || text[at - 1] === '\n';
 }
 
-/** Of the line that this character is in; the place itself where a line begins there. */
+/** The start of the line that this character is in; the position itself where a line begins there. */
 function startOfLine(text: string, at: number): number {
   return at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1;
 }

@@ -63,9 +63,9 @@ export async function findRuleHistory(
   { rule, start, limit }: RuleHistoryQuestion,
   { revisions, wasInForce, readRevision, readDocument, hasTime }: RuleHistorySources,
 ): Promise<RuleHistory> {
-  /** By path: the text that was parsed last. */
+  /** The text that was parsed last, by path. */
   const parsed = new Map<string, { readonly text: string; readonly known: Known }>();
-  /** By index; null of a revision that cannot be read or has errors. */
+  /** The state of each revision by its index; null of one that cannot be read or has errors. */
   const states = new Map<number, Known | null>();
   const found: (RuleChangeInHistory & { readonly index: number; readonly now: Known })[] = [];
 

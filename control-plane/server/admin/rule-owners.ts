@@ -101,7 +101,7 @@ function metricNamesOf(domain: string, rule: ListedRule): string[] {
   );
 }
 
-/** Of the limits of a list, the last segments of their metric keys. */
+/** The last segments of the metric keys of a list's limits. */
 function segmentsOf(descriptor: RuleDescriptor | undefined): readonly string[] {
   const { rateLimit, furtherLimits = [] } = descriptor ?? {};
   return rateLimit === undefined || furtherLimits.length === 0

@@ -119,7 +119,7 @@ export interface RowsQuestion {
 }
 
 export interface FoundRows {
-  /** Of all that have the text. */
+  /** How many rules have the text. */
   readonly total: number;
   readonly rows: RuleRow[];
 }

@@ -17,7 +17,7 @@ interface FoundLines extends LineRange {
   readonly own: number;
 }
 
-/** From `line` (counted from 1) to the end of the list item that begins there, with the comments right above it. Undefined
+/** The text from `line` (counted from 1) to the end of the list item that begins there, with the comments right above it. Undefined
  * where the file has no such line. */
 export function* findingRuleLines(
   text: string,

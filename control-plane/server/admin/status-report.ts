@@ -79,7 +79,7 @@ export const statusJson = Type.Object(
         /** Equal where every worker gets the same, whichever revision that is of. */
         content: Type.String(),
         since: time,
-        /** That some worker gets. */
+        /** Domains that at least one worker gets. */
         domains: Type.Integer(),
         limits: Type.Integer(),
         /** The first groups whose workers get fewer domains. An older control plane counts all that there are, and
@@ -119,9 +119,9 @@ export const statusJson = Type.Object(
       /** Their connection broke in the last hour, and they have not reconnected. */
       gone: Type.Integer(),
     }),
-    /** Of each connected worker, null for one that names none; only in the answer to a peer. */
+    /** The instance of each connected worker, null for one that names none; only in the answer to a peer. */
     instances: Type.Optional(Type.Array(orNull(Type.String()))),
-    /** Of the last five minutes; only in the answer to a peer. */
+    /** Workers that are gone since the last five minutes; only in the answer to a peer. */
     goneLately: Type.Optional(Type.Array(goneWorkerJson)),
     /** What `notices` are made of; only in the answer to a peer. */
     facts: Type.Optional(noticeFacts),
@@ -131,7 +131,7 @@ export const statusJson = Type.Object(
     fleet: orNull(fleetJson),
     /** The traffic of all workers that report; null when none does. */
     traffic: orNull(trafficJson),
-    /** Of a revision that reaches the workers in steps; null when none is under way. */
+    /** The rollout of a revision that reaches the workers in steps; null when none is under way. */
     rollout: orNull(rolloutJson),
     /** Why the next revision could not reach the workers in steps; null when it could. */
     rolloutWarning: orNull(Type.String()),
@@ -166,7 +166,7 @@ export const statusJson = Type.Object(
     ),
     /** Workers that cannot enforce fields of `leftOut`, by domain. */
     unenforced: Type.Array(unenforcedJson),
-    /** Of each node group; an older control plane includes disagreements alone. */
+    /** How the workers of each node group count; an older control plane includes disagreements alone. */
     agreements: Type.Optional(Type.Array(agreementsJson)),
     /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(agreementsJson),
@@ -178,7 +178,7 @@ export type StatusJson = Type.Static<typeof statusJson>;
 export const maxWaitingFor = 100;
 /** Control planes follow each other within a few seconds. */
 export const settleMs = 10_000;
-/** Also of the gauge: a worker that is gone for longer is no more expected back. */
+/** A worker that is gone for longer is not expected to reconnect. The gauge has the same bound. */
 export const goneLatelyMs = 300_000;
 
 export interface StatusSources {

@@ -99,7 +99,7 @@ export interface TokenFileDeps {
   readonly intervalMs?: number;
 }
 
-/** Not every change of a mounted secret raises an event. */
+/** The file is also checked at this interval: not every change of a mounted secret raises an event. */
 const defaultIntervalMs = 2_000;
 
 /** Rejects with an AppError `cannot_start`. When the file becomes unreadable or wrong later, the tokens in

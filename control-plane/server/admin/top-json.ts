@@ -69,12 +69,12 @@ const ruleRateJson = Type.Object(
 export const topJson = Type.Object(
   {
     workers: Type.Integer({ description: 'Those that report' }),
-    /** Of the last one or two minutes, those limited most first. */
+    /** Values of the last one or two minutes, those limited most first. */
     values: Type.Array(limitedValueJson),
     unlistedAtMost: Type.Number({
       description: 'No value that is not listed was limited more often',
     }),
-    /** Of the last minute, those with the most hits over limit first. */
+    /** Rules of the last minute, those with the most hits over limit first. */
     rules: Type.Array(ruleRateJson),
     /** Peers that gave no answer: what their workers limit is not included. */
     missing: missingJson,

@@ -52,7 +52,7 @@ export function* explainSamples(
   return { samples: shown };
 }
 
-/** Of several control planes: each descriptor once, as many of each control plane where there are too many, and
+/** Joins the samples of several control planes: each descriptor once, as many of each control plane where there are too many, and
  * the last ones first. */
 export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
   const most = Math.max(...all.map(({ samples }) => samples.length));

@@ -118,7 +118,7 @@ export function toWorkersJson(
   });
 }
 
-/** Of several control planes: an id may be shared by workers of different ones. */
+/** Names the workers of several control planes: an id may be shared by workers of different ones. */
 export function nameTogether(workers: readonly WorkerJson[]): WorkerJson[] {
   const named = workers.map(({ id, instance, address }) => ({
     node: { id },

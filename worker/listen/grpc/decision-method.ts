@@ -36,7 +36,7 @@ export const decisionMethodName = 'ShouldRateLimit';
 export const decisionMethodPath = `/envoy.service.ratelimit.v3.RateLimitService/${decisionMethodName}`;
 const scope = 'ratelimit grpc server';
 
-/** Not there before the first: dashboards that list the types of errors have the reference's. */
+/** A series only from the first such request on: dashboards that list the types of errors have the reference's. */
 const undecodable = 'ratelimit.service.call.should_rate_limit.undecodable';
 /** How often unreadable requests are logged. */
 const refusalIntervalMs = 5_000;

@@ -32,7 +32,7 @@ const formerServices = [
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
-  /** The same bounds as the transport has. */
+  /** Bounds that are shared with the transport. */
   readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly metrics: Metrics;
@@ -40,7 +40,7 @@ export interface GrpcServerDeps {
   readonly clock: Clock;
   /** Undefined: no spans are made. */
   readonly tracing?: RpcTracing | undefined;
-  /** Of other services on the same port. */
+  /** Methods of other services on the same port. */
   readonly furtherMethods?: readonly [path: string, method: GrpcMethod][];
 }
 

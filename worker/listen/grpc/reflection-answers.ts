@@ -9,7 +9,7 @@ import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { StreamMethod } from '../../grpc/method.ts';
 import { repairDescriptions } from './described-files.ts';
 
-/** By path: every version of the protocol that the library supports, describing every service of the
+/** The methods by path: every version of the protocol that the library supports, describing every service of the
  * definition. */
 export function createReflectionAnswers(definition: PackageDefinition): Map<string, StreamMethod> {
   const methods = new Map<string, StreamMethod>();

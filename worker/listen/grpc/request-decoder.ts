@@ -26,7 +26,7 @@ const reader = new WireReader();
 /** State of the request being decoded: its limits, and the number of entries so far. */
 let bounds = defaultRequestBounds;
 let entryCount = 0;
-/** Of the entries so far of the descriptor being decoded. */
+/** A hash of the entries so far of the descriptor being decoded. */
 let entriesHash = 0;
 /** Where decoding has failed, as far as it is known; a request that can be read sets neither. */
 let failedDescriptor: number | undefined;

@@ -25,7 +25,7 @@ const unitsOfLength = Array.from({ length: longestKnown + 1 }, (_, length) =>
   new Array<number>(length).fill(0),
 );
 
-/** For ASCII: half the cost of Node's decoder, which is a call out of JavaScript. */
+/** Reads ASCII at half the cost of Node's decoder, which is a call out of JavaScript. */
 function toShortText(bytes: Buffer, start: number, end: number): string {
   const units = unitsOfLength[end - start] as number[];
   for (let index = start; index < end; index++) units[index - start] = bytes[index] as number;
@@ -43,7 +43,7 @@ export class WireReader {
   /** The lower and upper 32 bits of the last varint. */
   low = 0;
   high = 0;
-  /** Of the last string: its length in bytes, then the bytes. */
+  /** A hash of the last string: of its length in bytes, then of the bytes. */
   textHash = 0;
   /** Whether strings that are not UTF-8 are read with their bytes escaped, in place of being refused. */
   escapesInvalidUtf8 = false;

@@ -28,7 +28,7 @@ const doneJson = Type.Object({
   ...underWay,
   outcome: Type.String({ description: 'What was done, human-readable' }),
 });
-/** Of a question or of an action; older control planes do not include `last`. */
+/** The answer to a question or to an action; older control planes do not include `last`. */
 export type RolloutAnswerJson = Pick<Type.Static<typeof stateJson>, 'rollout'> &
   Partial<Type.Static<typeof stateJson> & Type.Static<typeof doneJson>>;
 

@@ -175,7 +175,7 @@ export class Default extends AdminController {
     return runInSlices(findingRuleOwners(current));
   }
 
-  /** Of those that came into force. */
+  /** The last change among the revisions that came into force. */
   private async findLastChange(rule: string) {
     const { snapshots } = this.api;
     const { revisions, wasInForce } = await this.readHistory();

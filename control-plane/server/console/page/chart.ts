@@ -102,7 +102,7 @@ export const markSigns: Readonly<Record<MarkJson['kind'], readonly [Tone, string
   workers: ['plain', '·'],
   control_plane: ['plain', '◇'],
 };
-/** Of the chart's width: signs that are nearer to each other stand below each other. */
+/** A share of the chart's width: signs that are nearer to each other are drawn below each other. */
 const leastDistance = 0.05;
 /** The last one stands for all others there. */
 const mostBelow = 5;
@@ -151,7 +151,7 @@ export function toMinute(time: string): string {
   return `${new Date(time).toISOString().slice(0, 16)}Z`;
 }
 
-/** Of a time that no report covers nothing is known. */
+/** Rates of a time that no report covers are not known. */
 function toToldRate(perSecond: number | null | undefined): string {
   if (perSecond === undefined) return '';
   return perSecond === null ? ' not known' : ` ${toRate(perSecond)}`;

@@ -9,7 +9,7 @@ interface MemoryNoticeProps {
   readonly status: StatusJson;
 }
 
-/** Of the control plane that was asked, and of each of its peers. */
+/** One notice for the control plane that was asked, and one for each of its peers. */
 export function MemoryNotice({ status: { memory, controlPlanes } }: MemoryNoticeProps) {
   const peers = controlPlanes.filter(({ url }) => url !== 'this');
   const all = [{ url: '', memoryProblem: memory.problem }, ...peers];

@@ -9,7 +9,7 @@ interface MinuteBarsProps {
   /** Hits a minute, the oldest first. */
   readonly hits: readonly number[];
   readonly over: readonly number[];
-  /** Of each minute, the oldest first: whether reports cover it. */
+  /** Whether reports cover each minute, the oldest first. */
   readonly known: readonly boolean[];
   /** The end of the newest minute, in wall time. */
   readonly untilMs: number;

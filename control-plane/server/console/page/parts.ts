@@ -168,7 +168,7 @@ interface UseBarProps {
   readonly isShadow: boolean;
 }
 
-/** Of the hits of a rule: how many were within its limit, near it, and over it. */
+/** How many hits of a rule were within its limit, near it, and over it. */
 export function UseBar({ hits, near, over, isShadow }: UseBarProps) {
   if (hits === 0) return html`<span class="quiet">–</span>`;
   const percentOf = (part: number) => Math.min(100, (part / hits) * 100);

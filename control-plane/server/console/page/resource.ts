@@ -65,7 +65,7 @@ export function useResource<Value>(
   const load = useCallback(async () => {
     if (question === undefined || key === undefined) return;
     isOld.current = true;
-    // One question at a time: a slow answer is not asked for again before it is there.
+    // One question at a time: it is not repeated while its answer is awaited.
     if (asking.current !== undefined) return;
     const controller = new AbortController();
     asking.current = controller;
