@@ -1,6 +1,6 @@
-// Counts failed requests by domain, and finds the values that are limited most: counts requests answered OVER_LIMIT, and the descriptors that
-// caused it, in periods of about a minute. Other requests cost nothing. Beyond so many a second only
-// samples are counted, each for several, so that a flood costs no more.
+// Counts failed requests by domain, and finds the values that are limited most: counts requests answered OVER_LIMIT, and the
+// descriptors that caused it, in periods of about a minute. Other requests cost nothing; of a flood only samples are counted
+// (sampling.ts).
 
 import type { Clock } from '../../shared/clock.ts';
 import { owned } from '../../shared/owned-text.ts';
@@ -9,6 +9,7 @@ import { toMapKey } from '../counters/store.ts';
 import type { RuleHit } from '../decision/hit.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from '../decision/message.ts';
 import type { OverLimitObserver } from '../decision/should-rate-limit.ts';
+import { deviationOf, Sampling } from './sampling.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
 /** A limited descriptor, its texts cut. */
@@ -52,16 +53,6 @@ export const size = 1_000;
 export const periodMs = 60_000;
 /** Values in a report. */
 export const maxReported = 50;
-/** Requests of a second that are counted one by one; then so many samples, each for a few requests; all further
- * samples are for many. */
-const singlesPerSecond = 1_000;
-const fewPerSecond = 1_000;
-const few = 8;
-const many = 128;
-/** How far a count by samples may be off, in standard deviations: further once in 10,000 times. */
-const deviations = 4;
-/** A value that would have had more samples than this has one, but for once in 10,000 times. */
-const samplesMissed = 10;
 /** Values that a process sends to the primary each second. */
 const mostShared = 200;
 /** In which requests fail, between two reports. */
@@ -76,53 +67,21 @@ export function createLimitedValues(
   random = Math.random,
 ): LimitedValues {
   const sketch = new SpaceSaving<LimitedDescriptor>(size);
+  const sampling = new Sampling(random);
   let requests = 0;
   let sharedRequests = 0;
   let failures = new Map<string, number>();
   let startMs = clock.wallMs();
   let startMonotonicMs = clock.monotonicMs();
-  /** How often a value may have been counted by other processes that did not list it. */
+  /** How many requests of a value other processes may have counted without listing it. */
   let missed = 0;
-  let second = 0;
-  let countedThisSecond = 0;
-  /** How many requests the next one that is counted stands for, and how many are passed over before it. */
-  let weight = 1;
-  let skip = 0;
-  /** The largest weight in this period. */
-  let largestWeight = 1;
 
   function read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
     const values = sketch.top(most + 1);
     // The first omitted one bounds all others.
     const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
     const unlisted = Math.max(left, sketch.least);
-    const unsampled =
-      largestWeight === 1
-        ? 0
-        : samplesMissed * largestWeight +
-          Math.ceil(deviations * Math.sqrt(unlisted * largestWeight));
-    return { values: values.map(widen), unlistedAtMost: unlisted + unsampled };
-  }
-
-  /** Counts this request, and returns how many of the next ones are skipped. */
-  function sample(
-    request: RateLimitRequest,
-    limited: readonly RuleHit[],
-    statuses: readonly DescriptorStatus[],
-    nowSeconds: number,
-  ): void {
-    if (!keepsValues) return;
-    countLimited(request, limited, statuses);
-    if (weight > largestWeight) largestWeight = weight;
-    if (nowSeconds !== second) {
-      second = nowSeconds;
-      countedThisSecond = 0;
-    }
-    countedThisSecond++;
-    weight = weightAfter(countedThisSecond);
-    if (weight === 1) return;
-    // Each with the same chance, not every 128th: requests may come in a pattern.
-    skip = Math.floor(Math.log(1 - random()) / Math.log(1 - 1 / weight));
+    return { values: values.map(widen), unlistedAtMost: unlisted + sampling.missedOf(unlisted) };
   }
 
   function countLimited(
@@ -130,7 +89,7 @@ export function createLimitedValues(
     limited: readonly RuleHit[],
     statuses: readonly DescriptorStatus[],
   ): void {
-    const variance = weight * (weight - 1);
+    const { weight, variance } = sampling;
     let last = -1;
     for (const { descriptorIndex, match } of limited) {
       // The limits of a list are consecutive, and have one status.
@@ -169,9 +128,9 @@ export function createLimitedValues(
     },
     overLimit(request, limited, statuses, nowSeconds) {
       requests++;
-      // All that a flood pays for most requests.
-      if (skip > 0) skip--;
-      else sample(request, limited, statuses, nowSeconds);
+      if (!keepsValues || sampling.skips()) return;
+      countLimited(request, limited, statuses);
+      sampling.counted(nowSeconds);
     },
     failed: (domain) => addFailures(domain, 1),
     takeFailures,
@@ -191,7 +150,7 @@ export function createLimitedValues(
       if (passedMs >= periodMs) {
         sketch.clear();
         missed = 0;
-        largestWeight = 1;
+        sampling.restart();
         startMs = clock.wallMs();
         startMonotonicMs = clock.monotonicMs();
       }
@@ -205,7 +164,7 @@ export function createLimitedValues(
       };
       sharedRequests = requests;
       sketch.clear();
-      largestWeight = 1;
+      sampling.restart();
       return share;
     },
     addShare(share) {
@@ -222,11 +181,6 @@ export function createLimitedValues(
   };
 }
 
-function weightAfter(counted: number): number {
-  if (counted <= singlesPerSecond) return 1;
-  return counted <= singlesPerSecond + fewPerSecond ? few : many;
-}
-
 /** The keys of the entries nearly always follow from the rule; the values differ. The metric key may contain
  * a value, too. */
 function toKey(metricKey: string, entries: readonly Entry[]): string {
@@ -241,7 +195,7 @@ function toKey(metricKey: string, entries: readonly Entry[]): string {
 /** A count by samples has the bounds of its deviation. */
 function widen<Item>(counted: Counted<Item>): Counted<Item> {
   if (counted.variance === 0) return counted;
-  const off = Math.ceil(deviations * Math.sqrt(counted.variance));
+  const off = deviationOf(counted.variance);
   const count = counted.count + off;
   return { ...counted, count, error: Math.min(count, counted.error + 2 * off), variance: 0 };
 }
