@@ -111,7 +111,7 @@ export class DomainsBuilder<Made> {
   /** By the first document of the domain. */
   readonly #known = new WeakMap<RuleDocument, CheckedDomain<Made>>();
   /** What was made last of each domain that there is. */
-  readonly #last = new Map<string, Made>();
+  #last: ReadonlyMap<string, Made> = new Map();
 
   constructor(options: RuleSetOptions, make: MakeOfDomain<Made>) {
     this.#options = options;
@@ -133,6 +133,7 @@ export class DomainsBuilder<Made> {
   > {
     const reporter = new Reporter('(all documents)');
     const domains = new Map<string, CheckedDomain<Made>>();
+    const last = new Map<string, Made>();
     yield;
     const groups = yield* groupInSteps(documents);
     for (const [domain, group] of groups) {
@@ -147,11 +148,12 @@ export class DomainsBuilder<Made> {
       if (isWhole(built)) {
         domains.set(domain, built);
         if (first !== undefined) this.#known.set(first, built);
-        this.#last.set(domain, built.made);
       }
+      const made = isWhole(built) ? built.made : this.#last.get(domain);
+      if (made !== undefined) last.set(domain, made);
       yield;
     }
-    for (const domain of this.#last.keys()) if (!groups.has(domain)) this.#last.delete(domain);
+    this.#last = last;
     if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
     yield* addAll(reporter, yield* findSharedCounters(groups));
     return { ok: true, domains, warnings: reporter.toProblems() };

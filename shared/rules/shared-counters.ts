@@ -13,7 +13,7 @@ import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
 export const maxSteps = 5_000_000;
 
 /** Between two yields: well below a millisecond. */
-const stepsAtOnce = 10_000;
+const stepsAtOnce = 5_000;
 const rulesAtOnce = 100;
 const domainsAtOnce = 500;
 

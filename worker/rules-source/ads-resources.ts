@@ -117,7 +117,7 @@ export function* takeResources(
   const digest = yield* digestOf(prepared.digested);
   const { candidates, kept, problems } = yield* readResources(deps, prepared, before);
   for (let round = 0; round < maxRounds; round++) {
-    const documents = [...candidates.values()].map(({ document }) => document);
+    const documents = Array.from(candidates.values(), ({ document }) => document);
     const built = yield* deps.builder.build(documents, nowMs);
     if (!built.ok) {
       problems.push(...built.problems.filter(isError));
@@ -130,7 +130,6 @@ export function* takeResources(
       continue;
     }
     if (problems.length > 0 && candidates.size === 0) break;
-    yield;
     const isNews = problems.length === 0 || !isSame(candidates, before);
     return {
       inForce: candidates,
