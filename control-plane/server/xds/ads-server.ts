@@ -217,8 +217,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
 
   /** Of a client whose connection is older than what is in force now. */
   function reasonAgainst(connection: Connection): string | undefined {
-    if (authorities === undefined) return undefined;
-    return certificates.get(connection)?.reasonAgainst(authorities, clock.wallMs());
+    return authorities && certificates.get(connection)?.reasonAgainst(authorities, clock.wallMs());
   }
 
   function warnRefused({ peerAddress }: Connection, text: string, reason: DropReason): void {
