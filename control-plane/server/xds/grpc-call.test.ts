@@ -1,9 +1,11 @@
-// A call of its own on the server's port, at its end.
+// A call of its own on the server's port: the time of its requests, and its end.
 import test from 'ava';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { startAds } from '../../../test/support/ads-fixture.ts';
 import { eventually } from '../../../test/support/eventually.ts';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { frame, openRaw } from '../../../test/support/raw-discovery.ts';
+import type { OpenCall } from '../call-handler.ts';
 
 test('a call that is finished keeps its status, sends nothing after it and says nothing of what was sent', async (t) => {
   let sent = 0;
@@ -36,4 +38,31 @@ test('a call that is finished keeps its status, sends nothing after it and says 
   stream.end();
   await eventually('it is closed', () => closed > 0);
   t.deepEqual([sent, closed], [0, 1]);
+});
+
+test('each request has its time from when it was begun', async (t) => {
+  const clock = createManualClock();
+  const path = '/test.Echo/Echo';
+  const reasons: string[] = [];
+  let requests = 0;
+  const open: OpenCall = () => ({
+    onMessage: () => requests++,
+    onUnfinished: (reason) => void reasons.push(reason),
+    onHalfClose() {},
+    onClose() {},
+  });
+  const limits = { requestMs: 1_000 };
+  const ads = await startAds(t, { clock, limits, methods: new Map([[path, open]]) });
+  const { stream } = await openRaw(t, ads, { ':path': path });
+  const one = frame(Buffer.from('request'));
+  const [begin, rest] = [one.subarray(0, 8), one.subarray(8)];
+  stream.write(Buffer.concat([one, begin]));
+  await eventually('the second is begun', () => requests === 1);
+  clock.advance(600);
+  stream.write(Buffer.concat([rest, begin]));
+  await eventually('the third is begun', () => requests === 2);
+  clock.advance(999);
+  t.deepEqual(reasons, []);
+  clock.advance(1);
+  t.deepEqual(reasons, ['a request was not complete after 1 s']);
 });
