@@ -157,7 +157,7 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
   t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'b.yaml']);
 });
 
-test('a file written in place of one that nobody may read can be read', async (t) => {
+test('a file written in place of one without permissions can be read', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');
   chmodSync(join(folder.path, 'rules/a.yaml'), 0);
@@ -186,10 +186,10 @@ test('a link that leads nowhere is deleted, a folder in the place of a file is n
   t.deepEqual(result.ok && result.revision.problems.map(({ file }) => file), ['deep/folder.yaml']);
 });
 
-test('a write that fails says what was written', async (t) => {
+test('a write that fails reports what was written', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');
-  // A folder in the place of a file: nobody may write there, root included.
+  // A folder in the place of a file: no user can write there, root included.
   mkdirSync(join(folder.path, 'rules/z.yaml'));
   const { store } = openStore(t, folder);
   const change = { put: ['a.yaml', 'z.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
@@ -226,7 +226,7 @@ test('the last fifty revisions of the history are kept', async (t) => {
   t.is(readdirSync(join(folder.path, 'state/directory-history')).length, 51);
 });
 
-test('a revision whose file is gone leaves the history, which goes on', async (t) => {
+test('a revision whose file is gone leaves the history, which continues', async (t) => {
   const folder = createRulesFolder(t);
   const { store, log } = openStore(t, folder);
   const ids: string[] = [];
@@ -250,7 +250,7 @@ test('no revision is removed as long as the index cannot be written', async (t) 
   const { id } = await store.read();
   const history = join(folder.path, 'state/directory-history');
   rmSync(join(history, 'history.json'));
-  // A folder in its place: nobody may write there, root included.
+  // A folder in its place: no user can write there, root included.
   mkdirSync(join(history, 'history.json'));
   folder.write('rules/a.yaml', '2');
   await store.read();
@@ -258,7 +258,7 @@ test('no revision is removed as long as the index cannot be written', async (t) 
   t.regex(log.lines.at(-1) ?? '', /cannot be kept for a rollback: EISDIR/);
 });
 
-test('an index of the history that cannot be read is said once, and again when it was readable', async (t) => {
+test('an index of the history that cannot be read is logged once, and again when it was readable', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');
   const { store, log } = openStore(t, folder);
@@ -312,7 +312,7 @@ test('what is damaged of a history is set aside, and the rest of it can still be
 });
 
 // Proof of SECURITY.md: cannot read files by links
-test('a link out of the directory is told, and what it leads to is in no revision', async (t) => {
+test('a link out of the directory is reported, and its target is in no revision', async (t) => {
   const folder = createRulesFolder(t);
   const secret = 'ann write a-secret-token-0001';
   folder.write('tokens', secret);

@@ -1,4 +1,4 @@
-// Configuration in a directory that people, tools or a mounted volume write to. shared/rules-directory.ts
+// Configuration in a directory that users, tools or a mounted volume write to. shared/rules-directory.ts
 // decides which files count, directory-change.ts writes changes.
 
 import { readlink } from 'node:fs/promises';
@@ -60,8 +60,8 @@ const maxHistoryBytes = 256 * 1024 * 1024;
  * A revision's id is a hash of its content, so that two control planes on copies of a directory agree.
  * Files and folders whose names begin with a dot are skipped.
  *
- * `write` replaces each file by a rename: nobody reads half a file, but for a moment a reader may see some files of a
- * change new and others old. When the disk fails in between, the error says so. The author and the reason are known to
+ * `write` replaces each file by a rename: no reader gets half a file, but for a moment a reader may see some files of a
+ * change new and others old. When the disk fails in between, the error reports it. The author and the reason are known to
  * this control plane alone, by its history.
  */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {

@@ -1,4 +1,4 @@
-// Tells whether a change may be made to the files of a store, and makes it of a revision's files. The bounds on their
+// Checks whether a change is allowed for the files of a store, and applies it to a revision's files. The bounds on their
 // number and size are those of shared/rules-file.ts.
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import { type Bounds, isHidden, isRulesPath } from '../../../shared/rules-file.ts';

@@ -6,7 +6,7 @@ import { hasCredentials, mask } from '../../../shared/settings/shown-value.ts';
 export interface GitAddress {
   /** For git's command line: without user name and password where git gets them in another way. */
   readonly url: string;
-  /** The address for people. */
+  /** The address as texts show it. */
   readonly shown: string;
   /** Credentials removed from the URL; undefined without any. */
   readonly credentials: GitCredentials | undefined;

@@ -61,7 +61,7 @@ test('however many commands are asked for, eight processes run at once, and each
   t.true(Math.max(...counts) <= mostProcesses, counts.join());
 });
 
-test('a process that keeps standard error open does not hold up the answer', async (t) => {
+test('a process that keeps standard error open does not delay the answer', async (t) => {
   const { git, folder } = createScript(
     t,
     'sleep 600 >/dev/null & echo $! > "$GIT_DIR/pid"; echo done',
@@ -143,13 +143,13 @@ test('git gets what leads to the remote, and not what leads elsewhere', async (t
   );
 });
 
-test('a git that is not there is told as such', async (t) => {
+test('a git that is not installed is reported as that', async (t) => {
   const { git } = createScript(t, '', { PATH: '/nonexistent' });
   const error = await failureOf(git.run(['fetch'], { timeoutMs: 60_000 }));
   t.is(error.message, 'git fetch cannot be started: spawn git ENOENT');
 });
 
-test('a git for which no descriptor is left is told as such, and the process goes on', (t) => {
+test('a git for which no descriptor is left is reported as that, and the process continues', (t) => {
   const { folder } = createScript(t, 'echo done');
   const script = join(folder, 'few-descriptors.mjs');
   // None left, then some but too few for the pipes, then enough.

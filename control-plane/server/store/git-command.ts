@@ -30,7 +30,7 @@ export interface Git {
   run(args: readonly string[], options: RunOptions): Promise<Buffer>;
 }
 
-/** `message` is for people, without secrets. */
+/** `message` is human-readable, without secrets. */
 export class GitError extends AppError {
   /**
    * The output of Git on standard output and standard error, without secrets. Undefined when it did not end by
@@ -233,12 +233,12 @@ function toSecrets({ username, password }: GitCredentials): string[] {
   return [...secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]), basic];
 }
 
-/** Lines that say nothing of the reason: warnings and hints are of git's own copy, advice is for a person at a terminal,
+/** Lines without the reason: warnings and hints are of git's own copy, advice is for a person at a terminal,
  * and ssh frames a changed key of a host. */
 const noise =
   /^(?:warning: |hint: |@|Please make sure|and the repository exists|IT IS POSSIBLE|Someone could be|It is also possible|Add correct host key|Offending )/;
 
-/** The lines of the error that say why, on one line. */
+/** The lines of the error with the reason, on one line. */
 function toShown(stderr: string): string {
   const lines = stderr
     .split('\n')
@@ -246,9 +246,9 @@ function toShown(stderr: string): string {
     .filter((line) => line !== '');
   const graves = lines.filter((line) => !noise.test(line));
   const text = (graves.length > 0 ? graves : lines).join('; ');
-  if (text === '') return 'it said nothing';
+  if (text === '') return 'it printed nothing';
   if (text.length <= shownErrorLength) return text;
-  // The last line says what became of it.
+  // The last line has the result.
   const half = shownErrorLength / 2;
   return `${text.slice(0, half)} ... ${text.slice(-half)}`.toWellFormed();
 }

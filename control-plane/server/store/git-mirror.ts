@@ -37,7 +37,7 @@ export interface GitMirrorDeps {
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
-  /** Larger files are left out of the copy, where the host can do that: nobody reads them. */
+  /** Larger files are left out of the copy, where the host can do that: they are never read. */
   readonly maxFileBytes: number;
   readonly log: Log;
   openGit(repository: string): Git;

@@ -14,7 +14,7 @@ import { maxSharedTextBytes, type SharedText, type VersionedText } from './share
 const fileName = 'text.json';
 const localRef = 'refs/ratelane/newest';
 const localTimeoutMs = 30_000;
-/** Each write leaves three objects in the copy, which is made anew after so many. */
+/** Each write leaves three objects in the copy, which is made again after so many. */
 const writesOfCopy = 500;
 
 /** The ref is `refs/ratelane/<name>/<hash of branch and folder>`. Not to be called again before a call has ended. */

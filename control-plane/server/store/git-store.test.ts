@@ -147,7 +147,7 @@ test('another default branch is followed, and written to, while the old one stay
   t.is(textsOf(await store.read()), 'a.yaml=old');
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/heads/next');
   repository.gitAtRemote('symbolic-ref', 'HEAD', 'refs/heads/next');
-  // The commit is still the same, so that nothing but the branch's name tells where to write.
+  // The commit is still the same, so that only the branch's name decides where to write.
   const result = await store.write(put('a.yaml', 'next'), unconditional);
   t.true(result.ok);
   t.is(repository.gitAtRemote('rev-parse', 'main'), old);
@@ -196,7 +196,7 @@ test('a commit without the folder is an invalid revision, and a change can put t
   t.is(back.ok ? textsOf(back.revision) : '', 'a.yaml=2');
 });
 
-test('an object in the place of the folder is told, and the mirror is not made anew for it', async (t) => {
+test('an object in the place of the folder is reported, and the mirror is not made again for it', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'rules/a.yaml': 'a' });
   const commit = repository.git('rev-parse', 'HEAD');
@@ -221,7 +221,7 @@ test('an object in the place of the folder is told, and the mirror is not made a
   }
 });
 
-test('links and submodules are told, not followed', async (t) => {
+test('links and submodules are reported, not followed', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': 'a' });
   const id = repository.git('rev-parse', 'HEAD');
@@ -242,7 +242,7 @@ module: warning: a submodule is not read; it is ignored [ignored-file]
   );
 });
 
-test('a damaged mirror is made anew', async (t) => {
+test('a damaged mirror is made again', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': '1' });
   const { store, log } = openGitStore(t, repository);
@@ -304,7 +304,7 @@ for (const [host, key, value] of [
   ['sends everything', 'uploadpack.allowFilter', 'false'],
   ['refuses such a fetch', 'uploadpackfilter.blob:limit.allow', 'false'],
 ] as const) {
-  test(`files that are too large are refused, and said to stay, where the host ${host}`, async (t) => {
+  test(`files that are too large are refused, and reported to stay, where the host ${host}`, async (t) => {
     const repository = createGitRepository(t);
     repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
     repository.gitAtRemote('config', key, value);
@@ -360,7 +360,7 @@ test('a file that is missing in a damaged copy is fetched, and is not taken for 
   t.is(textsOf(revision), 'a.yaml=1');
   t.deepEqual(revision.problems, []);
   t.deepEqual(log.lines, [
-    `warning The copy of ${store.description} is fetched anew, since a file is too large or the copy is damaged: a.yaml (object ${blob}) is not in it`,
+    `warning The copy of ${store.description} is fetched again, since a file is too large or the copy is damaged: a.yaml (object ${blob}) is not in it`,
   ]);
 });
 
@@ -480,7 +480,7 @@ test('a password in the URL is used, and shown nowhere', async (t) => {
   t.is(store.description, `${url} (its default branch)`);
 });
 
-test('without a password nobody is asked for one', async (t) => {
+test('without a password the user is not asked for one', async (t) => {
   const repository = createGitRepository(t);
   const url = await serveOverHttp(t, repository, { username: 'ann', password: 'x' });
   const { store } = openGitStore(t, repository, { url });
@@ -547,7 +547,7 @@ test('a fetch has a deadline of its own, and leaves nothing behind when it is en
   t.deepEqual(partial(), []);
   await store.close();
 
-  // Nobody could tidy up when the process itself was killed.
+  // The process could not remove it when it was killed.
   writeFileSync(join(objects, 'pack/tmp_pack_y'), '');
   const restarted = openGitStore(t, repository);
   t.is(textsOf(await restarted.store.read()), 'a.yaml=1');
@@ -608,7 +608,7 @@ test('by a path too, a revision that is not known is none, and asks no remote', 
   }
 });
 
-test('what Git has in the place of a file is told by its name', async (t) => {
+test('what Git has in the place of a file is reported by its name', async (t) => {
   const repository = createGitRepository(t);
   const lfs = 'version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 120\n';
   repository.push({

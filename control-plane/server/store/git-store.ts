@@ -46,7 +46,7 @@ export interface GitStoreOptions {
   /** Holds the configuration, with `/` between its parts; '' is the whole repository. */
   readonly folder: string;
   readonly pollMs: number;
-  /** Between two looks at the remote, whoever asks for them. */
+  /** Between two polls of the remote, whoever asks for them. */
   readonly leastLookMs: number;
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
@@ -75,7 +75,7 @@ const maxHistory = 1_000;
 /**
  * A revision's id is the commit that the branch or tag is at, whether or not it touches the folder; the
  * history has the commits that do. A rewritten branch is followed. `write` makes one commit of a change,
- * so it is all or nothing for everybody; `expectedRevision` matches while the folder's content is the
+ * so it is all or nothing for all readers; `expectedRevision` matches while the folder's content is the
  * same.
  *
  * Throws an AppError `cannot_start` for impossible options.
@@ -131,7 +131,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     } catch (error) {
       if (!(error instanceof GitError) || error.output === undefined) throw error;
       log.warning(
-        `The copy of ${description} is fetched anew, since a file is too large or the copy is damaged: ${error.message}`,
+        `The copy of ${description} is fetched again, since a file is too large or the copy is damaged: ${error.message}`,
       );
       const renewed = await mirror.renew(signal);
       const missing = new Set<string>();
@@ -141,7 +141,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     }
   }
 
-  /** Without `isLeftOut`, as at a revision that was looked at before, all that is not in the copy counts as left out. */
+  /** Without `isLeftOut`, as for a revision that was read before, all that is not in the copy counts as left out. */
   async function readAt(
     commit: string,
     signal?: AbortSignal,
@@ -255,7 +255,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   };
 }
 
-/** Somebody has renamed the folder: the store is there, and this revision of it is wrong. */
+/** The folder was renamed: the store is there, and this revision of it is wrong. */
 function toInvalid(error: unknown): Revision {
   if (!(error instanceof FolderError)) throw error;
   const message = `the commit has ${error.reason}`;

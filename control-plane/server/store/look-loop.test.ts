@@ -4,7 +4,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { revisionOf } from '../../../test/support/revision-store.ts';
 import { createLookLoop } from './look-loop.ts';
 
-test('whoever asks, and however often, a remote store is looked at once in the least time', async (t) => {
+test('whoever asks, and however often, a remote store is polled once in the least time', async (t) => {
   const clock = createManualClock();
   let looks = 0;
   const loop = createLookLoop({

@@ -15,7 +15,7 @@ export interface LookLoop
   readonly isWatched: boolean;
   /** The newest known revision. */
   readonly seen: Revision | undefined;
-  /** Runs `task` while no look or other task runs; `publish` makes a revision the newest, `signal` aborts
+  /** Runs `task` while no poll or other task runs; `publish` makes a revision the newest, `signal` aborts
    * when the store is closed. */
   exclusively<Result>(task: Task<Result>): Promise<Result>;
 }
@@ -34,9 +34,9 @@ export interface LookLoopDeps {
   readLastKnown?(signal: AbortSignal): Promise<Revision | undefined>;
   /** Called when the last watcher is gone. */
   onIdle?(): void;
-  /** How often to look without a notification, while there are watchers. */
+  /** How often to poll without a notification, while there are watchers. */
   readonly pollMs: number;
-  /** Between the beginnings of two looks, whoever asks for them; 0 for a store that costs nothing to look at. */
+  /** Between the beginnings of two polls, whoever asks for them; 0 for a store that costs nothing to read. */
   readonly leastMs: number;
   readonly log: Log;
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
   const closing = new AbortController();
   let queue: Promise<unknown> = Promise.resolve();
   let waitingLook: Promise<Revision> | undefined;
-  /** When the last look began. */
+  /** When the last poll began. */
   let lookAtMs = Number.NEGATIVE_INFINITY;
   let seen: Revision | undefined;
   let hasReadLastKnown = deps.readLastKnown === undefined;
@@ -88,7 +88,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return result;
   }
 
-  /** A look that has not started yet serves all callers. Nothing else waits for its turn. */
+  /** A poll that has not started yet serves all callers. Nothing else waits for its turn. */
   function look(): Promise<Revision> {
     const waitMs = lookAtMs + leastMs - clock.monotonicMs();
     waitingLook ??= waitMs <= 0 ? lookNow() : pass(waitMs).then(lookNow);
@@ -125,7 +125,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     });
   }
 
-  /** A failure has been recorded, and the next look follows. */
+  /** A failure has been recorded, and the next poll follows. */
   function trigger(): Promise<void> {
     return look().then(
       () => {},

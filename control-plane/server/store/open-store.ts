@@ -40,7 +40,7 @@ export interface OpenStoreDeps {
 }
 
 const gitTimeoutMs = 60_000;
-/** A caller of the admin API makes no more than one look a second. */
+/** A caller of the admin API causes no more than one poll a second. */
 const leastLookMs = 1_000;
 /** A step of a rollout waits for it. */
 const gitTextTimeoutMs = 10_000;

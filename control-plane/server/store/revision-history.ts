@@ -35,7 +35,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
   const index = join(folder, 'history.json');
   const fileOf = (id: string) => join(folder, `${id}.revision.json`);
 
-  /** Why the index could not be read, when it was looked at last: that is at each look at the store. */
+  /** Why the index could not be read the last time: it is read at each poll of the store. */
   let failure: string | undefined;
 
   async function list(): Promise<readonly RevisionInfo[]> {
@@ -68,7 +68,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       `${index} is damaged: it is made again from ${toCountText(infos.length, 'revision')}; ${where}`,
     );
     await writeFileAtomically(index, JSON.stringify(infos), 0o600).catch(() => {
-      // It is made again at the next look.
+      // It is made again at the next poll.
     });
     return infos;
   }

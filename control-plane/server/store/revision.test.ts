@@ -1,4 +1,4 @@
-// How texts of others are cut, and how a message says how its revision is to be served.
+// How texts of others are cut, and how a message selects how its revision is served.
 import test from 'ava';
 import {
   allowRemovalTrailer,
@@ -28,7 +28,7 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
 const says = (message: string | undefined) => saysTrailer({ message }, allowRemovalTrailer);
 
 // Proof of SECURITY.md: cannot switch a guard off by text inside a commit message
-test('a trailer says what the author means, where git sees one', (t) => {
+test('a trailer selects what the author means, where git sees one', (t) => {
   for (const message of [
     'clean up\n\nAllow-Removal: yes',
     'clean up\n\nsome words\n\nAllow-Removal: yes\n\n',

@@ -1,5 +1,5 @@
 // The state of a configuration store at one moment: its files, who made it, and the lines at the end of its message by
-// which its author says how to serve it. control-plane/server/snapshot interprets the files.
+// which its author selects how it is served. control-plane/server/snapshot interprets the files.
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 
 export interface RevisionInfo {
@@ -31,7 +31,7 @@ export function toRevisionInfo({ id, atMs, author, message }: RevisionInfo): Rev
   return { id, atMs, author, message };
 }
 
-/** The id as shown to people. */
+/** The id as texts show it. */
 export function toShortId(id: string): string {
   return id.slice(0, 12);
 }
@@ -51,7 +51,7 @@ const maxInfoLength = 4096;
 const maxEndLength = 1024;
 
 /** Authors and messages are untrusted. A long message keeps the lines that it ends with: there its author
- * says how to serve the revision. */
+ * selects how the revision is served. */
 export function toInfoText(text: string): string | undefined {
   const trimmed = text.toWellFormed().trim();
   if (trimmed.length <= maxInfoLength) return trimmed === '' ? undefined : trimmed;
@@ -97,7 +97,7 @@ const knownLine = /^(?:Signed-off-by: |\(cherry picked from commit )/;
 
 /** As `git interpret-trailers` finds them: in the last paragraph, which is not the first, where each line is one, or where
  * git itself has written one and a quarter of the lines are. What stands anywhere else, such as the messages of the
- * commits that a squash merge lists, says nothing. */
+ * commits that a squash merge lists, has no effect. */
 function trailersOf(message: string): readonly Trailer[] {
   const lines = message.trimEnd().split(/\r?\n/);
   const blank = lines.findLastIndex((line) => line.trim() === '');
@@ -109,7 +109,7 @@ function trailersOf(message: string): readonly Trailer[] {
     const [, name, value = ''] = trailerLine.exec(line) ?? [];
     const last = found.at(-1);
     if (/^\s/.test(line)) {
-      // It goes on with the line before.
+      // It continues the line before.
       if (isTrailer && last !== undefined) last.value = `${last.value} ${line.trim()}`.trim();
       else others++;
     } else if (name !== undefined) {

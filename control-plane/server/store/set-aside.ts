@@ -1,4 +1,4 @@
-// Sets files aside that cannot be read: each is renamed, so that a person can look at its content while a new one is
+// Sets files aside that cannot be read: each is renamed, so that its content can be inspected while a new one is
 // written in its place, and is named by `status` for as long as it is there.
 import { readdir, rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -8,7 +8,7 @@ export const asideSuffix = '.unreadable';
 const folders = ['', 'directory-history'];
 const maxListed = 20;
 
-/** What a log line says at its end. The file stays where it is when it cannot be renamed. */
+/** The end of a log line. The file stays where it is when it cannot be renamed. */
 export async function setAside(path: string): Promise<string> {
   const aside = `${path}${asideSuffix}`;
   try {

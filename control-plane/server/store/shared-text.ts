@@ -13,7 +13,7 @@ export interface SharedText {
   read(): Promise<VersionedText | undefined>;
   /** Writes `text` when the newest is still of the version `before`; undefined: when there is none. */
   swap(before: string | undefined, text: string): Promise<SwapResult>;
-  /** Nobody can read the text of this version: from now on there is none, and it can be found under the name that is
+  /** The text of this version cannot be read: from now on there is none, and it can be found under the name that is
    * returned. Does nothing where another one is the newest by now. */
   setAside(version: string): Promise<string>;
   /** Aborts what is under way. */
@@ -28,9 +28,9 @@ export interface VersionedText {
 
 export type SwapResult =
   | { readonly kind: 'written'; readonly version: string }
-  /** Somebody else has written the text meanwhile. */
+  /** Another writer has changed the text meanwhile. */
   | { readonly kind: 'stale' }
-  /** The place answers, and takes no writes from this control plane: why, for people. */
+  /** The place answers, and accepts no writes from this control plane: the reason. */
   | { readonly kind: 'denied'; readonly reason: string };
 
 /** The most bytes; a longer text is damaged, and is read as an empty one. */

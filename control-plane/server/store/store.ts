@@ -5,12 +5,12 @@ import type { Revision, RevisionInfo } from './revision.ts';
 /**
  * A store holds a tree of text files that changes as a whole, from one revision to the next.
  *
- * Concurrency: everything may be called at any time, also at once. A store runs one look at a time; a call
- * during a look waits for the next one, so that an answer is never older than its question. Writes run one
+ * Concurrency: everything may be called at any time, also at once. A store runs one poll at a time; a call
+ * during a poll waits for the next one, so that an answer is never older than its question. Writes run one
  * at a time as well. Several processes may share one store, and each sees the others' writes as any other
  * change.
  *
- * Failure: an unreachable store keeps the last revision it saw, `status` says since when, and the log has
+ * Failure: an unreachable store keeps the last revision it saw, `status` has since when, and the log has
  * its beginning and end once each. It retries until closed. All waits end: with an AppError `store` when
  * the other side is at fault, whose message names the store and never a secret.
  */
@@ -18,20 +18,20 @@ export interface ConfigStore {
   /** Human-readable, such as `/etc/ratelane/rules` or `https://git.example/limits (branch main)`; without
    * secrets. Two stores with equal descriptions have the same content. */
   readonly description: string;
-  /** Looks now. When the store cannot be reached, returns the last revision seen, also by an earlier
+  /** Polls now. When the store cannot be reached, returns the last revision seen, also by an earlier
    * process if the store keeps it. Rejects when there is none. */
   read(): Promise<Revision>;
-  /** Newest first, at most `limit`; the first is the newest known. Does not look. */
+  /** Newest first, at most `limit`; the first is the newest known. Does not poll. */
   history(limit: number): Promise<readonly RevisionInfo[]>;
-  /** Undefined when the store does not have it, or no longer. Does not look. */
+  /** Undefined when the store does not have it, or no longer. Does not poll. */
   readRevision(id: string): Promise<Revision | undefined>;
   /** How a revision relates to the one whose full id is `newest`; `id` may be a prefix. Undefined when the
-   * store has no such revision, or several. Does not look. */
+   * store has no such revision, or several. Does not poll. */
   locate(id: string, newest: string): Promise<RevisionPlace | undefined>;
-  /** Why `write` would refuse this change of `before`, as far as that can be told without it and without another machine.
+  /** Why `write` would refuse this change of `before`, as far as that is known without it and without another machine.
    * Rejects with an AppError where nothing can be written at all. */
   findObstacles(change: Change, before: Revision): Promise<readonly Problem[]>;
-  /** The revisions after `older`, up to `newer`, as they followed each other on what is followed. Does not look. */
+  /** The revisions after `older`, up to `newer`, as they followed each other on what is followed. Does not poll. */
   between?(older: string, newer: string): Promise<Lineage>;
   /** Makes all of the change or nothing, as far as the kind of store allows (see there). A change without
    * effect succeeds with the newest revision. */
@@ -39,10 +39,10 @@ export interface ConfigStore {
   /**
    * Follows the store: calls `onRevision` with the newest revision as soon as it is known, then with each
    * one that differs, in order, one at a time. Stops when the returned function is called; calling it
-   * twice is fine. Stores look regularly only while there are watchers.
+   * twice is fine. Stores poll regularly only while there are watchers.
    */
   watch(onRevision: (revision: Revision) => void): () => void;
-  /** Looks now, for a webhook: resolves when watchers have been notified, and never rejects. */
+  /** Polls now, for a webhook: resolves when watchers have been notified, and never rejects. */
   trigger(): Promise<void>;
   status(): StoreStatus;
   /** Aborts work under way, which then rejects, and all watching. Idempotent. */
@@ -104,13 +104,13 @@ export type WriteResult =
   | { readonly ok: false; readonly reason: 'refused'; readonly problems: readonly Problem[] };
 
 export interface StoreStatus {
-  /** False after a look that failed; true before the first one. */
+  /** False after a poll that failed; true before the first one. */
   readonly reachable: boolean;
-  /** Wall time of the last look that succeeded, in this process. */
+  /** Wall time of the last poll that succeeded, in this process. */
   readonly lastSuccessMs: number | undefined;
-  /** Wall time of the first failure since the last success; undefined when the last look succeeded. */
+  /** Wall time of the first failure since the last success; undefined when the last poll succeeded. */
   readonly failingSinceMs: number | undefined;
-  /** Why the last look failed; undefined when it succeeded. */
+  /** Why the last poll failed; undefined when it succeeded. */
   readonly lastError: string | undefined;
   /** The newest known revision. */
   readonly revision: RevisionInfo | undefined;
