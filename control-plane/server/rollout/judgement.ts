@@ -29,10 +29,12 @@ export const minRequests = 100;
 /** With as many with it, none of them decides alone. */
 const minWorkersOfSeveral = 3;
 
+type Counted = Exclude<keyof Traffic, 'decisions'>;
+
 /** What is compared, with the bounds of the difference between both sides in points. */
 interface Measure {
   readonly name: string;
-  readonly count: keyof Traffic;
+  readonly count: Counted;
   /** Above these it is bad. */
   readonly mostPoints: number;
   /** Above these it is bad where it is half as much again, and not chance; none: never. */
@@ -47,24 +49,21 @@ const leastShown = 0.005;
 /** Of the standard normal distribution: one in a hundred differences by chance is above. */
 const chance = 2.326;
 
-const measureNames = {
-  errors: 'errors',
-  overLimit: 'over limit',
-  noMatch: 'without a rule',
-} as const;
-type Measured = keyof typeof measureNames;
-const measured = ['errors', 'overLimit', 'noMatch'] as const satisfies readonly Measured[];
-
-function toMeasures(mostPoints: number): readonly Measure[] {
-  return measured.map((count) =>
-    count === 'errors'
-      ? { name: measureNames[count], count, mostPoints: maxErrorPoints, fewPoints: undefined }
-      : toMeasure(count, mostPoints),
-  );
+/** Of one domain. */
+function toDomainMeasures(mostPoints: number): readonly Measure[] {
+  return [
+    { name: 'errors', count: 'errors', mostPoints, fewPoints },
+    { name: 'over limit', count: 'overLimit', mostPoints, fewPoints },
+    { name: 'without a rule', count: 'noMatch', mostPoints, fewPoints },
+  ];
 }
 
-function toMeasure(count: Measured, mostPoints: number): Measure {
-  return { name: measureNames[count], count, mostPoints, fewPoints };
+/** Of all requests, of which fewer errors are enough. */
+function toMeasures(mostPoints: number): readonly Measure[] {
+  const ofErrors = { mostPoints: maxErrorPoints, fewPoints: undefined };
+  return toDomainMeasures(mostPoints).map((measure) =>
+    measure.count === 'errors' ? { ...measure, ...ofErrors } : measure,
+  );
 }
 
 /** One worker's counts of all its requests, or of those for one domain. */
@@ -147,13 +146,13 @@ export function judge(
     return (hadTime ? findStandstill(having, elsewhere) : undefined) ?? all;
   if (all.kind !== 'good') return all;
   for (const head of new Set(having.flatMap(({ domains }) => [...domains.keys()]))) {
-    for (const count of measured) {
+    for (const measure of toDomainMeasures(mostPoints)) {
+      const { count } = measure;
       const of = (workers: readonly CountedWorker[]) =>
         workers.flatMap((worker) => toDomain(worker, head, count) ?? []);
       const ofHaving = of(having);
       if (ofHaving.every((side) => side[count] === 0)) continue;
-      const measures = [toMeasure(count, mostPoints)];
-      const judgement = judgeSides(ofHaving, weigh(of(others)), measures);
+      const judgement = judgeSides(ofHaving, weigh(of(others)), [measure]);
       if (judgement.kind !== 'bad' && judgement.kind !== 'unclear') continue;
       if (judgement.kind === 'unclear' && !judgement.isOfOne) continue;
       return { ...judgement, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
@@ -188,14 +187,14 @@ function judgeSides(
 function toDomain(
   { name, domains, before }: CountedWorker,
   head: string,
-  count: Measured,
+  count: Counted,
 ): Side | undefined {
   const now = toDomainTraffic(domains.get(head), count);
   const past = before && toDomainTraffic(before.domains.get(head), count);
   return now && { name, ...now, before: past };
 }
 
-function toDomainTraffic(traffic: DomainTraffic = noHits, count: Measured): Traffic | undefined {
+function toDomainTraffic(traffic: DomainTraffic = noHits, count: Counted): Traffic | undefined {
   const { hits, [count]: counted } = traffic;
   if (counted === undefined) return undefined;
   // Hits over limit are among the hits, the others are not.
