@@ -126,7 +126,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     options,
   });
   const quota = createQuota({
-    ...{ rules, store, unmatched, metrics, log, clock, options },
+    ...{ rules, store, unmatched, metrics, log, clock, options, tracer },
     isShared: kind.isShared,
   });
   const largeRequests = new LargeRequests(() => clock.monotonicMs());

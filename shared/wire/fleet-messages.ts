@@ -40,6 +40,13 @@ export interface ReportMessage {
   readonly unmatched: readonly UnmatchedMessage[];
   readonly store?: StoreMessage | null;
   readonly failures?: DomainFailuresMessage | null;
+  readonly quota?: QuotaMessage | null;
+}
+
+export interface QuotaMessage {
+  readonly streams: number;
+  readonly buckets: number;
+  readonly assignments: number;
 }
 
 export interface DomainFailuresMessage {

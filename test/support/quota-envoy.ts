@@ -11,6 +11,7 @@ import { createUnmatchedSampler } from '../../worker/decision/unmatched-sampler.
 import type { StreamCaller, StreamHandler } from '../../worker/grpc/method.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { QuotaService } from '../../worker/quota/quota-service.ts';
+import type { Tracer } from '../../worker/tracing/tracer.ts';
 import { buildRules, defaults, start } from './decision-worker.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 import { createRecordedLog } from './recorded-log.ts';
@@ -75,12 +76,18 @@ export interface OpenStream {
   ending: { readonly status: number; readonly text: string } | 'ok' | undefined;
 }
 
-/** Servers on one store have one clock, which may be `aheadMs` of the others'. */
+export interface QuotaWorldOptions {
+  /** Another server whose store and clock it has. */
+  readonly beside?: Pick<QuotaWorld, 'clock' | 'store'>;
+  readonly store?: (inner: CounterStore) => CounterStore;
+  /** How far its wall clock is ahead of the others'. */
+  readonly aheadMs?: number;
+  readonly tracer?: Tracer;
+}
+
 export function createQuotaWorld(
   yaml: string,
-  beside?: Pick<QuotaWorld, 'clock' | 'store'>,
-  store?: (inner: CounterStore) => CounterStore,
-  aheadMs = 0,
+  { beside, store, aheadMs = 0, tracer }: QuotaWorldOptions = {},
 ): QuotaWorld {
   const all = beside?.clock ?? createManualClock(start);
   const clock = aheadMs === 0 ? all : { ...all, wallMs: () => all.wallMs() + aheadMs };
@@ -95,7 +102,7 @@ export function createQuotaWorld(
     count: (request) => (isKilled ? undefined : inner.count(request)),
   };
   const service = new QuotaService({
-    ...{ rules, metrics, log, clock, options: defaults, store: counters },
+    ...{ rules, metrics, log, clock, options: defaults, store: counters, tracer },
     unmatched: createUnmatchedSampler(metrics, () => {}),
     isShared: beside !== undefined,
   });

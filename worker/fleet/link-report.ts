@@ -7,6 +7,7 @@ import type { Entry } from '../../shared/rules/rule.ts';
 import type {
   DomainFailureMessage,
   EntryMessage,
+  QuotaMessage,
   ReportMessage,
   RuleTrafficMessage,
   StoreMessage,
@@ -66,6 +67,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
   let unmatched: UnmatchedSample[] = [];
   let nearLimitHits = 0;
   let noMatch = 0;
+  let assignments = 0;
   let withoutStore = 0;
   const outage = createStoreOutage();
 
@@ -99,6 +101,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       }
       if (origin.kind === 'name') {
         if (origin.name.startsWith('ratelimit.failure_mode.')) withoutStore += more;
+        if (origin.name === 'ratelimit.quota.assignments') assignments += more;
         continue;
       }
       const field =
@@ -151,6 +154,14 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
     };
   }
 
+  function takeQuota(): QuotaMessage | undefined {
+    const gauge = (name: string) => metrics.gauges.find((each) => each.name === name)?.value ?? 0;
+    const streams = gauge('ratelimit.quota.streams');
+    const quota = { streams, buckets: gauge('ratelimit.quota.buckets'), assignments };
+    assignments = 0;
+    return streams === 0 ? undefined : quota;
+  }
+
   function readStore(nowMs: number): StoreMessage {
     let serversAway = 0;
     let clockOffsetMs = 0;
@@ -197,6 +208,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
         },
         unmatched: samples.map(({ domain, entries }) => ({ domain, entries: entries.map(tell) })),
         store: readStore(nowMs),
+        quota: takeQuota() ?? null,
       };
     },
     noteUnmatched(sample) {

@@ -45,7 +45,7 @@ function createServers(yaml = aSecond): Servers {
           else setImmediate(() => request.settle(new AppError('store', 'it is away')));
         },
       };
-      const world = createQuotaWorld(yaml, { clock, store }, undefined, aheadMs);
+      const world = createQuotaWorld(yaml, { beside: { clock, store }, aheadMs });
       servers.worlds.push(world);
       return world;
     },
@@ -143,6 +143,21 @@ test('servers divide a limit as before after the store has lost all', async (t) 
   const { most, last } = await run(servers, envoys, 15);
   t.true(most <= limit, `${most}`);
   t.true(last >= limit - 5, `${last}`);
+});
+
+test('servers divide a limit as before after the store was away and has lost all', async (t) => {
+  const servers = createServers();
+  const envoys = [always, always].map((rate) => new QuotaEnvoy(servers.add(), bucket, rate));
+  await run(servers, envoys, 21);
+  servers.isAway = true;
+  await run(servers, envoys, 4);
+  servers.lose();
+  servers.isAway = false;
+  await run(servers, envoys, 2);
+  for (let second = 0; second < 10; second++) {
+    const { last } = await run(servers, envoys, 1);
+    t.true(last >= limit - 2 && last <= limit, `${last}`);
+  }
 });
 
 test('a server that comes just when the store has lost all has too much for two seconds', async (t) => {

@@ -203,12 +203,15 @@ class SlotAmounts {
   answered(): { readonly others: number; readonly isLost: boolean } {
     let others = 0;
     let isLost = false;
+    const found = new Map<number, number>();
     for (const { slot, amount, hit } of this.#sent) {
-      this.#amounts.set(slot, amount);
       others = Math.max(others, hit.after - amount);
-      if (hit.after < amount) isLost = true;
+      if (hit.after >= amount) found.set(slot, amount);
+      else isLost = true;
     }
+    // Then what is in the other slots is lost, too.
     if (isLost) this.#amounts.clear();
+    for (const [slot, amount] of found) this.#amounts.set(slot, amount);
     this.#sent = [];
     return { others, isLost };
   }

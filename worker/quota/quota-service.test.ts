@@ -11,6 +11,7 @@ import {
   type QuotaWorld,
   runEnvoys,
 } from '../../test/support/quota-envoy.ts';
+import type { SpanParent } from '../tracing/tracer.ts';
 
 const ruleOf = (limit: string, more = '') =>
   `domain: d\ndescriptors:\n  - key: k\n    ${more}\n    rate_limit: {${limit}}\n`;
@@ -106,7 +107,10 @@ test('a limit by the minute passes as many requests as it says, and its counter 
 
 test('several servers on one store divide a limit', async (t) => {
   const one = createQuotaWorld(aSecond);
-  const [a, b] = [createQuotaWorld(aSecond, one), createQuotaWorld(aSecond, one)];
+  const [a, b] = [0, 1].map(() => createQuotaWorld(aSecond, { beside: one })) as [
+    QuotaWorld,
+    QuotaWorld,
+  ];
   const envoys = [...startEnvoys(a, [60, 10]), ...startEnvoys(b, [60])];
   const rows = await runEnvoys([a, b], envoys, 5 * interval);
   for (const total of totals(rows.slice(interval + 5)))
@@ -232,13 +236,15 @@ test('a bucket without a request in ten reports is abandoned', async (t) => {
 
 test('while the store fails, shares are kept and what is left is counted here', async (t) => {
   let isAway = false;
-  const world = createQuotaWorld(aMinute, undefined, (inner) => ({
-    ...inner,
-    count(request) {
-      if (!isAway) return inner.count(request);
-      setImmediate(() => request.settle(new AppError('store', 'it is away')));
-    },
-  }));
+  const world = createQuotaWorld(aMinute, {
+    store: (inner) => ({
+      ...inner,
+      count(request) {
+        if (!isAway) return inner.count(request);
+        setImmediate(() => request.settle(new AppError('store', 'it is away')));
+      },
+    }),
+  });
   const { report } = openByHand(world);
   t.deepEqual(await report([usage(bucket, 0)]), ['600 and 1 in 31536000 s']);
   isAway = true;
@@ -271,6 +277,38 @@ test('an assignment lives for three reporting intervals, however soon after its 
     lives.push(stream.actions.at(-1)?.quotaAssignmentAction?.assignmentTimeToLive.seconds);
   }
   t.deepEqual(lives, [15, 15, 21, 21]);
+});
+
+test('a report is a span with its buckets, and with the reason where it ends the stream', async (t) => {
+  const spans: object[] = [];
+  const root: SpanParent = {
+    startSpan(_scope, name, started) {
+      let attributes = { ...started };
+      return {
+        set: (more) => {
+          attributes = { ...attributes, ...more };
+        },
+        end: (failure) => spans.push({ name, ...attributes, failure }),
+      };
+    },
+  };
+  const world = createQuotaWorld(aSecond, {
+    tracer: {
+      ...{ roots: () => root, startServerSpan: () => undefined, startClientSpan: () => undefined },
+      stop: async () => {},
+    },
+  });
+  const { stream, report } = openByHand(world);
+  await report([usage(bucket), usage({ other: 'x' })]);
+  await report([usage(bucket)]);
+  await report([usage({})]);
+  stream.handler.closed();
+  const name = 'Quota Report';
+  t.deepEqual(spans, [
+    { name, buckets: 2, domain: 'd', new_buckets: 2, failure: undefined },
+    { name, buckets: 1, domain: 'd', new_buckets: 0, failure: undefined },
+    { name, buckets: 1, failure: 'a usage report names no bucket' },
+  ]);
 });
 
 /** An entry of the map in another one, as often as fits into a message. */

@@ -14,6 +14,7 @@ import type { CurrentRules, DecisionOptions } from '../decision/should-rate-limi
 import type { UnmatchedSampler } from '../decision/unmatched-sampler.ts';
 import type { StreamCaller, StreamHandler } from '../grpc/method.ts';
 import type { Metrics } from '../metrics.ts';
+import type { Span, Tracer } from '../tracing/tracer.ts';
 import { Lease } from './lease.ts';
 import type { Member, Stake } from './member.ts';
 import type { BucketUsage } from './messages.ts';
@@ -31,6 +32,8 @@ export interface QuotaDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly options: DecisionOptions;
+  /** Undefined when traces are off. */
+  readonly tracer: Tracer | undefined;
 }
 
 const secondMs = 1_000;
@@ -123,6 +126,10 @@ export class QuotaService implements QuotaStreamHost {
 
   nowMs(): number {
     return this.#deps.clock.monotonicMs();
+  }
+
+  startSpan(buckets: number): Span | undefined {
+    return this.#deps.tracer?.roots()?.startSpan('ratelimit', 'Quota Report', { buckets });
   }
 
   added(): void {

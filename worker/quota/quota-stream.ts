@@ -4,6 +4,7 @@ import { type GrpcErrorStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { owned } from '../../shared/owned-text.ts';
 import type { StreamCaller, StreamHandler } from '../grpc/method.ts';
+import type { Span } from '../tracing/tracer.ts';
 import { Member, type MemberStream, toBucketKey } from './member.ts';
 import {
   type BucketAction,
@@ -30,11 +31,19 @@ const maxActions = 1_000;
 /** Of messages that are not taken yet. */
 const maxUsagesWaiting = 2 * maxBucketsPerStream;
 
+/** A message. */
+interface Report {
+  readonly usages: readonly BucketUsage[];
+  readonly span: Span | undefined;
+}
+
 /** What the stream needs of the service. */
 export interface QuotaStreamHost {
   /** How many buckets all streams have. */
   readonly buckets: number;
   nowMs(): number;
+  /** Of a usage report; undefined where it is not traced. */
+  startSpan(buckets: number): Span | undefined;
   added(): void;
   reported(member: Member, usage: BucketUsage): void;
   removed(member: Member): void;
@@ -52,7 +61,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
   readonly #members = new Map<string, Member>();
   readonly #outbox = new Set<Member>();
   /** Messages that are not taken yet, the one that is being taken first. */
-  #waiting: (readonly BucketUsage[])[] = [];
+  #waiting: Report[] = [];
   #usagesWaiting = 0;
   #domain = '';
   #isOpen = true;
@@ -84,14 +93,14 @@ export class QuotaStream implements StreamHandler, MemberStream {
 
   message(bytes: Buffer): void {
     const decoded = decodeUsageReports(bytes);
+    const usages = decoded.ok ? decoded.message.usages : [];
+    this.#waiting.push({ usages, span: this.#host.startSpan(usages.length) });
     if (!decoded.ok) {
       const status = decoded.isTooLarge ? grpcStatus.resourceExhausted : grpcStatus.invalidArgument;
       this.#refuse(status, `a usage report cannot be read: ${decoded.problem}`);
       return;
     }
-    const { domain, usages } = decoded.message;
-    if (!this.#takeDomain(domain)) return;
-    this.#waiting.push(usages);
+    if (!this.#takeDomain(decoded.message.domain)) return;
     this.#usagesWaiting += usages.length;
     if (this.#usagesWaiting > maxUsagesWaiting || this.#waiting.length > maxUsagesWaiting) {
       this.#refuse(grpcStatus.resourceExhausted, 'too many usage reports at once');
@@ -100,16 +109,20 @@ export class QuotaStream implements StreamHandler, MemberStream {
 
   /** Decisions go on meanwhile. A message waits until all of it is taken. */
   *#takeWaiting(): Generator<void, void> {
-    for (let usages = this.#waiting[0]; usages !== undefined; usages = this.#waiting[0]) {
-      let isKnown = true;
+    for (let report = this.#waiting[0]; report !== undefined; report = this.#waiting[0]) {
+      const { usages, span } = report;
+      let added = 0;
       for (const usage of usages) {
         if (!this.#isOpen) return;
-        if (this.#take(usage)) isKnown = false;
+        if (this.#take(usage)) added++;
         yield;
       }
+      if (!this.#isOpen) return;
       this.#waiting.shift();
       this.#usagesWaiting -= usages.length;
-      if (!isKnown) continue;
+      span?.set({ domain: this.#domain, new_buckets: added });
+      span?.end();
+      if (added > 0) continue;
       this.#observeInterval();
       if (!this.#isInTime()) {
         const text = `more than ${maxReportsPerSecond} reports a second`;
@@ -122,10 +135,11 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#caller.finish();
   }
 
-  closed(): void {
+  closed(why = 'the caller ended the stream'): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#outbox.clear();
+    for (const { span } of this.#waiting) span?.end(why);
     this.#waiting = [];
     this.#host.ended(this);
   }
@@ -237,7 +251,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
   #refuse(status: GrpcErrorStatus, text: string): void {
     this.#host.refused();
     this.#caller.finish({ status, text });
-    this.closed();
+    this.closed(text);
   }
 }
 

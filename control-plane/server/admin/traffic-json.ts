@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { decisionDurationBounds, findP99Ms } from '../../../shared/decision-durations.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import type { WorkerFigures } from '../fleet/worker-figures.ts';
+import type { QuotaFigures, WorkerFigures } from '../fleet/worker-figures.ts';
 import { orNull } from '../or-null.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { roundFields, sumFields } from './joined.ts';
@@ -69,8 +69,23 @@ const storeTrouble = {
   ),
 };
 
+/** Absent where no Envoy asks it, and of an older control plane. */
+const quota = Type.Optional(
+  Type.Object(
+    {
+      streams: Type.Integer({ description: 'Open streams of Envoys' }),
+      buckets: Type.Integer({ description: 'Buckets that these report' }),
+      assignmentsPerSecond: Type.Number(),
+    },
+    { description: 'The quota service' },
+  ),
+);
+
 export const trafficJson = Type.Object(
-  { workers: Type.Integer({ description: 'Those that report' }), ...rates, ...storeTrouble },
+  {
+    ...{ workers: Type.Integer({ description: 'Those that report' }), ...rates },
+    ...{ ...storeTrouble, quota },
+  },
   { title: 'Traffic' },
 );
 export type TrafficJson = Type.Static<typeof trafficJson>;
@@ -91,7 +106,18 @@ export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | nu
       ({ withoutStorePerSecond, store }) => withoutStorePerSecond > 0 || store.serversAway > 0,
     ).length,
     storeCalls: toP99(all.map(({ storeDurations }) => storeDurations)),
+    ...sumQuota(all),
   };
+}
+
+function sumQuota(
+  all: readonly { readonly quota?: QuotaFigures | undefined }[],
+): Pick<TrafficJson, 'quota'> {
+  const quotas = all.flatMap((each) => each.quota ?? []);
+  if (quotas.length === 0) return {};
+  const counts = sumFields<'streams' | 'buckets'>(quotas, ['streams', 'buckets']);
+  const rates = sumFields<'assignmentsPerSecond'>(quotas, ['assignmentsPerSecond']);
+  return { quota: { ...counts, ...roundFields(rates) } };
 }
 
 export type FindFigures = (
@@ -157,6 +183,7 @@ export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): 
     ...roundFields(sumFields(known, ['withoutStorePerSecond'])),
     ...sumFields(known, ['workersWithoutStore']),
     storeCalls: findSlowest(known.flatMap(({ storeCalls }) => storeCalls ?? [])),
+    ...sumQuota(known),
   };
 }
 
@@ -181,7 +208,11 @@ export function toTrafficText(traffic: TrafficJson): string {
     (p99 === '' ? '' : `, p99 ${p99}`) +
     (storeP99 === '' ? '' : `, of calls of the store ${storeP99}`);
   const who = `${toCountText(workers, 'worker')} ${workers === 1 ? 'reports' : 'report'}`;
-  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${times} (${who})`;
+  const { quota: asked } = traffic;
+  const quotaText = asked
+    ? `; quota service: ${toCountText(asked.streams, 'stream')}, ${toCountText(asked.buckets, 'bucket')}, ${asked.assignmentsPerSecond} assignments/s`
+    : '';
+  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${times} (${who})${quotaText}`;
 }
 
 /** Such as `at most 0.5 ms`; '' without decisions. An older control plane does not include an edge that was passed. */

@@ -67,10 +67,11 @@ test('the figures are the rates between the last two reports, of all workers tog
   const { fleet, connect } = await setUp(t);
   const durations = [0, 90, 0, 9, 0, 1];
   const store = { kind: 'redis', serversAway: 0, clockOffsetMs: 0 };
+  const quota = { streams: 2, buckets: 30, assignments: 10 };
   const one = connect({ hello }, { report: toReport({ decisions: 1_000 }) });
   connect(
     { hello: { ...hello, nodeId: 'w-2', instance: 'i-2' } },
-    { report: { ...toReport({ decisions: 50 }), store } },
+    { report: { ...toReport({ decisions: 50 }), store, quota } },
   );
   await eventually('both report', () => fleet.list().filter(({ figures }) => figures).length === 2);
   t.like(toTrafficJson(fleet.list()), { workers: 2, decisionsPerSecond: 0, p99Ms: null });
@@ -82,7 +83,7 @@ test('the figures are the rates between the last two reports, of all workers tog
     durations,
     storeDurations: [0, 0, 99, 0, 1],
   };
-  one.send({ report: toReport(totals) });
+  one.send({ report: { ...toReport(totals), quota: { streams: 1, buckets: 7, assignments: 2 } } });
   await eventually('a rate', () => toTrafficJson(fleet.list())?.decisionsPerSecond === 20);
   const traffic = toTrafficJson(fleet.list());
   t.deepEqual(traffic, {
@@ -95,10 +96,11 @@ test('the figures are the rates between the last two reports, of all workers tog
     withoutStorePerSecond: 6,
     workersWithoutStore: 1,
     storeCalls: { p99Ms: 0.25, p99AboveMs: null },
+    quota: { streams: 3, buckets: 37, assignmentsPerSecond: 2.4 },
   });
   t.is(
     traffic && toTrafficText(traffic),
-    '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms, of calls of the store at most 0.25 ms (2 workers report)',
+    '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms, of calls of the store at most 0.25 ms (2 workers report); quota service: 3 streams, 37 buckets, 2.4 assignments/s',
   );
   const [{ address } = { address: '' }] = fleet.list();
   // Workers that name no instance.

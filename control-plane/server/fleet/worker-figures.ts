@@ -1,7 +1,11 @@
 // The figures of one worker's traffic, as rates between its last two reports. Pure. Reports are untrusted: the
 // figures are always finite and not negative.
 import { decisionDurationBounds } from '../../../shared/decision-durations.ts';
-import type { ReportMessage, TotalsMessage } from '../../../shared/wire/fleet-messages.ts';
+import type {
+  QuotaMessage,
+  ReportMessage,
+  TotalsMessage,
+} from '../../../shared/wire/fleet-messages.ts';
 
 export interface WorkerFigures {
   /** Wall time of the last report. */
@@ -18,6 +22,8 @@ export interface WorkerFigures {
   readonly durations: readonly number[];
   /** Calls of the store per duration bucket between the last two reports. */
   readonly storeDurations: readonly number[];
+  /** Of the quota service; undefined where no Envoy asks it. */
+  readonly quota?: QuotaFigures | undefined;
   readonly store: {
     readonly kind: string;
     readonly serversAway: number;
@@ -28,6 +34,12 @@ export interface WorkerFigures {
     /** Whether it has answered calls in that time, so that only some requests are answered without it. */
     readonly isPartly?: boolean;
   };
+}
+
+export interface QuotaFigures {
+  readonly streams: number;
+  readonly buckets: number;
+  readonly assignmentsPerSecond: number;
 }
 
 const noTotals: TotalsMessage = {
@@ -87,6 +99,7 @@ export function toFigures(
     withoutStorePerSecond,
     durations: passed('durations'),
     storeDurations,
+    quota: report.quota ? toQuotaFigures(report.quota, seconds) : undefined,
     store: toStoreFigures(report, {
       before: storeBefore,
       hasAnswered: storeDurations.some((count) => count > 0),
@@ -94,6 +107,11 @@ export function toFigures(
       seconds,
     }),
   };
+}
+
+function toQuotaFigures(quota: QuotaMessage, seconds: number): QuotaFigures {
+  const [streams, buckets] = [toCount(quota.streams), toCount(quota.buckets)];
+  return { streams, buckets, assignmentsPerSecond: toCount(quota.assignments) / seconds };
 }
 
 interface StoreContext {

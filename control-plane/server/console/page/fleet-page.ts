@@ -106,6 +106,11 @@ function Tiles({ status }: StatusProps) {
     <${Tile} name="Errors/s" value=${rate(traffic?.errorsPerSecond)}
       detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
     <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="99 % of decisions" />
+    ${
+      traffic?.quota &&
+      html`<${Tile} name="Quota buckets" value=${String(traffic.quota.buckets)}
+        detail=${`${toCount(traffic.quota.streams, 'stream')}, ${toRate(traffic.quota.assignmentsPerSecond)} assignments/s`} />`
+    }
     <${Tile} name="Limits" value=${inForce === null ? '–' : String(inForce.limits)}
       detail=${inForce === null ? 'nothing is in force' : toDomainsText(inForce)} />
   </dl>`;

@@ -1,0 +1,22 @@
+import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import { createLimitedValues } from './limited-values.ts';
+import { createLinkReports } from './link-report.ts';
+
+test('a report has the quota service where Envoys ask it, with the assignments since the report before', (t) => {
+  const metrics = createRegistry({ runtimeNamesMax: 100, log: createRecordedLog() });
+  const reports = createLinkReports({
+    ...{ metrics, limited: createLimitedValues(systemClock, false), clock: systemClock },
+    ...{ values: 'none', storeKind: 'memory', version: () => 'v1' },
+  });
+  t.is(reports.take().quota, null);
+  metrics.gauge('ratelimit.quota.streams').set(2);
+  metrics.gauge('ratelimit.quota.buckets').set(5);
+  const assignments = metrics.counter('ratelimit.quota.assignments');
+  assignments.add(7);
+  t.deepEqual(reports.take().quota, { streams: 2, buckets: 5, assignments: 7 });
+  assignments.add(1);
+  t.deepEqual(reports.take().quota, { streams: 2, buckets: 5, assignments: 1 });
+});
