@@ -19,6 +19,9 @@ const shortestRateMs = 200;
 const planMsPerShare = 2;
 const longestPlanMs = 500;
 
+/** What a store counts at once, whatever callers report. */
+const mostHits = 2 ** 53;
+
 /** What one caller has of a pool. */
 export class Share {
   /** A paced limit's: requests in each window. Else: requests it may still let through, as of its last report. */
@@ -169,14 +172,14 @@ export class Pool {
     share.observe(asked, nowMs);
     if (asked > 0) this.activeMs = nowMs;
     if (this.isPaced) {
-      this.uncounted += allowed - share.ahead;
+      this.uncounted = Math.min(mostHits, this.uncounted + allowed - share.ahead);
       share.ahead = 0;
       return;
     }
     // Some of it may be from the window before.
     const late = beforeMs > 0 && passedMs > 0 ? (allowed * beforeMs) / passedMs : 0;
-    this.uncountedBefore += late;
-    this.uncounted += allowed - late;
+    this.uncountedBefore = Math.min(mostHits, this.uncountedBefore + late);
+    this.uncounted = Math.min(mostHits, this.uncounted + allowed - late);
     share.amount = Math.max(0, share.amount - Math.max(0, allowed - late - share.spentBefore));
     share.spentBefore = 0;
     share.isNews = true;
@@ -234,9 +237,11 @@ export class Pool {
       askedPerSecond === undefined ? undefined : askedPerSecond * this.windowSeconds,
     );
     const planned = toShares(capacity, asked);
+    const free = capacity - this.assigned;
     const isAnew =
       this.#hasNewCallers ||
-      this.assigned > capacity + 0.001 ||
+      free < -0.001 ||
+      free > Math.max(0.5, (capacity * tolerance) / 4) ||
       shares.some(({ amount }, index) => differs(amount, planned[index] ?? 0));
     if (!isAnew) return;
     for (const [index, share] of shares.entries()) {

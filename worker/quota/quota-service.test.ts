@@ -130,7 +130,7 @@ test('a limit that others have used up is assigned as nothing until its window e
   t.deepEqual(await report([usage(bucket)]), ['DENY_ALL']);
   const rows = await runEnvoys([world], [], 46);
   t.is(rows.length, 46);
-  t.deepEqual(await report([usage(bucket, 0)]), ['600 and 1 in 31536000 s']);
+  t.deepEqual(await openByHand(world).report([usage(bucket, 0)]), ['600 and 1 in 31536000 s']);
 });
 
 test('an Envoy without a server keeps to its assignment until that ends', async (t) => {
@@ -331,6 +331,84 @@ test('an entry of the map within another one is no usage, however deep they are'
   t.like(stream.ending, { status: grpcStatus.invalidArgument });
 });
 
+test('times and counts without sense are taken as they are, and harm no other caller', async (t) => {
+  const world = createQuotaWorld(aMinute);
+  const { stream, report } = openByHand(world);
+  const id = { bucketId: { bucket } };
+  const strange: object[] = [
+    { ...id, timeElapsed: { seconds: '9223372036854775807', nanos: -5 } },
+    {
+      ...id,
+      numRequestsAllowed: Number.MAX_SAFE_INTEGER,
+      numRequestsDenied: Number.MAX_SAFE_INTEGER,
+    },
+    { bucketId: { bucket: { k: '' } }, numRequestsAllowed: 1 },
+    { bucketId: { bucket: { ['__proto__']: 'x', constructor: 'y' } } },
+    { bucketId: { bucket: { k: '\n\0' } } },
+    ...Array.from({ length: 2_000 }, () => ({
+      ...id,
+      numRequestsAllowed: Number.MAX_SAFE_INTEGER,
+    })),
+  ];
+  await report(strange);
+  await eventually('all buckets', () => world.service.buckets === 4);
+  t.is(stream.ending, undefined);
+  const other = openByHand(world);
+  await other.report([usage(bucket, 0)]);
+  const told = await other.report([usage({ k: 'b' }, 0)]);
+  t.deepEqual(told, ['600 and 1 in 31536000 s']);
+  t.is(world.stat('quota.store_error'), 0);
+});
+
+test('a caller that reports no more is ended when its assignments have ended, and its share is for others', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const { stream, report } = openByHand(world);
+  await report([usage(bucket)]);
+  const silent = async (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      world.clock.advance(1_000);
+      await world.turn();
+    }
+  };
+  await silent(29);
+  t.is(stream.ending, undefined);
+  await silent(5);
+  t.deepEqual(stream.ending, {
+    status: grpcStatus.deadlineExceeded,
+    text: 'no usage report in 30 s',
+  });
+  t.is(world.service.buckets, 0);
+});
+
+test('reports of many buckets count as many reports', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const { stream, report } = openByHand(world);
+  const usages = Array.from({ length: 9_000 }, (_, at) => usage({ k: `${at}` }));
+  for (let at = 0; at < 4; at++) {
+    await report(usages);
+    const told = 9_000 * (at + 1);
+    await eventually(
+      'an answer',
+      () => stream.actions.length >= told || stream.ending !== undefined,
+    );
+  }
+  t.like(stream.ending, { status: grpcStatus.resourceExhausted });
+});
+
+test('a caller that reads nothing is ended before its assignments fill the memory', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const silent = openByHand(world);
+  await silent.report([usage(bucket)]);
+  const other = openByHand(world);
+  for (let at = 0; at < 12_000 && silent.stream.ending === undefined; at++) {
+    if (at % 50 === 0) world.clock.advance(1);
+    world.clock.advance(20);
+    await other.report([usage(bucket, at % 100 < 50 ? 0 : 40)]);
+  }
+  t.not(silent.stream.ending, undefined);
+  t.true(silent.stream.actions.length <= 10_001, `${silent.stream.actions.length}`);
+});
+
 test('what is no usage report ends its stream with the reason, and no other stream', async (t) => {
   const world = createQuotaWorld(aSecond);
   const other = openByHand(world);
@@ -350,6 +428,7 @@ test('what is no usage report ends its stream with the reason, and no other stre
   const exhausted = grpcStatus.resourceExhausted;
   const long = { k: 'x'.repeat(5_000) };
   const many = Array.from({ length: 10_001 }, (_, at) => usage({ k: `${at}` }));
+  const hundredThousand = Array.from({ length: 100_000 }, (_, at) => usage({ k: `${at}` }));
   const flood = Array.from({ length: 250 }, () => withUsage({}));
   t.deepEqual(
     [
@@ -362,6 +441,7 @@ test('what is no usage report ends its stream with the reason, and no other stre
       await endOf(withUsage({ bucketId: { bucket: long } })),
       await endOf({ domain: 'd', bucketQuotaUsages: many }),
       await endOf(...flood),
+      await endOf({ domain: 'd', bucketQuotaUsages: hundredThousand }),
     ],
     [
       { status: invalid, text: 'a usage report cannot be read: truncated number at byte 0' },
@@ -378,10 +458,11 @@ test('what is no usage report ends its stream with the reason, and no other stre
         text: 'a usage report cannot be read: a bucket has more than 32 entries or 4096 bytes',
       },
       { status: exhausted, text: 'more than 10000 buckets on one stream' },
-      { status: exhausted, text: 'more than 100 reports a second' },
+      { status: exhausted, text: 'more than 100 reports a second, or 10000 buckets in them' },
+      { status: exhausted, text: 'too many usage reports at once' },
     ],
   );
-  t.is(world.stat('quota.refused'), 9);
+  t.is(world.stat('quota.refused'), 10);
   world.clock.advance(1_000);
   await world.turn();
   t.is((await other.report([usage(bucket)])).length, 1);

@@ -340,6 +340,7 @@ export class QuotaService implements QuotaStreamHost {
 
   /** At the begin of each second. */
   *#tick(): Generator<void, void> {
+    for (const stream of this.#streams) stream.check();
     for (const pool of this.#pools.values()) {
       if (this.#isClosed) return;
       const nowMs = this.nowMs();

@@ -16,8 +16,10 @@ import {
 export const maxBucketsPerStream = 10_000;
 /** Of all streams. */
 export const maxBuckets = 250_000;
-/** Reports about buckets that are known, in a second; Envoy sends one each reporting interval. */
+/** Reports about buckets that are known, in a second; Envoy sends one each reporting interval. One with many buckets
+ * counts as one for each so many. */
 export const maxReportsPerSecond = 100;
+const usagesPerReport = 100;
 
 const defaultIntervalMs = 5_000;
 const shortestIntervalMs = 100;
@@ -25,6 +27,10 @@ const longestIntervalMs = 600_000;
 /** In reporting intervals. */
 const lifetime = 3;
 const leastTtlSeconds = 5;
+/** In lifetimes of an assignment without a report: then it has long ended. */
+const longestSilence = 2;
+/** Assignments of each bucket between two reports. */
+const mostChanges = 100;
 export const idleReportsMax = 10;
 /** Of one message. */
 const maxActions = 1_000;
@@ -69,6 +75,10 @@ export class QuotaStream implements StreamHandler, MemberStream {
   intervalMs = defaultIntervalMs;
   /** When buckets that are known were reported last. */
   #observedMs = Number.NEGATIVE_INFINITY;
+  /** When anything was reported last. */
+  #heardMs: number;
+  /** Assignments since then. */
+  #sent = 0;
   /** A token bucket of reports. */
   #reportsLeft = 2 * maxReportsPerSecond;
   #refilledMs: number;
@@ -77,6 +87,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#caller = caller;
     this.#host = host;
     this.#refilledMs = host.nowMs();
+    this.#heardMs = this.#refilledMs;
   }
 
   get domain(): string {
@@ -91,7 +102,17 @@ export class QuotaStream implements StreamHandler, MemberStream {
     return Math.max(leastTtlSeconds, Math.ceil((lifetime * this.intervalMs) / 1_000));
   }
 
+  /** Called each second. A caller that hangs would keep its shares, and what it does not read would be kept for it. */
+  check(): void {
+    const isBusy = this.#members.size > 0 && this.#waiting.length === 0;
+    const limitMs = longestSilence * this.ttlSeconds * 1_000;
+    if (!isBusy || this.#host.nowMs() - this.#heardMs < limitMs) return;
+    this.#refuse(grpcStatus.deadlineExceeded, `no usage report in ${limitMs / 1_000} s`);
+  }
+
   message(bytes: Buffer): void {
+    this.#heardMs = this.#host.nowMs();
+    this.#sent = 0;
     const decoded = decodeUsageReports(bytes);
     const usages = decoded.ok ? decoded.message.usages : [];
     this.#waiting.push({ usages, span: this.#host.startSpan(usages.length) });
@@ -124,8 +145,8 @@ export class QuotaStream implements StreamHandler, MemberStream {
       span?.end();
       if (added > 0) continue;
       this.#observeInterval();
-      if (!this.#isInTime()) {
-        const text = `more than ${maxReportsPerSecond} reports a second`;
+      if (!this.#isInTime(usages.length)) {
+        const text = `more than ${maxReportsPerSecond} reports a second, or ${maxReportsPerSecond * usagesPerReport} buckets in them`;
         this.#refuse(grpcStatus.resourceExhausted, text);
       }
     }
@@ -177,6 +198,10 @@ export class QuotaStream implements StreamHandler, MemberStream {
   #send(actions: readonly BucketAction[]): BucketAction[] {
     this.#caller.send(encodeActions(actions));
     this.#host.told(actions.length);
+    this.#sent += actions.length;
+    if (this.#sent > mostChanges * Math.max(maxActions / 10, this.#members.size)) {
+      this.#refuse(grpcStatus.resourceExhausted, 'too many assignments without a usage report');
+    }
     return [];
   }
 
@@ -240,10 +265,11 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.intervalMs = passedMs;
   }
 
-  #isInTime(): boolean {
+  #isInTime(usages: number): boolean {
     const nowMs = this.#host.nowMs();
     const refill = ((nowMs - this.#refilledMs) * maxReportsPerSecond) / 1_000;
-    this.#reportsLeft = Math.min(2 * maxReportsPerSecond, this.#reportsLeft + refill) - 1;
+    const cost = Math.max(1, usages / usagesPerReport);
+    this.#reportsLeft = Math.min(2 * maxReportsPerSecond, this.#reportsLeft + refill) - cost;
     this.#refilledMs = nowMs;
     return this.#reportsLeft >= 0;
   }
