@@ -8,8 +8,8 @@ const load: Readonly<Record<WorkHead['work'], () => Promise<DoJob>>> = {
   effect: async () => (await import('./admin/effect-job.ts')).doEffectJob,
 };
 
-serveJobs(async (next, send) => {
+serveJobs(async (next, send, check) => {
   const { work } = next() as WorkHead;
   const doJob = await load[work]();
-  await doJob(next, send);
+  await doJob(next, send, check);
 });

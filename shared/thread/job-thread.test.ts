@@ -4,6 +4,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { systemClock } from '../clock.ts';
 import { type JobThreadDeps, type Next, ThreadOfJobs, TooBusy, TooMuch } from './job-thread.ts';
 
+const side = JSON.stringify(new URL('thread-side.ts', import.meta.url));
 const toProgram = (body: string) => `
   const { parentPort, receiveMessageOnPort } = require('node:worker_threads');
   parentPort.on('message', ({ pieces }) => {
@@ -39,17 +40,17 @@ test('jobs are done one after the other, each with its own messages', async (t) 
 
 test('a job that uses up its processor time is ended by its name, and the next one is done', async (t) => {
   const program = 'if (receiveMessageOnPort(pieces).message.number === 1) for (;;); answer();';
-  const thread = createThread(t, program, { deadlineMs: 100 });
+  const thread = createThread(t, program, { deadlineMs: 400 });
   const first = thread.run(jobOf(1));
   const second = thread.run(jobOf(2));
   await t.throwsAsync(first, {
     instanceOf: TooMuch,
-    message: 'job 1 takes more than 0.1 s to read',
+    message: 'job 1 takes more than 0.4 s to read',
   });
   await t.notThrowsAsync(second);
 });
 
-test('a thread that gets little of the processor has ten times as long', async (t) => {
+test('a thread that gets little of the processor has fifteen times as long', async (t) => {
   const clock = createManualClock();
   const patient = createThread(t, 'setTimeout(answer, 100);', { clock });
   const done = patient.run(jobOf(1));
@@ -57,7 +58,7 @@ test('a thread that gets little of the processor has ten times as long', async (
   t.deepEqual(await done, { number: 1 });
   const silent = createThread(t, '', { clock });
   const never = silent.run(jobOf(2));
-  clock.advance(600_000);
+  clock.advance(900_000);
   await t.throwsAsync(never, { instanceOf: TooMuch });
 });
 
@@ -71,7 +72,6 @@ test('what would be too much together is refused at once, and one that is too mu
 });
 
 test('a job that needs much memory has returned it before its result is received, and its thread stays', async (t) => {
-  const side = JSON.stringify(new URL('thread-side.ts', import.meta.url));
   const program = `import(${side}).then(({ serveJobs }) => serveJobs((next, send) => {
     const all = Array.from({ length: 1_000_000 }, (_, at) => ({ at }));
     send({ made: all.length });
@@ -91,6 +91,34 @@ test('a job that needs much memory has returned it before its result is received
   }
   t.is(started.length, 1);
 });
+
+for (const [what, step, message] of [
+  ['time', 'for (;;) check();', 'job 1 takes more than 2 s to read'],
+  [
+    'memory',
+    'const all = []; for (;;) { all.push(Array(100_000).fill({})); check(); }',
+    'job 1 needs more memory than there is',
+  ],
+] as const) {
+  test(`a job that has used up its ${what} ends at its next check, and its thread stays`, async (t) => {
+    const program = `import(${side}).then(({ serveJobs }) => serveJobs((next, send, check) => {
+      if (next().number === 1) { ${step} }
+      send({ made: 2 });
+    }));`;
+    const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 };
+    let starts = 0;
+    const thread = createThread(t, '', {
+      deadlineMs: what === 'time' ? 2_000 : 60_000,
+      startWorker() {
+        starts++;
+        return new Worker(program, { eval: true, resourceLimits });
+      },
+    });
+    await t.throwsAsync(thread.run(jobOf(1)), { instanceOf: TooMuch, message });
+    t.deepEqual(await thread.run(jobOf(2)), { made: 2 });
+    t.is(starts, 1);
+  });
+}
 
 test('a job whose result has no reader any more is not begun', async (t) => {
   const thread = createThread(t, 'answer();');

@@ -11,10 +11,15 @@ import type { Clock } from '../clock.ts';
 import { runInSlices } from '../in-slices.ts';
 import { CpuDeadline } from './cpu-deadline.ts';
 
-/** Sent to the thread with a port. It answers 'done' when all pieces of the result are in that port. */
+/** Sent to the thread with a port. */
 export interface Job {
   readonly pieces: MessagePort;
+  /** Of its processor time: a job that checks it ends by itself. */
+  readonly deadlineMs: number;
 }
+
+/** The thread's answer: all pieces of the result are in the port, or the job was over its time, or over its memory. */
+export type JobEnd = 'done' | 'overtime' | 'out of memory';
 
 /** The job itself is too much: elsewhere it would be as well. */
 export class TooMuch extends Error {}
@@ -50,7 +55,7 @@ export type Steps<Result> = Generator<void, Result>;
 
 export interface JobThreadDeps {
   readonly clock: Clock;
-  /** Of the processor time of one job: on a busy machine it may take ten times as long. */
+  /** Of the processor time of one job: on a busy machine it may take fifteen times as long. */
   readonly deadlineMs: number;
   /** The sizes of the jobs that may wait or be done together; one is done whatever its size. Default: any number. */
   readonly mostWaiting?: number;
@@ -58,6 +63,10 @@ export interface JobThreadDeps {
   readonly idleMs: number;
   readonly startWorker: () => Worker;
 }
+
+/** Of the deadline: a thread is killed when its job has not ended by itself. V8 returns the heap of one that is killed on the
+ * main thread, which takes this 20 to 90 ms. */
+const killFactor = 1.5;
 
 export class ThreadOfJobs implements JobThread {
   readonly #deps: JobThreadDeps;
@@ -118,12 +127,15 @@ export class ThreadOfJobs implements JobThread {
     // It may fail while it is still sent its job.
     done.promise.catch(() => {});
     this.#fail = done.reject;
-    const onMessage = () => done.resolve();
+    const onMessage = (end: JobEnd) => {
+      if (end === 'done') done.resolve();
+      else done.reject(this.#toTooMuch(end));
+    };
     used.once('message', onMessage);
     const deadline = new CpuDeadline(used, {
-      ...{ clock, deadlineMs },
+      ...{ clock, deadlineMs: deadlineMs * killFactor },
       onOver: () => {
-        done.reject(new TooMuch(`${subject} takes more than ${deadlineMs / 1000} s to read`));
+        done.reject(this.#toTooMuch('overtime'));
         void this.#end();
       },
     });
@@ -131,7 +143,7 @@ export class ThreadOfJobs implements JobThread {
       // To start a thread takes longer than a slice may.
       if (isNew) await setImmediate();
       await runInSlices(post(send, port1));
-      used.postMessage({ pieces: port2 } satisfies Job, [port2]);
+      used.postMessage({ pieces: port2, deadlineMs } satisfies Job, [port2]);
       await done.promise;
       return await runInSlices(receive(() => receiveMessageOnPort(port1)?.message));
     } finally {
@@ -165,11 +177,17 @@ export class ThreadOfJobs implements JobThread {
     await ended?.terminate();
   }
 
+  #toTooMuch(end: Exclude<JobEnd, 'done'>): TooMuch {
+    const what =
+      end === 'overtime'
+        ? `takes more than ${this.#deps.deadlineMs / 1000} s to read`
+        : 'needs more memory than there is';
+    return new TooMuch(`${this.#subject} ${what}`);
+  }
+
   #toFailure(error: unknown): Error {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ERR_WORKER_OUT_OF_MEMORY') {
-      return new TooMuch(`${this.#subject} needs more memory than there is`);
-    }
+    if (code === 'ERR_WORKER_OUT_OF_MEMORY') return this.#toTooMuch('out of memory');
     return error instanceof Error ? error : new Error(String(error));
   }
 }

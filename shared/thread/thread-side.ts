@@ -3,24 +3,72 @@
 import { constants, setPriority } from 'node:os';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads';
-import type { Job } from './job-thread.ts';
+import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
+import type { Job, JobEnd } from './job-thread.ts';
 
-/** `next` gives the messages of the job one by one, then undefined. */
-export type DoJob = (next: () => unknown, send: (piece: object) => void) => void | Promise<void>;
+/** `next` gives the messages of the job one by one, then undefined. `check` throws where the job has used up its time or its
+ * memory, which ends the job and spares the thread. It is called between the steps of a job, before the first `send`. */
+export type DoJob = (
+  next: () => unknown,
+  send: (piece: object) => void,
+  check: () => void,
+) => void | Promise<void>;
 
 export function serveJobs(doJob: DoJob): void {
   stepBack();
-  parentPort?.on('message', ({ pieces }: Job) => void answer(doJob, pieces));
+  parentPort?.on('message', (job: Job) => void answer(doJob, job));
 }
 
-async function answer(doJob: DoJob, pieces: MessagePort): Promise<void> {
-  await doJob(
-    () => receiveMessageOnPort(pieces)?.message,
-    (piece) => pieces.postMessage(piece),
-  );
+async function answer(doJob: DoJob, job: Job): Promise<void> {
+  const end = await run(doJob, job);
   returnMemory();
-  parentPort?.postMessage('done');
+  parentPort?.postMessage(end satisfies JobEnd);
+}
+
+async function run(doJob: DoJob, { pieces, deadlineMs }: Job): Promise<JobEnd> {
+  const endMs = cpuMs() + deadlineMs;
+  try {
+    await doJob(
+      () => receiveMessageOnPort(pieces)?.message,
+      (piece) => pieces.postMessage(piece),
+      () => {
+        if (cpuMs() > endMs) throw new OverBound('overtime');
+        if (usesMostMemory()) throw new OverBound('out of memory');
+      },
+    );
+    return 'done';
+  } catch (error) {
+    if (error instanceof OverBound) return error.end;
+    throw error;
+  }
+}
+
+class OverBound extends Error {
+  readonly end: JobEnd;
+
+  constructor(end: JobEnd) {
+    super(end);
+    this.end = end;
+  }
+}
+
+function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** Of the heap: a step may need the rest. */
+const mostUsed = 0.75;
+
+function usesMostMemory(): boolean {
+  if (!isAlmostFull()) return false;
+  collectAll();
+  return isAlmostFull();
+}
+
+function isAlmostFull(): boolean {
+  const { used_heap_size, heap_size_limit } = getHeapStatistics();
+  return used_heap_size > heap_size_limit * mostUsed;
 }
 
 /** What a small job leaves is reused by the next one. */
@@ -30,6 +78,10 @@ const mostKeptBytes = 32 * 1024 * 1024;
  * eight seconds later on the main thread, which takes this 20 to 90 ms. */
 function returnMemory(): void {
   if (getHeapStatistics().total_physical_size <= mostKeptBytes) return;
+  collectAll();
+}
+
+function collectAll(): void {
   collect ??= toCollect();
   // The only kind that also returns the pages that V8 keeps for reuse.
   collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });

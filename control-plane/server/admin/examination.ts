@@ -1,6 +1,7 @@
 // Checks files before they are served: with the same build as for workers, so that files which pass here are
 // accepted there.
 import { HeldByKey } from '../../../shared/held-by-key.ts';
+import { beginSlice } from '../../../shared/in-slices.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -29,8 +30,14 @@ export type Reading = Pick<Building, 'findProblems' | 'readDocument'>;
 
 export function createReading(building: Reading): Reading {
   return {
-    findProblems: (files) => unlessBusy(building.findProblems(files)),
-    readDocument: (text, path, rulesOf) => unlessBusy(building.readDocument(text, path, rulesOf)),
+    async findProblems(files) {
+      await beginSlice();
+      return unlessBusy(building.findProblems(files));
+    },
+    async readDocument(text, path, rulesOf) {
+      await beginSlice();
+      return unlessBusy(building.readDocument(text, path, rulesOf));
+    },
   };
 }
 
@@ -51,6 +58,7 @@ async function examine(
   building: Pick<Building, 'build'>,
   revision: Pick<Revision, 'files' | 'problems'>,
 ): Promise<Examination> {
+  await beginSlice();
   const { outcome, documents } = await unlessBusy(building.build(revision));
   return {
     documents,

@@ -1,8 +1,8 @@
 // The history of one rule, as blame shows it for a line: the revisions that changed it, the newest first, each with its
 // value before and after. Revisions are read one at a time, files with the same text as before are not parsed again, and
 // the caller decides for how long: the next call continues where it stopped.
-import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { beginSlice } from '../../../shared/in-slices.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
@@ -49,8 +49,6 @@ export interface RuleHistoryQuestion {
   readonly limit: number;
 }
 
-/** Parsing of small files takes a fraction of it. */
-const sliceMs = 5;
 const maxTextLength = 300;
 
 /** What a revision makes of the rule: its descriptors, of which one may hold until a time and another after it. */
@@ -80,16 +78,13 @@ export async function findRuleHistory(
 
   async function findRule({ files }: Revision): Promise<Known | null> {
     const all: Value[] = [];
-    let sliceEndMs = performance.now() + sliceMs;
     for (const { path, text } of files) {
+      await beginSlice();
       const before = parsed.get(path);
       const known = before?.text === text ? before.known : await findInFile(path, text);
       if (known === undefined) return null;
       parsed.set(path, { text, known });
       all.push(...known);
-      if (performance.now() < sliceEndMs) continue;
-      await setImmediate();
-      sliceEndMs = performance.now() + sliceMs;
     }
     return all;
   }

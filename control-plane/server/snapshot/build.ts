@@ -15,6 +15,7 @@ import { type CheckedRules, checkRules } from '../../authoring/checked-rules.ts'
 import { type Policy, parsePolicy, policyFile } from '../../authoring/policy/policy-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { matchesAny, type NodeGroup, nodeGroupsFile, parseNodeGroups } from './node-groups.ts';
+import { RulesSize } from './rules-size.ts';
 import {
   createResource,
   createSnapshot,
@@ -125,10 +126,15 @@ export function buildSnapshots(
   const problems: Problem[] = [...unreadable];
   const ruleFiles = files.filter(({ path }) => path !== nodeGroupsFile && path !== policyFile);
   const documents: RuleDocument[] = [];
+  const size = new RulesSize();
   for (const { path, text } of ruleFiles) {
     const parsed = parse(text, path);
     problems.push(...parsed.problems);
-    if (parsed.document !== undefined) documents.push(parsed.document);
+    if (parsed.document === undefined) continue;
+    const excess = size.add(parsed.document);
+    // What follows would cost as much again.
+    if (excess !== undefined) return refuse([...problems, excess], files);
+    documents.push(parsed.document);
   }
   const rules = checkRules(documents, { mergeDomains }, nowMs);
   problems.push(...(rules.ok ? rules.warnings : rules.problems));

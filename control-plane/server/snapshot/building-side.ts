@@ -12,11 +12,12 @@ import { withRulesOf } from './named-rules.ts';
 /** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */
 const mostProblems = 1_000;
 
-export const doBuildJob: DoJob = (next, send) => {
+export const doBuildJob: DoJob = (next, send, check) => {
   const { revision, options, nowMs, needs } = receiveJob(next);
   const documents: RuleDocument[] = [];
   let errors = 0;
   function parse(text: string, path: string) {
+    check();
     if (errors >= mostProblems) return { document: undefined, problems: [] };
     const parsed = parseRuleDocument(text, path);
     errors += parsed.problems.filter(isError).length;

@@ -179,7 +179,7 @@ test('what takes too long, or too much memory, is refused with its largest file,
   const building = createBuilding(t, { clock, thread });
   const slow = building.build(large);
   await started.promise;
-  clock.advance(600_000);
+  clock.advance(900_000);
   for (const [built, message] of [
     [slow, 'the configuration takes more than 60 s to read'],
     [building.build(large), 'the configuration needs more memory than there is'],
@@ -218,6 +218,33 @@ test('more than a control plane examines is refused before it is', async (t) => 
     );
   }
   t.is(starts, 0);
+});
+
+/** Each file has 7 KiB, and becomes 50,000 rules. */
+function toAliased(domain: string): string {
+  const rules = Array.from({ length: 100 }, (_, at) => `{key: r${at}}`).join(', ');
+  const above = Array.from({ length: 490 }, (_, at) => `{key: k${at}, descriptors: *l}`);
+  return `domain: ${domain}\ndescriptors: [{key: a, descriptors: &l [${rules}]}, ${above.join(', ')}]\n`;
+}
+
+test('more rules than a control plane serves are refused when there are that many, before further files are read', async (t) => {
+  const building = createBuilding(t);
+  const files = Array.from({ length: 800 }, (_, at) => ({
+    path: `d${at}.yaml`,
+    text: toAliased(`d${at}`),
+  }));
+  const { outcome, documents } = await building.build({ files, problems: [] });
+  const errors = outcome.ok ? [] : outcome.problems.filter(isError);
+  t.deepEqual(
+    errors.slice(0, 1).map(({ file, message }) => [file, message]),
+    [
+      [
+        'd10.yaml',
+        'with this file there are more than 500000 rules, limits and values of metadata, the most that a control plane serves',
+      ],
+    ],
+  );
+  t.is(documents.length, 11);
 });
 
 test('beyond the characters that may wait a revision is not taken', async (t) => {

@@ -120,8 +120,8 @@ function* areSame(a: Revision['files'], b: Revision['files']): Generator<void, b
   return true;
 }
 
-/** Characters of all files that take some milliseconds to build. */
-const fewCharacters = 8 * 1024;
+/** Characters of all files that take some milliseconds to build, whatever they are: the worst take 7. */
+const fewCharacters = 2 * 1024;
 
 /** Whether they may take longer to build than others may wait. */
 export function isLarge({ files }: Pick<Revision, 'files'>): boolean {

@@ -262,6 +262,11 @@ const hostile: [title: string, yaml: string, message: RegExp][] = [
     `domain: d\ndescriptors:\n${nestedRules.join('')}`,
     /aliases stand for more/,
   ],
+  [
+    'a long text that aliases repeat',
+    `domain: d\ndescriptors:\n  - {key: k, value: &x ${'x'.repeat(1_000_000)}}\n${'  - {key: k, value: *x}\n'.repeat(5)}`,
+    /aliases stand for more than 4194304 characters/,
+  ],
   ['merges of merges', `domain: d\n${merges.join('')}`, /aliases stand for more/],
   ['brackets 10,000 deep', `domain: ${'['.repeat(10_000)}${']'.repeat(10_000)}`, /nested more/],
   ['mappings 10,000 deep', `domain: ${'{a: '.repeat(10_000)}`, /nested more/],

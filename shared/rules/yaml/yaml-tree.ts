@@ -18,10 +18,11 @@ import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
 import { toNoun } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
-import { checkYamlText, maxDepth, parseYamlText } from './yaml-text.ts';
+import { checkYamlText, maxDepth, maxTextLength, parseYamlText } from './yaml-text.ts';
 
-/** Limit of nodes read through aliases: a few nested anchors can stand for billions. */
+/** Limits of what is read through aliases: a few nested anchors can stand for billions of nodes, or repeat a long text. */
 export const maxAliasedNodes = 500_000;
+const maxAliasedCharacters = maxTextLength;
 /** An unknown alias is compared with these anchors only. */
 const maxGuessedAnchors = 100;
 
@@ -64,6 +65,16 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
   const open = new Set<YamlNode>();
   let aliasDepth = 0;
   let aliasedNodes = 0;
+  let aliasedCharacters = 0;
+  let isTooMuch = false;
+
+  /** Reported once: all that follows is skipped. */
+  function refuseAliases(message: string, path: string, offset: number): void {
+    if (!isTooMuch) {
+      reporter.error('too-large', offset, path, message, 'use fewer aliases within anchors');
+    }
+    isTooMuch = true;
+  }
 
   /** `site` is the offset of a node that has no text. */
   function toTree(node: YamlNode | null, path: string, depth: number, site: number): TreeNode {
@@ -72,13 +83,16 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
       reporter.error('too-large', offset, path, `nested more than ${maxDepth} levels deep`);
       return { kind: 'gap', offset };
     }
-    if (aliasDepth > 0 && ++aliasedNodes > maxAliasedNodes) {
-      // Only the first time: all that follows is skipped.
-      if (aliasedNodes === maxAliasedNodes + 1) {
-        const message = `aliases stand for more than ${maxAliasedNodes} values`;
-        reporter.error('too-large', offset, path, message, 'use fewer aliases within anchors');
+    if (aliasDepth > 0) {
+      if (++aliasedNodes > maxAliasedNodes) {
+        refuseAliases(`aliases stand for more than ${maxAliasedNodes} values`, path, offset);
       }
-      return { kind: 'gap', offset };
+      aliasedCharacters += isScalar(node) ? (node.source?.length ?? 0) : 0;
+      if (aliasedCharacters > maxAliasedCharacters) {
+        const message = `aliases stand for more than ${maxAliasedCharacters} characters`;
+        refuseAliases(message, path, offset);
+      }
+      if (isTooMuch) return { kind: 'gap', offset };
     }
     if (node === null) return { ...toScalarValue(''), source: '', isQuoted: false, offset };
     if (isAlias(node)) return toAliased(node, path, depth, offset);

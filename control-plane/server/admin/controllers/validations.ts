@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { BadRequest, type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
+import { toLongAnswer } from '../long-answer.ts';
 import { problemJson, toProblemJson } from '../problem-json.ts';
 
 export class Default extends AdminController {
@@ -31,6 +32,6 @@ export class Default extends AdminController {
     }
     const given = files ?? [{ path: 'body.yaml', text: yaml ?? '' }];
     const { ok, problems } = await this.api.reading.findProblems({ files: given, problems: [] });
-    return { valid: ok, problems: problems.map(toProblemJson) };
+    return toLongAnswer({ valid: ok, problems: problems.map(toProblemJson) });
   }
 }

@@ -1,0 +1,55 @@
+// Bounds what the documents of a revision become: by aliases a few kilobytes stand for as many rules as megabytes without.
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { problemOf } from '../../../shared/rules/problem/problem.ts';
+import type { JsonValue } from '../../../shared/rules/rule.ts';
+import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { controlPlaneBounds } from '../../../shared/rules-file.ts';
+
+/** Rules, limits and values of metadata: 16 MiB of ordinary files have 420,000. */
+const maxParts = 500_000;
+/** As many as the files can have without aliases. */
+const maxCharacters = controlPlaneBounds.totalBytes;
+
+export class RulesSize {
+  #parts = 0;
+  #characters = 0;
+
+  /** An error where the documents so far are more than a control plane serves. */
+  add({ file, descriptors }: RuleDocument): Problem | undefined {
+    for (const descriptor of descriptors) this.#addRule(descriptor);
+    const excess =
+      this.#parts > maxParts
+        ? `${maxParts} rules, limits and values of metadata`
+        : this.#characters > maxCharacters
+          ? `${maxCharacters} characters of rules`
+          : undefined;
+    if (excess === undefined) return undefined;
+    const message = `with this file there are more than ${excess}, the most that a control plane serves`;
+    return problemOf('error', 'too-large', file, message, 'use fewer aliases, or fewer rules');
+  }
+
+  #addRule({ key, value, rateLimit, furtherLimits, metadata, descriptors }: RuleDescriptor): void {
+    this.#addText(key);
+    this.#characters += value.length;
+    for (const { name, replaces } of rateLimit ? [rateLimit, ...furtherLimits] : []) {
+      this.#addText(name);
+      for (const replaced of replaces) this.#addText(replaced.name);
+    }
+    if (metadata !== undefined) this.#addValue(metadata);
+    for (const below of descriptors) this.#addRule(below);
+  }
+
+  #addValue(value: JsonValue): void {
+    this.#addText(typeof value === 'string' ? value : '');
+    if (typeof value !== 'object' || value === null) return;
+    for (const [name, member] of Object.entries(value)) {
+      this.#characters += name.length;
+      this.#addValue(member);
+    }
+  }
+
+  #addText(text: string): void {
+    this.#parts++;
+    this.#characters += text.length;
+  }
+}
