@@ -175,7 +175,7 @@ for (const [what, program, reason] of [
   ],
   [
     'sends less than a document',
-    'const { parentPort } = require("worker_threads"); parentPort.on("message", ({ pieces }) => { pieces.postMessage({ problems: [], hasDocument: true }); parentPort.postMessage("parsed"); })',
+    'const { parentPort } = require("worker_threads"); parentPort.on("message", ({ pieces }) => { pieces.postMessage({ problems: [], hasDocument: true }); parentPort.postMessage("done"); })',
     'a piece of a document is missing',
   ],
 ] as const) {
