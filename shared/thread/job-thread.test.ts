@@ -114,6 +114,8 @@ for (const [what, step, message] of [
         return new Worker(program, { eval: true, resourceLimits });
       },
     });
+    // What the thread loads counts as the time of its first job.
+    t.deepEqual(await thread.run(jobOf(2)), { made: 2 });
     await t.throwsAsync(thread.run(jobOf(1)), { instanceOf: TooMuch, message });
     t.deepEqual(await thread.run(jobOf(2)), { made: 2 });
     t.is(starts, 1);

@@ -11,15 +11,20 @@ const maxParts = 500_000;
 const maxCharacters = controlPlaneBounds.totalBytes;
 
 export class RulesSize {
+  readonly #mostParts: number;
   #parts = 0;
   #characters = 0;
+
+  constructor(mostParts = maxParts) {
+    this.#mostParts = mostParts;
+  }
 
   /** An error where the documents so far are more than a control plane serves. */
   add({ file, descriptors }: RuleDocument): Problem | undefined {
     for (const descriptor of descriptors) this.#addRule(descriptor);
     const excess =
-      this.#parts > maxParts
-        ? `${maxParts} rules, limits and values of metadata`
+      this.#parts > this.#mostParts
+        ? `${this.#mostParts} rules, limits and values of metadata`
         : this.#characters > maxCharacters
           ? `${maxCharacters} characters of rules`
           : undefined;

@@ -1,0 +1,25 @@
+import test from 'ava';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { RulesSize } from './rules-size.ts';
+
+test('rules, limits and values of metadata count, also those that aliases stand for, of all files together', (t) => {
+  const size = new RulesSize(21);
+  const add = (text: string) => {
+    const { document } = parseRuleDocument(text, 'a.yaml');
+    if (document === undefined) throw new Error('the file is not valid');
+    return size.add(document)?.message;
+  };
+  // Two rules above, and two below each of them.
+  const aliased =
+    'descriptors: [{key: a, descriptors: &l [{key: x}, {key: y}]}, {key: b, descriptors: *l}]';
+  t.is(add(`domain: one\n${aliased}\n`), undefined);
+  t.is(add(`domain: two\n${aliased}\n`), undefined);
+  const limit = 'rate_limit: {unit: hour, requests_per_unit: 1}';
+  // A rule, its limit, the metadata, its list and two values.
+  const last = `domain: three\ndescriptors: [{key: a, ${limit}, metadata: {list: [1, 2]}}]\n`;
+  t.is(add(last), undefined);
+  t.is(
+    add(last.replace('[1, 2]', '[1, 2, 3]').replace('three', 'four'))?.slice(0, 40),
+    'with this file there are more than 21 ru',
+  );
+});
