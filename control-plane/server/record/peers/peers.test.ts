@@ -23,7 +23,8 @@ import type { PeerSource } from './peer-list.ts';
 import { createPeers, type Peers, type PeersDeps } from './peers.ts';
 
 const schema = Type.Object({ workers: Type.Array(Type.String()) });
-const call = { method: 'GET' as const, path: '/workers' };
+/** A peer has two seconds, of which a busy machine may take more. */
+const call = { method: 'GET' as const, path: '/workers', timeoutMs: 60_000 };
 const count = ({ workers }: Static<typeof schema>) => workers;
 const token = 'token-of-a-caller-0001';
 const trusting: TlsMaterial = { ca: Buffer.from(authority), cert: undefined, key: undefined };
