@@ -1,4 +1,4 @@
-// The clock that all code takes as a dependency; tests pass one that they turn by hand. Global timers are
+// The clock that all code takes as a dependency; tests pass one that they advance by hand. Global timers are
 // resolved at each use.
 import { performance } from 'node:perf_hooks';
 

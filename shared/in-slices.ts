@@ -1,5 +1,5 @@
-// Runs long work in slices on a thread that also serves requests; the event loop runs between any two slices, whosever they
-// are: a hundred requests that come together block others for as long as one.
+// Runs long work in slices on a thread that also serves requests; the event loop runs between any two slices, of whichever
+// work: a hundred requests that come together block others for as long as one.
 import { setImmediate } from 'node:timers/promises';
 
 /** How long one slice may block the thread. Garbage collections of what was made come beside: collecting new

@@ -35,7 +35,7 @@ more are limited, a count is shown with its bounds.
 Exit codes:
   0  there was an answer of all workers that report
   2  wrong usage, or the admin API gives no answer
-  3  no worker reports, or a peer gives no answer`,
+  3  no worker has reported, or a peer gives no answer`,
     )
     .action(async ({ domain, limit, ...options }: TopOptions) => {
       const query = new URLSearchParams({ limit, ...(domain !== undefined && { domain }) });
@@ -50,7 +50,7 @@ Exit codes:
       }
       if (top.workers === 0) {
         io.writeError(
-          'warning: no worker reports (yet): workers report every 5s to the control plane that they take their rules from, unless CONFIG_FLEET_LINK=false\n',
+          'warning: no worker has reported yet: each reports every 5s to the control plane from which it gets its rules, unless CONFIG_FLEET_LINK=false\n',
         );
       }
       if (top.workers === 0 || top.missing.length > 0) finish(exitCodes.pending);

@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';
 
-/** Above it no lifts are made: they would end too early or too late. */
+/** Above it new lifts are refused: they would end too early or too late. */
 const mostOffsetMs = 30_000;
 /** What was compared longer ago is ignored. */
 const rememberedMs = 300_000;
@@ -48,7 +48,10 @@ export class ComparedClocks {
       const aheadMs = aheadAtLeast > 0 ? aheadAtLeast : aheadAtMost;
       const compared = { aheadMs, atMs: this.#clock.monotonicMs() };
       this.#off.set(place, compared);
-      if (!wasOff) this.#log.warning(`${toText(place, compared)}: no lifts are made`);
+      if (!wasOff)
+        this.#log.warning(
+          `${toText(place, compared)}: new lifts are refused until the clocks agree`,
+        );
     } else if (wasOff) {
       this.#log.notice(`The clock of this control plane is that of ${place} again`);
     }

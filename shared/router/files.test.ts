@@ -120,7 +120,7 @@ test('a range of another state of the file is answered with the whole file', asy
   t.deepEqual([other.status, other.text], [200, '0123456789']);
 });
 
-test('a caller that has a file already gets 304, and a condition that does not hold is 412', async (t) => {
+test('a caller that already has the file gets 304; a failed condition gets 412', async (t) => {
   const { headers } = await get('/assets/docs/a%20b.txt');
   const etag = headers['etag'] ?? '';
   const known = await get('/assets/docs/a%20b.txt', { 'if-none-match': etag });

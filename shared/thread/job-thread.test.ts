@@ -96,7 +96,7 @@ for (const [what, step, message] of [
   ['time', 'for (;;) check();', 'job 1 takes more than 2 s to read'],
   [
     'memory',
-    'const all = []; for (;;) { all.push(Array(100_000).fill({})); check(); }',
+    'const all = []; for (;;) { all.push(Array(10_000).fill({})); check(); }',
     'job 1 needs more memory than there is',
   ],
 ] as const) {
@@ -105,7 +105,8 @@ for (const [what, step, message] of [
       if (next().number === 1) { ${step} }
       send({ made: 2 });
     }));`;
-    const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 };
+    // A fourth of it is more than what lives between two checks.
+    const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
     let starts = 0;
     const thread = createThread(t, '', {
       deadlineMs: what === 'time' ? 2_000 : 60_000,

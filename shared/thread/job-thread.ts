@@ -57,7 +57,7 @@ export interface JobThreadDeps {
   readonly clock: Clock;
   /** Of the processor time of one job: on a busy machine it may take fifteen times as long. */
   readonly deadlineMs: number;
-  /** The sizes of the jobs that may wait or be done together; one is done whatever its size. Default: any number. */
+  /** The sizes of the jobs that may wait or run together; one runs whatever its size. Default: any number. */
   readonly mostWaiting?: number;
   /** How long it stays for the next job. */
   readonly idleMs: number;
@@ -77,9 +77,9 @@ export class ThreadOfJobs implements JobThread {
   #subject = '';
   /** Settles the wait for the thread. */
   #fail: ((error: Error) => void) | undefined;
-  /** The end of the last of those that wait or are done. */
+  /** Settles when the last job, waiting or running, has ended. */
   #last: Promise<void> | undefined;
-  /** The sizes of the jobs that wait or are done. */
+  /** The sizes of the jobs that wait or run. */
   #waiting = 0;
 
   constructor(deps: JobThreadDeps) {

@@ -5,7 +5,7 @@ import { stripTypeScriptTypes } from 'node:module';
 export interface Mutant {
   /** Counted from 1. */
   readonly line: number;
-  /** Of what is replaced, from the begin of the source. */
+  /** Of what is replaced, from the start of the source. */
   readonly offset: number;
   readonly before: string;
   readonly after: string;

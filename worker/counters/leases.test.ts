@@ -138,7 +138,7 @@ test('a request beyond the lease takes only the missing hits from the store, or 
   t.is(memory.read('k'), 97 + (200 - 35));
 });
 
-test('the remaining hits are the store’s answer less those used of the lease', async (t) => {
+test('what remains is the answer of the store minus the hits used from the lease', async (t) => {
   const { createWorker } = setUp();
   const leases = createWorker();
   const remaining: number[] = [];

@@ -15,7 +15,7 @@ function setUp() {
   return { metrics, sampler, samples, ask };
 }
 
-test('twenty requests of a second are sampled, and as many of the next', (t) => {
+test('at most twenty requests are sampled in each second', (t) => {
   const { samples, ask } = setUp();
   for (let time = 1; time <= 25; time++) ask('d', []);
   t.is(samples.length, 20);

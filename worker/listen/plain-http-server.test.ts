@@ -42,14 +42,14 @@ function send(port: number, text: string) {
   return { socket, closed: once(socket, 'close', { signal: AbortSignal.timeout(60_000) }) };
 }
 
-test('a caller that stalls is cut', async (t) => {
+test('a caller that stalls is disconnected', async (t) => {
   const port = await start(t, 300);
   // Its request is whole, so that no other limit holds for it.
   await t.notThrowsAsync(send(port, 'GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n').closed);
 });
 
 // Takes as long as the limit, which is not adjustable.
-test('a caller that does not finish its headers is cut', async (t) => {
+test('a caller that does not finish its headers is disconnected', async (t) => {
   const port = await start(t, 60_000);
   const startMs = performance.now();
   const { socket, closed } = send(port, 'GET / HTTP/1.1\r\n');

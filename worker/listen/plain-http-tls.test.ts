@@ -139,7 +139,7 @@ test('plain HTTP on a port with TLS ends at once', async (t) => {
 });
 
 // Takes as long as the limit, which is not adjustable.
-test('a caller that does not finish its handshake is cut', async (t) => {
+test('a caller that does not finish its handshake is disconnected', async (t) => {
   const { port } = await start(t);
   const open = (bytes: Buffer): Promise<unknown> => {
     const socket: Socket = connect(port, '127.0.0.1');

@@ -1,5 +1,9 @@
 // The part of a limit that this server assigns. Several servers on one store divide the limit: each holds its part as a
 // lease in the store, and the parts together are never more than the limit (behaviour: quota-service).
+//
+// With each count of its pool: `register` says what is asked for here and renews the lease, `registered` reads what the
+// others ask for and hold, `book` asks the store for more where `wantsMore`, `booked` keeps what was free. When assignments
+// change, `keep` and `use` give back what is not assigned any more.
 
 import { hash } from 'node:crypto';
 import { type Hit, toMapKey } from '../counters/store.ts';
@@ -13,7 +17,7 @@ const askedSeconds = slotSeconds;
 const lifetimeSeconds = leaseSeconds + 3 * slotSeconds;
 /** What a server asks for, as a part of the limit. */
 const million = 1_000_000;
-/** Beside what a server asks for its counter counts the server. */
+/** One counter has both: what is asked for times this, and 1 for each server. */
 const mostServers = 1_024;
 /** A lease that differs from its target by less stays, as a part of what is divided. */
 const slack = 0.01;
@@ -37,7 +41,7 @@ export class Lease {
   #wanted = 0;
   #target = Number.POSITIVE_INFINITY;
   #slack = 0;
-  /** `#target` of all. */
+  /** `#target` as a fraction of the total. */
   #part = 1;
   #isLeased = false;
 

@@ -1,5 +1,10 @@
 // The quota service: callers report by bucket what they let through, and are told what they may let through by
 // themselves. Rules and counters are those of decisions (behaviour: quota-service).
+//
+// A bucket is a descriptor that a caller reports. A Member is one caller's bucket; it has a Stake in each limit that it is
+// under. A Pool is one counter of a limit, divided into a Share for each of its members. Where several servers count on one
+// store, a pool divides what its Lease holds. A pool is paced where its members are assigned rates; for limits of long units
+// they are granted amounts.
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, toCounterKey } from '../../shared/counting/counter-key.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
@@ -338,7 +343,7 @@ export class QuotaService implements QuotaStreamHost {
     });
   }
 
-  /** At the begin of each second. */
+  /** At the start of each second. */
   *#tick(): Generator<void, void> {
     for (const stream of this.#streams) stream.check();
     for (const pool of this.#pools.values()) {

@@ -49,9 +49,9 @@ export function tighter(one: Strategy, other: Strategy): Strategy {
 }
 
 /**
- * What is sent so that the caller does `next` after `before`. Envoy keeps the bucket it has where the numbers are the
- * same, without comparing the seconds of the fill interval; another bucket gets the tokens that are left in the one
- * before: to be filled it has to come after something else.
+ * What is sent so that the caller does `next` after `before`. Envoy keeps its bucket where the
+ * tokens are the same numbers, even if the fill interval differs; a new bucket inherits the tokens of the one before, so to
+ * start full it must follow another strategy.
  */
 export function toSteps(
   next: Strategy,

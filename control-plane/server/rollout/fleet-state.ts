@@ -1,5 +1,5 @@
-// All that a control plane knows of the revisions of its fleet beside the record and what it serves: one immutable
-// value, and a step for each event. A step names the effects, rollout.ts performs them, and their results are the next
+// One immutable value holds what a control plane knows of its fleet's revisions, except the record and what it serves;
+// `step` makes the next value from an event. A step names the effects, rollout.ts performs them, and their results are the next
 // events. A look is two steps: the first one serves what is on record, the second one puts on record what has happened,
 // and decides. fleet-table.txt has each event in each state, with its effects. Pure.
 import { isDeepStrictEqual } from 'node:util';

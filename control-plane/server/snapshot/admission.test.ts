@@ -44,7 +44,7 @@ test('a change that takes more than half of the limits is held back from ten on'
   t.true(held(1000, 499));
 });
 
-test('a change that takes a domain, or half of the limits of one, is held back from two on', (t) => {
+test('a change that removes a domain or half of its limits is held back if these are two limits or more', (t) => {
   const textOf = (before: Record<string, number>, after: Record<string, number>, isUndo = false) =>
     findRemoval(rulesOf(before), rulesOf(after), isUndo)?.message;
   t.is(textOf({ a: 2, b: 50 }, { b: 50 }), "held back: domain 'a' would go (a.k0, a.k1)");

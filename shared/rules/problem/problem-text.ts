@@ -36,7 +36,7 @@ export function toHeading(problem: Problem, before = ''): string {
   const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
   // Without lines, the path in the document is the only way to find the place.
   const where = line === undefined && path !== '' ? `${path}: ` : '';
-  // By its name it can be allowed.
+  // A comment allows a warning by this name.
   const name = isError(problem) || rule === 'other' ? '' : ` [${rule}]`;
   return escapeText(`${file}${place}: ${before}${where}${message}${name}`);
 }

@@ -1,6 +1,9 @@
 // A rules document on its way between threads or processes: in pieces that each take a millisecond or two to read, so
 // that the receiver can serve others between them. Parts that the receiver knows travel as their names, and stay the
 // objects that they are.
+//
+// document -> parts (document-parts.ts): neighbouring rules, each part with a name -> pieces: one part, or the names of
+// parts that the receiver has; the first piece has the fields of the document itself.
 import type { Position } from '../problem/reporter.ts';
 import type { JsonValue } from '../rule.ts';
 import type {

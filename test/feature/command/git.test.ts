@@ -46,30 +46,24 @@ function createRepository(t: ExecutionContext): Repository {
   };
 }
 
-test.serial(
-  'without a directory for temporary files every command says which to name',
-  async (t) => {
-    const repository = createRepository(t);
-    repository.write('a.yaml', ruleText('a', 1));
-    repository.commit();
-    process.env['TMPDIR'] = join(repository.path, 'a.yaml');
-    t.teardown(() => {
-      process.env['TMPDIR'] = temporary;
-    });
-    for (const words of [
-      ['check'],
-      ['diff', 'git:HEAD', 'git:HEAD~0'],
-      ['explain', '--domain', 'a', '--descriptor', 'k=v'],
-    ]) {
-      const { code, err } = await runInProcess([...words, '--git', repository.path]);
-      t.is(code, 2, err);
-      t.regex(
-        err,
-        /^error: .*--git needs a temporary directory: ENOTDIR: .*; name one in TMPDIR\n/,
-      );
-    }
-  },
-);
+test.serial('without a temporary directory every command says to name one', async (t) => {
+  const repository = createRepository(t);
+  repository.write('a.yaml', ruleText('a', 1));
+  repository.commit();
+  process.env['TMPDIR'] = join(repository.path, 'a.yaml');
+  t.teardown(() => {
+    process.env['TMPDIR'] = temporary;
+  });
+  for (const words of [
+    ['check'],
+    ['diff', 'git:HEAD', 'git:HEAD~0'],
+    ['explain', '--domain', 'a', '--descriptor', 'k=v'],
+  ]) {
+    const { code, err } = await runInProcess([...words, '--git', repository.path]);
+    t.is(code, 2, err);
+    t.regex(err, /^error: .*--git needs a temporary directory: ENOTDIR: .*; name one in TMPDIR\n/);
+  }
+});
 
 test('a revision is read as it was, by branch, tag, commit and expression', async (t) => {
   const repository = createRepository(t);

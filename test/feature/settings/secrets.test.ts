@@ -95,7 +95,7 @@ test('a control plane repeats no secret of a setting', (t) => {
   t.pass();
 });
 
-test('no error about a command line repeats a secret of it', async (t) => {
+test('no error about a command line repeats a secret from it', async (t) => {
   const form = `redis://user:${secret}@host:6379`;
   const run = (...args: string[]) =>
     runInProcess(args, { environment: { RATELANE_ADMIN_URL: form } });

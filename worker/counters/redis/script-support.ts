@@ -34,7 +34,7 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
       const words = said.replace(/, with args beginning with:.*$/s, '');
       if (refusedWith === undefined) {
         log.error(
-          `${name}: no scripts (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, the others go on; ${remedy} in ${addressSetting}`,
+          `${name}: it refuses scripts (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, all others continue; ${remedy} in ${addressSetting}`,
         );
       }
       refusedWith = words;

@@ -76,8 +76,9 @@ export const rapidResetsPerSecond = 33;
 export const faultBurst = 200;
 export const faultsPerSecond = 20;
 
-/** A connection without any frame is pinged after this, and cut without an answer. */
+/** A connection that is silent for this long is pinged. */
 export const keepAliveMs = 7_200_000;
+/** Without an answer to the ping it is closed after this. */
 export const keepAliveTimeoutMs = 20_000;
 
 /** A peer stalled for this long is cut before those that hold more. */

@@ -198,7 +198,7 @@ function readColumns(fields: MapReader): Column[] {
     const { source: name, offset } = node;
     const report = (message: string, hint?: string) =>
       fields.reporter.error('rule-test', offset, path, message, hint);
-    if (seen.has(name)) report(`column '${toExcerpt(name)}' is there twice`);
+    if (seen.has(name)) report(`column '${toExcerpt(name)}' appears twice`);
     seen.add(name);
     if (name.length > 1 && name.endsWith('=')) return [{ node, entryKey: name.slice(0, -1) }];
     if (!known.includes(name)) {

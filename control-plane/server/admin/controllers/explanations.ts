@@ -88,7 +88,7 @@ export class Default extends AdminController {
     const { ruleSet, documents } = snapshots;
     const { inForce } = snapshots.state();
     if (ruleSet === undefined || inForce === undefined) {
-      throw this.refuse(503, 'nothing is in force yet');
+      throw this.refuse(503, 'no revision is in force yet');
     }
     return { id: inForce.revision.id, documents };
   }

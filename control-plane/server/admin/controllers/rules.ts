@@ -46,7 +46,7 @@ export class Default extends AdminController {
 
   async GET({ search, offset, limit }: Fields<typeof Default.GET>, domain?: string) {
     const revision = this.api.snapshots.state().inForce?.revision.id;
-    if (revision === undefined) throw this.refuse(503, 'nothing is in force yet');
+    if (revision === undefined) throw this.refuse(503, 'no revision is in force yet');
     const { snapshots, clock } = this.api;
     const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
     const placed = await runInSlices(placingRules(current));

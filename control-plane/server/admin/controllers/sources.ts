@@ -101,7 +101,7 @@ export class Default extends AdminController {
   async GET({ rule: wanted }: Fields<typeof Default.GET>) {
     const { snapshots } = this.api;
     const { inForce, trial } = snapshots.state();
-    if (inForce === undefined) throw this.refuse(503, 'nothing is in force yet');
+    if (inForce === undefined) throw this.refuse(503, 'no revision is in force yet');
     const row = (await this.findOwners()).find(wanted);
     if (row === undefined) {
       throw new HttpError(404, { detail: `there is no rule ${wanted} in force` });

@@ -33,7 +33,7 @@ export function ChangePage({ params }: PageProps) {
       value !== undefined &&
       (value.files.length === 1
         ? html`<${Draft} rule=${rule} base=${value} reload=${base.reload} />`
-        : html`<${Notice} tone="wait"><strong>This domain is in ${value.files.length} files:</strong> change it where they are kept.<//>`)
+        : html`<${Notice} tone="wait"><strong>This domain is in ${value.files.length} files:</strong> it cannot be changed here; edit the files where they are kept.<//>`)
     }
   <//>`;
 }

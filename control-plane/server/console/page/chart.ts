@@ -146,7 +146,7 @@ function Marks({ marks, times }: MarksProps) {
   )}</ol>`;
 }
 
-/** The begin of the minute, as an address has it. */
+/** The start of the minute, as an address has it. */
 export function toMinute(time: string): string {
   return `${new Date(time).toISOString().slice(0, 16)}Z`;
 }

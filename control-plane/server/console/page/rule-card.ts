@@ -70,7 +70,7 @@ function LastChange({ source: { changed, domain, rule }, status }: RuleCardProps
       isUndoing &&
       status.value &&
       html`<${RollBack} to=${before} status=${status.value}
-        note=${later === 0 ? undefined : `${toCount(later, 'later revision')} ${later === 1 ? 'is' : 'are'} undone as well; only what is listed below changes.`}
+        note=${later === 0 ? undefined : `This also undoes ${toCount(later, 'later revision')}. The list below shows everything that changes.`}
         onClose=${(done: boolean) => {
           setUndoing(false);
           if (done) status.reload();
