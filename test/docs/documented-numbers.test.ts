@@ -25,13 +25,13 @@ import { answerMs as peerAnswerMs } from '../../control-plane/server/record/peer
 import { engineTiming, gitTiming } from '../../control-plane/server/record/record-keeper.ts';
 import * as controlPlane from '../../control-plane/server/server.ts';
 import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
+import { maxParts } from '../../control-plane/server/snapshot/rules-size.ts';
 import { fetchTimeoutMs, mostProcesses } from '../../control-plane/server/store/git-command.ts';
 import { maxSharedTextBytes } from '../../control-plane/server/store/shared-text.ts';
 import * as xdsNames from '../../control-plane/server/xds/limits.ts';
 import { handshakeLimitMs, maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
 import { mostDaysAhead } from '../../shared/rules/rule-end.ts';
 import { maxDepth, maxTextLength } from '../../shared/rules/yaml/yaml-text.ts';
-import { maxAliasedNodes } from '../../shared/rules/yaml/yaml-tree.ts';
 import { controlPlaneBounds, defaultBounds } from '../../shared/rules-file.ts';
 import { patienceMs } from '../../worker/counters/failure/failure-mode.ts';
 import { logIntervalMs, quietMs } from '../../worker/counters/failure/failure-policy.ts';
@@ -115,7 +115,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| decisions awaiting the store | ${count(maxWaiting)}, as many hits |`,
     `| counters in process | ${count(maxCounters)}; ${Math.round(maxCharacters / 1e6)} million characters |`,
     `| unmatched samples | ${maxSamplesPerSecond} a second |`,
-    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases; ${mib(controlPlaneBounds.totalBytes)} served |`,
+    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, as many through aliases, ${maxDepth} levels; ${mib(controlPlaneBounds.totalBytes)}, ${count(maxParts)} rules, limits, values served |`,
     `| a worker's stop | ${time(stopGraceMs + closeGraceMs)} |`,
     `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)}; ${count(xds.maxOpening)} opening |`,
     `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} a second; ${mib(xds.maxUnfinishedBytes)} unfinished; cut when unread for ${time(xds.drainTimeoutMs)} |`,
@@ -180,7 +180,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `reports every ${spoken(reportIntervalMs)} what it decides`,
     `keeps the ${count(limited.size)} values that it refuses most, for ${spoken(limited.periodMs)} each time, and reports ${limited.maxReported} of them`,
     `names the end, at most ${mostDaysAhead} days ahead`,
-    `with more than ${mostCopied} rules it is refused`,
+    `refused where these are more than ${mostCopied}`,
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,
     `another one after ${time(engineTiming.term)} (an engine) or ${time(gitTiming.term)} (Git) without a sign of life`,
     `a sign of life, every ${engineTiming.renew / 1000} or ${gitTiming.renew / 1000} seconds.`,

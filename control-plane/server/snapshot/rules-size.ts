@@ -6,7 +6,7 @@ import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-do
 import { controlPlaneBounds } from '../../../shared/rules-file.ts';
 
 /** Rules, limits and values of metadata: 16 MiB of ordinary files have 420,000. */
-const maxParts = 500_000;
+export const maxParts = 500_000;
 /** As many as the files can have without aliases. */
 const maxCharacters = controlPlaneBounds.totalBytes;
 
