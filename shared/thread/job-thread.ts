@@ -55,7 +55,7 @@ export type Steps<Result> = Generator<void, Result>;
 
 export interface JobThreadDeps {
   readonly clock: Clock;
-  /** Of the processor time of one job: on a busy machine it may take fifteen times as long. */
+  /** Of the processor time of one job: on a busy machine it may take ten times as long. */
   readonly deadlineMs: number;
   /** The sizes of the jobs that may wait or run together; one runs whatever its size. Default: any number. */
   readonly mostWaiting?: number;
@@ -63,10 +63,6 @@ export interface JobThreadDeps {
   readonly idleMs: number;
   readonly startWorker: () => Worker;
 }
-
-/** Of the deadline: a thread is killed when its job has not ended by itself. V8 returns the heap of one that is killed on the
- * main thread, which takes this 20 to 90 ms. */
-const killFactor = 1.5;
 
 export class ThreadOfJobs implements JobThread {
   readonly #deps: JobThreadDeps;
@@ -133,7 +129,7 @@ export class ThreadOfJobs implements JobThread {
     };
     used.once('message', onMessage);
     const deadline = new CpuDeadline(used, {
-      ...{ clock, deadlineMs: deadlineMs * killFactor },
+      ...{ clock, deadlineMs },
       onOver: () => {
         done.reject(this.#toTooMuch('overtime'));
         void this.#end();

@@ -1,11 +1,9 @@
 // Envoys with the quota filter, against a quota service in this process, as released versions behave: reports each
 // five seconds with whole seconds, buckets that are kept where their numbers are the same (but for the seconds of the fill interval),
 // and get the tokens of the bucket before where they are not.
-
 import { setImmediate } from 'node:timers/promises';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
-import { runInSlices } from '../../shared/in-slices.ts';
 import { ownPath } from '../../shared/own-files.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
@@ -136,11 +134,7 @@ export function createQuotaWorld(
       isKilled = true;
     },
     async turn() {
-      // Work of other tests in this process has slices before those of the service.
-      for (let round = 0; round < 8; round++) {
-        await setImmediate();
-        await runInSlices([].values());
-      }
+      for (let round = 0; round < 8; round++) await setImmediate();
     },
   };
 }

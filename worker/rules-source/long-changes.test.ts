@@ -3,12 +3,15 @@
 import { Hash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { applyAllowancesInSteps } from '../../shared/rules/problem/allowance.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type {
   RateLimitBlock,
   RuleDescriptor,
   RuleDocument,
 } from '../../shared/rules/rule-document.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { findParts, PartNumbers, splitDocument } from '../../shared/rules/thread/document-parts.ts';
 import {
   createDocumentJoiner,
   type DocumentPiece,
@@ -80,11 +83,8 @@ const changes: Readonly<Record<string, () => RuleDocument[]>> = {
       })),
     ),
   ],
-  'rules with names': () => [
-    documentOf([
-      ...many(count, (at) => named(at)),
-      named(count, { replaces: [{ name: 'x1', position: undefined }] }),
-    ]),
+  'rules with names that others replace': () => [
+    documentOf(many(count, (at) => named(at, { replaces: [{ name: 'n0', position: undefined }] }))),
   ],
   'rules below another': () => [
     documentOf([{ ...plain, key: 'top', value: '', descriptors: many(count, valued) }]),
@@ -106,8 +106,17 @@ const changes: Readonly<Record<string, () => RuleDocument[]>> = {
         'shop',
       ),
     ),
-  'a domain each for two limits': () =>
-    many(count / 4, (at) => documentOf(many(2, valued), `shop_${at}`)),
+  'a domain each for one limit': () =>
+    many(count / 2, (at) => documentOf(many(1, valued), `shop_${at}`)),
+  'two domains whose counters might meet': () => [
+    documentOf(many(count, (at) => ({ ...valued(at), key: at < 20 ? `eu_x${at}` : 'us' }))),
+    documentOf(many(count, valued), 'shop_eu'),
+  ],
+};
+const refused = {
+  'ends that are too far': () => [
+    documentOf(many(count, (at) => ({ ...valued(at), untilMs: startMs + 4e10 }))),
+  ],
 };
 
 /** How often a step calls a collection, what it hashes, and the size of the largest map. */
@@ -118,7 +127,7 @@ interface Counted {
 
 /** Of the longest step, while `run` has the steps of its work done. */
 function countCalls(
-  run: (doSteps: <Result>(work: Iterator<void, Result>) => Result) => void,
+  run: (doSteps: <Result>(work: Iterator<unknown, Result>) => Result) => void,
 ): Counted {
   const most: Counted = { calls: 0, largestMap: 0 };
   const originals: (() => void)[] = [];
@@ -177,7 +186,11 @@ function* join(pieces: readonly DocumentPiece[]): Generator<void, RuleDocument> 
   return joiner.toDocument();
 }
 
-function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): void {
+function checkSteps(
+  t: ExecutionContext,
+  documents: readonly RuleDocument[],
+  isRefused = false,
+): void {
   const resources: AnyMessage[] = documents.map((document) =>
     toAny(toResource(document, { withExtensions: true }).message),
   );
@@ -193,10 +206,9 @@ function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): vo
     const parsed = new Map(
       resources.map((any, at) => {
         const document = step(join(pieces[at] ?? []));
-        return [
-          any,
-          { ok: true, named: { name: documents[at]?.file }, document, problems: [] } as const,
-        ];
+        const { file } = document;
+        const problems = [problemOf('warning', 'other', file, 'not as it should be')];
+        return [any, { ok: true, named: { name: file }, document, problems } as const];
       }),
     );
     const deps = { decode: rateLimitConfig.deserialize, builder };
@@ -206,13 +218,21 @@ function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): vo
         parsed,
       }),
     );
-    t.is(intake.problems.length, 0);
+    t.is(intake.problems.length > 0, isRefused);
+    if (isRefused) return;
     t.not(intake.ruleSet, undefined);
     // Some of its rules end, and then one of the resources goes.
     const inForce = [...intake.inForce.values()].map(({ document }) => document);
     t.true(step(builder.build(inForce, startMs + count / 2)).ok);
     const left = step(takeResources(deps, resources.slice(1), intake.inForce, startMs));
     t.is(left.inForce.size, resources.length - 1);
+    // What the thread that parses, and each of several processes, need not be sent again.
+    const names = new PartNumbers();
+    for (const document of inForce) {
+      const known = new Set([...splitDocument(document)].map((part) => names.nameOf(part)));
+      step(toDocumentPieces(document, { names, known }));
+      step(findParts(document));
+    }
   });
   t.log(most);
   t.true(most.calls <= mostCalls, `${most.calls} calls in a step`);
@@ -222,3 +242,17 @@ function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): vo
 for (const [what, toDocuments] of Object.entries(changes)) {
   test.serial(`no step of a change is long: ${what}`, (t) => checkSteps(t, toDocuments()));
 }
+
+for (const [what, toDocuments] of Object.entries(refused)) {
+  test.serial(`no step of a refusal is long: ${what}`, (t) => checkSteps(t, toDocuments(), true));
+}
+
+test('comments that allow warnings are read in steps, line by line and file by file', (t) => {
+  const text = `# ratelane: allow other\n${'  - key: a\n'.repeat(count)}`;
+  const stepsOf = (files: readonly string[]) => {
+    const named = files.map((each, at) => ({ path: `${at}.yaml`, text: each }));
+    return [...applyAllowancesInSteps([], named)].length;
+  };
+  t.true(stepsOf([text]) >= 20);
+  t.true(stepsOf(many(100, () => 'domain: d\n')) >= 100);
+});

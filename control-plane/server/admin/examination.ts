@@ -1,7 +1,7 @@
 // Checks files before they are served: with the same build as for workers, so that files which pass here are
 // accepted there.
 import { HeldByKey } from '../../../shared/held-by-key.ts';
-import { beginSlice } from '../../../shared/in-slices.ts';
+import { ownTurn } from '../../../shared/in-slices.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -31,11 +31,11 @@ export type Reading = Pick<Building, 'findProblems' | 'readDocument'>;
 export function createReading(building: Reading): Reading {
   return {
     async findProblems(files) {
-      await beginSlice();
+      await ownTurn();
       return unlessBusy(building.findProblems(files));
     },
     async readDocument(text, path, rulesOf) {
-      await beginSlice();
+      await ownTurn();
       return unlessBusy(building.readDocument(text, path, rulesOf));
     },
   };
@@ -58,7 +58,7 @@ async function examine(
   building: Pick<Building, 'build'>,
   revision: Pick<Revision, 'files' | 'problems'>,
 ): Promise<Examination> {
-  await beginSlice();
+  await ownTurn();
   const { outcome, documents } = await unlessBusy(building.build(revision));
   return {
     documents,

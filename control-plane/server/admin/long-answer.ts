@@ -1,5 +1,5 @@
 // An answer whose JSON may be long: it is written and sent in parts, while others are served.
-import { beginSlice } from '../../../shared/in-slices.ts';
+import { ownTurn } from '../../../shared/in-slices.ts';
 import { writingJson } from '../store/json-in-slices.ts';
 
 /** The value itself where its JSON is one part. */
@@ -12,7 +12,7 @@ export function toLongAnswer<Value extends object>(value: Value): Value | Respon
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      await beginSlice();
+      await ownTurn();
       const part = begun.shift() ?? parts.next().value;
       if (part === undefined) controller.close();
       else controller.enqueue(encoder.encode(part));

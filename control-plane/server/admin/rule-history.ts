@@ -2,7 +2,7 @@
 // value before and after. Revisions are read one at a time, files with the same text as before are not parsed again, and
 // the caller decides for how long: the next call continues where it stopped.
 import { isDeepStrictEqual } from 'node:util';
-import { beginSlice } from '../../../shared/in-slices.ts';
+import { Pauses } from '../../../shared/in-slices.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
@@ -65,6 +65,7 @@ export async function findRuleHistory(
   const parsed = new Map<string, { readonly text: string; readonly known: Known }>();
   /** The state of each revision by its index; null of one that cannot be read or has errors. */
   const states = new Map<number, Known | null>();
+  const pauses = new Pauses();
   const found: (RuleChangeInHistory & { readonly index: number; readonly now: Known })[] = [];
 
   async function stateOf(index: number): Promise<Known | null> {
@@ -79,7 +80,7 @@ export async function findRuleHistory(
   async function findRule({ files }: Revision): Promise<Known | null> {
     const all: Value[] = [];
     for (const { path, text } of files) {
-      await beginSlice();
+      await pauses.take();
       const before = parsed.get(path);
       const known = before?.text === text ? before.known : await findInFile(path, text);
       if (known === undefined) return null;
