@@ -19,6 +19,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = JSON.parse(RATELANE_T
 const slots = createSlots(Number(RATELANE_TESTS_AT_ONCE ?? 8));
 /** Of one test; ava's own bound is on the silence of a process, and its message names no program. */
 const testMs = 170_000;
+/** For what the last test of a process tears down. */
+const endMs = 30_000;
+/** Tests that have not ended. */
+let left = 0;
 /** Marks the URL of a file that is loaded as itself. */
 const own = '?own';
 const scheme = 'test-of:';
@@ -95,6 +99,7 @@ function wrap(chain: Chain, path: string, prefix: string | undefined): Chain {
 
 function toTest(args: readonly Chain[], path: string, prefix: string): unknown[] {
   const [title, implementation, ...rest] = args;
+  left++;
   const run = (t: ExecutionContext, ...given: unknown[]) =>
     runTest(t, path, async () => implementation(t, ...given));
   return [`${prefix}: ${title}`, ...(implementation === undefined ? [] : [run]), ...rest];
@@ -124,5 +129,13 @@ async function runTest(t: ExecutionContext, path: string, body: () => Promise<un
   } finally {
     clearTimeout(timer);
     slots.give();
+    if (--left === 0) setTimeout(endProcess, endMs, path).unref();
   }
+}
+
+/** A process that something keeps alive would be waited for as long as the longest silence that any test may ask for. */
+function endProcess(path: string): void {
+  const open = process.getActiveResourcesInfo().join(', ');
+  console.error(`${relative(root, path)}: the process does not end after its tests: ${open}`);
+  process.exit(1);
 }
