@@ -162,7 +162,6 @@ async function runLane({ name, rooms, processes, testsAtOnce }: Lane): Promise<v
     [
       join(root, 'node_modules', 'ava', 'entrypoints', 'cli.js'),
       '--tap',
-      ...['--config', join(import.meta.dirname, 'ava-in-order.mjs')],
       ...['--concurrency', String(processes)],
       ...['--timeout', silenceLimit],
       ...leaders,

@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { longest, planTests } from './test-plan.ts';
+import { planTests } from './test-plan.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const pathsOf = (stages: ReturnType<typeof planTests>) =>
@@ -27,10 +27,4 @@ test('the tests below a folder of a program share a process', (t) => {
   const [stage, ...others] = planTests(root, ['worker/counters', 'worker/decision'], []);
   t.deepEqual(others, []);
   t.is(stage?.lanes[0]?.rooms.length, 2);
-});
-
-test('of whole programs those that take longest begin first', (t) => {
-  const [lane] = planTests(root, [], ['rest']).flatMap(({ lanes }) => lanes);
-  const first = lane?.rooms.slice(0, longest.length).map(([file]) => file?.path);
-  t.deepEqual(first, longest);
 });

@@ -63,17 +63,6 @@ const outages = [
 /** These measure how long others wait or how much memory is held: what runs beside them would be measured too. */
 const measuring = ['test/fuzz/bounds.test.ts', 'test/http2/attacks.test.ts'];
 
-/** These take half a minute and more, and begin first: whatever is long and begins last is waited for by idle processors.
- * Those that measure what somebody waits for come after the outages, which do so too. */
-export const longest: readonly string[] = [
-  'test/faults/soak.test.ts',
-  'test/e2e/image.test.ts',
-  'test/e2e/package.test.ts',
-  'test/faults/every-error.test.ts',
-  'test/e2e/large-configurations.test.ts',
-  'test/console/large.test.ts',
-];
-
 /** Its folders are rooms of their own. */
 const largest = 'control-plane/server/';
 
@@ -100,9 +89,12 @@ export function planTests(
     .filter((path) => wanted.length === 0 || wanted.some((pattern) => isBelow(path, pattern)))
     .map((path) => ({ path, needs: readNeeds(path) }))
     .filter((file) => wanted.length > 0 || parts.includes(partOf(file)));
-  const of = (kind: Kind, part?: Part) =>
+  const of = (kind: Kind, part?: Part, needsTools?: boolean) =>
     files.filter(
-      (file) => kindOf(file.path) === kind && (part === undefined || partOf(file) === part),
+      (file) =>
+        kindOf(file.path) === kind &&
+        (part === undefined || partOf(file) === part) &&
+        (needsTools === undefined || file.needs.areMany === needsTools),
     );
   const one = (file: TestFile) => [file];
   const stages: Lane[][] = [
@@ -118,11 +110,19 @@ export function planTests(
     [
       {
         name: 'whole programs',
-        rooms: longestFirst(of('server', 'rest')).map(one),
+        rooms: of('server', 'rest', false).map(one),
         processes: 4,
         testsAtOnce: 4,
       },
       { name: 'outages', rooms: of('outage').map(one), processes: 3, testsAtOnce: 4 },
+    ],
+    [
+      {
+        name: 'with tools',
+        rooms: of('server', 'rest', true).map(one),
+        processes: 4,
+        testsAtOnce: 4,
+      },
     ],
     [{ name: 'alone', rooms: of('measuring').map(one), processes: 1, testsAtOnce: 1 }],
   ];
@@ -133,13 +133,6 @@ export function planTests(
       lanes,
       needsTools: lanes.some(({ rooms }) => rooms.flat().some(({ needs }) => needs.areMany)),
     }));
-}
-
-function longestFirst(files: readonly TestFile[]): TestFile[] {
-  const placeOf = ({ path }: TestFile) => longest.indexOf(path);
-  const long = files.filter((file) => placeOf(file) >= 0);
-  const others = files.filter((file) => placeOf(file) < 0);
-  return [...long.sort((one, other) => placeOf(one) - placeOf(other)), ...others];
 }
 
 type Kind = 'unit' | 'server' | 'outage' | 'measuring';
