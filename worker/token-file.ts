@@ -25,8 +25,8 @@ export async function readTokenFile(path: string): Promise<TokenReading> {
   }
 }
 
-/** Gives the token as it is now, or the last good one while the file has none, which is logged once for each
- * problem. Rejects where there never was one. */
+/** Reads the current token. While the file has no valid token it resolves with the last valid one, and logs each problem
+ * once. Rejects when there has never been a valid one. */
 export type ReadToken = () => Promise<string>;
 
 export function createReadToken(path: string, log: Log): ReadToken {

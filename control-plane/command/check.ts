@@ -7,7 +7,7 @@ import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { ProblemRule } from '../../shared/rules/problem/problem-rule.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
-import { refuseMisplacedKeys } from '../authoring/advice/misplaced-keys.ts';
+import { refuseMisplacedKeys } from '../authoring/advice/rule-advice.ts';
 import { findUnsafeKeys } from '../authoring/advice/unsafe-keys.ts';
 import { findEnvoyProblems } from '../authoring/envoy/envoy-problems.ts';
 import {

@@ -30,7 +30,7 @@ import { createExamine, createReading } from './admin/examination.ts';
 import { watchFleet } from './admin/fleet-events.ts';
 import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
-import { createWebhook } from './admin/webhook-deps.ts';
+import { createWebhook } from './admin/webhook-route.ts';
 import { ComparedClocks } from './compared-clocks.ts';
 import { addConsoleRoutes } from './console/console-routes.ts';
 import { createFleet } from './fleet/fleet.ts';

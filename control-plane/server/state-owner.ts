@@ -60,7 +60,7 @@ export class StateOwner {
     await this.#write();
   }
 
-  /** Undefined where there is none, or it cannot be read: then the files kept there fail with the reason. */
+  /** Undefined where the file is missing or cannot be read: then reading the files beside it fails with the reason. */
   async #read(): Promise<string | undefined> {
     return readFile(this.#path, 'utf8').catch(() => undefined);
   }

@@ -116,7 +116,7 @@ function preflightHeaders(request: Headers, maxAge: number): Record<string, stri
 }
 
 /** Whether a page is the application's own, by the origin that the browser has sent its request to, whose scheme a proxy
- * may have changed. Behind a proxy that changes `Host` none is known. */
+ * may have changed. Behind a proxy that changes `Host` no page is. */
 export function isOwnPage(origin: string, asked: string): boolean {
   const page = URL.parse(origin);
   const own = URL.parse(`${page?.protocol}${asked.slice(asked.indexOf('//'))}`);

@@ -31,7 +31,7 @@ export function parseTime(text: string): number | undefined {
   return Number.isNaN(parsed) ? undefined : parsed;
 }
 
-/** RFC 3339 in UTC; without a fraction where there is none. */
+/** RFC 3339 in UTC, with a fraction unless it is zero. */
 export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
@@ -90,7 +90,7 @@ export function countEnded(documents: readonly RuleDocument[], nowMs: number): n
   return documents.reduce((sum, document) => sum + countUpTo(endsOf(document), nowMs), 0);
 }
 
-/** The first end that is not past; undefined where there is none. */
+/** The next end; undefined when every end is past. */
 export function nextEndOf(documents: readonly RuleDocument[], nowMs: number): number | undefined {
   let next: number | undefined;
   for (const document of documents) {

@@ -49,7 +49,7 @@ export interface JobThread {
   close(): Promise<void>;
 }
 
-/** The next piece of a result; undefined where there is none. */
+/** The next piece of a result; undefined after the last. */
 export type Next = () => unknown;
 export type Steps<Result> = Generator<void, Result>;
 

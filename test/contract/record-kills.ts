@@ -61,7 +61,7 @@ class Life {
     this.#moment = moment;
   }
 
-  /** Undefined where it does not happen any more, or nobody learns of its result. */
+  /** Undefined when the process was killed before the effect, or before it could read the result. */
   perform<Result>(effect: () => Result): Result | undefined {
     if (this.isOver) return undefined;
     if (++this.#reached < this.#last) return effect();

@@ -6,8 +6,10 @@
 // statistics NAME: COUNT N, ..., metadata JSON) and `problems`, the text that `check` prints.
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
-import { refuseMisplacedKeys } from '../../control-plane/authoring/advice/misplaced-keys.ts';
-import { adviseOnRules } from '../../control-plane/authoring/advice/rule-advice.ts';
+import {
+  adviseOnRules,
+  refuseMisplacedKeys,
+} from '../../control-plane/authoring/advice/rule-advice.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';

@@ -13,7 +13,7 @@ import type { StatisticsReport } from './statistics-report.ts';
 export interface DocumentMessage {
   readonly kind: 'document';
   readonly number: number;
-  /** The number of the document in force whose parts the pieces name; undefined where they name none. */
+  /** The number of the document in force whose parts the pieces reuse; undefined where all parts are new. */
   readonly changedFrom: number | undefined;
   readonly piece: DocumentPiece;
 }

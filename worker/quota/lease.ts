@@ -1,8 +1,8 @@
 // The part of a limit that this server assigns. Several servers on one store divide the limit: each holds its part as a
 // lease in the store, and the parts together are never more than the limit (behaviour: quota-service).
 //
-// With each count of its pool: `register` says what is asked for here and renews the lease, `registered` reads what the
-// others ask for and hold, `book` asks the store for more where `wantsMore`, `booked` keeps what was free. When assignments
+// With each count of its pool: `register` publishes the demand of this server and renews the lease, `registered` reads what the
+// others demand and hold, `book` asks the store for more where `wantsMore`, `booked` keeps what was free. When assignments
 // change, `keep` and `use` give back what is not assigned any more.
 
 import { hash } from 'node:crypto';
@@ -97,7 +97,7 @@ export class Lease {
     const leased = this.#leased.answered();
     const free = Math.floor(total - leased.others - this.#held);
     const isShort = this.#target - this.#held > (this.#held === 0 ? 0 : this.#slack);
-    // In a store that has lost what was registered, others come back first.
+    // After a store has lost all registrations, the leases of others are restored first.
     const mayGrow = this.#isLeased ? !isLost && !leased.isLost : true;
     this.#wanted = isShort && mayGrow ? Math.max(0, Math.min(this.#target - this.#held, free)) : 0;
     if (this.#wanted === 0) this.#isLeased = true;
@@ -139,8 +139,8 @@ export class Lease {
     return this.#leased.has(nowSeconds, this.#held);
   }
 
-  /** Nothing is asked for here any more. The lease ends at once, or after an interval in which callers still do what
-   * they were told. */
+  /** This server has no more demand. The lease ends at once, or after an interval in which callers still use their
+   * assignments. */
   leave(nowSeconds: number, isAtOnce: boolean): readonly Hit[] {
     this.#held = 0;
     this.#wanted = 0;

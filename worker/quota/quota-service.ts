@@ -42,7 +42,7 @@ export interface QuotaDeps {
 }
 
 const secondMs = 1_000;
-/** How often the counter of a pool is read that nobody asks, and no other server. */
+/** How often the counter of a pool is read in which no caller and no other server has demand. */
 const idleReadMs = 10_000;
 const activeForMs = 10_000;
 /** How soon a pool is planned anew that was planned just now. */

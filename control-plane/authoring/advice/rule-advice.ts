@@ -68,3 +68,13 @@ function listLimits(rule: PlacedRule): PlacedRule[] {
   const isLimit = rateLimit !== undefined && !rateLimit.unlimited;
   return [...(isLimit ? [rule] : []), ...rule.children.flatMap(listLimits)];
 }
+
+/**
+ * The same problems, with keys that have no effect at their place as errors. A worker ignores them, as the reference does;
+ * authors have to know that the file reads as if a limit were enforced, or not, when the opposite holds.
+ */
+export function refuseMisplacedKeys(problems: readonly Problem[]): Problem[] {
+  return problems.map((problem) =>
+    problem.rule === 'misplaced-key' ? { ...problem, severity: 'error' } : problem,
+  );
+}

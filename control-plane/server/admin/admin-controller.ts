@@ -10,6 +10,7 @@ import {
   type ModuleTree,
   readCredentials,
   Stop,
+  statusTitle,
 } from '../../../shared/router/index.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
@@ -35,7 +36,6 @@ import {
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
 import { creatingFindLift, listingEndedLifts } from './lifted.ts';
 import { type ProblemJson, toProblemJson } from './problem-json.ts';
-import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
 import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
 
@@ -256,8 +256,8 @@ export class AdminController extends Controller {
     throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
   }
 
-  /** Asks the workers of all control planes. 503 when no worker has a link, 404 when none has the node id that
-   * is asked for; a peer receives its question's workers, even if there are none. */
+  /** Asks the workers of all control planes. 503 when no worker has a link, 404 when no worker has the
+   * requested node id; a peer receives the answers of its workers, which may be an empty list. */
   protected async askCounters(
     question: CountersQuestion,
     { path, body }: Pick<PeerCall, 'path' | 'body'>,
@@ -315,9 +315,20 @@ export class AdminController extends Controller {
     });
   }
 
+  /** An error to throw: `application/problem+json` with `problems` beside the usual members. `detail` is sent to the client
+   * also with a status of 500 and above: without secrets or unexpected texts. */
   protected refuse(status: number, detail: string, problems?: readonly Problem[]): Error {
-    const named = problems && this.toProblems(problems);
-    return refuse(this.request.id, { status, detail, ...(named && { problems: named }) });
+    const body = {
+      type: 'about:blank',
+      title: statusTitle(status),
+      ...{ status, detail, requestId: this.request.id },
+      ...(problems && { problems: this.toProblems(problems) }),
+    };
+    const headers = { 'content-type': 'application/problem+json' };
+    const stop = new Stop(status, new Response(JSON.stringify(body), { status, headers }));
+    // The audit log has the message.
+    stop.message = detail;
+    return stop;
   }
 
   /** With the names of files that status, history and notifications have: those in the repository. */

@@ -62,7 +62,7 @@ export const maxUnauthenticated = 3000;
 /** TLS connections: each holds four times as much. */
 export const maxUnauthenticatedTls = 1024;
 export const unauthenticatedLimitMs = 15_000;
-/** Backlog: not more than there may be connections, so that none is closed before it has been checked. */
+/** At most as many as connections are allowed, so that every connection is checked before it can be closed. */
 const backlog = 1024;
 /** Bytes of all bodies being read: enough for two of the largest. */
 export const maxHeldBytes = 2 * maxBodyBytes;

@@ -49,7 +49,7 @@ export const nobody = 'local';
 export interface AuthorizerDeps {
   /** The tokens of users and pipelines; undefined without a file of them. */
   readonly tokens: TokenSet | undefined;
-  /** The token that control planes send each other; undefined where they have none. */
+  /** The token that control planes send each other; undefined without peers. */
   readonly peerToken: TokenSet | undefined;
   /** Only this machine can reach the address. */
   readonly isLoopback: boolean;

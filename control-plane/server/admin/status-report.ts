@@ -141,7 +141,7 @@ export const statusJson = Type.Object(
       problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),
     }),
     /** Files of the state directory that could not be read, and were renamed; those of a peer with ` at ` and its address.
-     * An older control plane includes none. */
+     * Missing in the answer of an older control plane. */
     setAside: Type.Optional(Type.Array(Type.String())),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
@@ -283,7 +283,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   };
 }
 
-/** Undefined for an older control plane, which includes none. */
+/** Undefined in the answer of an older control plane. */
 export function listInstances({ instances }: StatusJson): PeerWorkers | undefined {
   return instances;
 }

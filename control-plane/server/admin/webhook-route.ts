@@ -1,5 +1,6 @@
 // `POST /webhooks`: a Git host announces a push. A signature over the bytes of the body replaces the
 // token, so this is a route of its own beside the router.
+import { readFile } from 'node:fs/promises';
 import type {
   FastifyError,
   FastifyInstance,
@@ -7,8 +8,11 @@ import type {
   FastifyReply,
   FastifyRequest,
 } from 'fastify';
+import { errorText } from '../../../shared/errors.ts';
 import { HttpError, toErrorResponse, toHeaders } from '../../../shared/router/index.ts';
-import type { WebhookVerdict } from '../store/webhook.ts';
+import { trimEnd } from '../../../shared/trim-end.ts';
+import type { ConfigStore } from '../store/store.ts';
+import { verifyWebhook, type WebhookSettings, type WebhookVerdict } from '../store/webhook.ts';
 import type { UnfinishedRequests } from '../unfinished-requests.ts';
 import { watchBody } from './held-bodies.ts';
 
@@ -21,6 +25,32 @@ export interface WebhookDeps {
   /** Polls for a new revision; never rejects. */
   trigger(): Promise<void>;
   onCall(verdict: WebhookVerdict, address: string): void;
+}
+
+/** The webhook of the settings: calls signed with their secret make the store poll. */
+export function createWebhook(
+  { secret, secretFile }: WebhookSettings,
+  store: ConfigStore,
+  say: (isAccepted: boolean, text: string) => void,
+): WebhookDeps {
+  return {
+    async verify(call) {
+      if (secretFile === undefined) return verifyWebhook(call, secret);
+      let text: string;
+      try {
+        text = await readFile(secretFile, 'utf8');
+      } catch (error) {
+        const reason = `the webhook secret cannot be read (${errorText(error)})`;
+        return { ok: false, reason };
+      }
+      return verifyWebhook(call, trimEnd(text, '\r\n'));
+    },
+    trigger: () => store.trigger(),
+    onCall(verdict, address) {
+      const outcome = verdict.ok ? 'polling the store' : `refused: ${verdict.reason}`;
+      say(verdict.ok, `Webhook call from ${address}: ${outcome}`);
+    },
+  };
 }
 
 /** Enough for a push with many commits. */

@@ -23,7 +23,7 @@ export interface Notification {
   };
   /** The domains whose files differ from those in force before, and those that other nodes get, at most 100. */
   readonly domains: readonly string[];
-  /** With the figures that it was decided by; null where there is none. */
+  /** With the figures behind the decision; null when no reason is known. */
   readonly reason: string | null;
   /** The person who decided; null for a control plane. */
   readonly by: string | null;

@@ -260,8 +260,8 @@ function toApproved({ reason, by, atMs }: Word, approval: Verdict | undefined): 
   return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
 }
 
-/** The last rollout has come to this end. One that was taken back before its end was known everywhere was in force for
- * nobody: what was before it is in force again. */
+/** The last rollout ended so. One that was taken back before every control plane knew of its end was never in force: the
+ * revision before it is in force again. */
 export function withEnd(
   record: RolloutRecord,
   outcome: 'in_force' | 'taken_back',

@@ -12,8 +12,8 @@ export interface BuildJob {
   readonly needs: Needs;
 }
 
-/** What is to come back beside the problems: nothing; the document of the only file, which is then not built, with the rules of
- * a name; or all but the documents of these files. */
+/** What the thread returns beside the problems: nothing; the document of the only file, which is then not built, with the
+ * rules of a name; or everything except the documents of these files. */
 export type Needs =
   | 'problems'
   | { readonly rulesOf: string }

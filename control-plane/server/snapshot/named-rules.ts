@@ -5,7 +5,7 @@ import {
   toCompositeKey,
 } from '../../../shared/rules/rule-document.ts';
 
-/** The document with the rules of this name alone, on its top level and without those below them; '' names none. A name has
+/** The document with the rules of this name alone, on its top level and without those below them; without any for ''. A name has
  * the domain and the levels: `domain.key`, `domain.key_value`, `domain.key.key_value`. */
 export function withRulesOf(document: RuleDocument, name: string): RuleDocument {
   const start = `${document.domain}.`;

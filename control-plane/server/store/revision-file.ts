@@ -38,8 +38,8 @@ export async function writeRevisionFile(
   await writeFileAtomically(path, writingJson(content), mode);
 }
 
-/** Undefined when there is none, or one of another store. Rejects with an AppError `store` that names
- * what is wrong with it: one that is damaged is set aside, one of another version stays for the program that wrote it. */
+/** Undefined when the file is missing, or is of another store. Rejects with an AppError `store` that names what is wrong
+ * with it: a damaged file is set aside, one of another version stays for the program that wrote it. */
 export async function readRevisionFile(path: string, store: string): Promise<Revision | undefined> {
   let bytes: Buffer;
   try {

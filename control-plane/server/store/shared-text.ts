@@ -11,10 +11,10 @@ export interface SharedText {
   readonly description: string;
   /** The newest; undefined when there is none. */
   read(): Promise<VersionedText | undefined>;
-  /** Writes `text` when the newest is still of the version `before`; undefined: when there is none. */
+  /** Writes `text` when the newest still has the version `before`; undefined: when nothing is stored. */
   swap(before: string | undefined, text: string): Promise<SwapResult>;
-  /** The text of this version cannot be read: from now on there is none, and it can be found under the name that is
-   * returned. Does nothing where another one is the newest by now. */
+  /** The text of this version cannot be read: the store is empty afterwards, and the text is stored under the name that is
+   * returned. Does nothing when the newest text has another version. */
   setAside(version: string): Promise<string>;
   /** Aborts what is under way. */
   close(): void;

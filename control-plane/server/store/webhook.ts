@@ -3,7 +3,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
 export interface WebhookSettings {
   readonly secret: string;
-  /** Takes precedence over `secret`, and is read at each call; undefined when there is none. */
+  /** Takes precedence over `secret`, and is read at each call; undefined when the secret is not in a file. */
   readonly secretFile: string | undefined;
 }
 

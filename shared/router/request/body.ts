@@ -15,7 +15,7 @@ import { decodeUtf8 } from './utf8.ts';
 export type Origin = 'text' | 'json' | 'xml';
 
 export interface BodyArguments {
-  /** An object of fields, a list, or another value; undefined where there is none. */
+  /** An object of fields, a list, or another value; undefined without a body. */
   readonly value: unknown;
   readonly from: Origin;
   /** The body as it came, or while it arrives, of a method that takes it so. */

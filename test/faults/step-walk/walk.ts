@@ -291,7 +291,7 @@ class Walk {
   #end1(plane: SteppedPlane): void {
     const fleet = this.#fleet;
     if (!plane.isUp) return;
-    // What is lost in both places nobody knows.
+    // What both places have lost cannot be known.
     const isFresh = this.#random.chance(0.3) && this.#second - this.#lostAt > undoneSeconds;
     const isStopped = this.#random.chance(0.3) && !plane.isStanding;
     for (let left = this.#random.below(4); left > 0; left--) this.#doSome(0.7);

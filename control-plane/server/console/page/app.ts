@@ -202,7 +202,7 @@ function Frame({ session, leave }: FrameProps) {
     </div>`;
 }
 
-/** The verdict in one line, or why there is none, or an old one. */
+/** The verdict in one line, or the reason why it is missing or old. */
 function Headline({ of: { value, atMs, trouble } }: { readonly of: Resource<StatusJson> }) {
   if (value === undefined) {
     return html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`;

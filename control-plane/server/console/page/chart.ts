@@ -20,7 +20,7 @@ interface ChartProps {
 /** As long as less is known, the chart of the first minutes is not a line at its edge. */
 const leastSpanSeconds = 180;
 const height = 190;
-/** Between labels, in seconds: they show minutes, and none of them twice. */
+/** Between labels, in seconds: labels show minutes, each at most once. */
 const wholeMinutes = [60, 120, 300, 600];
 
 /** The tiles above it have the newest values as text. */

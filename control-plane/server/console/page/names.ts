@@ -42,7 +42,7 @@ interface SourceProps {
   readonly file: string;
   readonly line: number | null;
   readonly column?: number | null;
-  /** The revision with this text of the file; undefined where there is none. */
+  /** The revision with this text of the file; undefined where the text is in no revision. */
   readonly revision: string | undefined;
   /** Whether the file's name begins with the folder of the rules, as in problems. */
   readonly hasFolder?: boolean;

@@ -6,7 +6,7 @@ import { toClock, toSentence, toShown } from './format.ts';
 import { Notice } from './parts.ts';
 
 interface NoticesProps {
-  /** An older control plane includes none. */
+  /** Missing in the answer of an older control plane. */
   readonly notices: StatusJson['notices'];
 }
 

@@ -7,7 +7,7 @@ import { readTlsFiles, type TlsFiles } from '../../../../shared/tls.ts';
 import { trimEnd } from '../../../../shared/trim-end.ts';
 
 export interface EngineAccess {
-  /** '' where there is none, or `passwordFile` has it. */
+  /** '' without a password, or when it is in `passwordFile`. */
   readonly password: string;
   readonly passwordFile: string | undefined;
   readonly tls: TlsFiles;
@@ -17,7 +17,7 @@ export type EngineTls = Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>;
 
 const maxPasswordBytes = 4096;
 
-/** Undefined where there is none. Rejects with an AppError `store` that names the file. */
+/** Undefined without a password. Rejects with an AppError `store` that names the file. */
 export async function readEnginePassword(access: EngineAccess): Promise<string | undefined> {
   const { password, passwordFile } = access;
   if (passwordFile === undefined) return password === '' ? undefined : password;
