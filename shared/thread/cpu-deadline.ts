@@ -10,7 +10,7 @@ const grace = 1.5;
 
 export interface CpuDeadlineDeps {
   readonly clock: Clock;
-  /** A job that looks at its time has ended by then. */
+  /** A job that checks its time has ended by then. */
   readonly deadlineMs: number;
   /** Called once, unless it is cancelled. */
   readonly onOver: () => void;

@@ -64,15 +64,21 @@ export async function startScriptedAdsServer(
       error ? reject(error) : resolve(found),
     );
   });
-  const stop = () => server.forceShutdown();
+  let isStopped = false;
+  const stop = () => {
+    isStopped = true;
+    server.forceShutdown();
+  };
   t.teardown(stop);
   return {
     port: bound,
     url: `localhost:${bound}`,
     streams,
     async stream(index) {
-      await eventually(`stream ${index}`, () => streams.length > index);
-      return streams[index] as ScriptedStream;
+      await eventually(`stream ${index}`, () => isStopped || streams.length > index);
+      const stream = streams[index];
+      if (stream === undefined) throw new Error('the management server has stopped');
+      return stream;
     },
     stop,
   };

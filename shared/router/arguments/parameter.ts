@@ -54,9 +54,10 @@ export function toParameter(
   const scope = new Map([...scopeWithin(noScope, { $defs }), ['#', schema]]);
   const check = isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs);
   const makeDefault = toDefault(schema);
-  const [wrong] = makeDefault === undefined ? [] : check(makeDefault());
+  const { default: value = null } = schema;
+  // Null stands for an argument that is missing.
+  const [wrong] = value === null ? [] : check(value);
   if (wrong !== undefined) {
-    const { default: value } = schema;
     throw new Error(`the default ${JSON.stringify(value)} does not fit: ${wrong.reason}`);
   }
   return {
