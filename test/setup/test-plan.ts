@@ -32,6 +32,7 @@ export interface Stage {
 /** What `npm test` has of `test/`; the tests beside the sources belong to it as well. */
 const quickPlaces = [
   'test/bench/',
+  'test/conformance/routing/',
   'test/contract/',
   'test/e2e/start.test.ts',
   'test/feature/',
@@ -45,6 +46,7 @@ const serverPlaces = [
   'control-plane/server/store/',
   'test/conformance/',
   'test/console/',
+  'test/conformance/routing/',
   'test/contract/',
   'test/docs/',
   'test/e2e/',
