@@ -50,7 +50,7 @@ browserTest(
     t.is((await worker.decide('customer=ada')).status, 200);
 
     for (const [text, first, shown] of [
-      ['d.plan', /Rule d\.plan_free/, /A rule: what it says/],
+      ['d.plan', /Rule d\.plan_free/, /A rule: its text/],
       ['w-1', /Worker w-1/, /A worker: which rules it has.* in force/],
     ] as const) {
       await find(page, text, first);
