@@ -161,6 +161,18 @@ export function verdictOf(
   return verdicts.find((each) => each.revision === revision || each.content === content);
 }
 
+/** Whether somebody has approved what it was held back for. */
+export function isRemovalApproved(
+  record: RolloutRecord,
+  revision: string,
+  content: string,
+): boolean {
+  const isHeldBack = record.outcomes.some(
+    (each) => each.kind === 'held_back' && each.content === content,
+  );
+  return isHeldBack && verdictOf(record, revision, content)?.outcome === 'approved';
+}
+
 /** Whether there is nothing to add to what was said of it: what is in force may have changed since it was held back. */
 export function isJudged(record: RolloutRecord, revision: string, content: string): boolean {
   const { outcome, against } = verdictOf(record, revision, content) ?? {};

@@ -107,6 +107,7 @@ const counted: Counted = {
   ...{ decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
   domains: new Map([
     ['revision-2', { hits: 4, overLimit: 1 }],
+    ['revision-1', { hits: 0, overLimit: 0, errors: 0, noMatch: 2 }],
     ['else', { hits: 9, overLimit: 0 }],
   ]),
   ...{ recent: noFigures, before: undefined },
@@ -167,7 +168,8 @@ function showFigures({
   return `${decisions} decisions, ${overLimit} over limit, ${errors} errors, ${noMatch} without a rule${each.join('')}`;
 }
 
-/** `[(off|same|first)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is in force already, or nothing is. */
+/** `[(off|same|first|meant)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is in force already, nothing is, or the
+ * domains that it removes are meant to go. */
 // Proof of SECURITY.md: cannot speak for another worker, or take its stream
 testLines(test, new URL('facts.txt', import.meta.url), (given) => {
   const [, flag, text = ''] = /^(?:\((\w+)\) )?(.*)$/.exec(given) ?? [];
@@ -187,7 +189,7 @@ testLines(test, new URL('facts.txt', import.meta.url), (given) => {
       },
       readCounted: () => new Map(workers.flatMap(({ reported }) => (reported ? [reported] : []))),
     },
-    flag === 'off' ? undefined : { poolOf: () => 3 },
+    flag === 'off' ? undefined : { pools: { poolOf: () => 3 }, isRemovalMeant: flag === 'meant' },
     10_000,
   );
   const lines = [

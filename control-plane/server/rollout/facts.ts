@@ -9,7 +9,7 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
-import type { Pools } from './pools.ts';
+import type { Running } from './following.ts';
 
 /** Sums of a time. */
 const figuresFields = {
@@ -110,16 +110,21 @@ const maxRefusalLength = 500;
 /** Each worker's figures of them are told each second. */
 const maxDomains = 20;
 
+/** The revision on trial, as far as these facts depend on it. */
+interface OwnTrial extends Pick<Running, 'isRemovalMeant'> {
+  readonly pools: Pick<Running['pools'], 'poolOf'>;
+}
+
 /** `nowMs`: of the monotonic clock. */
 export function readOwnFacts(
   { workers, snapshots, readCounted }: FactSources,
-  pools: Pick<Pools, 'poolOf'> | undefined,
+  running: OwnTrial | undefined,
   nowMs: number,
 ): Pick<RolloutFacts, 'workers' | 'gone'> {
   const counted = readCounted();
   const connected = workers.list();
   const sharedIds = findSharedIds(connected);
-  const changed = createFindChanged();
+  const findChange = createFindChange(running?.isRemovalMeant === true);
   return {
     workers: connected.map((worker) => {
       const { node, instance, nacked, wantedVersion } = worker;
@@ -131,18 +136,20 @@ export function readOwnFacts(
       // Figures of a link count for the worker with the same instance and node id alone.
       const sums = instance === undefined ? undefined : counted.get(instance);
       const isKnown = sums?.nodeId === node.id && [before, after].includes(sums.version);
-      const heads = both && isKnown && before !== after ? changed(both) : [];
       return {
         key: toKey(instance, node.id, worker.address),
         id: node.id,
         instance: instance ?? null,
         name: `'${toWorkerName(worker, sharedIds.has(node.id))}'`,
-        pool: pools?.poolOf(node) ?? 0,
+        pool: running?.pools.poolOf(node) ?? 0,
         isAffected: after !== undefined && before !== after,
         state,
         ...(worker.isUnused && { unused: true }),
         refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
-        counted: sums && isKnown && before !== after ? toFacts(sums, before, after, heads) : null,
+        counted:
+          both && sums && isKnown && before !== after
+            ? toFacts(sums, before, after, findChange(both))
+            : null,
       };
     }),
     gone: workers.vanished().flatMap(({ node, instance, sent, acked, nacked, goneAtMs }) => {
@@ -165,48 +172,63 @@ function toFacts(
   counted: Counted,
   before: string | undefined,
   after: string | undefined,
-  heads: readonly string[],
+  change: Change,
 ): WorkerFacts['counted'] {
   const { series, version, storeAway } = counted;
   const hasIt = version === after;
   const isBefore = counted.before?.version === before;
   const recent = hasIt ? isBefore && counted.before?.figures : counted.recent;
   return {
-    ...{ series, hasIt, ...toFigures(counted, heads) },
-    ...(recent && { recent: toFigures(recent, heads) }),
+    ...{ series, hasIt, ...toFigures(counted, change) },
+    ...(recent && { recent: toFigures(recent, change) }),
     ...(storeAway !== undefined && { storeAway }),
   };
 }
 
 function toFigures(
   { decisions, overLimit, errors, noMatch, domains }: Figures,
-  heads: readonly string[],
+  { changed, removed }: Change,
 ): FiguresFacts {
-  const told = heads.map((name) => ({ name, ...(domains.get(name) ?? noHits) }));
-  return { decisions, overLimit, errors, noMatch, domains: told };
+  const told = changed.map((name) => ({ name, ...(domains.get(name) ?? noHits) }));
+  const meant = removed.reduce((sum, name) => sum + (domains.get(name)?.noMatch ?? 0), 0);
+  return { decisions, overLimit, errors, noMatch: noMatch - meant, domains: told };
 }
 
 type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
 
-/** Finds the first domains that a node gets otherwise with the revision: all nodes of a group have the same. */
-function createFindChanged(): (both: Both) => readonly string[] {
-  const known = new Map<Snapshot | undefined, readonly string[]>();
+/** Domains that a node gets otherwise with the revision, by `toDomainHead`. */
+interface Change {
+  /** The first of those whose figures are compared. */
+  readonly changed: readonly string[];
+  /** Those that are meant to go: their requests are to find no rule. */
+  readonly removed: readonly string[];
+}
+
+/** Finds the change of a node: all nodes of a group have the same. */
+function createFindChange(isRemovalMeant: boolean): (both: Both) => Change {
+  const known = new Map<Snapshot | undefined, Change>();
   return ({ before, after }) => {
-    const found = known.get(after) ?? findChanged(before, after);
+    const found = known.get(after) ?? toChange(before, after, isRemovalMeant);
     known.set(after, found);
     return found;
   };
 }
 
-function findChanged(before: Snapshot | undefined, after: Snapshot | undefined): string[] {
-  const heads = new Set<string>();
+function toChange(
+  before: Snapshot | undefined,
+  after: Snapshot | undefined,
+  isRemovalMeant: boolean,
+): Change {
+  const changed = new Set<string>();
+  const removed = new Set<string>();
   for (const snapshot of [before, after]) {
     for (const name of snapshot?.resources.keys() ?? []) {
-      const versions = [before, after].map((each) => each?.resources.get(name)?.version);
-      if (versions[0] !== versions[1]) heads.add(toDomainHead(sanitizeMetricName(name)));
+      const [was, is] = [before, after].map((each) => each?.resources.get(name)?.version);
+      const isRemoved = isRemovalMeant && is === undefined;
+      if (was !== is) (isRemoved ? removed : changed).add(toDomainHead(sanitizeMetricName(name)));
     }
   }
-  return [...heads].slice(0, maxDomains);
+  return { changed: [...changed.difference(removed)].slice(0, maxDomains), removed: [...removed] };
 }
 
 /** A worker without an instance has come back when one with its node id has. */

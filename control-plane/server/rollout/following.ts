@@ -2,6 +2,7 @@
 // at the end. One that was stopped for a while or was cut off catches up. Decides nothing. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import {
+  isRemovalApproved,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
@@ -9,6 +10,7 @@ import {
   undoableOf,
 } from '../record/record.ts';
 import { isOld, isVacant, leads, type RecordState } from '../record/record-state.ts';
+import { mayRemove } from '../snapshot/admission.ts';
 import type { TrialEvent } from '../snapshot/serving-state.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
@@ -23,6 +25,8 @@ export interface Running
   readonly revision: string;
   readonly plan: RolloutPlan;
   readonly pools: Pools;
+  /** Whether the domains that it removes are meant to go: its author says so, or that was approved. */
+  readonly isRemovalMeant: boolean;
   /** Of the record when it began here: that is the end of another rollout. */
   readonly endedBefore: string | undefined;
   /** The share that is served; undefined while no worker has it. */
@@ -128,6 +132,9 @@ function begin(
       plan,
       // A revision does not choose its own steps: those of the groups in force count.
       pools: toPools(plan.steps, inForce?.nodeGroups ?? trial.groups, trial.unchangedGroups),
+      isRemovalMeant:
+        mayRemove(trial.revision, false) ||
+        isRemovalApproved(known.record, trial.revision.id, trial.content),
       endedBefore: openRolloutOf(known.record) ? undefined : known.record.rollout?.id,
       offered: undefined,
       takenBack: undefined,

@@ -160,7 +160,7 @@ export class Rollout {
     }
     const { running, serves = null, lacking } = this.#state.following;
     const lacks = lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
-    const facts = readOwnFacts(this.#deps, running?.pools, clock.monotonicMs());
+    const facts = readOwnFacts(this.#deps, running, clock.monotonicMs());
     const takenBack = toTakenBack(this.#state, keeper.record);
     return { record: keeper.contentId, serves, lacks, takenBack, ...facts };
   }
@@ -286,7 +286,7 @@ export class Rollout {
   #lookAtWorkers(): FleetEvent {
     const { workers, clock } = this.#deps;
     const { running } = this.#state.following;
-    const own = running && readOwnFacts(this.#deps, running.pools, clock.monotonicMs());
+    const own = running && readOwnFacts(this.#deps, running, clock.monotonicMs());
     return { kind: 'followed', workers: workers.list(), own };
   }
 

@@ -581,7 +581,7 @@ export class SteppedFleet {
     };
     const readCounted = () => this.#counted(plane);
     const { running } = plane.fleet?.following ?? {};
-    return readOwnFacts({ workers, snapshots, readCounted }, running?.pools, this.nowMs);
+    return readOwnFacts({ workers, snapshots, readCounted }, running, this.nowMs);
   }
 
   #list(plane: SteppedPlane) {
