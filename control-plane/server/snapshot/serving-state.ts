@@ -480,14 +480,16 @@ function bringIntoForce(
 }
 
 /** Nobody has the revision on trial any more: it is refused, for this reason. */
-function takeBack(turn: Turn, reason: string, { wallMs }: Facts): Turn {
-  const { trial, counts, newest } = turn.state;
+function takeBack(turn: Turn, reason: string, facts: Facts): Turn {
+  const { trial, counts, newest, way } = turn.state;
   if (trial === undefined) return turn;
   const { whole } = trial;
   const problem = toTakenBack(reason);
   const isNewest = newest?.whole.id === whole.id;
   const refused = isNewest && {
-    newest: { ...newest, problems: [...newest.problems, problem], invalidSinceMs: wallMs },
+    newest: { ...newest, problems: [...newest.problems, problem], invalidSinceMs: facts.wallMs },
+    // The end of an approval by which it was tried again is no reason to judge it again.
+    way: toWay(whole, way.steps, facts),
   };
   const counted = become(turn, {
     counts: { ...counts, takenBack: counts.takenBack + 1 },
