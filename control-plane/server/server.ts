@@ -30,7 +30,7 @@ import { createExamine, createReading } from './admin/examination.ts';
 import { watchFleet } from './admin/fleet-events.ts';
 import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
-import { createWebhook } from './admin/webhook-route.ts';
+import type { WebhookDeps } from './admin/webhook-route.ts';
 import { ComparedClocks } from './compared-clocks.ts';
 import { addConsoleRoutes } from './console/console-routes.ts';
 import { createFleet } from './fleet/fleet.ts';
@@ -267,11 +267,14 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       xdsPort: () => xdsPort,
       exposeMetrics: metrics.expose,
     };
-    const webhook = createWebhook(settings.webhook, store, (isAccepted, text) => {
-      metrics.webhook(isAccepted);
-      if (isAccepted) log.info(text);
-      else log.warning(text);
-    });
+    const webhook: WebhookDeps = {
+      ...{ settings: settings.webhook, store },
+      onCall(isAccepted, text) {
+        metrics.webhook(isAccepted);
+        if (isAccepted) log.info(text);
+        else log.warning(text);
+      },
+    };
     const onAnswer = metrics.adminAnswer;
     const { guard, isAuthenticated } = authorizer;
     admin = await createAdminServer(

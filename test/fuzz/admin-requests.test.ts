@@ -2,7 +2,6 @@
 // own, nothing is written that was not asked for, and nothing is a defect.
 import { request as httpRequest } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { verifyWebhook } from '../../control-plane/server/store/webhook.ts';
 import { startAdminApi } from '../support/admin-api.ts';
 import type { Random } from '../support/random.ts';
 import { ruleText } from '../support/rules-folder.ts';
@@ -13,7 +12,7 @@ import { checkNamedProblem } from './named-problem.ts';
 const startAdmin = (t: ExecutionContext) =>
   startAdminApi(t, {
     files: { 'shop.yaml': ruleText('shop', 1) },
-    verifyWebhook: async (call) => verifyWebhook(call, 'secret'),
+    webhook: { secret: 'secret', secretFile: undefined },
   });
 
 const paths = [

@@ -23,7 +23,7 @@ import { Building } from '../../control-plane/server/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/server/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/server/store/directory-store.ts';
 import type { ConfigStore } from '../../control-plane/server/store/store.ts';
-import type { verifyWebhook } from '../../control-plane/server/store/webhook.ts';
+import type { WebhookSettings } from '../../control-plane/server/store/webhook.ts';
 import { createWorkThread } from '../../control-plane/server/work-thread.ts';
 import type { ConnectedWorkers } from '../../control-plane/server/xds/workers.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
@@ -63,9 +63,7 @@ export interface AdminApiOptions {
   /** In place of the system's. */
   readonly clock?: Clock;
   /** Default: each call is refused. */
-  readonly verifyWebhook?: (
-    call: Parameters<typeof verifyWebhook>[0],
-  ) => Promise<ReturnType<typeof verifyWebhook>>;
+  readonly webhook?: WebhookSettings;
 }
 
 /** Stopped when the test ends. */
@@ -174,8 +172,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
       guard: authorizer.guard,
       isAuthenticated: authorizer.isAuthenticated,
       webhook: {
-        verify: api.verifyWebhook ?? (async () => ({ ok: false, reason: 'no secret' })),
-        trigger: store.trigger,
+        settings: api.webhook ?? { secret: '', secretFile: undefined },
+        store,
         onCall() {},
       },
       addConsole: addConsoleRoutes,

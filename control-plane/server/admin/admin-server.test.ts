@@ -386,3 +386,16 @@ test('a caller who does not authenticate has the connection for one answer', asy
   const wrong = await ask('GET', '/workers', { headers: { authorization: 'Bearer no' } });
   t.deepEqual([wrong.status, wrong.headers.get('connection')], [401, 'close']);
 });
+
+test('a webhook secret is read from its file up to its bound', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('secret', 'of-the-webhook\n');
+  for (const [secretFile, status] of [
+    [join(folder.path, 'secret'), 202],
+    ['/dev/zero', 401],
+  ] as const) {
+    const { ask } = await startAdminApi(t, { files: {}, webhook: { secret: '', secretFile } });
+    const headers = { 'x-gitlab-token': 'of-the-webhook' };
+    t.is((await ask('POST', '/webhooks', { json: {}, headers })).status, status, secretFile);
+  }
+});

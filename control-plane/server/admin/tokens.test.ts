@@ -78,6 +78,9 @@ test('a file that is missing or wrong at the start is reported', async (t) => {
     code: 'cannot_start',
     message: /^--admin-tokens-file: the tokens file cannot be read: .*\/nonexistent\/tokens/,
   });
+  await t.throwsAsync(openTokenFile({ ...listFile, ...deps, path: '/dev/zero' }), {
+    message: /cannot be read: \/dev\/zero has more than 1048576 bytes$/,
+  });
 });
 
 test('the token of the peers may read, under their name', (t) => {

@@ -1,10 +1,10 @@
 // Bearer tokens and their scopes, from a file that is read again when it changes. authorize.ts checks
 // requests.
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
 import { checkToken } from '../token-file.ts';
 
 /** `write` includes `read`; `xds` is for workers, and for nothing else. */
@@ -148,12 +148,9 @@ type FileReading =
 async function readTokens({ path, parse }: TokenFileDeps): Promise<FileReading> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = await readSmallFile(path, maxFileBytes);
   } catch (error) {
     return { ok: false, problems: [`the tokens file cannot be read: ${errorText(error)}`] };
-  }
-  if (text.length > maxFileBytes) {
-    return { ok: false, problems: [`${path} is too large for a file of tokens`] };
   }
   const result = parse(text, path);
   return result.ok ? { ...result, digest: toDigest(text) } : result;

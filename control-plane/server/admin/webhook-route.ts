@@ -1,6 +1,5 @@
 // `POST /webhooks`: a Git host announces a push. A signature over the bytes of the body replaces the
 // token, so this is a route of its own beside the router.
-import { readFile } from 'node:fs/promises';
 import type {
   FastifyError,
   FastifyInstance,
@@ -10,48 +9,26 @@ import type {
 } from 'fastify';
 import { errorText } from '../../../shared/errors.ts';
 import { HttpError, toErrorResponse, toHeaders } from '../../../shared/router/index.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import type { ConfigStore } from '../store/store.ts';
-import { verifyWebhook, type WebhookSettings, type WebhookVerdict } from '../store/webhook.ts';
+import {
+  verifyWebhook,
+  type WebhookCall,
+  type WebhookSettings,
+  type WebhookVerdict,
+} from '../store/webhook.ts';
 import type { UnfinishedRequests } from '../unfinished-requests.ts';
 import { watchBody } from './held-bodies.ts';
 
 export interface WebhookDeps {
-  /** Whether the sender knows the secret. */
-  verify(call: {
-    readonly body: Uint8Array;
-    header(name: string): string | undefined;
-  }): Promise<WebhookVerdict>;
-  /** Polls for a new revision; never rejects. */
-  trigger(): Promise<void>;
-  onCall(verdict: WebhookVerdict, address: string): void;
+  readonly settings: WebhookSettings;
+  /** Polled for a new revision after each accepted call. */
+  readonly store: Pick<ConfigStore, 'trigger'>;
+  readonly onCall: (isAccepted: boolean, text: string) => void;
 }
 
-/** The webhook of the settings: calls signed with their secret make the store poll. */
-export function createWebhook(
-  { secret, secretFile }: WebhookSettings,
-  store: ConfigStore,
-  say: (isAccepted: boolean, text: string) => void,
-): WebhookDeps {
-  return {
-    async verify(call) {
-      if (secretFile === undefined) return verifyWebhook(call, secret);
-      let text: string;
-      try {
-        text = await readFile(secretFile, 'utf8');
-      } catch (error) {
-        const reason = `the webhook secret cannot be read (${errorText(error)})`;
-        return { ok: false, reason };
-      }
-      return verifyWebhook(call, trimEnd(text, '\r\n'));
-    },
-    trigger: () => store.trigger(),
-    onCall(verdict, address) {
-      const outcome = verdict.ok ? 'polling the store' : `refused: ${verdict.reason}`;
-      say(verdict.ok, `Webhook call from ${address}: ${outcome}`);
-    },
-  };
-}
+const maxSecretBytes = 4096;
 
 /** Enough for a push with many commits. */
 export const maxBytes = 5 * 1024 * 1024;
@@ -59,7 +36,7 @@ export const maxBytes = 5 * 1024 * 1024;
 /** The answer does not wait for the store: senders give up after some seconds. */
 export async function addWebhookRoute(
   instance: FastifyInstance,
-  { verify, trigger, onCall }: WebhookDeps,
+  { settings, store, onCall }: WebhookDeps,
   unfinished: UnfinishedRequests,
 ): Promise<void> {
   const route: FastifyPluginAsync = async (scope) => {
@@ -81,16 +58,30 @@ export async function addWebhookRoute(
     });
     scope.post('/webhooks', { bodyLimit: maxBytes }, async (request, reply) => {
       const body = request.body instanceof Uint8Array ? request.body : Buffer.alloc(0);
-      const verdict = await verify({ body, header: (name) => headerOf(request, name) });
-      onCall(verdict, request.ip);
+      const call: WebhookCall = { body, header: (name) => headerOf(request, name) };
+      const verdict = await verify(call, settings);
+      const outcome = verdict.ok ? 'polling the store' : `refused: ${verdict.reason}`;
+      onCall(verdict.ok, `Webhook call from ${request.ip}: ${outcome}`);
       if (!verdict.ok)
         return refuse(new HttpError(401, { detail: verdict.reason }), request, reply);
-      void trigger();
+      void store.trigger();
       reply.code(202).header('cache-control', 'no-store');
       return { accepted: true };
     });
   };
   await instance.register(route);
+}
+
+async function verify(
+  call: WebhookCall,
+  { secret, secretFile }: WebhookSettings,
+): Promise<WebhookVerdict> {
+  if (secretFile === undefined) return verifyWebhook(call, secret);
+  try {
+    return verifyWebhook(call, trimEnd(await readSmallFile(secretFile, maxSecretBytes), '\r\n'));
+  } catch (error) {
+    return { ok: false, reason: `the webhook secret cannot be read (${errorText(error)})` };
+  }
 }
 
 function headerOf(request: FastifyRequest, name: string): string | undefined {

@@ -3,7 +3,6 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import type { StatusJson } from '../../../control-plane/server/admin/status-report.ts';
-import { verifyWebhook } from '../../../control-plane/server/store/webhook.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createGitRepository } from '../../support/git-repository.ts';
@@ -17,7 +16,7 @@ test('a lift in Git is one commit with the reason, and is refused by name where 
   const { store } = openGitStore(t, repository, { folder: 'limits' });
   const { port } = await startAdminApi(t, {
     ...{ files: {}, store },
-    verifyWebhook: async (call) => verifyWebhook(call, 'secret'),
+    webhook: { secret: 'secret', secretFile: undefined },
   });
   const lift = async (more: object) => {
     const answer = await fetch(`http://127.0.0.1:${port}/lifts`, {
