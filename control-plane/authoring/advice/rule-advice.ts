@@ -10,8 +10,8 @@ import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { Reporter } from '../../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { documentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { findMeetingCounters } from '../meeting-counters.ts';
-import { findDottedDomain } from './dotted-domains.ts';
 import { findFreedValues } from './freed-values.ts';
 import { findUnboundedMetrics } from './unbounded-metrics.ts';
 import { findUnreachableRules } from './unreachable-rules.ts';
@@ -34,6 +34,21 @@ export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.n
   }
   reporter.addAll(findShadowModeOnly([...lasting.values()].flat()));
   return reporter.toProblems();
+}
+
+/**
+ * A domain with dots: the labels of Prometheus are taken from the parts of a statistic's name, which dots separate. At most
+ * one note, at its first rule.
+ */
+function findDottedDomain(rules: readonly PlacedRule[]): Problem[] {
+  const [first] = rules;
+  if (first === undefined || !first.document.domain.includes('.')) return [];
+  const { document } = first;
+  const [label = '', ...rest] = document.domain.split('.');
+  const message = `the domain has dots, so the labels of its statistics in Prometheus fall apart: domain="${toExcerpt(label)}", key1="${toExcerpt(rest[0] ?? '')}"`;
+  const hint = `name it '${toExcerpt(document.domain.replaceAll('.', '-'))}', in Envoy too, or map its statistics with PULLMETRICS_MAPPER_YAML`;
+  const advice = createRuleAdvice('dotted-domain', first, undefined, message, hint);
+  return [{ ...advice, path: 'domain', ...document.position }];
 }
 
 /**
