@@ -62,10 +62,8 @@ const storeMs = 60_000;
 /** Of one worker; hits of more are in no domain. */
 const maxDomains = 100;
 
-export const noFigures: Figures = {
-  ...{ decisions: 0, overLimit: 0, errors: 0, noMatch: 0 },
-  domains: new Map(),
-};
+export const noTraffic: Traffic = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
+export const noFigures: Figures = { ...noTraffic, domains: new Map() };
 export const noHits: DomainTraffic = { hits: 0, overLimit: 0, errors: 0, noMatch: 0 };
 
 interface Mark {
@@ -123,18 +121,14 @@ function toDifference(totals: TotalsMessage, before: TotalsMessage): Traffic {
   return { decisions, overLimit: passed('overLimit'), errors, noMatch: passed('noMatch') };
 }
 
-function addReport(
-  { decisions, overLimit, errors, noMatch, domains: before }: Figures,
-  passed: Traffic,
-  { rules, failures }: ReportMessage,
-): Figures {
-  const domains = new Map(before);
+function addReport(before: Figures, passed: Traffic, { rules, failures }: ReportMessage): Figures {
+  const domains = new Map(before.domains);
   const none = failures == null ? { hits: 0, overLimit: 0 } : noHits;
   function add(name: string, counts: Partial<DomainTraffic>): void {
     const head = toDomainHead(name);
     const known = domains.get(head);
     if (known === undefined && domains.size >= maxDomains) return;
-    domains.set(known ? head : owned(head), addTraffic(known ?? none, counts));
+    domains.set(known ? head : owned(head), addOfDomain(known ?? none, counts));
   }
   for (const { rule, hits, overLimit: over } of rules) {
     add(rule, { hits: toCount(hits), overLimit: toCount(over) });
@@ -142,32 +136,28 @@ function addReport(
   for (const { domain, ...counts } of failures?.domains ?? []) {
     add(domain, { errors: toCount(counts.errors), noMatch: toCount(counts.noMatch) });
   }
-  return {
-    decisions: decisions + passed.decisions,
-    overLimit: overLimit + passed.overLimit,
-    errors: errors + passed.errors,
-    noMatch: noMatch + passed.noMatch,
-    domains,
-  };
+  return { ...addTraffic(before, passed), domains };
 }
 
 /** What `all` has more than `part`, which is an earlier sum of the same series. */
 export function subtract(all: Figures, part: Figures): Figures {
+  const domains = [...all.domains].map(([name, ofDomain]) => {
+    const before = part.domains.get(name) ?? noHits;
+    return [name, addOfDomain(ofDomain, before, -1)] as const;
+  });
+  return { ...addTraffic(all, part, -1), domains: new Map(domains) };
+}
+
+export function addTraffic(all: Traffic, more: Traffic, times = 1): Traffic {
   return {
-    decisions: all.decisions - part.decisions,
-    overLimit: all.overLimit - part.overLimit,
-    errors: all.errors - part.errors,
-    noMatch: all.noMatch - part.noMatch,
-    domains: new Map(
-      [...all.domains].map(([name, ofDomain]) => {
-        const before = part.domains.get(name) ?? noHits;
-        return [name, addTraffic(ofDomain, before, -1)];
-      }),
-    ),
+    decisions: all.decisions + times * more.decisions,
+    overLimit: all.overLimit + times * more.overLimit,
+    errors: all.errors + times * more.errors,
+    noMatch: all.noMatch + times * more.noMatch,
   };
 }
 
-function addTraffic(
+function addOfDomain(
   { hits, overLimit, errors, noMatch }: DomainTraffic,
   more: Partial<DomainTraffic>,
   times = 1,

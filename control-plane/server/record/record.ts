@@ -141,8 +141,8 @@ function isInForce({ rollout, inForce }: RolloutRecord): boolean {
   return rollout?.outcome === 'in_force' && inForce[0]?.content === rollout.content;
 }
 
-/** The last rollout, where this is it and it can be taken back still: a take-back outlives an end that was written by who
- * did not know of it. */
+/** The last rollout, where its id is this one and it can still be taken back: a take-back outlives an end that was written by
+ * a control plane without knowledge of it. */
 export function undoableOf(
   record: RolloutRecord,
   id: string | undefined,
@@ -272,8 +272,8 @@ function toApproved({ reason, by, atMs }: Word, approval: Verdict | undefined): 
   return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
 }
 
-/** The last rollout ended so. One that was taken back before every control plane knew of its end was never in force: the
- * revision before it is in force again. */
+/** The last rollout has this outcome. One that was taken back before every control plane knew of its end was never in force:
+ * the revision before it is in force again. */
 export function withEnd(
   record: RolloutRecord,
   outcome: 'in_force' | 'taken_back',
@@ -282,9 +282,9 @@ export function withEnd(
   const { rollout } = record;
   if (rollout === null) return record;
   const { revision, content } = rollout;
-  const [last, ...before] = record.inForce;
+  const [, ...before] = record.inForce;
   const isUndone = outcome === 'taken_back' && isInForce(record) && before.length > 0;
-  const inForce = isUndone && last?.content === content ? before : record.inForce;
+  const inForce = isUndone ? before : record.inForce;
   const ended = { ...record, inForce, rollout: toEnded(rollout, outcome, end.reason) };
   return outcome === 'in_force'
     ? withInForce(ended, { revision, content }, end)

@@ -82,15 +82,14 @@ export function withTakenBack(
     ...word
   }: Word & { readonly endedBefore: string | undefined; readonly undoes?: string | undefined },
 ): RolloutRecord | undefined {
-  if (undoableOf(record, undoes)) return withEnd(record, 'taken_back', word);
   const open = openRolloutOf(record);
-  if (open !== undefined) {
-    return open.revision === rollout.revision ? withAction(record, 'abort', word) : undefined;
-  }
+  const isThis = open?.revision === rollout.revision || undoableOf(record, undoes) !== undefined;
+  if (isThis) return withEnd(record, 'taken_back', word);
+  if (open !== undefined) return undefined;
   const { rollout: last, inForce } = record;
   const hasEnded = last?.revision === rollout.revision && last.id !== endedBefore;
   if (hasEnded || inForce[0]?.content === rollout.content) return undefined;
-  return withAction(withBegun(record, rollout, word.atMs), 'abort', word);
+  return withEnd(withBegun(record, rollout, word.atMs), 'taken_back', word);
 }
 
 function withRollout(record: RolloutRecord, now: Partial<RolloutOnRecord>): RolloutRecord {

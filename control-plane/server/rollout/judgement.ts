@@ -1,6 +1,13 @@
 // Compares the workers that have a revision with the others, and each with itself before it was offered it. Pure.
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import { type DomainTraffic, type Figures, noHits, type Traffic } from '../fleet/tally.ts';
+import {
+  addTraffic,
+  type DomainTraffic,
+  type Figures,
+  noHits,
+  noTraffic,
+  type Traffic,
+} from '../fleet/tally.ts';
 
 /** The counts of one instance of a worker. */
 export interface CountedWorker extends Figures {
@@ -199,7 +206,7 @@ function toDomainTraffic(traffic: DomainTraffic = noHits, count: Counted): Traff
   if (counted === undefined) return undefined;
   // Hits over limit are among the hits, the others are not.
   const isApart = count === 'noMatch';
-  return { ...nothing, decisions: isApart ? hits + counted : hits, [count]: counted };
+  return { ...noTraffic, decisions: isApart ? hits + counted : hits, [count]: counted };
 }
 
 /** With more than two, none counts as more than twice the one in the middle: what a single one says of itself does not
@@ -300,8 +307,6 @@ interface SideSums {
   readonly unknown: readonly number[];
 }
 
-const nothing: Traffic = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
-
 function sumSide(side: readonly Side[]): SideSums {
   const known = side.flatMap((worker) => pastOf(worker) ?? []);
   const unknown = side.filter((worker) => pastOf(worker) === undefined).map(requestsOf);
@@ -315,12 +320,12 @@ function sumSide(side: readonly Side[]): SideSums {
 }
 
 function without(sums: SideSums, worker: Side): SideSums {
-  const { past, requests } = pastOf(worker) ?? { past: nothing, requests: 0 };
+  const { past, requests } = pastOf(worker) ?? { past: noTraffic, requests: 0 };
   const isHeaviest = requests === 0 && requestsOf(worker) === sums.unknown[0];
   return {
     workers: sums.workers - 1,
-    now: sum([sums.now, scale(worker, -1)]),
-    past: sum([sums.past, scale(past, -1)]),
+    now: addTraffic(sums.now, worker, -1),
+    past: addTraffic(sums.past, past, -1),
     pastRequests: sums.pastRequests - requests,
     unknown: isHeaviest ? sums.unknown.slice(1) : sums.unknown,
   };
@@ -380,14 +385,7 @@ function isAbove(having: Traffic, usual: Usual, measure: Measure): boolean {
 }
 
 function sum(all: readonly Traffic[]): Traffic {
-  let [decisions, overLimit, errors, noMatch] = [0, 0, 0, 0];
-  for (const each of all) {
-    decisions += each.decisions;
-    overLimit += each.overLimit;
-    errors += each.errors;
-    noMatch += each.noMatch;
-  }
-  return { decisions, overLimit, errors, noMatch };
+  return all.reduce((total, each) => addTraffic(total, each), noTraffic);
 }
 
 function requestsOf({ decisions, errors }: Traffic): number {
