@@ -92,6 +92,8 @@ export type TrafficJson = Type.Static<typeof trafficJson>;
 
 const ratesOfAll = ['decisionsPerSecond', 'overLimitPerSecond', 'errorsPerSecond'] as const;
 
+const sums = ['workers', ...ratesOfAll, 'withoutStorePerSecond', 'workersWithoutStore'] as const;
+
 const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
 
 /** The traffic of all workers that report; null when none does. */
@@ -115,9 +117,8 @@ function sumQuota(
 ): Pick<TrafficJson, 'quota'> {
   const quotas = all.flatMap((each) => each.quota ?? []);
   if (quotas.length === 0) return {};
-  const counts = sumFields<'streams' | 'buckets'>(quotas, ['streams', 'buckets']);
-  const rates = sumFields<'assignmentsPerSecond'>(quotas, ['assignmentsPerSecond']);
-  return { quota: { ...counts, ...roundFields(rates) } };
+  const fields = ['streams', 'buckets', 'assignmentsPerSecond'] as const;
+  return { quota: roundFields(sumFields(quotas, fields)) };
 }
 
 export type FindFigures = (
@@ -177,11 +178,8 @@ export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): 
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
   return {
-    ...sumFields(known, ['workers']),
-    ...roundFields(sumFields(known, ratesOfAll)),
+    ...roundFields(sumFields(known, sums)),
     ...findSlowest(known),
-    ...roundFields(sumFields(known, ['withoutStorePerSecond'])),
-    ...sumFields(known, ['workersWithoutStore']),
     storeCalls: findSlowest(known.flatMap(({ storeCalls }) => storeCalls ?? [])),
     ...sumQuota(known),
   };

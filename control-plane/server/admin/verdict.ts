@@ -36,14 +36,15 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   const known = answers
     .filter((answer) => answer.status !== undefined)
     .map((answer): Placed => ({ ...answer, place: placeOf(answer.status, question.revision) }));
-  const all: Answers = { answers, known, question, difference: findDifference(known) };
+  const [difference, late] = [findDifference(known), findLate(known)];
+  const all: Answers = { answers, known, question, difference, late };
   return (
-    differAboutNewest(all) ??
-    isRefusedByOne(all) ??
-    isUnanswered(all) ??
-    hasNoSuchRevision(all) ??
-    serveDifferently(all) ??
-    isNotEverywhereYet(all) ??
+    judgeNewest(all) ??
+    judgeRefused(all) ??
+    judgeUnanswered(all) ??
+    judgeMissing(all) ??
+    judgeDifference(all) ??
+    judgeLate(all) ??
     judgeReach(all)
   );
 }
@@ -59,6 +60,8 @@ interface Answers {
   readonly question: Question;
   /** How they differ in what they serve. */
   readonly difference: string | undefined;
+  /** One with workers that do not have the requested revision. */
+  readonly late: Placed | undefined;
 }
 
 function pending(text: string): Verdict {
@@ -71,7 +74,7 @@ function quote({ answers }: Answers, { url, status }: Answered, text: string): s
 }
 
 /** The revision of one may be newer or older than that of another: an error of one is shown, and decides nothing. */
-function differAboutNewest({ known }: Answers): Verdict | undefined {
+function judgeNewest({ known }: Answers): Verdict | undefined {
   if (new Set(known.map(({ status }) => status.newest?.id)).size <= 1) return undefined;
   const each = known.map(
     ({ url, status: { newest } }) => `${newest ? toShortId(newest.id) : 'none'} at ${url}`,
@@ -84,7 +87,7 @@ function differAboutNewest({ known }: Answers): Verdict | undefined {
   );
 }
 
-function isRefusedByOne(all: Answers): Verdict | undefined {
+function judgeRefused(all: Answers): Verdict | undefined {
   const { answers, known, question, difference } = all;
   // An approval at one control plane is followed by the others.
   const isLetThrough = known.some(({ status: { newest } }) => newest?.valid);
@@ -104,30 +107,30 @@ function isRefusedByOne(all: Answers): Verdict | undefined {
 }
 
 /** The text has the state of the others as well, since they continue without this one. */
-function isUnanswered(all: Answers): Verdict | undefined {
-  const silent = all.answers.find(({ error }) => error !== undefined);
+function judgeUnanswered(all: Answers): Verdict | undefined {
+  const { answers, difference, late } = all;
+  const silent = answers.find(({ error }) => error !== undefined);
   if (silent === undefined) return undefined;
-  const late = findLate(all);
-  const more = all.difference ?? (late && quote(all, late, late.status.text));
+  const more = difference ?? (late && quote(all, late, late.status.text));
   const text = `not known: ${silent.error}${more === undefined ? '' : `; ${more}`}`;
   return { ...pending(text), verdict: 'not_known' };
 }
 
-function hasNoSuchRevision({ known, question }: Answers): Verdict | undefined {
+function judgeMissing({ known, question }: Answers): Verdict | undefined {
   if (known.some(({ place }) => place !== 'missing')) return undefined;
   const text = `no such revision: ${question.revision}`;
   return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
 }
 
-function serveDifferently({ difference }: Answers): Verdict | undefined {
+function judgeDifference({ difference }: Answers): Verdict | undefined {
   return difference === undefined ? undefined : pending(difference);
 }
 
-function isNotEverywhereYet(all: Answers): Verdict | undefined {
-  const late = findLate(all);
+function judgeLate(all: Answers): Verdict | undefined {
+  const { late, question } = all;
   if (late === undefined) return undefined;
   const { verdict, text } = late.status;
-  const place = placeTexts[late.place](`revision ${all.question.revision}`);
+  const place = placeTexts[late.place](`revision ${question.revision}`);
   const judged = pending(quote(all, late, place + text));
   return verdict === 'refused' ? { ...judged, verdict } : judged;
 }
@@ -146,8 +149,8 @@ function judgeReach({ known, question: { revision, minWorkers } }: Answers): Ver
   return pending(`${reach}, of at least ${minWorkers}`);
 }
 
-/** A control plane with workers that do not have the requested revision: first one with a refusal, then one that speaks for all. */
-function findLate({ known }: Answers): Placed | undefined {
+/** First one with a refusal, then one that speaks for all. */
+function findLate(known: readonly Placed[]): Placed | undefined {
   const unsettled = known.filter((each) => isUnsettled(each.status) || !isMeant(each));
   return (
     unsettled.find(({ status }) => status.verdict === 'refused') ??

@@ -1,6 +1,5 @@
 // Bounds what the documents of a revision become: by aliases a few kilobytes stand for as many rules as megabytes without.
-import type { Problem } from '../../../shared/rules/problem/problem.ts';
-import { problemOf } from '../../../shared/rules/problem/problem.ts';
+import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { JsonValue } from '../../../shared/rules/rule.ts';
 import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { controlPlaneBounds } from '../../../shared/rules-file.ts';

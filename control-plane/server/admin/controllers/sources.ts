@@ -180,7 +180,8 @@ export class Default extends AdminController {
     const { snapshots } = this.api;
     const { revisions, wasInForce } = await this.readHistory();
     const all = revisions.filter((_, index) => wasInForce(index));
-    const first = all.findIndex(({ id }) => id === snapshots.state().inForce?.revision.id);
+    const inForce = snapshots.state().inForce?.revision.id;
+    const first = all.findIndex(({ id }) => id === inForce);
     const served = all.slice(Math.max(0, first));
     const { changes } = await findRuleHistory(
       { rule, start: 0, limit: lastChanges },
