@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
+import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { systemClock } from '../clock.ts';
 import { type JobThreadDeps, type Next, ThreadOfJobs, TooBusy, TooMuch } from './job-thread.ts';
@@ -40,13 +42,30 @@ test('jobs are done one after the other, each with its own messages', async (t) 
 
 test('a job that uses up its processor time is ended by its name, and the next one is done', async (t) => {
   const program = 'if (receiveMessageOnPort(pieces).message.number === 1) for (;;); answer();';
-  const thread = createThread(t, program, { deadlineMs: 400 });
+  const clock = createManualClock();
+  const started: Worker[] = [];
+  const thread = createThread(t, '', {
+    ...{ clock, deadlineMs: 100 },
+    startWorker() {
+      const worker = new Worker(toProgram(program), { eval: true });
+      started.push(worker);
+      return worker;
+    },
+  });
   const first = thread.run(jobOf(1));
   const second = thread.run(jobOf(2));
-  await t.throwsAsync(first, {
+  const ended = t.throwsAsync(first, {
     instanceOf: TooMuch,
-    message: 'job 1 takes more than 0.4 s to read',
+    message: 'job 1 takes more than 0.1 s to read',
   });
+  const [worker] = started;
+  await once(worker as Worker, 'online');
+  await eventually('it has used up more', async () => {
+    const used = await worker?.cpuUsage();
+    return used !== undefined && used.user > 200_000;
+  });
+  clock.advance(150);
+  await ended;
   await t.notThrowsAsync(second);
 });
 
@@ -54,7 +73,7 @@ test('a thread that gets little of the processor has ten times as long', async (
   const clock = createManualClock();
   const patient = createThread(t, 'setTimeout(answer, 100);', { clock });
   const done = patient.run(jobOf(1));
-  clock.advance(60_000);
+  clock.advance(599_999);
   t.deepEqual(await done, { number: 1 });
   const silent = createThread(t, '', { clock });
   const never = silent.run(jobOf(2));
@@ -93,7 +112,7 @@ test('a job that needs much memory has returned it before its result is received
 });
 
 for (const [what, step, message] of [
-  ['time', 'for (;;) check();', 'job 1 takes more than 2 s to read'],
+  ['time', 'for (;;) check();', 'job 1 takes more than 0.1 s to read'],
   [
     'memory',
     'const all = []; for (;;) { all.push(Array(10_000).fill({})); check(); }',
@@ -109,14 +128,13 @@ for (const [what, step, message] of [
     const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
     let starts = 0;
     const thread = createThread(t, '', {
-      deadlineMs: what === 'time' ? 2_000 : 60_000,
+      // The clock stands still: only the thread ends a job.
+      ...{ clock: createManualClock(), deadlineMs: what === 'time' ? 100 : 60_000 },
       startWorker() {
         starts++;
         return new Worker(program, { eval: true, resourceLimits });
       },
     });
-    // What the thread loads counts as the time of its first job.
-    t.deepEqual(await thread.run(jobOf(2)), { made: 2 });
     await t.throwsAsync(thread.run(jobOf(1)), { instanceOf: TooMuch, message });
     t.deepEqual(await thread.run(jobOf(2)), { made: 2 });
     t.is(starts, 1);
