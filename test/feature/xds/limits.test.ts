@@ -2,7 +2,6 @@
 // reason, and the others do not notice.
 import { once } from 'node:events';
 import { connect, constants } from 'node:http2';
-import { connect as connectSocket } from 'node:net';
 import test from 'ava';
 import type { DropReason } from '../../../control-plane/server/xds/discovery-stream.ts';
 import { defaultLimits } from '../../../control-plane/server/xds/limits.ts';
@@ -280,15 +279,19 @@ test('a connection that is not read for 30 s is closed with its only stream', as
 test('a peer that gives no sign of life is asked for one after 30 s, and closed 20 s later', async (t) => {
   const clock = createManualClock();
   const ads = await startAds(t, { snapshot: small, clock });
-  const socket = connectSocket(ads.port, '127.0.0.1');
-  // The preface and empty SETTINGS, and no word after that: no answer to a ping either.
-  socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-  socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
-  await once(socket, 'data');
+  const proxy = await startTcpProxy(t, ads.port);
+  const raw = await openRaw(t, { port: proxy.port });
+  raw.stream.write(request());
+  await once(raw.stream, 'data');
+  const count = () => ads.server.workers.list().length;
+  proxy.inject({ kind: 'stall' });
   clock.advance(30_000);
-  clock.advance(20_000);
-  await once(socket, 'close');
-  t.true(socket.destroyed);
+  clock.advance(19_999);
+  t.is(count(), 1);
+  clock.advance(1);
+  await eventually('it is closed', () => count() === 0);
+  raw.session.destroy();
+  await proxy.close();
 });
 
 test('a peer that answers pings stays', async (t) => {
