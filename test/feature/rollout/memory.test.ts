@@ -92,9 +92,10 @@ for (const [where, open] of Object.entries(places)) {
 
     const replaced = await createControlPlaneInProcess(t, { flags });
     await replaced.start();
+    // Its ports are open before it has examined what the store has.
+    const fresh = connectThree(t, replaced);
     await eventually('it is known', async () => (await verdictOf(replaced)) === 'taken_back');
     t.regex(await reasonOf(replaced), /taken back: aborted by local: wrong file/);
-    const fresh = connectThree(t, replaced);
     // A directory has no earlier revisions.
     const known = where === 'in Git' ? 3 : 0;
     await eventually('all have what was in force before', () => having(fresh, 'first') === known);

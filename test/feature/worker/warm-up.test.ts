@@ -1,5 +1,4 @@
 // What a worker decides before it has callers, as its stores, its operator and its callers see it.
-
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
