@@ -126,6 +126,10 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   const given = (spec.path ?? []).map((entry) => toPathPart(entry));
   refuseOtherSchemas([...given.map(({ schema }) => schema), spec.rest]);
   const path = given.map((entry) => ({ ...entry, schema: closed(entry.schema) }));
+  // One that may come by keyword, and what follows the positions, can be sent in a body.
+  if (given.some(({ schema, byKeyword }) => !byKeyword && (schema as Plain)['type'] === 'object')) {
+    throw new TypeError('op: a position is a part of the path, which is no object');
+  }
   const firstOptional = path.findIndex((entry) => entry.optional);
   if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
     throw new TypeError('op: a required positional parameter follows an optional one');
@@ -199,9 +203,6 @@ function refuseOtherSchemas(schemas: readonly unknown[]): void {
       throw new TypeError(
         `op: a position is a schema, as part('id', Type.String()), not ${schema}`,
       );
-    }
-    if ((schema as Plain)['type'] === 'object') {
-      throw new TypeError('op: a position is a part of the path, which is no object');
     }
     if (!isStandard(schema)) continue;
     const { vendor } = schema['~standard'];

@@ -128,7 +128,7 @@ for (const [what, step, message] of [
     const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
     let starts = 0;
     const thread = createThread(t, '', {
-      // The clock stands still: only the thread ends a job.
+      // This clock never advances: only the thread ends a job.
       ...{ clock: createManualClock(), deadlineMs: what === 'time' ? 100 : 60_000 },
       startWorker() {
         starts++;

@@ -52,23 +52,16 @@ export function toParameter(
     return (value: unknown) => check(value).length === 0;
   };
   const scope = new Map([...scopeWithin(noScope, { $defs }), ['#', schema]]);
-  const check = isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs);
-  const makeDefault = toDefault(schema);
-  const { default: value = null } = schema;
-  // Null stands for an argument that is missing.
-  const [wrong] = value === null ? [] : check(value);
-  if (wrong !== undefined) {
-    throw new Error(`the default ${JSON.stringify(value)} does not fit: ${wrong.reason}`);
-  }
   return {
     schema,
     cast: compileCast(schema, accepts, scope),
-    check,
+    check: isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs),
     complete: isForeign ? undefined : compiler.compileDefaults(schema, $defs),
-    makeDefault,
+    makeDefault: toDefault(schema),
   };
 }
 
+/** Used as it is: it may be one that no caller can send. */
 function toDefault(schema: Plain): (() => unknown) | undefined {
   if (!('default' in schema)) return undefined;
   const { default: value } = schema;
