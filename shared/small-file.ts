@@ -1,4 +1,4 @@
-// Reads a file that holds a secret alone: no more of it than a secret may have, whatever an operator has named.
+// Reads a file of a bounded size: no more of it than that, whatever an operator has named.
 import { createReadStream } from 'node:fs';
 
 /**
@@ -6,8 +6,13 @@ import { createReadStream } from 'node:fs';
  * quotes it.
  */
 export async function readSmallFile(path: string, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = await createReadStream(path, { end: maxBytes }).toArray();
-  const bytes = Buffer.concat(chunks);
+  const bytes = await readBeginning(path, maxBytes);
   if (bytes.length > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
   return bytes.toString('utf8');
+}
+
+/** One byte more than `maxBytes` where the file has more. */
+export async function readBeginning(path: string, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = await createReadStream(path, { end: maxBytes }).toArray();
+  return Buffer.concat(chunks);
 }

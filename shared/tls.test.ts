@@ -99,6 +99,8 @@ test('a file too large for a certificate is refused', async (t) => {
   const { write, problem } = await setUp(t);
   write('ca', authority.padEnd(5_000_000));
   t.is(await problem(), 'ca.pem is too large for a certificate or a key');
+  const endless = await readTlsFiles({ ca: '/dev/zero', cert: undefined, key: undefined });
+  t.is(endless.ok ? '' : endless.problem, '/dev/zero is too large for a certificate or a key');
 });
 
 test('a CA is added to those that the host trusts', (t) => {

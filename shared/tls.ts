@@ -1,10 +1,10 @@
 // The files of TLS: CAs, a certificate chain and its private key, read as one set that fits
 // together, and read again when they change.
 import { createHash, X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { createSecureContext, getCACertificates } from 'node:tls';
 import { type Clock, repeatAfter } from './clock.ts';
 import { errorText } from './errors.ts';
+import { readBeginning } from './small-file.ts';
 
 /** Paths; undefined where there is no such file. A certificate and its key come together. */
 export interface TlsFiles {
@@ -47,7 +47,7 @@ interface ReadFile {
 async function readTlsFile(path: string | undefined): Promise<ReadFile> {
   if (path === undefined) return {};
   try {
-    const content = await readFile(path);
+    const content = await readBeginning(path, maxFileBytes);
     if (content.length <= maxFileBytes) return { content };
     return { problem: `${path} is too large for a certificate or a key` };
   } catch (error) {
