@@ -2,6 +2,7 @@
 // memory. The files are other people's, and the event loop serves workers and probes.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
+import { HeldByKey } from '../../../shared/held-by-key.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -53,7 +54,7 @@ export class KnownDocuments {
   readonly #byPath = new Map<string, readonly WeakRef<RuleDocument>[]>();
   readonly #textOf = new WeakMap<RuleDocument, string>();
   #builds: readonly WeakRef<BuiltSnapshots>[] = [];
-  readonly #madeOf = new WeakMap<
+  readonly #madeOf = new HeldByKey<
     BuiltSnapshots,
     { readonly files: Revision['files']; readonly outcome: Good }
   >();
@@ -76,11 +77,11 @@ export class KnownDocuments {
     for (const reference of this.#builds) {
       const built = reference.deref();
       const made = built && this.#madeOf.get(built);
-      if (built === undefined || made === undefined || !(yield* areSame(files, made.files)))
-        continue;
-      const checked = yield* this.checker.check(built.documents, nowMs);
+      if (made === undefined || !(yield* areSame(files, made.files))) continue;
+      const { documents, ruleSet } = made.outcome.built;
+      const checked = yield* this.checker.check(documents, nowMs);
       if (!checked.ok) return undefined;
-      const { domains } = built.ruleSet;
+      const { domains } = ruleSet;
       const isAsBefore = ([name, rules]: [string, object]) => domains.get(name) === rules;
       if ([...checked.rules.domains].every(isAsBefore)) return made.outcome;
     }
@@ -88,10 +89,10 @@ export class KnownDocuments {
   }
 
   keepBuilt({ files, problems }: Files, outcome: Good): void {
-    const { built } = outcome;
+    if (problems.length > 0) return;
     const alive = this.#builds.filter((each) => each.deref() !== undefined);
-    this.#builds = problems.length > 0 ? alive : [...alive, new WeakRef(built)];
-    this.#madeOf.set(built, { files, outcome });
+    this.#builds = [...alive, new WeakRef(outcome.built)];
+    this.#madeOf.set(outcome.built, { files, outcome });
   }
 
   keep(files: Revision['files'], documents: readonly RuleDocument[]): void {
