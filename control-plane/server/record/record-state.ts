@@ -480,8 +480,8 @@ function noteRecord(
   return isWritten ? end(read, false, now) : swap(read, record, false, now);
 }
 
-/** A rollout that has ended here has ended: the process before could not write that, or the place has lost it, as an engine that
- * was restored. */
+/** An end that this control plane knows holds also where the record does not have it: the process before could not write it, or
+ * an engine was restored from before it. */
 function addEnd(theirs: RolloutRecord, ours: RolloutRecord, state: RecordState): RolloutRecord {
   const takenBack = ours.verdicts.find(
     ({ outcome, rollout }) => outcome === 'taken_back' && undoableOf(theirs, rollout) !== undefined,

@@ -161,7 +161,7 @@ export function verdictOf(
   return verdicts.find((each) => each.revision === revision || each.content === content);
 }
 
-/** Whether somebody has approved what it was held back for. */
+/** Whether the removal for which it was held back is approved. */
 export function isRemovalApproved(
   record: RolloutRecord,
   revision: string,

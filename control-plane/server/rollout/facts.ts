@@ -200,7 +200,7 @@ type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
 interface Change {
   /** The first of those whose figures are compared. */
   readonly changed: readonly string[];
-  /** Those that are meant to go: their requests are to find no rule. */
+  /** Those whose removal is intended, so that their requests find no rule. */
   readonly removed: readonly string[];
 }
 

@@ -497,11 +497,11 @@ function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
     .flatMap(({ value }) => value?.takenBack ?? [])
     .find(({ rollout }) => undoableOf(record, rollout));
   if (said === undefined || running?.takenBack) return turn;
-  if (running?.revision === record.rollout?.revision) {
-    return running ? takeBack(turn, running, said, facts) : turn;
+  if (running !== undefined && running.revision === record.rollout?.revision) {
+    return takeBack(turn, running, said, facts);
   }
   if (openRolloutOf(record) !== undefined || turn.state.writing > 0) return turn;
-  // It is in force here, as this control plane did not know of that.
+  // It is in force here: this control plane had not received the take-back.
   const { rollout, reason, by } = said;
   const change: ChangeRecord = (known) =>
     undoableOf(known, rollout) && withEnd(known, 'taken_back', { reason, by, atMs: facts.wallMs });

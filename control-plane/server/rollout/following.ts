@@ -25,7 +25,7 @@ export interface Running
   readonly revision: string;
   readonly plan: RolloutPlan;
   readonly pools: Pools;
-  /** Whether the domains that it removes are meant to go: its author says so, or that was approved. */
+  /** Whether the removal of domains is intended: its author asked for it, or it was approved. */
   readonly isRemovalMeant: boolean;
   /** Of the record when it began here: that is the end of another rollout. */
   readonly endedBefore: string | undefined;
@@ -152,7 +152,7 @@ function settle(following: Following, now: Running, record: RolloutRecord): Turn
       effects: [{ kind: 'take_back_trial', reason: takenBack.reason }],
     };
   }
-  // By a control plane that does not know of it.
+  // Another control plane ended it without knowledge of the take-back.
   if (undoableOf(record, now.takenBack?.rollout)) return { following, effects: [] };
   const isInForce = record.inForce[0]?.content === now.content;
   if (record.rollout?.id === now.endedBefore && !isInForce) return { following, effects: [] };
