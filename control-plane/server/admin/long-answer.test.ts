@@ -1,21 +1,21 @@
 import test from 'ava';
-import { toLongAnswer } from './long-answer.ts';
+import { streamJson, toLongAnswer } from './long-answer.ts';
 
 test('a short answer stays as it is, and a long one is the same JSON', async (t) => {
   const short = { yaml: 'domain: d' };
-  t.is(toLongAnswer(short), short);
+  t.is(await toLongAnswer(short), short);
   const long = {
     yaml: 'é"\n'.repeat(100_000),
     changes: Array.from({ length: 3_000 }, (_, at) => ({ at })),
   };
-  const answer = toLongAnswer(long);
+  const answer = await toLongAnswer(long);
   if (!(answer instanceof Response)) return t.fail();
   t.true((await answer.text()) === JSON.stringify(long));
   return undefined;
 });
 
 test('others are served while a long answer is written', async (t) => {
-  const answer = toLongAnswer({ yaml: 'x'.repeat(20_000_000) });
+  const answer = await toLongAnswer({ yaml: 'x'.repeat(20_000_000) });
   if (!(answer instanceof Response)) return t.fail();
   let turns = 0;
   const count = () => {
@@ -27,4 +27,21 @@ test('others are served while a long answer is written', async (t) => {
   clearImmediate(turning);
   t.true(turns >= 10, `${turns}`);
   return undefined;
+});
+
+test('the items of a generator are made when they are sent', async (t) => {
+  const list = Array.from({ length: 50_000 }, (_, at) => ({ at }));
+  let made = 0;
+  function* make() {
+    for (const item of list) {
+      made++;
+      yield item;
+    }
+  }
+  const reader = streamJson({ list: make(), after: 1 }).body?.getReader();
+  t.is(made, 0);
+  await reader?.read();
+  t.true(made > 0 && made < list.length / 2, `${made}`);
+  const whole = streamJson({ list: make(), after: 1 });
+  t.true((await whole.text()) === JSON.stringify({ list, after: 1 }));
 });

@@ -3,12 +3,21 @@ import { ownTurn } from '../../../shared/in-slices.ts';
 import { writingJson } from '../store/json-in-slices.ts';
 
 /** The value itself where its JSON is one part. */
-export function toLongAnswer<Value extends object>(value: Value): Value | Response {
+export async function toLongAnswer<Value extends object>(value: Value): Promise<Value | Response> {
+  await ownTurn();
   const parts = writingJson(value);
   const first = parts.next();
   const second = parts.next();
-  if (first.done || second.done) return value;
-  const begun = [first.value, second.value];
+  return first.done || second.done ? value : stream(parts, [first.value, second.value]);
+}
+
+/** For what is long: also with generators in place of lists, whose items are made when they are sent. */
+export function streamJson(value: object): Response {
+  return stream(writingJson(value), []);
+}
+
+/** `begun` are the first parts. */
+function stream(parts: Iterator<string, void>, begun: string[]): Response {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {

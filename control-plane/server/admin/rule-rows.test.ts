@@ -1,7 +1,7 @@
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { countingRules, findingRows, placedRules, type RowsQuestion } from './rule-rows.ts';
+import { countingRules, findingRules, placedRules, type RowsQuestion, toRow } from './rule-rows.ts';
 
 const { document } = parseRuleDocument(
   `domain: d
@@ -20,8 +20,11 @@ descriptors:
 );
 const documents = document === undefined ? [] : [document];
 const all = { text: '', offset: 0, limit: 5_000 };
-const findIn = (given: typeof documents, asked: Partial<RowsQuestion> = {}) =>
-  runAtOnce(findingRows('d', placedRules(given).get('d') ?? [], { ...all, ...asked }));
+const findIn = (given: typeof documents, asked: Partial<RowsQuestion> = {}) => {
+  const rules = placedRules(given).get('d') ?? [];
+  const { total, found } = runAtOnce(findingRules('d', rules, { ...all, ...asked }));
+  return { total, rows: found.map(toRow) };
+};
 const { rows } = findIn(documents);
 
 test('a rule has the owner of the one above it, its limit in words, and its place', (t) => {

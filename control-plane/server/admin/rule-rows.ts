@@ -118,28 +118,28 @@ export interface RowsQuestion {
   readonly limit: number;
 }
 
-export interface FoundRows {
+export interface FoundRules {
   /** How many rules have the text. */
   readonly total: number;
-  readonly rows: RuleRow[];
+  readonly found: readonly ListedRule[];
 }
 
-/** The rows of a domain with this text; `rules` is its top level. In steps. */
-export function* findingRows(
+/** The rules of a domain whose rows have this text; `rules` is its top level. In steps. */
+export function* findingRules(
   domain: string,
   rules: readonly PlacedRule[],
   { text, offset, limit }: RowsQuestion,
-): Generator<void, FoundRows> {
+): Generator<void, FoundRules> {
   const sought = text.toLowerCase();
-  const rows: RuleRow[] = [];
+  const found: ListedRule[] = [];
   let [seen, total] = [0, 0];
   for (const rule of listRules(domain, rules)) {
     if (++seen % rulesAtOnce === 0) yield;
     if (!hasText(rule, sought)) continue;
-    if (total >= offset && rows.length < limit) rows.push(toRow(rule));
+    if (total >= offset && found.length < limit) found.push(rule);
     total++;
   }
-  return { total, rows };
+  return { total, found };
 }
 
 /** Whether its row has the text, which is in lower case. */

@@ -192,7 +192,7 @@ function toNumber(source: string): number {
   return Number(source);
 }
 
-/** The text that JSON.stringify gives, in parts: of plain data, where nothing has a toJSON. */
+/** The text that JSON.stringify gives, in parts: of plain data, where nothing has a toJSON; a generator is a list. */
 export function* writingJson(value: unknown): Generator<string, void> {
   const writer = new JsonWriter();
   yield* writer.write(value);
@@ -204,19 +204,21 @@ class JsonWriter {
 
   *write(value: unknown): Generator<string, void> {
     if (typeof value === 'string' && value.length > atOnce) yield* this.#writeLong(value);
-    else if (Array.isArray(value)) yield* this.#writeList(value);
-    else if (typeof value === 'object' && value !== null) yield* this.#writeObject(value);
-    else this.rest += JSON.stringify(value) ?? 'null';
+    else if (typeof value === 'object' && value !== null) {
+      if (Symbol.iterator in value) yield* this.#writeList(value as Iterable<unknown>);
+      else yield* this.#writeObject(value);
+    } else this.rest += JSON.stringify(value) ?? 'null';
     if (this.rest.length >= atOnce) yield this.#take();
   }
 
-  *#writeList(list: readonly unknown[]): Generator<string, void> {
-    this.rest += '[';
-    for (const [index, item] of list.entries()) {
-      if (index > 0) this.rest += ',';
+  *#writeList(list: Iterable<unknown>): Generator<string, void> {
+    let mark = '[';
+    for (const item of list) {
+      this.rest += mark;
+      mark = ',';
       yield* this.write(item);
     }
-    this.rest += ']';
+    this.rest += mark === '[' ? '[]' : ']';
   }
 
   *#writeObject(object: object): Generator<string, void> {

@@ -4,8 +4,16 @@ import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
 import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
-import { toLongAnswer } from '../long-answer.ts';
-import { countingRules, findingRows, placingRules, ruleRowJson } from '../rule-rows.ts';
+import { streamJson } from '../long-answer.ts';
+import {
+  countingRules,
+  findingRules,
+  type ListedRule,
+  placingRules,
+  type RuleRow,
+  ruleRowJson,
+  toRow,
+} from '../rule-rows.ts';
 import { toUnknownDomainText } from '../rules-now.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
@@ -22,6 +30,8 @@ const rulesJson = Type.Object({
   rules: Type.Array(ruleRowJson),
 });
 export type RulesJson = Type.Static<typeof rulesJson>;
+
+const fewRows = 100;
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -64,7 +74,14 @@ export class Default extends AdminController {
       throw new HttpError(404, { detail: toUnknownDomainText(domain, placed.keys()) });
     }
     const asked = { text: search ?? '', offset, limit };
-    const { total, rows } = await runInSlices(findingRows(domain, rules, asked));
-    return toLongAnswer({ revision, domain, total, rules: rows });
+    const { total, found } = await runInSlices(findingRules(domain, rules, asked));
+    const page = { revision, domain, total };
+    if (found.length <= fewRows) return { ...page, rules: found.map(toRow) };
+    // All rows of many pages at once would need a lot of memory.
+    return streamJson({ ...page, rules: toRows(found) });
   }
+}
+
+function* toRows(found: readonly ListedRule[]): Generator<RuleRow, void> {
+  for (const rule of found) yield toRow(rule);
 }
