@@ -82,3 +82,18 @@ test('texts from requests cannot act on a terminal', async (t) => {
   take('shop', 'a\u001b[2J=b\n');
   t.true((await unmatched.describe()).every((line) => !/[\p{Cc}]/u.test(line)));
 });
+
+test('decisions continue while the rules of a large domain are read for the page', async (t) => {
+  const rules = Array.from({ length: 20_000 }, (_, at) => `  - {key: customer, value: c${at}}\n`);
+  const { unmatched, take } = setUp(`domain: shop\ndescriptors:\n${rules.join('')}`);
+  take('shop', 'customer=ada');
+  let turns = 0;
+  const count = () => {
+    turns++;
+    turning = setImmediate(count);
+  };
+  let turning = setImmediate(count);
+  await unmatched.describe();
+  clearImmediate(turning);
+  t.true(turns >= 10, `${turns}`);
+});

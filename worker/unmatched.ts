@@ -1,15 +1,20 @@
 // The traffic that no rule matches: samples by domain and keys, each with the nearest rule and
 // why it does not match. decision/unmatched-sampler.ts takes the samples; explanations are made on
 // request.
-import { setImmediate } from 'node:timers/promises';
 import { toCountText } from '../shared/count-text.ts';
+import { runInSlices } from '../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../shared/nearest-word.ts';
-import { explainNoMatch } from '../shared/rules/lookup/nearest-rule.ts';
-import { type PlacedRule, placeRules, toPlaceText } from '../shared/rules/lookup/placed-rule.ts';
+import { groupByDomain } from '../shared/rules/file-order.ts';
+import { explainingNoMatch } from '../shared/rules/lookup/nearest-rule.ts';
+import {
+  type PlacedRule,
+  placeDocuments,
+  toPlaceText,
+} from '../shared/rules/lookup/placed-rule.ts';
 import { escapeText } from '../shared/rules/problem/escaped-text.ts';
 import type { Entry } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
-import { documentsAt } from '../shared/rules/rule-end.ts';
+import { findDocumentsAt } from '../shared/rules/rule-end.ts';
 import { noMatchCounter, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -20,7 +25,7 @@ export interface Unmatched {
   useRules(documents: readonly RuleDocument[], atMs?: number): void;
   /** One line for `/status`. */
   summarize(): string;
-  /** The page `/unmatched`. Decisions run between one explanation and the next. */
+  /** The page `/unmatched`. Decisions continue meanwhile. */
   describe(): Promise<string[]>;
 }
 
@@ -57,9 +62,10 @@ export function createUnmatched(metrics: Metrics): Unmatched {
     return knownDomains;
   }
 
-  function placeRulesOf(domain: string): readonly PlacedRule[] | undefined {
+  function* placingRulesOf(domain: string): Generator<void, readonly PlacedRule[] | undefined> {
     const ofDomain = documents.filter((document) => document.domain === domain);
-    return placeRules(documentsAt(ofDomain, documentsMs)).get(domain);
+    const current = groupByDomain(yield* findDocumentsAt(ofDomain, documentsMs)).get(domain);
+    return current && (yield* placeDocuments(current));
   }
 
   function shapeOf({ domain, entries }: UnmatchedSample): Shape | undefined {
@@ -90,31 +96,46 @@ export function createUnmatched(metrics: Metrics): Unmatched {
     return shape;
   }
 
-  function* describeDomain(domain: string, { shapes, left }: DomainSamples): Generator<string> {
-    const rules = placeRulesOf(domain);
+  function* describing(): Generator<void, string[]> {
+    const lines: string[] = [];
+    for (const [domain, samples] of domains)
+      lines.push(...(yield* describingDomain(domain, samples)));
+    if (left > 0) lines.push(`and ${toCountText(left, 'sample')} of other domains`);
+    return lines.map(escapeText);
+  }
+
+  function* describingDomain(
+    domain: string,
+    { shapes, left }: DomainSamples,
+  ): Generator<void, string[]> {
+    yield;
+    const rules = yield* placingRulesOf(domain);
     if (rules === undefined) {
       const guess = nearestWord(domain, [...domainsWithRules()]);
       const hint = didYouMean(guess, '; ') ?? '';
       const last = toTime(Math.max(...[...shapes.values()].map(({ lastSeconds }) => lastSeconds)));
-      yield `domain ${domain}: there are no rules for it${hint} (last seen ${last})`;
-      return;
+      return [`domain ${domain}: there are no rules for it${hint} (last seen ${last})`];
     }
     const total = toCountText(noMatchCounter(metrics, domain).value, 'descriptor');
-    yield `domain ${domain}: ${total} since the start found no rule`;
+    const lines = [`domain ${domain}: ${total} since the start found no rule`];
     for (const { examples, samples, lastSeconds } of shapes.values()) {
       const keys = examples[0]?.entries.map(({ key }) => `(${key})`).join('') ?? '';
-      yield `  ${keys}: sampled ${toCountText(samples, 'time')}, last at ${toTime(lastSeconds)}`;
+      lines.push(
+        `  ${keys}: sampled ${toCountText(samples, 'time')}, last at ${toTime(lastSeconds)}`,
+      );
       for (const { entries, isCut } of examples) {
-        const explained = explainNoMatch(domain, rules, entries);
+        yield;
+        const explained = yield* explainingNoMatch(domain, rules, entries);
         const cut = isCut ? ' (shortened)' : '';
-        yield `    ${toText(entries)}${cut}`;
+        lines.push(`    ${toText(entries)}${cut}`);
         if (explained === undefined) continue;
         const { nearest, reason, hint } = explained;
-        yield `      ${reason}${hint === undefined ? '' : `; ${hint}`}`;
-        if (nearest !== undefined) yield `      nearest rule: ${toPlaceText(nearest.rule)}`;
+        lines.push(`      ${reason}${hint === undefined ? '' : `; ${hint}`}`);
+        if (nearest !== undefined) lines.push(`      nearest rule: ${toPlaceText(nearest.rule)}`);
       }
     }
-    if (left > 0) yield `  and ${toCountText(left, 'sample')} with other keys`;
+    if (left > 0) lines.push(`  and ${toCountText(left, 'sample')} with other keys`);
+    return lines;
   }
 
   return {
@@ -150,15 +171,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
       if (domains.size === 0) {
         return ['every descriptor since the rules came found a rule, or there was none'];
       }
-      const lines: string[] = [];
-      for (const [domain, samples] of domains) {
-        for (const line of describeDomain(domain, samples)) {
-          lines.push(escapeText(line));
-          await setImmediate();
-        }
-      }
-      if (left > 0) lines.push(`and ${toCountText(left, 'sample')} of other domains`);
-      return lines;
+      return runInSlices(describing());
     },
   };
 }

@@ -123,7 +123,13 @@ function describeSet(built: ReturnType<typeof buildRuleSet>) {
   const asked = entries.flatMap((one) => [[one], ...entries.map((other) => [one, other])]);
   const answers = asked.map((each) => [rules?.match(each), rules?.exempts(each)]);
   const { limitCount } = built.ruleSet;
-  return [answers, limitCount, built.ruleSet.describe(), built.ruleSet.trail(), built.warnings];
+  return [
+    answers,
+    limitCount,
+    [...built.ruleSet.describe()],
+    built.ruleSet.trail(),
+    built.warnings,
+  ];
 }
 
 test('a set that takes over what did not change is the set that is built of nothing', (t) => {

@@ -220,30 +220,28 @@ function* createRuleSet(built: ReadonlyMap<string, BuiltDomain>): Generator<void
   return Object.freeze({
     domains,
     limitCount,
-    describe: () =>
-      listNodes(inFileOrder(built)).flatMap(({ fullKey, limit, list }) =>
-        (list?.map((listed) => listed.limit) ?? (limit ? [limit] : [])).map((each) =>
-          describeLimit(fullKey, each),
-        ),
-      ),
+    describe: () => describeDomains(built),
     trail: () => {
       const ordered = inFileOrder(built);
       const domainLines = ordered.flatMap(([domain, { documents }]) =>
         documents.map((_, index) => `${index === 0 ? 'loading' : 'patching'} domain: ${domain}`),
       );
-      return [...domainLines, ...listNodes(ordered).map(traceNode)];
+      return [...domainLines, ...[...walkNodes(ordered)].map(traceNode)];
     },
   });
+}
+
+function* describeDomains(domains: ReadonlyMap<string, BuiltDomain>): Generator<string, void> {
+  for (const { fullKey, limit, list } of walkNodes(inFileOrder(domains))) {
+    const limits = list?.map((listed) => listed.limit) ?? (limit ? [limit] : []);
+    for (const each of limits) yield describeLimit(fullKey, each);
+  }
 }
 
 /** The domains in the order of the first file of each. */
 function inFileOrder(domains: ReadonlyMap<string, BuiltDomain>): [string, BuiltDomain][] {
   const fileOf = ([, { documents }]: [string, BuiltDomain]) => documents[0]?.file ?? '';
   return [...domains].sort((a, b) => compareFiles(fileOf(a), fileOf(b)));
-}
-
-function listNodes(domains: Iterable<readonly [string, BuiltDomain]>): RuleNode[] {
-  return [...walkNodes(domains)];
 }
 
 /** Parents before their children. */

@@ -80,10 +80,10 @@ export interface RuleSet {
   readonly domains: ReadonlyMap<string, DomainRules>;
   readonly limitCount: number;
   /**
-   * One line per rule with a rate_limit block, in configuration order, a parent before its
+   * Made when they are read: one line per rule with a rate_limit block, in configuration order, a parent before its
    * children (`/rlconfig`; behaviour: debug-pages).
    */
-  describe(): string[];
+  describe(): Iterable<string>;
   /** The lines that the log has at debug of a load: each domain and each descriptor (behaviour: log-lines). */
   trail(): string[];
 }

@@ -57,7 +57,7 @@ function answer(words: readonly string[], folder: string): Outcome {
   const built = buildRuleSet(documents, options, nowMs);
   if (!built.ok) return { out: '', err: formatProblems(built.problems), code: 1 };
   const { ruleSet } = built;
-  if (command === 'describe') return { out: ruleSet.describe().join('\n') };
+  if (command === 'describe') return { out: [...ruleSet.describe()].join('\n') };
   if (command === 'trail') return { out: ruleSet.trail().join('\n') };
   if (command === 'load') {
     const warnings = formatProblems(built.warnings);

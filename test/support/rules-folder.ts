@@ -98,7 +98,7 @@ export async function startFileSource(
   t.teardown(() => source.close());
   const limits = () => {
     const good = loads.findLast((result) => result.ok);
-    return good?.ok ? toLimits(good.ruleSet.describe()) : 'none';
+    return good?.ok ? toLimits([...good.ruleSet.describe()]) : 'none';
   };
   await source.start((result) => loads.push(result));
   return {

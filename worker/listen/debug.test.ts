@@ -93,7 +93,7 @@ for (const path of ['/stats', '/rlconfig']) {
     });
     const stats = new Map(names.map((name) => [name, 1]));
     const { url } = await start(t, {
-      rules: () => Object.assign([...names], writing(names)),
+      rules: () => writing(names),
       stats: () => Object.assign(new Map(), writing(stats)),
     });
     const { hostname, port } = new URL(url);

@@ -17,7 +17,7 @@ import { StreamedAnswers } from './streamed-answers.ts';
 
 export interface DebugProviders {
   /** One line per rule in force; undefined before the first load. */
-  readonly rules: () => readonly string[] | undefined;
+  readonly rules: () => Iterable<string> | undefined;
   /** Counters and gauges by name, sorted. */
   readonly stats: () => ReadonlyMap<string, number>;
   /** One line per setting, secrets masked. */

@@ -63,7 +63,7 @@ for (const { file, yaml, expected } of readFixtures('good')) {
       mergeDomains: false,
       sanitizeMetricDots: false,
     });
-    t.is(`${built.ok ? built.ruleSet.describe().join('\n') : ''}\n`, expected);
+    t.is(`${built.ok ? [...built.ruleSet.describe()].join('\n') : ''}\n`, expected);
   });
 }
 
