@@ -148,6 +148,7 @@ export function subtract(all: Figures, part: Figures): Figures {
   return { ...addTraffic(all, part, -1), domains: new Map(domains) };
 }
 
+/** `more` is added so many times: -1 takes it away. */
 export function addTraffic(all: Traffic, more: Traffic, times = 1): Traffic {
   return {
     decisions: all.decisions + times * more.decisions,
