@@ -32,6 +32,13 @@ test('a request at the bounds of names, versions and nodes is answered', async (
   }
 });
 
+test('a node beyond its bound is refused by name', async (t) => {
+  const ads = await startAds(t, { snapshot });
+  const { stream, status } = await openRaw(t, ads);
+  stream.write(request({ node: { id: 'x'.repeat(16 * 1_024), cluster: 'y' } }));
+  t.is(await status(), '3 the node is too large');
+});
+
 test('a request costs one more for each 64 KiB of what a stream may send at once', async (t) => {
   const ads = await startAds(t, {
     snapshot,

@@ -53,7 +53,7 @@ async function start(t: ExecutionContext) {
 }
 
 test('clients beyond the bound are greeted and wait, and are read in their order when others are opened', async (t) => {
-  const { come, opened, greeted, read, closed } = await start(t);
+  const { come, opened, clock, greeted, read, closed } = await start(t);
   await come(5);
   t.deepEqual(greeted, [0, 1, 2, 3, 4]);
   t.deepEqual(read, [0, 1]);
@@ -64,6 +64,8 @@ test('clients beyond the bound are greeted and wait, and are read in their order
   opened(2);
   t.deepEqual(read, [0, 1, 2, 3, 4]);
   t.deepEqual(closed(), []);
+  // A connection that has been opened has no timer any more.
+  t.is(clock.pending, 2);
 });
 
 test('a client that takes longer than its time is closed for one that waits, and for no other reason', async (t) => {
