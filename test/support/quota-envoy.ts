@@ -7,12 +7,18 @@ import { loadSync } from '@grpc/proto-loader';
 import { ownPath } from '../../shared/own-files.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
+import { codes } from '../../worker/decision/message.ts';
+import { createOverLimitCache } from '../../worker/decision/over-limit-cache.ts';
+import {
+  createShouldRateLimit,
+  type DecisionOutcome,
+} from '../../worker/decision/should-rate-limit.ts';
 import { createUnmatchedSampler } from '../../worker/decision/unmatched-sampler.ts';
 import type { StreamCaller, StreamHandler } from '../../worker/grpc/method.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { QuotaService } from '../../worker/quota/quota-service.ts';
 import type { Tracer } from '../../worker/tracing/tracer.ts';
-import { buildRules, defaults, start } from './decision-worker.ts';
+import { buildRules, defaults, OpenDecision, start } from './decision-worker.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 import { createRecordedLog } from './recorded-log.ts';
 
@@ -62,6 +68,8 @@ export interface QuotaWorld {
   statistics(): ReadonlyMap<string, number>;
   stat(name: string): number;
   useRules(yaml: string): void;
+  /** Decides about one request (ShouldRateLimit). */
+  ask(bucket: Readonly<Record<string, string>>, answer: (isAdmitted: boolean) => void): void;
   /** What was sent on a stream, and how it ended. */
   open(): OpenStream;
   /** The process ends as when it is killed: its streams are cut, and it asks the store for nothing more. */
@@ -106,6 +114,11 @@ export function createQuotaWorld(
     unmatched: createUnmatchedSampler(metrics, () => {}),
     isShared: beside !== undefined,
   });
+  const decide = createShouldRateLimit({
+    ...{ rules, metrics, log, clock, options: defaults, store: counters },
+    overLimitCache: createOverLimitCache(0, metrics, clock),
+    unmatched: createUnmatchedSampler(metrics, () => {}),
+  });
   return {
     clock,
     service,
@@ -115,6 +128,15 @@ export function createQuotaWorld(
     stat: (name) => metrics.snapshot().get(`ratelimit.${name}`) ?? 0,
     useRules(next) {
       rules.current = buildRules(next);
+    },
+    ask(bucket, answer) {
+      const entries = Object.entries(bucket).map(([key, value]) => ({ key, value }));
+      const descriptor = { entries, limit: undefined, hitsAddend: undefined };
+      const descriptors = [{ ...descriptor, isNegativeHits: false }];
+      const request = { domain: 'd', hitsAddend: 0, descriptors };
+      const settle = (outcome: DecisionOutcome) =>
+        answer(outcome.ok && outcome.response.overallCode === codes.ok);
+      decide(new OpenDecision(request, clock.monotonicMs(), settle));
     },
     open() {
       const stream: OpenStream = {
@@ -185,6 +207,11 @@ export class QuotaEnvoy {
     const bucket = this.#action?.rateLimitStrategy.tokenBucket;
     if (bucket === undefined || isOver) return 0;
     return (bucket.tokensPerFill.value / bucket.fillInterval.seconds) * seconds;
+  }
+
+  /** Requests that it has let through or may let through, of those that it has not reported. */
+  get open(): number {
+    return this.#allowed + this.#fill(this.#world.clock.monotonicMs());
   }
 
   /** `ms` have passed. */
@@ -270,12 +297,43 @@ export class QuotaEnvoy {
   }
 }
 
+/** An Envoy with the filter that asks for each request, of a worker on the same store. */
+export class AskingEnvoy {
+  readonly #world: QuotaWorld;
+  readonly #bucket: Readonly<Record<string, string>>;
+  perSecond: number;
+  #due = 0;
+  /** Since they were last read. */
+  passed = 0;
+  refused = 0;
+  /** Whether a request was ever refused. */
+  wasRefused = false;
+
+  constructor(world: QuotaWorld, bucket: Readonly<Record<string, string>>, perSecond: number) {
+    this.#world = world;
+    this.#bucket = bucket;
+    this.perSecond = perSecond;
+  }
+
+  /** `ms` have passed. */
+  step(ms: number): void {
+    this.#due += (this.perSecond * ms) / 1_000;
+    for (; this.#due >= 1; this.#due--) {
+      this.#world.ask(this.#bucket, (isAdmitted) => {
+        if (isAdmitted) this.passed++;
+        else this.refused++;
+        this.wasRefused ||= !isAdmitted;
+      });
+    }
+  }
+}
+
 const stepMs = 20;
 
 /** Runs the Envoys for so many seconds; what each let through, and refused, by second. */
 export async function runEnvoys(
   worlds: readonly QuotaWorld[],
-  envoys: readonly QuotaEnvoy[],
+  envoys: readonly (QuotaEnvoy | AskingEnvoy)[],
   seconds: number,
 ): Promise<readonly (readonly { readonly passed: number; readonly refused: number }[])[]> {
   const rows = [];

@@ -33,10 +33,16 @@ export class Share {
   /** Requests since `askedSinceMs` that are not in the rate yet. */
   #asked = 0;
   #askedSinceMs: number;
-  /** Requests of a paced limit that were counted ahead since its last report. */
+  /** Requests that it is expected to have let through since its last report, which are counted already. */
   ahead = 0;
+  /** Up to when what it lets through is counted, monotonic. */
+  countedMs: number;
+  /** A granted amount as it was when the caller was told it or reported: it has no more than that. */
+  granted = 0;
   /** What it may have let through, unreported, when it was last told another amount. */
   spentBefore = 0;
+  /** What it may have let through, unreported, in windows that are over. */
+  carried = 0;
   /** Since the last plan. */
   hasReported = false;
   /** Whether the amount is known. */
@@ -48,6 +54,7 @@ export class Share {
 
   constructor(nowMs: number) {
     this.reportedMs = nowMs;
+    this.countedMs = nowMs;
     this.#askedSinceMs = nowMs;
   }
 
@@ -55,13 +62,22 @@ export class Share {
   grant(amount: number, spent: number): void {
     this.spentBefore += spent;
     this.amount = amount;
+    this.granted = amount;
     this.isNews = true;
     this.mustRefill = true;
+  }
+
+  /** The caller may let no more than so many through; of what it has more is taken back. */
+  restrict(amount: number): void {
+    this.amount = amount;
+    this.granted = amount;
+    this.isNews = true;
   }
 
   observe(asked: number, nowMs: number): void {
     this.hasReported = true;
     this.reportedMs = nowMs;
+    this.countedMs = nowMs;
     this.#asked += asked;
     const passedMs = nowMs - this.#askedSinceMs;
     if (passedMs < shortestRateMs) return;
@@ -87,14 +103,12 @@ export class Pool {
   readonly lease: Lease | undefined;
   /** In the window, by all who count on it. */
   used = 0;
-  /** Let through and not yet counted. */
+  /** In the window, let through and not yet counted; negative where too many were expected. */
   uncounted = 0;
-  /** Those of a window that is over. */
-  uncountedBefore = 0;
+  /** Whether it is to be counted once the store has answered. */
+  isDue = false;
   /** When the window began that `used` is of, Unix seconds. */
   windowStart = -1;
-  /** Of the window before it; -1 for none. */
-  previousStart = -1;
   #beganMs = Number.NEGATIVE_INFINITY;
   /** Monotonic. */
   answeredMs = Number.NEGATIVE_INFINITY;
@@ -142,10 +156,14 @@ export class Pool {
     };
   }
 
+  /** What all may let through. */
+  get #left(): number {
+    return this.isPaced ? this.limit : Math.max(0, this.limit - this.used - this.uncounted);
+  }
+
   /** What the callers here may let through. */
   get #capacity(): number {
-    const whole = this.isPaced ? this.limit : Math.max(0, this.limit - this.used - this.uncounted);
-    return this.lease?.toCapacity(whole) ?? whole;
+    return this.lease?.toCapacity(this.#left) ?? this.#left;
   }
 
   /** What the callers may let through by themselves. */
@@ -165,53 +183,70 @@ export class Pool {
     this.#hasNewCallers = true;
   }
 
+  /** How many of these, let through since its last report, are above what the limit has left. */
+  toOver({ reportedMs, ahead }: Share, allowed: number, nowMs: number): number {
+    const windows = Math.max(1, (nowMs - reportedMs) / 1_000) / this.windowSeconds;
+    const left = this.isPaced ? this.limit * windows : this.limit - this.used + ahead;
+    return Math.min(allowed, Math.max(0, Math.ceil(allowed - Math.max(0, left))));
+  }
+
   /** The caller let `allowed` requests through since its last report, `asked` were made. */
   report(share: Share, allowed: number, asked: number, nowMs: number): void {
     const beforeMs = this.#beganMs - share.reportedMs;
     const passedMs = nowMs - share.reportedMs;
     share.observe(asked, nowMs);
     if (asked > 0) this.activeMs = nowMs;
-    if (this.isPaced) {
-      this.uncounted = Math.min(mostHits, this.uncounted + allowed - share.ahead);
-      share.ahead = 0;
-      return;
-    }
-    // Some of it may be from the window before.
-    const late = beforeMs > 0 && passedMs > 0 ? (allowed * beforeMs) / passedMs : 0;
-    this.uncountedBefore = Math.min(mostHits, this.uncountedBefore + late);
-    this.uncounted = Math.min(mostHits, this.uncounted + allowed - late);
-    share.amount = Math.max(0, share.amount - Math.max(0, allowed - late - share.spentBefore));
+    // Some of it may be from windows that are over: by time, but no more than was assigned then.
+    const before = beforeMs > 0 ? Math.floor((allowed * beforeMs) / passedMs) : 0;
+    const late = Math.min(share.carried, before);
+    const unexpected = Math.min(mostHits, allowed) - late - share.ahead;
+    this.uncounted = Math.min(mostHits, this.uncounted + unexpected);
+    share.carried = 0;
+    share.ahead = 0;
+    if (this.isPaced) return;
+    const left = Math.max(0, share.amount + share.spentBefore - unexpected);
     share.spentBefore = 0;
-    share.isNews = true;
+    share.restrict(Math.min(share.granted, left));
   }
 
-  /** What a paced limit's callers are expected to let through in the next second is counted ahead, so that others who
-   * count on the limit find it used. */
-  countAhead(): void {
-    if (!this.isPaced) return;
+  /** Until they report, callers are expected to continue as before. What they let through in the time before `nowMs` is
+   * counted, or for a rate in the time before `secondEndMs`, so that others who count on the limit find it used. */
+  countAhead(nowMs: number, secondEndMs: number): void {
+    const untilMs = this.isPaced ? secondEndMs : nowMs;
     for (const share of this.#shares) {
-      const rate = share.amount / this.windowSeconds;
-      const expected = Math.min(rate, share.askedPerSecond ?? 0);
+      const passedMs = untilMs - Math.max(share.countedMs, this.#beganMs);
+      if (passedMs <= 0) continue;
+      share.countedMs = untilMs;
+      const rate = this.isPaced ? share.amount / this.windowSeconds : Number.POSITIVE_INFINITY;
+      const asked = (Math.min(rate, share.askedPerSecond ?? 0) * passedMs) / 1_000;
+      const expected = this.isPaced ? asked : Math.min(share.amount, asked);
       share.ahead += expected;
       this.uncounted += expected;
+      if (!this.isPaced) share.amount -= expected;
     }
+  }
+
+  /** What is to be counted now, in whole requests; a negative number is to be taken back. */
+  takeUncounted(): number {
+    const hits = this.isPaced ? Math.round(this.uncounted) : Math.ceil(this.uncounted);
+    this.uncounted -= hits;
+    return hits;
   }
 
   /** A window began: in Unix seconds, and on the monotonic clock. */
   begin(windowStart: number, beganMs: number): void {
     const isFirst = this.windowStart < 0;
-    this.previousStart = this.windowStart;
     this.windowStart = windowStart;
     this.used = 0;
-    if (this.isPaced) return;
-    this.lease?.begin(windowStart);
+    if (!this.isPaced) this.lease?.begin(windowStart);
     if (isFirst) return;
     this.#beganMs = beganMs;
-    this.uncountedBefore += this.uncounted;
-    this.uncounted = 0;
+    this.uncounted %= 1;
     for (const share of this.#shares) {
-      share.amount = 0;
+      share.carried += this.isPaced ? mostHits : share.amount + share.spentBefore + share.ahead;
+      share.ahead = 0;
       share.spentBefore = 0;
+      if (!this.isPaced) share.restrict(0);
     }
   }
 
@@ -226,7 +261,7 @@ export class Pool {
     this.#plannedMs = nowMs;
     const shares = [...this.#shares];
     if (this.isPaced) this.#planRates(shares);
-    else this.#planGrants(shares, nowMs);
+    else this.#planGrants(shares);
     for (const share of shares) share.isPlanned = true;
     this.#hasNewCallers = false;
   }
@@ -253,9 +288,13 @@ export class Pool {
   /**
    * What callers may still let through never passes what is left: a share grows by what no other holds, and where its
    * caller has just reported, so that it is known what it holds, or holds next to nothing. New callers alone make others
-   * hold less before they report: then what they have let through meanwhile is guessed.
+   * hold less before they report: then what was counted ahead is what they have let through meanwhile. Where nothing is
+   * left, as others count on the limit too, all is taken back at once.
    */
-  #planGrants(shares: readonly Share[], nowMs: number): void {
+  #planGrants(shares: readonly Share[]): void {
+    if (this.#left === 0) {
+      for (const share of shares) if (share.amount > 0) share.grant(0, share.amount);
+    }
     const capacity = this.#capacity;
     const asked = shares.map(({ askedPerSecond }) =>
       askedPerSecond === undefined ? undefined : askedPerSecond * longestPacedSeconds,
@@ -266,16 +305,8 @@ export class Pool {
     let free = capacity - held;
     for (const [index, share] of shares.entries()) {
       const amount = planned[index] ?? 0;
-      if (share.amount > amount) {
-        if (share.hasReported) share.grant(amount, 0);
-        else if (this.#hasNewCallers) {
-          const spent = toUnreported(share, nowMs);
-          if (share.amount - spent > amount) {
-            free -= spent;
-            share.grant(amount, spent);
-          }
-        }
-      }
+      const isEstimated = this.#hasNewCallers && share.askedPerSecond !== undefined;
+      if (share.amount > amount && (share.hasReported || isEstimated)) share.restrict(amount);
       free -= share.amount;
     }
     for (const [index, share] of shares.entries()) {
@@ -301,10 +332,4 @@ export class Pool {
 
 function differs(now: number, planned: number): boolean {
   return Math.abs(planned - now) > Math.max(0.5, Math.max(now, planned) * tolerance);
-}
-
-/** What a caller has probably let through since its last report; all it has, where nothing is known of it. */
-function toUnreported({ amount, askedPerSecond, reportedMs }: Share, nowMs: number): number {
-  const perSecond = askedPerSecond ?? amount;
-  return Math.min(amount, (perSecond * (nowMs - reportedMs)) / 1_000);
 }

@@ -152,9 +152,8 @@ export class QuotaService implements QuotaStreamHost {
     if (member.stakes.length === 0) this.#countUnmatched(member, asked);
     const nowMs = this.nowMs();
     for (const { pool, share, stats, match } of member.stakes) {
-      const seconds = (nowMs - share.reportedMs) / secondMs;
+      const over = this.#isShadow(match) ? pool.toOver(share, passed, nowMs) : 0;
       pool.report(share, passed, asked, nowMs);
-      const over = this.#isShadow(match) ? toShadowOver(pool, passed, seconds) : 0;
       stats.totalHits.add(asked);
       stats.withinLimit.add(passed - over);
       stats.overLimit.add(refused + over);
@@ -305,7 +304,7 @@ export class QuotaService implements QuotaStreamHost {
     for (const pool of pools) {
       if (this.#isClosed) return;
       if (pool.isCounting || pool.waits(nowMs)) this.#early.add(pool);
-      else if (pool.isPaced && pool.lease?.isLeased !== false) this.#tell(pool);
+      else if (pool.isPaced && pool.lease?.isLeased !== false && !pool.isDue) this.#tell(pool);
       else this.#count(pool);
       yield;
     }
@@ -349,14 +348,16 @@ export class QuotaService implements QuotaStreamHost {
     for (const pool of this.#pools.values()) {
       if (this.#isClosed) return;
       const nowMs = this.nowMs();
-      pool.countAhead();
       const isActive = this.#deps.isShared || nowMs - pool.activeMs < activeForMs;
       const isDue = nowMs - pool.answeredMs >= (isActive ? secondMs / 2 : idleReadMs);
-      if ((isDue || this.#toWindowStart(pool) !== pool.windowStart) && !pool.isCounting) {
-        this.#count(pool);
+      if (isDue || this.#toWindowStart(pool) !== pool.windowStart) {
+        pool.isDue = true;
+        if (pool.isCounting) this.#early.add(pool);
+        else this.#count(pool);
       }
       yield;
     }
+    if (this.#early.size > 0) this.#retrySoon();
   }
 
   #toWindowStart({ match }: Pool): number {
@@ -379,17 +380,15 @@ export class QuotaService implements QuotaStreamHost {
     }
     const member = this.#anyMember(pool);
     if (member === undefined) return;
-    const late = pool.previousStart < 0 ? 0 : Math.round(pool.uncountedBefore);
-    pool.uncountedBefore -= late;
-    const hits = Math.max(0, Math.round(pool.uncounted));
-    pool.uncounted -= hits;
+    pool.isDue = false;
+    const nowMs = this.nowMs();
+    pool.countAhead(nowMs, nowMs + secondMs - (clock.wallMs() % secondMs));
+    const hits = pool.takeUncounted();
     const { domain, match, lease } = pool;
     const usage = this.#toHit(member, domain, match, hits, nowSeconds);
-    const all: Hit[] = [usage];
-    if (late > 0) all.push(this.#toHit(member, domain, match, late, pool.previousStart));
-    if (!pool.isPaced) lease?.use(hits, pool.assigned);
-    all.push(...(lease?.register(nowSeconds, pool.need) ?? []));
-    this.#ask(pool, all, (isCounted) => {
+    if (!pool.isPaced) lease?.use(Math.max(0, hits), pool.assigned);
+    const leased = lease?.register(nowSeconds, pool.need) ?? [];
+    this.#ask(pool, [usage, ...leased], (isCounted) => {
       pool.answeredMs = this.nowMs();
       if (isCounted) {
         pool.used = usage.after;
@@ -465,16 +464,9 @@ export class QuotaService implements QuotaStreamHost {
   }
 
   #toHit(member: Member, domain: string, match: Match, hits: number, nowSeconds: number): RuleHit {
-    const descriptor = { limit: undefined, hitsAddend: hits, isNegativeHits: false };
+    const descriptor = { limit: undefined, hitsAddend: Math.abs(hits), isNegativeHits: hits < 0 };
     const descriptors = [{ entries: member.ordered, ...descriptor }];
     const request = { domain, descriptors, hitsAddend: 0 };
     return this.#prepare({ request, receivedMs: this.nowMs() }, 0, match, nowSeconds);
   }
-}
-
-/** How many of these would have been refused. */
-function toShadowOver(pool: Pool, allowed: number, seconds: number): number {
-  const { limit, windowSeconds, used, isPaced } = pool;
-  const left = isPaced ? (limit * Math.max(1, seconds)) / windowSeconds : limit - used;
-  return Math.min(allowed, Math.max(0, Math.ceil(allowed - Math.max(0, left))));
 }

@@ -1,0 +1,115 @@
+// Envoys with the quota filter beside Envoys that ask for each request, on one limit and the clock turned by hand.
+import test from 'ava';
+import {
+  AskingEnvoy,
+  createQuotaWorld,
+  QuotaEnvoy,
+  type QuotaWorld,
+  runEnvoys,
+} from '../../test/support/quota-envoy.ts';
+
+const rule = (unit: string, requests: number) =>
+  `domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: ${unit}, requests_per_unit: ${requests}}\n`;
+const bucket = { k: 'a' };
+
+/** So many servers on one store, each with an Envoy of each kind; a step is never at the edge of two windows. */
+function start(yaml: string, servers: number, asking: number, reporting: number) {
+  const first = createQuotaWorld(yaml);
+  first.clock.advance(10);
+  const worlds: QuotaWorld[] =
+    servers === 1
+      ? [first]
+      : Array.from({ length: servers }, () => createQuotaWorld(yaml, { beside: first }));
+  const reporters = worlds.map((world) => new QuotaEnvoy(world, bucket, reporting / servers));
+  const askers = worlds.map((world) => new AskingEnvoy(world, bucket, asking / servers));
+  return { worlds, reporters, envoys: [...reporters, ...askers], askers };
+}
+
+/** What all let through, by second. */
+async function run({ worlds, envoys }: ReturnType<typeof start>, seconds: number) {
+  const rows = await runEnvoys(worlds, envoys, seconds);
+  return rows.map((row) => row.reduce((sum, { passed }) => sum + passed, 0));
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((all, each) => all + each, 0);
+
+for (const servers of [1, 2]) {
+  for (const phase of [0, 2, 4]) {
+    test(`a limit by the minute is passed by no more than a second of the quota filter, with ${servers} servers and reports ${phase} s after the window begins`, async (t) => {
+      const limit = 1_200;
+      for (const [asking, reporting] of [
+        [20, 20],
+        [20, 60],
+        [100, 100],
+        [600, 60],
+        [0, 60],
+        [10, 200],
+      ] as const) {
+        const all = start(rule('minute', limit), servers, asking, reporting);
+        // Windows begin 45 s after the start.
+        await runEnvoys(all.worlds, [], phase);
+        await run(all, 45 - phase);
+        for (let window = 0; window < 3; window++) {
+          const passed = sum(await run(all, 60));
+          // By time, of a report about two windows, it is known which requests were in which to one of each Envoy.
+          const most = limit + (asking > 0 ? reporting : 0) + 2 * servers;
+          const text = `${asking} and ${reporting} a second: ${passed}`;
+          t.true(passed >= limit - 2 * servers && passed <= most, text);
+        }
+      }
+    });
+  }
+
+  test(`what an Envoy is assigned and has not reported is all that passes above a limit that others use up, with ${servers} servers`, async (t) => {
+    const limit = 1_200;
+    const all = start(rule('minute', limit), servers, 400, 0);
+    await runEnvoys(all.worlds, [], 45);
+    for (const envoy of all.reporters) envoy.perSecond = 50;
+    let passed = sum(await run(all, 1));
+    let open = 0;
+    while (!all.askers.some(({ wasRefused }) => wasRefused)) {
+      open = sum(all.reporters.map((envoy) => envoy.open));
+      passed += sum(await run(all, 1));
+    }
+    const before = passed;
+    passed += sum(await run(all, 1));
+    t.true(open > 0 && passed <= limit + open, `${passed} of ${limit} and ${open}`);
+    t.true(passed - before <= 50 * servers, 'for a second');
+    t.is(sum(await run(all, 20)), 0, 'and nothing more');
+  });
+
+  test(`a limit by the second is passed by what is assigned until the quota filter reports, and then no more, with ${servers} servers`, async (t) => {
+    const limit = 100;
+    for (const [asking, reporting] of [
+      [60, 60],
+      [100, 20],
+      [20, 100],
+      [200, 200],
+    ] as const) {
+      const all = start(rule('second', limit), servers, asking, reporting);
+      const rows = await run(all, 30);
+      const text = `${asking} and ${reporting} a second: ${rows.join(' ')}`;
+      // A bucket is full at first, and a few pass before it is there.
+      t.true(
+        rows.every((passed) => passed <= 2.5 * limit + 10),
+        text,
+      );
+      const settled = rows.slice(12);
+      t.true(
+        settled.every((passed) => passed >= limit * 0.95 && passed <= limit * 1.05),
+        text,
+      );
+    }
+  });
+
+  test(`an Envoy that lets less through than before takes no more of a limit by the second, with ${servers} servers`, async (t) => {
+    const all = start(rule('second', 100), servers, 100, 60);
+    await run(all, 15);
+    for (const envoy of all.reporters) envoy.perSecond = 20 / servers;
+    const rows = await run(all, 20);
+    t.true(
+      rows.slice(7).every((passed) => passed >= 95 && passed <= 105),
+      rows.join(' '),
+    );
+  });
+}
