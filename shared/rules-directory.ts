@@ -15,6 +15,7 @@ import {
   isRulesPath,
   notRules,
   type RulesFile,
+  toFirstProblems,
   tooDeep,
   tooLarge,
 } from './rules-file.ts';
@@ -187,13 +188,12 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     if (files.length > 0) missing = false;
   }
   const excess = findExcess(directory, counts, files, bounds);
-  problems.push(...excess);
   if (excess.length > 0) files.length = 0;
   files.sort((a, b) => compareFiles(a.path, b.path));
   return {
     files,
     directories,
-    problems,
+    problems: [...toFirstProblems(directory, problems), ...excess],
     linkedDirectories,
     missing,
     signature: identities.sort().join('\n'),

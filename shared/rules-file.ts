@@ -63,6 +63,8 @@ export function tooLarge(
   return problemOf('error', 'too-large', path, message);
 }
 
+const tidy = 'keep nothing but rules files in this directory';
+
 /** Problems of all files together, at most one for each bound; `path` is the directory. */
 export function findExcess(
   path: string,
@@ -71,7 +73,6 @@ export function findExcess(
   bounds: Bounds,
 ): Problem[] {
   const totalBytes = sizes.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const hint = 'keep nothing but rules files in this directory';
   return (
     [
       [counts.entries, bounds.entries, 'entries'],
@@ -80,8 +81,26 @@ export function findExcess(
     ] as const
   ).flatMap(([count, most, what]) => {
     const message = `more than ${most} ${what}; nothing is read`;
-    return count <= most ? [] : problemOf('error', 'too-large', path, message, hint);
+    return count <= most ? [] : problemOf('error', 'too-large', path, message, tidy);
   });
+}
+
+const mostOfEach = 40;
+
+/** The first 40 errors and warnings of a listing, and one problem for the others of each: a repository may have 100,000 files
+ * that are no rules. `path` is the directory. */
+export function toFirstProblems(path: string, problems: readonly Problem[]): Problem[] {
+  const counts = { error: 0, warning: 0, note: 0 };
+  const first = problems.filter(({ severity }) => ++counts[severity] <= mostOfEach);
+  const kinds = [
+    ['error', 'unreadable-file'],
+    ['warning', 'ignored-file'],
+  ] as const;
+  const others = kinds.flatMap(([severity, rule]) => {
+    const message = `${counts[severity] - mostOfEach} more ${severity}s like those before`;
+    return counts[severity] <= mostOfEach ? [] : problemOf(severity, rule, path, message, tidy);
+  });
+  return [...first, ...others];
 }
 
 /** More than a control plane serves. */

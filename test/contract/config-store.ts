@@ -80,6 +80,19 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     );
   });
 
+  check('of a great many files that are not read the first forty are named', async (t, place) => {
+    const other = Array.from({ length: 60 }, (_, at) => [`f${1_000 + at}.md`, '#']);
+    await place.put({ ...Object.fromEntries(other), 'a.yaml': 'a' });
+    const revision = await place.open().store.read();
+    t.deepEqual(pathsOf(revision), ['a.yaml']);
+    const named = revision.problems.map(({ file }) => file);
+    t.deepEqual(
+      [named.length, named[0], named[99], named[100]],
+      [101, 'f1000.md', 'f1099.md', '.'],
+    );
+    t.is(revision.problems.at(-1)?.message, '20 more warnings like those before');
+  });
+
   check('what is not text, or too large, is an error of the revision', async (t, place) => {
     await place.put({
       'a.yaml': Buffer.from('a: b\nc: \xff', 'latin1'),

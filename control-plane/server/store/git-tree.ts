@@ -10,6 +10,7 @@ import {
   isHidden,
   isRulesPath,
   notRules,
+  toFirstProblems,
   tooDeep,
   tooLarge,
 } from '../../../shared/rules-file.ts';
@@ -175,6 +176,7 @@ function* findingBlobs(
   problems: Problem[],
 ): Generator<void, Blob[]> {
   const blobs: Blob[] = [];
+  const listed: Problem[] = [];
   let entries = 0;
   for (const line of splitLines(output)) {
     if (++entries % entriesAtOnce === 0) yield;
@@ -185,20 +187,20 @@ function* findingBlobs(
     if (isHidden(path)) continue;
     const problem = judge(mode, path, bounds);
     if (problem !== undefined) {
-      problems.push(problem);
+      listed.push(problem);
       continue;
     }
     // Git writes no number for a file that is not in the copy.
     const sizeBytes = /^\d+$/.test(size) ? Number(size) : undefined;
     if (sizeBytes === undefined && !isLeftOut(id)) throw missing(id, path);
     if (sizeBytes === undefined || sizeBytes > bounds.fileBytes) {
-      problems.push(tooLarge(path, sizeBytes, bounds));
+      listed.push(tooLarge(path, sizeBytes, bounds));
     } else {
       blobs.push({ path, id, sizeBytes });
     }
   }
   const excess = findExcess('.', { entries, files: blobs.length }, blobs, bounds);
-  problems.push(...excess);
+  problems.push(...toFirstProblems('.', listed), ...excess);
   return excess.length > 0 ? [] : blobs;
 }
 
