@@ -1,12 +1,12 @@
 // Reads a mapping from a file in the format of statsd-exporter (behaviour: pull-mapping), and reports all
 // problems at once, each with its place.
-import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import { formatProblems, logProblems } from '../../shared/rules/problem/problem-text.ts';
 import { MapReader } from '../../shared/rules/yaml/map-reader.ts';
 import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
+import { readSmallFile } from '../../shared/small-file.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { observerKeys, readDefaultObserver, readObserver } from './mapping-observer.ts';
 import { defaultHelp, type Mapping, type MappingRule } from './metric-mapping.ts';
@@ -17,6 +17,9 @@ export interface ParsedMapping {
   readonly mapping: Mapping | undefined;
   readonly problems: readonly Problem[];
 }
+
+/** Far above the mapping of any deployment. */
+const maxBytes = 4 * 1024 * 1024;
 
 /**
  * Undefined when there is no such file, which is logged, as are warnings; errors reject with AppError
@@ -29,7 +32,7 @@ export async function readMappingFile(
 ): Promise<Mapping | undefined> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = await readSmallFile(path, maxBytes);
   } catch (error) {
     // Deployments may configure a path but mount the file only sometimes.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {

@@ -30,3 +30,9 @@ test('a file is read each time, without the white space around it, and must not 
   writeFileSync(path, ' \n');
   await t.throwsAsync(read, { message: `the credentials file ${path} is empty` });
 });
+
+test('a file without an end is refused at its bound', async (t) => {
+  await t.throwsAsync(createFileCredentials('/dev/zero'), {
+    message: 'the credentials file /dev/zero cannot be read: /dev/zero has more than 65536 bytes',
+  });
+});

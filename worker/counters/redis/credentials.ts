@@ -1,7 +1,7 @@
 // The user name and password for a connection. Read for each attempt to connect, to pick up a rotated
 // file; never part of an error or a log.
-import { readFile } from 'node:fs/promises';
-import { AppError } from '../../../shared/errors.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import { readSmallFile } from '../../../shared/small-file.ts';
 
 export interface Credentials {
   /** Undefined: only the password is sent. */
@@ -31,12 +31,15 @@ export function createFileCredentials(path: string): ReadCredentials {
   };
 }
 
+/** Far above a name and a token of a cloud. */
+const maxBytes = 64 * 1024;
+
 async function readAuthFile(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return await readSmallFile(path, maxBytes);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw new AppError('store', `the credentials file ${path} cannot be read: ${code}`);
+    const reason = error instanceof Error && 'code' in error ? error.code : errorText(error);
+    throw new AppError('store', `the credentials file ${path} cannot be read: ${reason}`);
   }
 }
 
