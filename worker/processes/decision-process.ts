@@ -237,7 +237,8 @@ class ReceivedRules {
 
   constructor({ settings, ...deps }: Pick<Parts, 'settings' | 'log' | 'serving'>) {
     this.#deps = deps;
-    this.#builder = createRuleSetBuilder(toRuleSetOptions(settings));
+    // The primary has warned already.
+    this.#builder = createRuleSetBuilder({ ...toRuleSetOptions(settings), warnsOfStops: false });
   }
 
   takeDocument(message: DocumentMessage): void {

@@ -1,7 +1,6 @@
 // Sends rules from the primary to a process that decides: of a document that has changed only what is new in it, in
 // pieces, so that both sides serve others between two of them. The next piece is made when the one before has left, so a
 // process that reads slowly costs no memory.
-
 import { Pauses } from '../../shared/in-slices.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { joinedPartsOf, type PartNames } from '../../shared/rules/thread/document-parts.ts';
