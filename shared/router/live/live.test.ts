@@ -39,9 +39,12 @@ class Ticks extends Controller {
   }
 }
 
+let bytesEnded = Promise.withResolvers<void>();
+
 class Bytes extends Controller {
   static override readonly protocols = ['v2', 'v1'];
   static readonly MESSAGE = op({ raw: true }, (_fields, bytes) => bytes.toReversed());
+  static readonly DISCONNECT = op({}, () => bytesEnded.resolve());
   CONNECT() {
     if (!['v2', ''].includes(this.socket.protocol)) throw new HttpError(409);
   }
@@ -335,6 +338,7 @@ onEach(
   async (t, { port, prefix }) => {
     const open = (protocols: string[]) =>
       new WebSocket(`ws://127.0.0.1:${port}${prefix}/bytes`, protocols);
+    bytesEnded = Promise.withResolvers();
     const socket = open(['other', 'v1', 'v2']);
     await once(socket, 'open');
     t.is(socket.protocol, 'v2');
@@ -344,6 +348,7 @@ onEach(
     socket.send('text');
     t.is(String((await once(socket, 'message'))[0]), 'txet');
     socket.close();
+    await bytesEnded.promise;
     t.is(await refusalOf(port, `${prefix}/bytes`, { 'sec-websocket-protocol': 'other' }), 400);
     const plain = open([]);
     await once(plain, 'open');

@@ -315,7 +315,7 @@ function toSocketClass(controller: ControllerClass, options: ClassOptions): Sock
     create(context) {
       const instance = new controller(context) as unknown as ReturnType<SocketClass['create']>;
       // Those that were given to op() are not on the prototype.
-      for (const name of ['CONNECT', 'MESSAGE'] as const) {
+      for (const name of ['CONNECT', 'MESSAGE', 'DISCONNECT'] as const) {
         const method = names.get(name);
         if (method !== undefined) instance[name] ??= method;
       }
