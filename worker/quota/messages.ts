@@ -76,7 +76,7 @@ function readUsage(reader: WireReader, mayBeEntry: boolean): BucketUsage {
 }
 
 function readBucketId(reader: WireReader): readonly Entry[] {
-  const values = new Map<string, string>();
+  const entries: Entry[] = [];
   let bytes = 0;
   for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
     if (field !== 1 || reader.wireType !== wireTypes.bytes) {
@@ -93,14 +93,16 @@ function readBucketId(reader: WireReader): readonly Entry[] {
     }
     reader.leave(outerEnd);
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
-    values.set(key, value);
-    if (values.size > maxBucketEntries || bytes > maxBucketBytes) {
+    // Of a key that occurs twice the last value counts; there are few, so that a list is searched sooner than a map is made.
+    const index = entries.findIndex((entry) => entry.key === key);
+    entries[index < 0 ? entries.length : index] = { key, value };
+    if (entries.length > maxBucketEntries || bytes > maxBucketBytes) {
       throw new RequestTooLarge(
         `a bucket has more than ${maxBucketEntries} entries or ${maxBucketBytes} bytes`,
       );
     }
   }
-  return [...values].map(([key, value]) => ({ key, value }));
+  return entries;
 }
 
 /** Of a Duration: its seconds, which are signed. */

@@ -105,7 +105,7 @@ export class Pool {
   used = 0;
   /** In the window, let through and not yet counted; negative where too many were expected. */
   uncounted = 0;
-  /** Whether it is to be counted once the store has answered. */
+  /** Whether a second began since its last count. */
   isDue = false;
   /** When the window began that `used` is of, Unix seconds. */
   windowStart = -1;

@@ -380,9 +380,9 @@ export class QuotaService implements QuotaStreamHost {
     }
     const member = this.#anyMember(pool);
     if (member === undefined) return;
-    pool.isDue = false;
     const nowMs = this.nowMs();
-    pool.countAhead(nowMs, nowMs + secondMs - (clock.wallMs() % secondMs));
+    if (pool.isDue) pool.countAhead(nowMs, nowMs + secondMs - (clock.wallMs() % secondMs));
+    pool.isDue = false;
     const hits = pool.takeUncounted();
     const { domain, match, lease } = pool;
     const usage = this.#toHit(member, domain, match, hits, nowSeconds);
