@@ -31,25 +31,28 @@ async function run({ worlds, envoys }: ReturnType<typeof start>, seconds: number
   return rows.map((row) => row.reduce((sum, { passed }) => sum + passed, 0));
 }
 
+/** Requests a second: of those that ask for each, and by the quota filter. */
+const loads = [
+  [600, 60],
+  [20, 60],
+  [20, 20],
+  [100, 100],
+  [0, 60],
+  [10, 200],
+] as const;
+
 const sum = (numbers: readonly number[]) => numbers.reduce((all, each) => all + each, 0);
 
 for (const servers of [1, 2]) {
   for (const phase of [0, 2, 4]) {
     test(`a limit by the minute is passed by no more than a second of the quota filter, with ${servers} servers and reports ${phase} s after the window begins`, async (t) => {
       const limit = 1_200;
-      for (const [asking, reporting] of [
-        [20, 20],
-        [20, 60],
-        [100, 100],
-        [600, 60],
-        [0, 60],
-        [10, 200],
-      ] as const) {
+      for (const [asking, reporting] of loads.slice(0, phase === 0 ? loads.length : 2)) {
         const all = start(rule('minute', limit), servers, asking, reporting);
         // Windows begin 45 s after the start.
         await runEnvoys(all.worlds, [], phase);
         await run(all, 45 - phase);
-        for (let window = 0; window < 3; window++) {
+        for (let window = 0; window < 2; window++) {
           const passed = sum(await run(all, 60));
           // By time, of a report about two windows, it is known which requests were in which to one of each Envoy.
           const most = limit + (asking > 0 ? reporting : 0) + 2 * servers;
