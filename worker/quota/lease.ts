@@ -5,7 +5,7 @@
 // others demand and hold, `book` asks the store for more where `wantsMore`, `booked` keeps what was free. When assignments
 // change, `keep` and `use` give back what is not assigned any more.
 
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { type Hit, toMapKey } from '../counters/store.ts';
 
 const slotSeconds = 5;
@@ -34,6 +34,8 @@ export interface Divided {
 export class Lease {
   readonly #asked: SlotAmounts;
   readonly #leased: SlotAmounts;
+  /** 1 in a counter that no other server adds to: what others registered since the store has lost all hides no loss there. */
+  readonly #own: SlotAmounts;
   #need = 0;
   /** Requests that this server may assign. */
   #held = 0;
@@ -50,6 +52,7 @@ export class Lease {
     const id = `${prefix}${hash('sha256', name)}`;
     this.#asked = new SlotAmounts(`${id}.asked`, askedSeconds);
     this.#leased = new SlotAmounts(`${id}.leased`, leaseSeconds);
+    this.#own = new SlotAmounts(`${id}.${randomUUID().slice(0, 8)}`, askedSeconds);
   }
 
   /** Another window has other leases. */
@@ -81,11 +84,16 @@ export class Lease {
   register(nowSeconds: number, need: number): readonly Hit[] {
     this.#need = Math.round(Math.min(1, need) * million);
     const amount = this.#need * mostServers + 1;
-    return [...this.#asked.toHits(nowSeconds, amount), ...this.book(nowSeconds)];
+    return [
+      ...this.#own.toHits(nowSeconds, 1),
+      ...this.#asked.toHits(nowSeconds, amount),
+      ...this.book(nowSeconds),
+    ];
   }
 
   registered({ total, limit, windows }: Divided): void {
-    const { others, isLost } = this.#asked.answered();
+    const isAllLost = this.#own.answered().isLost;
+    const { others, isLost } = this.#asked.answered(isAllLost);
     const unit = (limit * windows) / million;
     const own = this.#need * unit;
     const all = own + Math.floor(others / mostServers) * unit;
@@ -94,7 +102,7 @@ export class Lease {
     this.#target = Math.ceil(target);
     this.#slack = total * slack;
     this.#part = total > 0 ? Math.min(1, target / total) : this.#part;
-    const leased = this.#leased.answered();
+    const leased = this.#leased.answered(isAllLost);
     const free = Math.floor(total - leased.others - this.#held);
     const isShort = this.#target - this.#held > (this.#held === 0 ? 0 : this.#slack);
     // After a store has lost all registrations, the leases of others are restored first.
@@ -118,6 +126,7 @@ export class Lease {
 
   /** It is not known what the store has counted. */
   failed(): void {
+    this.#own.failed();
     this.#asked.failed();
     this.#leased.failed();
     this.#wanted = 0;
@@ -203,19 +212,20 @@ class SlotAmounts {
     this.#sent.push({ slot, before, amount, hit });
   }
 
-  /** What all other servers have at most in a slot; lost: the store has less than this server alone. */
-  answered(): { readonly others: number; readonly isLost: boolean } {
-    let others = 0;
-    let isLost = false;
-    const found = new Map<number, number>();
-    for (const { slot, amount, hit } of this.#sent) {
-      others = Math.max(others, hit.after - amount);
-      if (hit.after >= amount) found.set(slot, amount);
-      else isLost = true;
-    }
+  /** What all other servers have at most in a slot; lost: the store has less than this server alone, or is known to have lost
+   * all. */
+  answered(isAllLost = false): { readonly others: number; readonly isLost: boolean } {
+    const found = this.#sent.map(({ slot, before, amount, hit }) => {
+      const isLost = isAllLost || hit.after < amount;
+      // Of what was lost there is what was added just now.
+      const own = isLost ? Math.max(0, amount - before) : amount;
+      return { slot, own, isLost, others: hit.after - own };
+    });
+    const isLost = found.some((each) => each.isLost);
     // Then what is in the other slots is lost, too.
     if (isLost) this.#amounts.clear();
-    for (const [slot, amount] of found) this.#amounts.set(slot, amount);
+    for (const { slot, own } of found) this.#amounts.set(slot, own);
+    const others = Math.max(0, ...found.map((each) => each.others));
     this.#sent = [];
     return { others, isLost };
   }
