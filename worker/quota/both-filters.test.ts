@@ -33,7 +33,7 @@ async function run({ worlds, envoys }: ReturnType<typeof start>, seconds: number
 
 /** Requests a second: of those that ask for each, and by the quota filter. */
 const loads = [
-  [600, 60],
+  [200, 60],
   [20, 60],
   [20, 20],
   [100, 100],
