@@ -1,5 +1,6 @@
 // Envoys with the quota filter beside Envoys that ask for each request, on one limit and the clock turned by hand.
 import test from 'ava';
+import { AppError } from '../../shared/errors.ts';
 import {
   AskingEnvoy,
   createQuotaWorld,
@@ -7,6 +8,7 @@ import {
   type QuotaWorld,
   runEnvoys,
 } from '../../test/support/quota-envoy.ts';
+import type { CounterStore } from '../counters/store.ts';
 
 const rule = (unit: string, requests: number) =>
   `domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: ${unit}, requests_per_unit: ${requests}}\n`;
@@ -114,5 +116,36 @@ for (const servers of [1, 2]) {
       rows.slice(7).every((passed) => passed >= 95 && passed <= 105),
       rows.join(' '),
     );
+  });
+}
+
+for (const before of [5, 6, 9]) {
+  test(`what was expected of an Envoy while the store failed is not taken back from the others, ${before} s after the window begins`, async (t) => {
+    const limit = 1_200;
+    let isAway = false;
+    const store = (inner: CounterStore): CounterStore => ({
+      ...inner,
+      count(request) {
+        if (!isAway) inner.count(request);
+        else setImmediate(() => request.settle(new AppError('store', 'it is away')));
+      },
+    });
+    const world = createQuotaWorld(rule('minute', limit), { store });
+    world.clock.advance(10);
+    const reporter = new QuotaEnvoy(world, bucket, 60);
+    const asker = new AskingEnvoy(world, bucket, 20);
+    const envoys = [reporter, asker];
+    await runEnvoys([world], envoys, 45);
+    const rows = [...(await runEnvoys([world], envoys, before))];
+    isAway = true;
+    reporter.perSecond = 0;
+    asker.perSecond = 0;
+    rows.push(...(await runEnvoys([world], envoys, 4)));
+    isAway = false;
+    rows.push(...(await runEnvoys([world], envoys, 6)));
+    asker.perSecond = 200;
+    rows.push(...(await runEnvoys([world], envoys, 20)));
+    const passed = sum(rows.flat().map((each) => each.passed));
+    t.true(passed >= limit - 2 && passed <= limit + 2, `${passed}`);
   });
 }

@@ -37,7 +37,7 @@ export class Share {
   ahead = 0;
   /** Up to when what it lets through is counted, monotonic. */
   countedMs: number;
-  /** A granted amount as it was when the caller was told it or reported: it has no more than that. */
+  /** The granted amount at its assignment, or at the last report: the caller has at most that. */
   granted = 0;
   /** What it may have let through, unreported, when it was last told another amount. */
   spentBefore = 0;
@@ -61,10 +61,8 @@ export class Share {
   /** The caller may now let so many through, and may have let `spent` through that it has not reported. */
   grant(amount: number, spent: number): void {
     this.spentBefore += spent;
-    this.amount = amount;
-    this.granted = amount;
-    this.isNews = true;
     this.mustRefill = true;
+    this.restrict(amount);
   }
 
   /** The caller may let no more than so many through; of what it has more is taken back. */
@@ -105,6 +103,8 @@ export class Pool {
   used = 0;
   /** In the window, let through and not yet counted; negative where too many were expected. */
   uncounted = 0;
+  /** In the window, sent to a store that failed, which may not have counted them. */
+  #doubtful = 0;
   /** Whether a second began since its last count. */
   isDue = false;
   /** When the window began that `used` is of, Unix seconds. */
@@ -226,11 +226,20 @@ export class Pool {
     }
   }
 
-  /** What is to be counted now, in whole requests; a negative number is to be taken back. */
+  /** What is to be counted now, in whole requests; a negative number is to be taken back, of what the store has counted for
+   * certain. */
   takeUncounted(): number {
     const hits = this.isPaced ? Math.round(this.uncounted) : Math.ceil(this.uncounted);
     this.uncounted -= hits;
-    return hits;
+    const settled = Math.min(this.#doubtful, Math.max(0, -hits));
+    this.#doubtful -= settled;
+    return hits + settled;
+  }
+
+  /** The store failed: it is not known whether it has counted these. */
+  failed(hits: number): void {
+    this.used += hits;
+    this.#doubtful += Math.max(0, hits);
   }
 
   /** A window began: in Unix seconds, and on the monotonic clock. */
@@ -242,6 +251,7 @@ export class Pool {
     if (isFirst) return;
     this.#beganMs = beganMs;
     this.uncounted %= 1;
+    this.#doubtful = 0;
     for (const share of this.#shares) {
       share.carried += this.isPaced ? mostHits : share.amount + share.spentBefore + share.ahead;
       share.ahead = 0;

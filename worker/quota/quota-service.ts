@@ -393,7 +393,7 @@ export class QuotaService implements QuotaStreamHost {
       if (isCounted) {
         pool.used = usage.after;
         lease?.registered(pool.divided);
-      } else pool.used += hits;
+      } else pool.failed(hits);
       this.#settle(pool, isCounted ? mostBookings : 0);
     });
   }
