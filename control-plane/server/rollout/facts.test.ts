@@ -121,7 +121,7 @@ const figures = { ...noFigures, decisions: 900, overLimit: 90 };
 
 /** `ID[/INSTANCE] [has=VERSION] [sent=VERSION] [refuses=VERSION] [long] [wants=nothing|same] [at=ADDRESS]`, where the instance
  * is `i`, and `-` for none; has revision 2 where nothing is said. What it counts: `[counts=VERSION] [of=ID] [as=INSTANCE]
- * [recent] [before=VERSION]`. Gone: `since=MS`. */
+ * [recent] [few] [before=VERSION]`, where few are the descriptors without a rule. Gone: `since=MS`. */
 function toWorker(text: string) {
   const [name = '', ...words] = text.split(' ');
   const [id = '', instance = 'i'] = name.split('/');
@@ -152,6 +152,7 @@ function toWorker(text: string) {
           ...counted,
           ...{ nodeId: of('of') ?? 'w', version: versionOf(sums) },
           ...(words.includes('recent') && { recent: figures }),
+          ...(words.includes('few') && { noMatch: 1 }),
           ...(before !== undefined && { before: { version: versionOf(before), figures } }),
         };
   return { worker, reported: reported && ([of('as') ?? instance, reported] as const) };

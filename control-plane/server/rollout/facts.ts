@@ -191,7 +191,8 @@ function toFigures(
 ): FiguresFacts {
   const told = changed.map((name) => ({ name, ...(domains.get(name) ?? noHits) }));
   const meant = removed.reduce((sum, name) => sum + (domains.get(name)?.noMatch ?? 0), 0);
-  return { decisions, overLimit, errors, noMatch: noMatch - meant, domains: told };
+  // A worker may report more for one domain than for all.
+  return { decisions, overLimit, errors, noMatch: Math.max(0, noMatch - meant), domains: told };
 }
 
 type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
