@@ -74,6 +74,12 @@ test('values are written as JSON.stringify writes them', (t) => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
       t.is(write(value), JSON.stringify(value));
+      const many = { list: new Array(300).fill(value), object: Object.entries(new Array(300)) };
+      t.true(write(many) === JSON.stringify(many));
+      const items = (function* () {
+        yield* many.list;
+      })();
+      t.true(write({ items }) === JSON.stringify({ items: many.list }));
     }),
   );
   const value = { a: undefined, b: [undefined, Number.NaN], c: {}, d: [] };

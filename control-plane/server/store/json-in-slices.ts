@@ -3,7 +3,7 @@
 
 /** Bytes of a text that are read in one step, and characters that are written in one. */
 const atOnce = 64 * 1024;
-/** Values that are read in one step. */
+/** Values that are read in one step, and that are written in one. */
 const valuesAtOnce = 200;
 /** Blanks between two values, so that they are read in one step. */
 const maxBlanks = 64 * 1024;
@@ -203,11 +203,10 @@ class JsonWriter {
   rest = '';
 
   *write(value: unknown): Generator<string, void> {
-    if (typeof value === 'string' && value.length > atOnce) yield* this.#writeLong(value);
-    else if (typeof value === 'object' && value !== null) {
-      if (Symbol.iterator in value) yield* this.#writeList(value as Iterable<unknown>);
-      else yield* this.#writeObject(value);
-    } else this.rest += JSON.stringify(value) ?? 'null';
+    if (isShort(value)) this.rest += JSON.stringify(value) ?? 'null';
+    else if (typeof value === 'string') yield* this.#writeLong(value);
+    else if (isIterable(value)) yield* this.#writeList(value);
+    else yield* this.#writeObject(value as object);
     if (this.rest.length >= atOnce) yield this.#take();
   }
 
@@ -250,6 +249,28 @@ class JsonWriter {
     this.rest = '';
     return part;
   }
+}
+
+/** Such a value is written in one step: a generator for each of its parts costs ten times as much. */
+function isShort(value: unknown): boolean {
+  return countValues(value, valuesAtOnce) <= valuesAtOnce;
+}
+
+/** The values in it, of which a long text is several; once there are more than `most`, the rest is not counted. */
+function countValues(value: unknown, most: number): number {
+  if (typeof value === 'string') return 1 + Math.floor((value.length * valuesAtOnce) / atOnce);
+  if (typeof value !== 'object' || value === null) return 1;
+  if (isIterable(value) && !Array.isArray(value)) return most + 1;
+  let count = 1;
+  for (const part of Array.isArray(value) ? value : Object.values(value)) {
+    count += countValues(part, most - count);
+    if (count > most) break;
+  }
+  return count;
+}
+
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
 /** Whether `at` is between the two halves of a character; a text may also have halves that stand alone. */
