@@ -1,7 +1,8 @@
 // Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
 // read the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
-import { HeldByKey } from '../held-by-key.ts';
+
 import { runAtOnce } from '../in-slices.ts';
+import { MadeOnce } from '../made-once.ts';
 import { sortInSteps } from '../sorted-in-steps.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
@@ -112,11 +113,7 @@ function countUpTo(sorted: readonly number[], ms: number): number {
   return low;
 }
 
-interface KnownState {
-  readonly endedCount: number;
-  readonly documents: readonly RuleDocument[];
-}
-const knownStates = new HeldByKey<readonly RuleDocument[], KnownState>();
+const knownStates = new MadeOnce<readonly RuleDocument[], readonly RuleDocument[]>();
 
 /** As `findDocumentsAt`, without pauses. */
 export function documentsAt(
@@ -136,9 +133,14 @@ export function* findDocumentsAt(
   nowMs: number,
 ): Generator<void, readonly RuleDocument[]> {
   if (!documents.some(hasEnds)) return documents;
-  const endedCount = countEnded(documents, nowMs);
-  const known = knownStates.get(documents);
-  if (known?.endedCount === endedCount) return known.documents;
+  const making = () => leavingOutEnded(documents, nowMs);
+  return yield* knownStates.of(documents, making, countEnded(documents, nowMs));
+}
+
+function* leavingOutEnded(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+): Generator<void, readonly RuleDocument[]> {
   let seen = 0;
 
   function* addReplaced(
@@ -198,7 +200,6 @@ export function* findDocumentsAt(
       descriptors === document.descriptors ? document : Object.freeze({ ...document, descriptors }),
     );
   }
-  knownStates.set(documents, { endedCount, documents: remaining });
   return remaining;
 }
 

@@ -1,6 +1,6 @@
 // Finds the descriptors that are lifted now, which a rule that ends answers without counting; for everything that
 // shows counters. Pure.
-import { HeldByKey } from '../../../shared/held-by-key.ts';
+import { MadeOnce } from '../../../shared/made-once.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 import {
   type RuleDescriptor,
@@ -12,7 +12,7 @@ import { findDocumentsAt, nextEndOf } from '../../../shared/rules/rule-end.ts';
 /** When the lift of a descriptor of exactly these values ends, in milliseconds; undefined where it is not lifted. */
 export type FindLift = (domain: string, entries: readonly Entry[]) => number | undefined;
 
-const known = new HeldByKey<readonly RuleDocument[], FindLift>();
+const liftsByDocuments = new MadeOnce<readonly RuleDocument[], FindLift>();
 
 /** `documents` are those in force; `nowMs` is wall time. In steps. */
 export function* creatingFindLift(
@@ -21,15 +21,18 @@ export function* creatingFindLift(
 ): Generator<void, FindLift> {
   if (nextEndOf(documents, nowMs) === undefined) return () => undefined;
   const current = yield* findDocumentsAt(documents, nowMs);
-  const before = known.get(current);
-  if (before !== undefined) return before;
-  const ends = yield* findingLifts(current, nowMs);
-  const find: FindLift = (domain, entries) =>
+  return yield* liftsByDocuments.of(current, () => creatingLookup(current, nowMs));
+}
+
+function* creatingLookup(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+): Generator<void, FindLift> {
+  const ends = yield* findingLifts(documents, nowMs);
+  return (domain, entries) =>
     ends.get(
       JSON.stringify([domain, ...entries.map(({ key, value }) => toCompositeKey(key, value))]),
     );
-  known.set(current, find);
-  return find;
 }
 
 /** The most lifts that one sentence names. */

@@ -1,13 +1,12 @@
 // Finds the rule that the counts of a metric key belong to. A metric key is a rule's name, followed by values of
 // requests or the window of a list of limits where the rule counts these apart. Pure.
-import { HeldByKey } from '../../../shared/held-by-key.ts';
+import { MadeOnce } from '../../../shared/made-once.ts';
 import {
   sanitizeMetricName,
   toMetricKey,
   toSegment,
   toSharedPart,
 } from '../../../shared/rules/lookup/metric-key.ts';
-import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
 import { toSegments } from '../../../shared/rules/lookup/rule-limit.ts';
 import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
@@ -31,22 +30,15 @@ export interface RuleOwners {
 /** Rules, or metric keys, of one step. */
 const rulesAtOnce = 50;
 
-const known = new HeldByKey<readonly RuleDocument[], RuleOwners>();
+const ownersByDocuments = new MadeOnce<readonly RuleDocument[], RuleOwners>();
 
 /** The owners in these documents; made once. In steps. */
-export function* findingRuleOwners(
-  documents: readonly RuleDocument[],
-): Generator<void, RuleOwners> {
-  const before = known.get(documents);
-  if (before !== undefined) return before;
-  const owners = yield* createRuleOwners(yield* placingRules(documents));
-  known.set(documents, owners);
-  return owners;
+export function findingRuleOwners(documents: readonly RuleDocument[]): Generator<void, RuleOwners> {
+  return ownersByDocuments.of(documents, () => creatingRuleOwners(documents));
 }
 
-function* createRuleOwners(
-  placed: ReadonlyMap<string, readonly PlacedRule[]>,
-): Generator<void, RuleOwners> {
+function* creatingRuleOwners(documents: readonly RuleDocument[]): Generator<void, RuleOwners> {
+  const placed = yield* placingRules(documents);
   const byName = new Map<string, ListedRule>();
   let seen = 0;
   // The name of a rule goes before the metric key of another one.

@@ -1,7 +1,7 @@
 // The rules of a domain as rows: a parent before its children. Pure.
 import Type from 'typebox';
-import { HeldByKey } from '../../../shared/held-by-key.ts';
 import { runAtOnce } from '../../../shared/in-slices.ts';
+import { MadeOnce } from '../../../shared/made-once.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import { describeShape, windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
 import { type PlacedRule, placeDocuments } from '../../../shared/rules/lookup/placed-rule.ts';
@@ -42,36 +42,30 @@ export const ruleRowJson = Type.Object(
 );
 export type RuleRow = Type.Static<typeof ruleRowJson>;
 
-const placedByDocuments = new HeldByKey<
-  readonly RuleDocument[],
-  ReadonlyMap<string, readonly PlacedRule[]>
->();
+type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
+const placedByDocuments = new MadeOnce<readonly RuleDocument[], Placed>();
 
 /** `d2` before `d10`. */
 const names = new Intl.Collator('en', { numeric: true });
 
 /** As `placeRules`, domains in the order of their names; the same documents are placed once. */
-export function placedRules(
-  documents: readonly RuleDocument[],
-): ReadonlyMap<string, readonly PlacedRule[]> {
+export function placedRules(documents: readonly RuleDocument[]): Placed {
   return runAtOnce(placingRules(documents));
 }
 
 /** The same, in steps. */
-export function* placingRules(
-  documents: readonly RuleDocument[],
-): Generator<void, ReadonlyMap<string, readonly PlacedRule[]>> {
-  const known = placedByDocuments.get(documents);
-  if (known !== undefined) return known;
+export function placingRules(documents: readonly RuleDocument[]): Generator<void, Placed> {
+  return placedByDocuments.of(documents, () => placing(documents));
+}
+
+function* placing(documents: readonly RuleDocument[]): Generator<void, Placed> {
   const byName = ([a]: [string, unknown], [b]: [string, unknown]) => names.compare(a, b);
   const found: [string, readonly PlacedRule[]][] = [];
   for (const [domain, group] of groupByDomain(documents)) {
     found.push([domain, yield* placeDocuments(group)]);
     yield;
   }
-  const placed = new Map(found.sort(byName));
-  placedByDocuments.set(documents, placed);
-  return placed;
+  return new Map(found.sort(byName));
 }
 
 /** A rule with those above it. */

@@ -1,0 +1,49 @@
+import test from 'ava';
+import { runAtOnce } from './in-slices.ts';
+import { MadeOnce } from './made-once.ts';
+
+function* making(log: string[], name: string, steps = 3): Generator<void, object> {
+  for (let step = 1; step <= steps; step++) {
+    log.push(`${name} ${step}`);
+    yield;
+  }
+  return { name };
+}
+
+test('those who ask at the same time make it together, once', (t) => {
+  const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
+  const [one, other] = [0, 1].map(() => once.of(key, () => making(log, 'a')));
+  for (const each of [one, other, one]) each?.next();
+  const made = runAtOnce(other as Generator<void, object>);
+  t.deepEqual(log, ['a 1', 'a 2', 'a 3']);
+  t.is(runAtOnce(one as Generator<void, object>), made);
+  t.is(runAtOnce(once.of(key, () => making(log, 'b'))), made);
+  t.not(runAtOnce(once.of({}, () => making(log, 'c'))), made);
+});
+
+test('another version is made anew, while who asked for the one before gets that', (t) => {
+  const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
+  const old = once.of(key, () => making(log, 'old'), 1);
+  old.next();
+  t.deepEqual(runAtOnce(once.of(key, () => making(log, 'new'), 2)), { name: 'new' });
+  t.deepEqual(runAtOnce(old), { name: 'old' });
+  t.deepEqual(runAtOnce(once.of(key, () => making(log, 'again'), 2)), { name: 'new' });
+});
+
+test('one who leaves leaves the rest to the others, and a failure is not kept', (t) => {
+  const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
+  const [gone, stays] = [0, 1].map(() => once.of(key, () => making(log, 'a')));
+  gone?.next();
+  stays?.next();
+  gone?.return({});
+  t.deepEqual(runAtOnce(stays as Generator<void, object>), { name: 'a' });
+  function* failing(): Generator<void, object> {
+    yield;
+    throw new Error('no rules');
+  }
+  const other = {};
+  const both = [0, 1].map(() => once.of(other, failing));
+  for (const each of both) each.next();
+  for (const each of both) t.throws(() => runAtOnce(each), { message: 'no rules' });
+  t.deepEqual(runAtOnce(once.of(other, () => making(log, 'b'))), { name: 'b' });
+});

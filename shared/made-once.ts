@@ -1,0 +1,54 @@
+// What is made of an object in steps: once, also where several ask for it before it is there.
+import { HeldByKey } from './held-by-key.ts';
+
+export class MadeOnce<Key extends object, Value> {
+  readonly #made = new HeldByKey<Key, Making<Value>>();
+
+  /**
+   * What `make` gives, as long as the key lives. Who asks meanwhile takes its next steps: so nobody waits for one who has
+   * left. `version`: what else it depends on; only that of the last one is kept.
+   */
+  *of(key: Key, make: () => Iterator<void, Value>, version = 0): Generator<void, Value> {
+    const last = this.#made.get(key);
+    if (last?.version === version && !last.hasFailed) return yield* last.finishing();
+    const making = new Making(make(), version);
+    this.#made.set(key, making);
+    return yield* making.finishing();
+  }
+}
+
+class Making<Value> {
+  readonly version: number;
+  #state:
+    | { readonly kind: 'open'; readonly steps: Iterator<void, Value> }
+    | { readonly kind: 'made'; readonly value: Value }
+    | { readonly kind: 'failed'; readonly error: unknown };
+
+  constructor(steps: Iterator<void, Value>, version: number) {
+    this.version = version;
+    this.#state = { kind: 'open', steps };
+  }
+
+  get hasFailed(): boolean {
+    return this.#state.kind === 'failed';
+  }
+
+  *finishing(): Generator<void, Value> {
+    for (;;) {
+      const state = this.#state;
+      if (state.kind === 'made') return state.value;
+      if (state.kind === 'failed') throw state.error;
+      this.#takeStep(state.steps);
+      yield;
+    }
+  }
+
+  #takeStep(steps: Iterator<void, Value>): void {
+    try {
+      const step = steps.next();
+      if (step.done) this.#state = { kind: 'made', value: step.value };
+    } catch (error) {
+      this.#state = { kind: 'failed', error };
+    }
+  }
+}
