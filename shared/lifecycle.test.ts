@@ -1,21 +1,11 @@
-import type { ChildProcessByStdio } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Readable } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 
-interface Run {
-  readonly child: ChildProcessByStdio<null, Readable, Readable>;
-  /** Resolves when standard output holds `text`. */
-  says(text: string): Promise<void>;
-  /** The exit code, or the signal's name, and everything written to standard error. */
-  readonly ended: Promise<{ code: number | string; log: string }>;
-}
-
 /** Runs a program whose `start`, `stop` and so on are the given text; `hold` keeps it alive and
  * `say` writes a line to standard output. */
-function run(t: ExecutionContext, program: string): Run {
+function run(t: ExecutionContext, program: string) {
   const script = `
     import { writeSync } from 'node:fs';
     import { AppError } from './errors.ts';
@@ -43,9 +33,11 @@ function run(t: ExecutionContext, program: string): Run {
   });
   return {
     child,
-    async says(text) {
+    /** Resolves when standard output holds `text`. */
+    async says(text: string) {
       while (!out.includes(text)) await once(child.stdout, 'data');
     },
+    /** The exit code, or the signal's name, and everything written to standard error. */
     ended: once(child, 'close').then(([code, signal]) => ({ code: code ?? signal, log })),
   };
 }

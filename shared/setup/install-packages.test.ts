@@ -65,20 +65,9 @@ interface Run {
   readonly ended: Promise<{ code: number | null; output: string }>;
 }
 
-interface Project {
-  readonly folder: string;
-  plan(plan: Plan): void;
-  calls(): string[];
-  start(...args: string[]): Run;
-  /** As `start` without arguments, with a terminal for its output. */
-  startOnTerminal(): Run;
-  /** Starts it as `start` does, and waits until it has ended. */
-  run(...args: string[]): Run['ended'];
-}
-
 const program = 'shared/setup/install-packages.mjs';
 
-function createProject(t: { teardown(task: () => void): void }): Project {
+function createProject(t: { teardown(task: () => void): void }) {
   const folder = createTemporaryFolder(t);
   mkdirSync(join(folder, 'shared'));
   cpSync(new URL('.', import.meta.url), join(folder, 'shared', 'setup'), { recursive: true });
@@ -111,14 +100,16 @@ function createProject(t: { teardown(task: () => void): void }): Project {
   };
   return {
     folder,
-    plan: (plan) => writeFileSync(join(folder, 'plan.json'), JSON.stringify(plan)),
+    plan: (plan: Plan) => writeFileSync(join(folder, 'plan.json'), JSON.stringify(plan)),
     calls: () => (existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n') : []),
     start,
+    /** As `start` without arguments, with a terminal for its output. */
     startOnTerminal() {
       const run = 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)';
       return spawnIn('python3', ['-c', run, process.execPath, program]);
     },
-    run: (...args) => start(...args).ended,
+    /** Starts it as `start` does, and waits until it has ended. */
+    run: (...args: string[]) => start(...args).ended,
   };
 }
 

@@ -29,20 +29,7 @@ export interface LoadOutcome extends LoadResult {
   };
 }
 
-export interface Bench {
-  readonly redis: Store;
-  /** Who runs on which processor. */
-  readonly processors: string;
-  /** Starts a service on an empty store, which it finds at `storeAddress` if that is given. */
-  start(service: Service, scenario: Scenario, storeAddress?: string): Promise<RunningService>;
-  load(
-    running: RunningService,
-    service: Service,
-    scenario: Scenario,
-    load: Load,
-  ): Promise<LoadOutcome>;
-  stop(): Promise<void>;
-}
+export type Bench = Awaited<ReturnType<typeof createBench>>;
 
 export interface BenchOptions {
   readonly connections: number;
@@ -51,7 +38,7 @@ export interface BenchOptions {
 
 const okCode = 1;
 
-export async function createBench({ connections, streams }: BenchOptions): Promise<Bench> {
+export async function createBench({ connections, streams }: BenchOptions) {
   const processors = divideProcessors();
   const redis = await startRedis();
   let memcached: Promise<Store> | undefined;
@@ -73,8 +60,10 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
 
   return {
     redis,
+    /** Who runs on which processor. */
     processors: processors.description,
-    async start(service, scenario, storeAddress) {
+    /** Starts a service on an empty store, which it finds at `storeAddress` if that is given. */
+    async start(service: Service, scenario: Scenario, storeAddress?: string) {
       const store = await findStore(scenario);
       await store.clear();
       const tls = {
@@ -91,7 +80,7 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
         ...(scenario.isTls ? tls : {}),
       });
     },
-    async load(running, service, scenario, load) {
+    async load(running: RunningService, service: Service, scenario: Scenario, load: Load) {
       const store = await findStore(scenario);
       const moments = new Map<LoadMoment, Promise<{ answered: number; commands: number }>>();
       const result = await generator.run(

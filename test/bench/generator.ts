@@ -8,19 +8,7 @@ import type { LoadReport } from './load/main.ts';
 const mainFile = fileURLToPath(new URL('load/main.ts', import.meta.url));
 const graceMs = 20_000;
 
-export interface Generator {
-  /**
-   * One load after the other. `onMoment` is called at the beginning, the middle and the end of the
-   * measured time. Rejects when the load cannot be put on, or does not end in time.
-   */
-  run(
-    options: LoadOptions,
-    onMoment: (moment: LoadMoment, answered: number) => void,
-  ): Promise<LoadResult>;
-  stop(): void;
-}
-
-export function startGenerator(): Generator {
+export function startGenerator() {
   const child = fork(mainFile, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // Keeps what is not a number apart from 0.
@@ -35,7 +23,11 @@ export function startGenerator(): Generator {
   // It ends between two loads when the benchmark is over.
   ended.catch(() => {});
   return {
-    async run(options, onMoment) {
+    /**
+     * One load after the other. `onMoment` is called at the beginning, the middle and the end of the
+     * measured time. Rejects when the load cannot be put on, or does not end in time.
+     */
+    async run(options: LoadOptions, onMoment: (moment: LoadMoment, answered: number) => void) {
       const timeout = AbortSignal.timeout(options.warmUpMs + options.measuredMs + graceMs);
       const kill = () => child.kill('SIGKILL');
       timeout.addEventListener('abort', kill);

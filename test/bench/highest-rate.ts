@@ -3,17 +3,7 @@ import type { Bench } from './bench.ts';
 import { findScenario } from './scenario.ts';
 import type { Service } from './service.ts';
 
-export interface HighestRate {
-  readonly service: string;
-  readonly scenario: string;
-  readonly p99LimitUs: number;
-  /** The last rate that was fine; undefined when the first was not. */
-  readonly ratePerSecond: number | undefined;
-  readonly p99Us: number | undefined;
-  readonly sendLagP99Us: number | undefined;
-  /** Why the next one was not. */
-  readonly endedBy: string;
-}
+export type HighestRate = Awaited<ReturnType<typeof findHighestRate>>;
 
 const p99LimitUs = 8_000;
 const sendLagLimitUs = 1_000;
@@ -28,7 +18,7 @@ export async function findHighestRate(
   service: Service,
   scenarioName: string,
   onStep: (ratePerSecond: number, p99Us: number) => void,
-): Promise<HighestRate> {
+) {
   const scenario = findScenario(scenarioName);
   const running = await bench.start(service, scenario);
   let best: { ratePerSecond: number; p99Us: number; sendLagP99Us: number } | undefined;
@@ -69,9 +59,11 @@ export async function findHighestRate(
     service: service.name,
     scenario: scenario.name,
     p99LimitUs,
+    /** The last rate that was fine; undefined when the first was not. */
     ratePerSecond: best?.ratePerSecond,
     p99Us: best?.p99Us,
     sendLagP99Us: best?.sendLagP99Us,
+    /** Why the next one was not. */
     endedBy,
   };
 }

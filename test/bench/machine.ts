@@ -4,16 +4,7 @@ import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface Machine {
-  readonly processor: string;
-  readonly cores: number;
-  readonly memoryBytes: number;
-  readonly kernel: string;
-  readonly node: string;
-  /** Undefined outside a repository; ends in `+` when files were changed. */
-  readonly commit: string | undefined;
-  readonly date: string;
-}
+export type Machine = ReturnType<typeof describeMachine>;
 
 const idleSampleMs = 1_000;
 
@@ -33,7 +24,7 @@ function readProcessorTimes(): { busy: number; all: number } {
   return { busy: all - (times[3] ?? 0) - (times[4] ?? 0), all };
 }
 
-export function describeMachine(): Machine {
+export function describeMachine() {
   return {
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     cores: cpus().length,
@@ -41,6 +32,7 @@ export function describeMachine(): Machine {
     // The version alone: what comes behind it may name who built it.
     kernel: `${type()} ${/^[\d.]+/.exec(release())?.[0] ?? ''}`.trim(),
     node: process.version,
+    /** Undefined outside a repository; ends in `+` when files were changed. */
     commit: readCommit(),
     date: new Date().toISOString().slice(0, 10),
   };

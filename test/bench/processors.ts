@@ -2,15 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-export interface Processors {
-  /** What to put before the service's command. */
-  readonly servicePrefix: readonly string[];
-  /** One line about who runs where. */
-  readonly description: string;
-}
-
 /** Moves this process, and so whatever it starts, away from the processor of the service. */
-export function divideProcessors(): Processors {
+export function divideProcessors() {
   const allowed = readAllowed();
   const [first, ...others] = allowed;
   if (first === undefined || others.length === 0) {
@@ -21,7 +14,9 @@ export function divideProcessors(): Processors {
     return { servicePrefix: [], description: 'nothing is pinned, for want of taskset' };
   }
   return {
+    /** What to put before the service's command. */
     servicePrefix: ['taskset', '-c', String(first)],
+    /** One line about who runs where. */
     description: `the service on one processor, load and store on ${others.length === 1 ? 'one other' : `${others.length} others`}`,
   };
 }

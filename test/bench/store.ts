@@ -56,13 +56,8 @@ export async function startMemcached(): Promise<Store> {
   };
 }
 
-export interface DelayedWay {
-  readonly address: string;
-  stop(): Promise<void>;
-}
-
 /** A way to a port that takes `roundTripMs`, in a process of its own. */
-export async function startDelayedWay(port: number, roundTripMs: number): Promise<DelayedWay> {
+export async function startDelayedWay(port: number, roundTripMs: number) {
   const file = fileURLToPath(new URL('delay-proxy.ts', import.meta.url));
   const child = fork(file, [String(port), String(roundTripMs)]);
   const signal = AbortSignal.timeout(10_000);

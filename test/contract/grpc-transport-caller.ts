@@ -1,6 +1,6 @@
 // A gRPC caller made of node:http2 alone, so that tests see what is on the wire.
 import { once } from 'node:events';
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
+import { type ClientHttp2Stream, connect, constants } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { ListenAddress } from '../../worker/grpc/listen-address.ts';
@@ -30,18 +30,10 @@ export interface OpenCall {
   readonly answer: Promise<RawAnswer>;
 }
 
-export interface Caller {
-  readonly session: ClientHttp2Session;
-  /** Whether a GOAWAY has come, from the first moment on. */
-  readonly isToldToGo: boolean;
-  open(path: string, headers?: Record<string, string>): OpenCall;
-  /** One message, then the end. */
-  call(path: string, message: Buffer, headers?: Record<string, string>): Promise<RawAnswer>;
-  close(): void;
-}
+export type Caller = Awaited<ReturnType<typeof createCaller>>;
 
 /** Rejects when no session comes about. */
-export async function createCaller(address: ListenAddress, tls?: CallerTls): Promise<Caller> {
+export async function createCaller(address: ListenAddress, tls?: CallerTls) {
   const target =
     address.port === 0 ? { path: address.text } : { host: '127.0.0.1', port: address.port };
   const socket =
@@ -85,11 +77,13 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls): Pro
 
   return {
     session,
+    /** Whether a GOAWAY has come, from the first moment on. */
     get isToldToGo() {
       return isToldToGo;
     },
     open,
-    call(path, message, headers) {
+    /** One message, then the end. */
+    call(path: string, message: Buffer, headers?: Record<string, string>) {
       const call = open(path, headers);
       call.stream.end(frame(message));
       return call.answer;

@@ -4,30 +4,20 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { createHttp2Transport } from '../../worker/grpc/http2/http2-transport.ts';
 import type { LargeRequests } from '../../worker/grpc/large-requests.ts';
-import type { ListenAddress } from '../../worker/grpc/listen-address.ts';
 import type {
   GrpcMethod,
   StreamCaller,
   StreamHandler,
   UnaryMethod,
 } from '../../worker/grpc/method.ts';
-import type { GrpcTransport, GrpcTransportOptions } from '../../worker/grpc/transport.ts';
+import type { GrpcTransportOptions } from '../../worker/grpc/transport.ts';
 import { listeners } from '../../worker/listen/listeners.ts';
-import { createHttp2Peer, type Http2Peer } from '../support/http2-peer.ts';
-import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';
-import { type Caller, type CallerTls, createCaller } from './grpc-transport-caller.ts';
+import { createHttp2Peer } from '../support/http2-peer.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { type CallerTls, createCaller } from './grpc-transport-caller.ts';
 
 /** Defines a test. */
 export type Check = (title: string, run: (t: ExecutionContext) => Promise<void>) => void;
-
-export interface Started {
-  readonly transport: GrpcTransport;
-  readonly address: ListenAddress;
-  readonly log: RecordedLog;
-  connect(tls?: CallerTls): Promise<Caller>;
-  /** A connection that has exchanged SETTINGS and does nothing by itself. */
-  connectPeer(settings?: Readonly<Record<number, number>>): Promise<Http2Peer>;
-}
 
 export function defineChecks(test: TestFn, define: (check: Check) => void): void {
   define((title, run) => void test(`http2: ${title}`, run));
@@ -50,7 +40,7 @@ export async function startTransport(
   options: Partial<GrpcTransportOptions> = {},
   clock: Clock = systemClock,
   largeRequests?: LargeRequests,
-): Promise<Started> {
+) {
   const log = createRecordedLog();
   const transport = createHttp2Transport(
     { methods: new Map(Object.entries(methods)), log, clock, largeRequests },
@@ -62,12 +52,13 @@ export async function startTransport(
     transport,
     address,
     log,
-    async connect(tls) {
+    async connect(tls?: CallerTls) {
       const caller = await createCaller(address, tls);
       t.teardown(caller.close);
       return caller;
     },
-    async connectPeer(settings) {
+    /** A connection that has exchanged SETTINGS and does nothing by itself. */
+    async connectPeer(settings?: Readonly<Record<number, number>>) {
       const peer = await createHttp2Peer({ port: address.port });
       t.teardown(peer.close);
       await peer.greet(settings);

@@ -52,7 +52,7 @@ test('every setting that holds a secret, or names a file that does, is in these 
     )
     .map(({ names }) => names[0]);
   t.deepEqual(names.toSorted(), [...covered, ...refused].toSorted());
-  const [, own = ''] = readFileSync(import.meta.filename, 'utf8').split(/^interface Run /m);
+  const [, own = ''] = readFileSync(import.meta.filename, 'utf8').split(/^type Run /m);
   for (const name of covered) t.true(own.includes(`'${name}'`), name);
   for (const { names, secret } of rows) {
     const isNamed = names.every((name) => /(PASSWORD|SECRET|TOKEN)$/.test(name));
@@ -60,34 +60,28 @@ test('every setting that holds a secret, or names a file that does, is in these 
   }
 });
 
-interface Run {
-  make(of: string): string;
-  /** A file with this text, or with a new secret. */
-  file(name: string, text?: string): string;
-  /** What was said elsewhere than on a control plane's output. */
-  note(text: string): void;
-  create(options: ControlPlaneOptions): Promise<ControlPlaneProcess>;
-  /** Fails when a secret was said. */
-  search(plane: ControlPlaneProcess): void;
-}
+type Run = ReturnType<typeof begin>;
 
-function begin(t: ExecutionContext): Run {
+function begin(t: ExecutionContext) {
   const secrets = createSecrets();
   const { path: folder } = createRulesFolder(t);
   let said = '';
   return {
     make: secrets.make,
-    file(name, text = secrets.make(name)) {
+    /** A file with this text, or with a new secret. */
+    file(name: string, text = secrets.make(name)) {
       const path = join(folder, name.replace(/^-+/, ''));
       writeFileSync(path, `${text}\n`);
       return path;
     },
-    note(text) {
+    /** What was said elsewhere than on a control plane's output. */
+    note(text: string) {
       said += `${text}\n`;
     },
-    create: ({ flags, ...options }) =>
+    create: ({ flags, ...options }: ControlPlaneOptions) =>
       createControlPlaneProcess(t, { ...options, flags: [...flags, '--log-level', 'debug'] }),
-    search(plane) {
+    /** Fails when a secret was said. */
+    search(plane: ControlPlaneProcess) {
       const lines = `${plane.output()}\n${said}`.split('\n');
       t.deepEqual(
         lines.filter((line) => secrets.findIn(line).length > 0),

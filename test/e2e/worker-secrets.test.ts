@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { startScriptedAdsServer } from '../support/scripted-ads-server.ts';
-import { createSecrets, type Secrets } from '../support/secrets.ts';
+import { createSecrets } from '../support/secrets.ts';
 import { createWorkerCaller } from '../support/worker-caller.ts';
 import { launchWorker } from '../support/worker-in-process.ts';
 import {
@@ -88,21 +88,9 @@ test('what is called a password, a secret, a token or headers is a secret', (t) 
   }
 });
 
-interface Run {
-  readonly secrets: Secrets;
-  /** A value for the setting, with a new secret in it. */
-  give(name: string, host?: string): string;
-  /** All secret settings and variables, but for these. */
-  giveAll(...except: string[]): Record<string, string>;
-  /** What was said elsewhere than on the worker's output. */
-  note(text: string): void;
-  /** A worker in this process, until it, or the failure of its start, says these words; notes all that it says. */
-  launch(env: Environment, words: RegExp): Promise<void>;
-  /** Fails when a secret was said. */
-  search(): void;
-}
+type Run = ReturnType<typeof begin>;
 
-function begin(t: ExecutionContext): Run {
+function begin(t: ExecutionContext) {
   const secrets = createSecrets();
   const { path: folder } = createRulesFolder(t);
   let said = '';
@@ -131,17 +119,21 @@ function begin(t: ExecutionContext): Run {
 
   return {
     secrets,
+    /** A value for the setting, with a new secret in it. */
     give,
-    giveAll(...except) {
+    /** All secret settings and variables, but for these. */
+    giveAll(...except: string[]) {
       const names = [...Object.keys(forms), ...Object.keys(foreign)];
       return Object.fromEntries(
         names.filter((name) => !except.includes(name)).map((name) => [name, give(name)]),
       );
     },
-    note(text) {
+    /** What was said elsewhere than on the worker's output. */
+    note(text: string) {
       said += `${text}\n`;
     },
-    async launch(env, words) {
+    /** A worker in this process, until it, or the failure of its start, says these words; notes all that it says. */
+    async launch(env: Environment, words: RegExp) {
       const options = { env: { LOG_LEVEL: 'trace', ...env }, rules: ruleText('shop', 5) };
       const worker = await launchWorker(t, options).catch(({ stack }: Error) => `${stack}\n`);
       if (typeof worker === 'string') {
@@ -158,6 +150,7 @@ function begin(t: ExecutionContext): Run {
       if (failure === '') for (const page of pages) said += await worker.page(page);
       said += text();
     },
+    /** Fails when a secret was said. */
     search() {
       const lines = said.split('\n');
       t.true(said.length > 100, 'it said something');

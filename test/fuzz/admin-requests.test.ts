@@ -81,14 +81,9 @@ const bodies: readonly unknown[] = [
 const bodyWords = ['{', '}', '[', ']', '"', ':', ',', 'null', '1e999', '\\u0000', '\\ud800', '//'];
 const methods = ['GET', 'GET', 'POST', 'POST', 'POST', 'PUT', 'PUT', 'DELETE', 'HEAD'];
 
-interface Sent {
-  readonly method: string;
-  readonly path: string;
-  readonly body: string;
-  readonly headers: Record<string, string>;
-}
+type Sent = ReturnType<typeof toRequest>;
 
-function toRequest(random: Random): Sent {
+function toRequest(random: Random) {
   const given = random.pick(paths);
   const path = random.chance(0.3) ? damageText(random, given, pathWords) : given;
   const json = JSON.stringify(damageJson(random, random.pick(bodies))) ?? 'null';

@@ -7,24 +7,19 @@ import { isMainThread, Worker, workerData } from 'node:worker_threads';
 const hangMs = 60_000;
 const lookMs = 1000;
 
-export interface CaseWatch {
-  begin(seed: number): void;
-  end(): void;
-}
-
 interface Shared {
   readonly what: string;
   /** The seed that runs, or -1. */
   readonly running: Int32Array;
 }
 
-export function startCaseWatch(what: string): CaseWatch {
+export function startCaseWatch(what: string) {
   const running = new Int32Array(new SharedArrayBuffer(4));
   running[0] = -1;
   const worker = new Worker(new URL(import.meta.url), { workerData: { what, running } });
   worker.unref();
   return {
-    begin(seed) {
+    begin(seed: number) {
       Atomics.store(running, 0, seed);
     },
     end() {

@@ -13,13 +13,6 @@ const caseCount = 146;
 /** How long h2spec waits for each answer; failing cases wait for all of it. */
 const answerSeconds = 15;
 
-interface Report {
-  readonly total: number;
-  readonly skipped: number;
-  /** Section, title and complaint of each case that did not pass. */
-  readonly failures: readonly string[];
-}
-
 testWith(test, 'h2spec')('h2spec finds nothing wrong over cleartext', async (t) => {
   await check(t);
 });
@@ -51,7 +44,7 @@ async function check(t: ExecutionContext, tls?: GrpcTls): Promise<void> {
 }
 
 /** JUnit's XML as h2spec writes it: a case has an element within it unless it passed. */
-function parseReport(xml: string): Report {
+function parseReport(xml: string) {
   const cases = [
     ...xml.matchAll(/<testcase package="([^"]*)" classname="([^"]*)"[^>]*>([\s\S]*?)<\/testcase>/g),
   ];
@@ -59,6 +52,7 @@ function parseReport(xml: string): Report {
   return {
     total: cases.length,
     skipped: of(/<skipped/).length,
+    /** Section, title and complaint of each case that did not pass. */
     failures: of(/<(failure|error)/).map(
       ([, section, title, complaint]) => `${section}: ${title}: ${complaint?.trim()}`,
     ),

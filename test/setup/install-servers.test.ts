@@ -24,14 +24,8 @@ const commands = {
   promtool: present,
 };
 
-interface Place {
-  /** The only folder in the PATH. */
-  readonly path: string;
-  run(ci: boolean, ...needed: string[]): { status: number | null; output: string };
-}
-
 /** A copy of the set-up in a place where nothing was installed, with these commands in the PATH. */
-function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string>>): Place {
+function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string>>) {
   const root = createTemporaryFolder(t);
   cpSync(import.meta.dirname, join(root, 'test', 'setup'), { recursive: true });
   const shared = join(import.meta.dirname, '../../shared/setup');
@@ -42,8 +36,9 @@ function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string
     chmodSync(join(path, name), 0o755);
   }
   return {
+    /** The only folder in the PATH. */
     path,
-    run(ci, ...needed) {
+    run(ci: boolean, ...needed: string[]) {
       const script = join(root, 'test', 'setup', 'install-servers.mjs');
       const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...needed], {
         env: { PATH: path, CI: String(ci) },

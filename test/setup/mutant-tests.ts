@@ -13,17 +13,6 @@ const slowFolders = /^test\/(?:console|docs|e2e|faults|fuzz|http2|bench)\//;
 /** What a test file may be to a source. */
 export type Nearness = 'near' | 'far';
 
-export interface MutantTests {
-  /** Test files that may run one of the sources. */
-  candidates(sources: readonly string[], nearness: Nearness): string[];
-  /** Those that did run the place, in the order in which they are to be asked. */
-  stages(path: string, offset: number, nearness: Nearness): string[][];
-  /** Takes what V8 wrote of a run of the tests in the folder NODE_V8_COVERAGE. */
-  addCoverage(folder: string): void;
-  /** These are not to be asked. */
-  leaveOut(some: readonly string[]): void;
-}
-
 interface Range {
   readonly startOffset: number;
   readonly endOffset: number;
@@ -36,7 +25,7 @@ interface Script {
 }
 
 /** `files` are paths below `root`, where the tests run. */
-export function createMutantTests(root: string, files: readonly string[]): MutantTests {
+export function createMutantTests(root: string, files: readonly string[]) {
   const importers = readImporters(root, files);
   const rootUrl = `${pathToFileURL(root).href}/`;
   /** By source and test; a list for each thread of its process. */
@@ -98,12 +87,16 @@ export function createMutantTests(root: string, files: readonly string[]): Mutan
   }
 
   return {
-    candidates: (sources, nearness) => [
+    /** Test files that may run one of the sources. */
+    candidates: (sources: readonly string[], nearness: Nearness) => [
       ...new Set(sources.flatMap((path) => find(path, nearness))),
     ],
+    /** Those that did run the place, in the order in which they are to be asked. */
     stages,
+    /** Takes what V8 wrote of a run of the tests in the folder NODE_V8_COVERAGE. */
     addCoverage,
-    leaveOut(some) {
+    /** These are not to be asked. */
+    leaveOut(some: readonly string[]) {
       for (const each of some) leftOut.add(each);
     },
   };

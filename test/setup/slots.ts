@@ -1,11 +1,6 @@
 // Lets so many tasks run at once; the others wait in the order in which they came.
 
-export interface Slots {
-  take(): Promise<void>;
-  give(): void;
-}
-
-export function createSlots(count: number): Slots {
+export function createSlots(count: number) {
   const waiting: (() => void)[] = [];
   let free = count;
   return {

@@ -7,24 +7,13 @@ export interface TapFailure {
   readonly details: readonly string[];
 }
 
-export interface TapReader {
-  /** One line without its end. */
-  readLine(line: string): void;
-  /** Says that no more lines come, so that the last failure is complete. */
-  end(): void;
-  readonly passed: number;
-  readonly failed: number;
-  /** Titles of tests that did not run, or may fail: `SKIP` and `TODO`. */
-  readonly skipped: readonly string[];
-  /** False until the plan line was seen, which ava writes last: then it has reached its end. */
-  readonly complete: boolean;
-}
+export type TapReader = ReturnType<typeof createTapReader>;
 
 /** A title that names its file (each-test.ts) needs no other: what ava puts in front is of the room's first file. */
 const resultLine = /^(ok|not ok) \d+ - (?:.* › (?=\S+\.test\.ts: ))?(.*?)(?: # (SKIP|TODO))?$/;
 
 /** `onFailure` is called once per failed test, when all its details have been read. */
-export function createTapReader(onFailure: (failure: TapFailure) => void): TapReader {
+export function createTapReader(onFailure: (failure: TapFailure) => void) {
   let passed = 0;
   let failed = 0;
   let complete = false;
@@ -39,7 +28,8 @@ export function createTapReader(onFailure: (failure: TapFailure) => void): TapRe
   };
 
   return {
-    readLine(line) {
+    /** One line without its end. */
+    readLine(line: string) {
       const result = resultLine.exec(line);
       if (result === null) {
         if (/^1\.\.\d+/.test(line)) {
@@ -60,6 +50,7 @@ export function createTapReader(onFailure: (failure: TapFailure) => void): TapRe
         open = { title, details: [] };
       }
     },
+    /** Says that no more lines come, so that the last failure is complete. */
     end: closeFailure,
     get passed() {
       return passed;
@@ -67,9 +58,11 @@ export function createTapReader(onFailure: (failure: TapFailure) => void): TapRe
     get failed() {
       return failed;
     },
+    /** Titles of tests that did not run, or may fail: `SKIP` and `TODO`. */
     get skipped() {
       return skipped;
     },
+    /** False until the plan line was seen, which ava writes last: then it has reached its end. */
     get complete() {
       return complete;
     },

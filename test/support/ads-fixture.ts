@@ -15,7 +15,6 @@ import {
   type Snapshot,
 } from '../../control-plane/server/snapshot/snapshot.ts';
 import {
-  type AdsServer,
   type AdsServerDeps,
   type AdsServerOptions,
   createAdsServer,
@@ -25,7 +24,7 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { eventually } from './eventually.ts';
 import type { Owner } from './owner.ts';
-import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+import { createRecordedLog } from './recorded-log.ts';
 
 export const discoveryProtos = loadDiscoveryProtos();
 
@@ -44,18 +43,6 @@ export function snapshotOf(contents: Readonly<Record<string, string>>): Snapshot
   );
 }
 
-export interface AdsFixture {
-  readonly server: AdsServer;
-  readonly port: number;
-  readonly log: RecordedLog;
-  /** For all nodes. */
-  set(snapshot: Snapshot): void;
-  /** For each node what the function says. */
-  choose(choice: (node: NodeIdentity) => Snapshot | undefined): void;
-  /** Done when its owner ends, if not before. */
-  stop(): Promise<void>;
-}
-
 export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
   readonly snapshot?: Snapshot;
   readonly authorize?: NonNullable<AdsServerDeps['authorize']>;
@@ -64,7 +51,7 @@ export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
   readonly clock?: Clock;
 }
 
-export async function startAds(t: Owner, options: AdsFixtureOptions = {}): Promise<AdsFixture> {
+export async function startAds(t: Owner, options: AdsFixtureOptions = {}) {
   const {
     snapshot,
     authorize,
@@ -97,8 +84,11 @@ export async function startAds(t: Owner, options: AdsFixtureOptions = {}): Promi
     server,
     port: await server.start(),
     log,
-    set: (next) => choose(() => next),
+    /** For all nodes. */
+    set: (next: Snapshot) => choose(() => next),
+    /** For each node what the function says. */
     choose,
+    /** Done when its owner ends, if not before. */
     stop,
   };
 }

@@ -9,7 +9,7 @@ import { parseControlPlaneSettings } from '../../control-plane/server/settings.t
 import { systemClock } from '../../shared/clock.ts';
 import { createLog } from '../../shared/log.ts';
 import { runInProcess } from './command-run.ts';
-import { type AdminReply, type CommandResult, fetchAdmin } from './control-plane-process.ts';
+import { fetchAdmin } from './control-plane-process.ts';
 import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { createTemporaryFolder } from './temporary-folder.ts';
@@ -24,25 +24,13 @@ export interface ControlPlaneOptions {
   readonly adminPort?: number;
 }
 
-export interface ControlPlaneInProcess {
-  readonly adminUrl: string;
-  readonly xdsAddress: string;
-  /** Its log so far, of all its lives. */
-  output(): string;
-  /** Resolves when its ports are open; rejects where it cannot start. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** A command with --admin-url. */
-  run(...args: readonly string[]): Promise<CommandResult>;
-  /** The JSON of an answer of the admin API, and its status. */
-  fetch(path: string, init?: RequestInit): Promise<AdminReply>;
-}
+export type ControlPlaneInProcess = Awaited<ReturnType<typeof createControlPlaneInProcess>>;
 
 /** Not started yet; stopped after the test. Throws with the problems of settings that cannot be used. */
 export async function createControlPlaneInProcess(
   t: Owner,
   { flags, env = {}, stateDirectory, adminPort }: ControlPlaneOptions,
-): Promise<ControlPlaneInProcess> {
+) {
   const home = createTemporaryFolder(t);
   const xdsAddress = `127.0.0.1:${await freePort()}`;
   const adminAddress = `127.0.0.1:${adminPort ?? (await freePort())}`;
@@ -73,7 +61,9 @@ export async function createControlPlaneInProcess(
   return {
     adminUrl,
     xdsAddress,
+    /** Its log so far, of all its lives. */
     output: () => output,
+    /** Resolves when its ports are open; rejects where it cannot start. */
     async start() {
       current = createControlPlane({
         settings: parsed.settings,
@@ -82,12 +72,14 @@ export async function createControlPlaneInProcess(
       await current.start(new AbortController().signal);
     },
     stop,
-    async run(...args) {
+    /** A command with --admin-url. */
+    async run(...args: readonly string[]) {
       const { code, out, err } = await runInProcess([...args, '--admin-url', adminUrl], {
         environment,
       });
       return { exitCode: code, stdout: out, stderr: err };
     },
-    fetch: (path, init) => fetchAdmin(adminUrl, path, init),
+    /** The JSON of an answer of the admin API, and its status. */
+    fetch: (path: string, init?: RequestInit) => fetchAdmin(adminUrl, path, init),
   };
 }

@@ -39,30 +39,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-export interface ControlPlaneProcess {
-  readonly adminUrl: string;
-  readonly xdsAddress: string;
-  /** Standard output and error so far, of all its lives. */
-  output(): string;
-  /** Resolves when workers are served; fails with the output when it ends before. */
-  start(): Promise<void>;
-  /** Starts it without waiting, for a start that fails or that waits for something. */
-  begin(): void;
-  /** The exit code, or the signal's name, of one that ends by itself. */
-  ended(): Promise<number | string>;
-  /** The exit code, or the signal's name. */
-  end(signal: NodeJS.Signals): Promise<number | string>;
-  /** SIGSTOP: it keeps its connections and says nothing, until `goOn`. */
-  standStill(): Promise<void>;
-  goOn(): void;
-  signal(name: NodeJS.Signals): void;
-  /** A command with --admin-url. */
-  run(...args: readonly string[]): Promise<CommandResult>;
-  /** A command as it is. */
-  runElsewhere(...args: readonly string[]): Promise<CommandResult>;
-  /** The JSON of an answer of the admin API, and its status. */
-  fetch(path: string, init?: RequestInit): Promise<AdminReply>;
-}
+export type ControlPlaneProcess = Awaited<ReturnType<typeof createControlPlaneProcess>>;
 
 export interface AdminReply {
   readonly status: number;
@@ -75,7 +52,7 @@ export interface AdminReply {
 export async function createControlPlaneProcess(
   t: Pick<ExecutionContext, 'teardown'>,
   options: ControlPlaneOptions,
-): Promise<ControlPlaneProcess> {
+) {
   const { flags, env = {}, addresses, adminPort, stateDirectory, program = ownProgram } = options;
   const [executable = '', ...first] = program;
   const stateFolder = mkdtempSync(join(tmpdir(), 'control-plane-'));
@@ -153,7 +130,9 @@ export async function createControlPlaneProcess(
   return {
     adminUrl,
     xdsAddress,
+    /** Standard output and error so far, of all its lives. */
     output: () => output,
+    /** Resolves when workers are served; fails with the output when it ends before. */
     async start() {
       const life = spawnOnce();
       current = life;
@@ -168,28 +147,35 @@ export async function createControlPlaneProcess(
         readyMs,
       );
     },
+    /** Starts it without waiting, for a start that fails or that waits for something. */
     begin() {
       current = spawnOnce();
     },
+    /** The exit code, or the signal's name, of one that ends by itself. */
     async ended() {
       const timer = setTimeout(() => void current?.end('SIGKILL'), readyMs);
       const code = await current?.ended;
       clearTimeout(timer);
       return code ?? 'not running';
     },
-    async end(signal) {
+    /** The exit code, or the signal's name. */
+    async end(signal: NodeJS.Signals) {
       const life = current;
       current = undefined;
       return life === undefined ? 'not running' : life.end(signal);
     },
+    /** SIGSTOP: it keeps its connections and says nothing, until `goOn`. */
     async standStill() {
       if (current?.pid !== undefined) await standStill(current.pid);
     },
     goOn: () => current?.goOn(),
-    signal: (name) => current?.signal(name),
-    run: (...command) => run([...command, '--admin-url', adminUrl]),
-    runElsewhere: (...command) => run(command),
-    fetch: (path, init) => fetchAdmin(adminUrl, path, init),
+    signal: (name: NodeJS.Signals) => current?.signal(name),
+    /** A command with --admin-url. */
+    run: (...command: readonly string[]) => run([...command, '--admin-url', adminUrl]),
+    /** A command as it is. */
+    runElsewhere: (...command: readonly string[]) => run(command),
+    /** The JSON of an answer of the admin API, and its status. */
+    fetch: (path: string, init?: RequestInit) => fetchAdmin(adminUrl, path, init),
   };
 }
 

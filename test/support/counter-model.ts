@@ -3,15 +3,11 @@
 import type { CountMode } from '../../worker/counters/store.ts';
 import type { HitOptions } from './counting.ts';
 
-export interface CounterModel {
-  /** The counters after the hits; 2^63 for those that did not fit. */
-  count(mode: CountMode, hits: readonly HitOptions[]): bigint[];
-  read(key: string): bigint | undefined;
-}
+export type CounterModel = ReturnType<typeof createCounterModel>;
 
 const largest = 2n ** 63n - 1n;
 
-export function createCounterModel(): CounterModel {
+export function createCounterModel() {
   const counters = new Map<string, bigint>();
 
   function change(hit: HitOptions, isStill: boolean): bigint | undefined {
@@ -29,7 +25,8 @@ export function createCounterModel(): CounterModel {
   }
 
   return {
-    count(mode, hits) {
+    /** The counters after the hits; 2^63 for those that did not fit. */
+    count(mode: CountMode, hits: readonly HitOptions[]) {
       const overs = hits.map(
         ({ key, hits: amount, refund, limit }) =>
           !refund && (counters.get(key) ?? 0n) + BigInt(amount ?? 1) > BigInt(limit ?? 0),
@@ -40,6 +37,6 @@ export function createCounterModel(): CounterModel {
           change(hit, mode === 'look' || (isStopped && !overs[index])) ?? largest + 1n,
       );
     },
-    read: (key) => counters.get(key),
+    read: (key: string) => counters.get(key),
   };
 }

@@ -10,11 +10,7 @@ import { freePort } from './free-port.ts';
 import { findTool } from './installed-tool.ts';
 import type { Owner } from './owner.ts';
 
-export interface EtcdServer {
-  readonly port: number;
-  /** One call of the JSON gateway, which has no TLS then; rejects with what etcd says. */
-  call(path: string, body: unknown): Promise<unknown>;
-}
+export type EtcdServer = Awaited<ReturnType<typeof startEtcdServer>>;
 
 const startDeadlineMs = 60_000;
 
@@ -22,7 +18,7 @@ const startDeadlineMs = 60_000;
 export async function startEtcdServer(
   t: Owner,
   tls?: { readonly ca: string; readonly cert: string; readonly key: string },
-): Promise<EtcdServer> {
+) {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-etcd-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const [port, peerPort, metricsPort] = [await freePort(), await freePort(), await freePort()];
@@ -55,7 +51,8 @@ export async function startEtcdServer(
   }
   return {
     port,
-    async call(path, body) {
+    /** One call of the JSON gateway, which has no TLS then; rejects with what etcd says. */
+    async call(path: string, body: unknown) {
       const response = await fetch(`${clientUrl}${path}`, {
         method: 'POST',
         body: JSON.stringify(body),

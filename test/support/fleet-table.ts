@@ -9,11 +9,6 @@ import type {
   Turn,
 } from '../../control-plane/server/rollout/fleet-state.ts';
 
-export interface FleetTable {
-  note(scenario: string, before: FleetState, event: FleetEvent, facts: Facts, turn: Turn): void;
-  toText(): string;
-}
-
 const head = `# What a control plane does: an event, the states in which it happens, and below each state the effects of that step in their
 # order, with a scenario of scenarios/ that shows them, or why it cannot happen. Of a look at the workers (followed), the
 # effects that each one has are left out: tick_record, and look_at_store every five seconds. A write is named by what it
@@ -47,11 +42,11 @@ function whyImpossible(event: string, state: StateName): string | undefined {
   return undefined;
 }
 
-export function createFleetTable(): FleetTable {
+export function createFleetTable() {
   /** By event, then by state, then by effects: the first scenario. */
   const shown = new Map<string, string>();
   return {
-    note(scenario, before, event, facts, { effects }) {
+    note(scenario: string, before: FleetState, event: FleetEvent, facts: Facts, { effects }: Turn) {
       const names = effects.flatMap((each) => nameEffect(each, event, facts) ?? []);
       const key = [nameEvent(event), nameState(before, facts), toList(names)].join('\n');
       const known = shown.get(key);

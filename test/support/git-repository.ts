@@ -27,31 +27,14 @@ const annEnvironment = {
 /** Of a push, where others push meanwhile. */
 const mostAttempts = 10;
 
-export interface GitRepository {
-  /** A temporary folder, removed after the test, for this repository and what belongs to the test. */
-  readonly folder: string;
-  /** The bare repository. */
-  readonly path: string;
-  readonly url: string;
-  /** A commit on top of the branch: texts by path, undefined deletes. Gives the commit's id. */
-  push(files: Files, message?: string): string;
-  /** Replaces the whole history of the branch by one commit with these files. */
-  rewrite(files: Files): string;
-  /** Runs git in a clone, which is at the last `push` or `rewrite`. */
-  git(...args: readonly string[]): string;
-  /** Runs git in the bare repository. */
-  gitAtRemote(...args: readonly string[]): string;
-  /** Makes it unreachable, and reachable again. */
-  hide(): void;
-  show(): void;
-}
+export type GitRepository = ReturnType<typeof createGitRepository>;
 
 type Files = Readonly<Record<string, string | Buffer | undefined>>;
 
 let template: string | undefined;
 
 /** On the branch `main`, with one commit that has no file of rules. */
-export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>): GitRepository {
+export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>) {
   template ??= createTemplate();
   const folder = createTemporaryFolder(t);
   const path = join(folder, 'remote.git');
@@ -70,12 +53,17 @@ export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>): GitR
   }
 
   return {
+    /** A temporary folder, removed after the test, for this repository and what belongs to the test. */
     folder,
+    /** The bare repository. */
     path,
     url: `file://${path}`,
+    /** Runs git in a clone, which is at the last `push` or `rewrite`. */
     git,
-    gitAtRemote: (...args) => runGit(path, args),
-    push(files, message = 'change') {
+    /** Runs git in the bare repository. */
+    gitAtRemote: (...args: readonly string[]) => runGit(path, args),
+    /** A commit on top of the branch: texts by path, undefined deletes. Gives the commit's id. */
+    push(files: Files, message = 'change') {
       isCloneOld = true;
       for (let attempt = 1; ; attempt++) {
         try {
@@ -85,10 +73,12 @@ export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>): GitR
         }
       }
     },
-    rewrite(files) {
+    /** Replaces the whole history of the branch by one commit with these files. */
+    rewrite(files: Files) {
       isCloneOld = true;
       return commit(path, [], files, 'rewritten');
     },
+    /** Makes it unreachable, and reachable again. */
     hide: () => renameSync(path, `${path}.hidden`),
     show: () => {
       if (existsSync(`${path}.hidden`)) renameSync(`${path}.hidden`, path);

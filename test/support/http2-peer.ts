@@ -13,31 +13,7 @@ import {
   toSettings,
 } from './http2-frames.ts';
 
-export interface Http2Peer {
-  /** All that came, in order. */
-  readonly frames: readonly Frame[];
-  /** True when the server has ended or cut the connection. */
-  readonly isEnded: boolean;
-  /** How many bytes of what was sent the server's end of the connection has not taken yet. */
-  readonly unsentBytes: number;
-  /** Preface and SETTINGS; resolves when the server's SETTINGS are there and acknowledged. */
-  greet(settings?: Readonly<Record<number, number>>): Promise<void>;
-  send(...bytes: readonly Buffer[]): void;
-  /** Sends, and resolves when the socket took it all, or the connection is over. */
-  sendAll(bytes: Buffer): Promise<void>;
-  /** Takes nothing more from the socket, as a slow reader does, until `resume`. */
-  pause(): void;
-  resume(): void;
-  /** The first frame, also of the past, for which `match` holds. */
-  frame(what: string, match: (frame: Frame) => boolean, timeoutMs?: number): Promise<Frame>;
-  /** The messages of the stream's DATA frames, when the server has ended the stream well. */
-  answer(streamId: number, timeoutMs?: number): Promise<Buffer>;
-  /** The code and last stream of the GOAWAY that counts: the last one. */
-  goAway(timeoutMs?: number): Promise<GoAway>;
-  /** Resolves when the server has ended or cut the connection. */
-  ended(timeoutMs?: number): Promise<void>;
-  close(): void;
-}
+export type Http2Peer = Awaited<ReturnType<typeof createHttp2Peer>>;
 
 export interface GoAway {
   readonly lastStreamId: number;
@@ -60,7 +36,7 @@ interface Waiter {
 /** Guards against a hang alone: a busy machine may take long. */
 const defaultTimeoutMs = 100_000;
 
-export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<Http2Peer> {
+export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
   const target = { host: '127.0.0.1', port };
   const socket: Socket =
     tls === undefined
@@ -127,26 +103,31 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<
     return `of ${frames.length} frames the last were [${shown.join('; ')}]`;
   }
 
-  const peer: Http2Peer = {
+  const peer = {
+    /** All that came, in order. */
     frames,
+    /** True when the server has ended or cut the connection. */
     get isEnded() {
       return isEnded;
     },
+    /** How many bytes of what was sent the server's end of the connection has not taken yet. */
     get unsentBytes() {
       return socket.writableLength;
     },
-    async greet(settings) {
+    /** Preface and SETTINGS; resolves when the server's SETTINGS are there and acknowledged. */
+    async greet(settings?: Readonly<Record<number, number>>) {
       peer.send(preface, toSettings(settings));
       await peer.frame('SETTINGS', ({ type, flags: bits }) => {
         return type === frameTypes.settings && bits === flags.none;
       });
       peer.send(settingsAck);
     },
-    send(...bytes) {
+    send(...bytes: readonly Buffer[]) {
       if (socket.writable) socket.write(Buffer.concat(bytes));
     },
-    sendAll(bytes) {
-      return new Promise((resolve) => {
+    /** Sends, and resolves when the socket took it all, or the connection is over. */
+    sendAll(bytes: Buffer) {
+      return new Promise<void>((resolve) => {
         if (!socket.writable) {
           resolve();
           return;
@@ -160,11 +141,14 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<
         socket.write(bytes, settle);
       });
     },
+    /** Takes nothing more from the socket, as a slow reader does, until `resume`. */
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
-    frame: (what, match, timeoutMs = defaultTimeoutMs) =>
+    /** The first frame, also of the past, for which `match` holds. */
+    frame: (what: string, match: (frame: Frame) => boolean, timeoutMs = defaultTimeoutMs) =>
       find(what, timeoutMs, () => frames.find(match)),
-    async answer(streamId, timeoutMs = defaultTimeoutMs) {
+    /** The messages of the stream's DATA frames, when the server has ended the stream well. */
+    async answer(streamId: number, timeoutMs = defaultTimeoutMs) {
       const of = (frame: Frame) => frame.streamId === streamId;
       const last = await peer.frame(
         `the end of stream ${streamId}`,
@@ -181,6 +165,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<
         frames.filter((frame) => of(frame) && frame.type === 0).map(({ payload }) => payload),
       );
     },
+    /** The code and last stream of the GOAWAY that counts: the last one. */
     async goAway(timeoutMs = defaultTimeoutMs) {
       await peer.frame('GOAWAY', ({ type }) => type === frameTypes.goAway, timeoutMs);
       const { payload } = frames.findLast(({ type }) => type === frameTypes.goAway) as Frame;
@@ -190,6 +175,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<
         text: payload.toString('utf8', 8),
       };
     },
+    /** Resolves when the server has ended or cut the connection. */
     ended: async (timeoutMs = defaultTimeoutMs) => {
       await find('the end of the connection', timeoutMs, () => isEnded || undefined);
     },

@@ -10,31 +10,7 @@ import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { standStill } from './standstill.ts';
 
-export interface MemcachedServer {
-  readonly port: number;
-  /** `host:port`. */
-  readonly url: string;
-  /** Sends text over a connection of its own; resolves with what comes up to one of the `lastLines`. */
-  exchange(text: string, lastLines: readonly string[]): Promise<string>;
-  /** The value without trailing blanks, or undefined when there is none. */
-  get(key: string): Promise<string | undefined>;
-  set(key: string, value: string): Promise<void>;
-  /** Until the item goes away; -1 for never, undefined when there is none. */
-  secondsToLive(key: string): Promise<number | undefined>;
-  /** The server's own numbers. */
-  stats(): Promise<ReadonlyMap<string, number>>;
-  flush(): Promise<void>;
-  /** SIGKILL; resolves when the process is gone. */
-  kill(): Promise<void>;
-  /** From when it resolves on, the server keeps its connections and says nothing. */
-  pause(): Promise<void>;
-  /** SIGCONT. */
-  resume(): void;
-  /** Starts it again at the same address, empty, after `kill`. */
-  restart(): Promise<void>;
-  /** Idempotent. */
-  stop(): Promise<void>;
-}
+export type MemcachedServer = Awaited<ReturnType<typeof startMemcachedServer>>;
 
 export interface MemcachedServerOptions {
   /** Paths; with an authority, clients need a certificate of it. */
@@ -47,10 +23,7 @@ const startDeadlineMs = 30_000;
 const portAttempts = 5;
 const commandDeadlineMs = 30_000;
 
-export async function startMemcachedServer(
-  t: Owner,
-  options: MemcachedServerOptions = {},
-): Promise<MemcachedServer> {
+export async function startMemcachedServer(t: Owner, options: MemcachedServerOptions = {}) {
   const { tls } = options;
   let port = await freePort();
   let child = await startFirst();
@@ -133,29 +106,38 @@ export async function startMemcachedServer(
   t.teardown(end);
   return {
     port,
+    /** `host:port`. */
     url: `${host}:${port}`,
+    /** Sends text over a connection of its own; resolves with what comes up to one of the `lastLines`. */
     exchange,
-    async get(key) {
+    /** The value without trailing blanks, or undefined when there is none. */
+    async get(key: string) {
       const [first, value] = (await exchange(`get ${key}\r\n`, ['END'])).split('\r\n');
       return first?.startsWith('VALUE') ? value?.trimEnd() : undefined;
     },
-    async set(key, value) {
+    async set(key: string, value: string) {
       await exchange(`set ${key} 0 0 ${Buffer.byteLength(value)}\r\n${value}\r\n`, ['STORED']);
     },
-    async secondsToLive(key) {
+    /** Until the item goes away; -1 for never, undefined when there is none. */
+    async secondsToLive(key: string) {
       const [answer = ''] = (await exchange(`mg ${key} t\r\nmn\r\n`, ['MN'])).split('\r\n');
       const seconds = /^HD t(-?\d+)$/.exec(answer)?.[1];
       return seconds === undefined ? undefined : Number(seconds);
     },
+    /** The server's own numbers. */
     stats,
     async flush() {
       await exchange('flush_all\r\n', ['OK']);
     },
+    /** SIGKILL; resolves when the process is gone. */
     kill: end,
+    /** From when it resolves on, the server keeps its connections and says nothing. */
     pause: () => standStill(child.pid as number),
+    /** SIGCONT. */
     resume: () => {
       child.kill('SIGCONT');
     },
+    /** Starts it again at the same address, empty, after `kill`. */
     async restart() {
       await end();
       const restarted = await start();
@@ -163,6 +145,7 @@ export async function startMemcachedServer(
         throw new Error(`memcached does not start again on port ${port}`);
       child = restarted;
     },
+    /** Idempotent. */
     stop: end,
   };
 }

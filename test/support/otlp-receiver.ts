@@ -39,12 +39,6 @@ export interface OtlpReceiver {
   close(): Promise<void>;
 }
 
-/** Takes connections, reads nothing, and never answers. */
-export interface StalledReceiver {
-  readonly url: string;
-  readonly connections: number;
-}
-
 interface Value {
   readonly stringValue?: string;
   readonly intValue?: number;
@@ -158,7 +152,7 @@ async function serveGrpc(
 }
 
 /** Closed when its owner ends. */
-export async function startStalledReceiver(t: Owner): Promise<StalledReceiver> {
+export async function startStalledReceiver(t: Owner) {
   const sockets: Socket[] = [];
   const server = createServer({ pauseOnConnect: true }, (socket) => {
     sockets.push(socket.on('error', () => {}));

@@ -5,25 +5,6 @@ import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 
-export interface RedisCluster {
-  /** As KVSTORE_URL with type cluster: all masters. */
-  readonly url: string;
-  readonly masters: readonly RedisServer[];
-  /** Of the first master; absent unless asked for. */
-  readonly replica: RedisServer | undefined;
-  /** The counter's value, from whoever has it. */
-  read(key: string): Promise<string | undefined>;
-  slotOf(key: string): Promise<number>;
-  /** The master that serves the slot, as the first live one has it. */
-  ownerOf(slot: number): Promise<RedisServer>;
-  /** Moves a slot and its keys step by step, as resharding does; `between` runs while it is open. */
-  moveSlot(slot: number, to: RedisServer, between?: () => Promise<void>): Promise<void>;
-  /** Milliseconds of silence after which nodes take another for lost. */
-  readonly nodeTimeoutMs: number;
-  /** Has these nodes, or all, take a node for lost after so long: for a failover that is wanted. */
-  setNodeTimeout(ms: number, nodes?: readonly RedisServer[]): Promise<void>;
-}
-
 export interface RedisClusterOptions {
   /** As of RedisServerOptions. */
   readonly program?: string;
@@ -42,10 +23,7 @@ const gossipMs = 60_000;
 
 /** With the arguments for TLS, the nodes use it among themselves too, and `url` is for clients with
  * TLS. */
-export async function startRedisCluster(
-  t: Owner,
-  options: RedisClusterOptions = {},
-): Promise<RedisCluster> {
+export async function startRedisCluster(t: Owner, options: RedisClusterOptions = {}) {
   const { nodeTimeoutMs = 15_000 } = options;
   const tls = options.tls && [
     ...[...options.tls, '--tls-cluster', 'yes'],
@@ -110,21 +88,28 @@ export async function startRedisCluster(
   }
 
   return {
+    /** As KVSTORE_URL with type cluster: all masters. */
     url: masters.map(({ port, tlsPort }) => `127.0.0.1:${tlsPort ?? port}`).join(','),
     masters,
+    /** Of the first master; absent unless asked for. */
     replica,
+    /** Milliseconds of silence after which nodes take another for lost. */
     nodeTimeoutMs,
+    /** Has these nodes, or all, take a node for lost after so long: for a failover that is wanted. */
     setNodeTimeout,
-    async read(key) {
+    /** The counter's value, from whoever has it. */
+    async read(key: string) {
       for (const node of all) {
         const value = await readFrom(node, key);
         if (value !== undefined) return value;
       }
       return undefined;
     },
-    slotOf: async (key) => Number(await first.command('CLUSTER', 'KEYSLOT', key)),
+    slotOf: async (key: string) => Number(await first.command('CLUSTER', 'KEYSLOT', key)),
+    /** The master that serves the slot, as the first live one has it. */
     ownerOf,
-    async moveSlot(slot, to, between) {
+    /** Moves a slot and its keys step by step, as resharding does; `between` runs while it is open. */
+    async moveSlot(slot: number, to: RedisServer, between?: () => Promise<void>) {
       const from = await ownerOf(slot);
       await to.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', idOf(from));
       await from.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', idOf(to));

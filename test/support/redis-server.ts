@@ -15,29 +15,7 @@ import { standStill } from './standstill.ts';
 /** A RESP2 reply; an error reply becomes a rejection. */
 export type RedisReply = string | number | null | RedisReply[];
 
-export interface RedisServer {
-  /** Undefined when it listens on a socket only. */
-  readonly port: number;
-  /** Undefined without TLS. */
-  readonly tlsPort: number | undefined;
-  /** `host:port`, or the socket's path. */
-  readonly url: string;
-  readonly socketType: 'tcp' | 'unix';
-  /** One command over a connection of its own; rejects with the server's error text. */
-  command(...parts: (string | number)[]): Promise<RedisReply>;
-  /** User and password, or the password alone, for the commands from now on. */
-  authenticate(...auth: string[]): void;
-  /** SIGKILL; resolves when the process is gone. */
-  kill(): Promise<void>;
-  /** From when it resolves on, the server keeps its connections and says nothing. */
-  pause(): Promise<void>;
-  /** SIGCONT. */
-  resume(): void;
-  /** Starts it again at the same address, empty, after `kill`. */
-  restart(): Promise<void>;
-  /** Ends it and removes its folder. Idempotent. */
-  stop(): Promise<void>;
-}
+export type RedisServer = Awaited<ReturnType<typeof startRedisServer>>;
 
 export interface RedisServerOptions {
   /** `redis-server` unless given: the path of one that speaks its protocol. */
@@ -64,10 +42,7 @@ const commandDeadlineMs = 30_000;
 /** Other test processes choose ports too, by chance the same ones. */
 const startAttempts = 5;
 
-export async function startRedisServer(
-  t: Owner,
-  options: RedisServerOptions = {},
-): Promise<RedisServer> {
+export async function startRedisServer(t: Owner, options: RedisServerOptions = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-'));
   const socketPath = join(folder, 'redis.sock');
   let port = 0;
@@ -160,23 +135,33 @@ export async function startRedisServer(
   };
   t.teardown(stop);
   return {
+    /** Undefined when it listens on a socket only. */
     port,
+    /** Undefined without TLS. */
     tlsPort,
+    /** `host:port`, or the socket's path. */
     url: options.unix ? socketPath : `127.0.0.1:${port}`,
     socketType: options.unix ? 'unix' : 'tcp',
-    command: (...parts) => exchange(target, auth, parts.map(String)),
-    authenticate: (...given) => {
+    /** One command over a connection of its own; rejects with the server's error text. */
+    command: (...parts: (string | number)[]) => exchange(target, auth, parts.map(String)),
+    /** User and password, or the password alone, for the commands from now on. */
+    authenticate: (...given: string[]) => {
       auth = given;
     },
+    /** SIGKILL; resolves when the process is gone. */
     kill: () => end(),
+    /** From when it resolves on, the server keeps its connections and says nothing. */
     pause: () => standStill(child.pid as number),
+    /** SIGCONT. */
     resume: () => {
       child.kill('SIGCONT');
     },
+    /** Starts it again at the same address, empty, after `kill`. */
     async restart() {
       await end();
       child = await start();
     },
+    /** Ends it and removes its folder. Idempotent. */
     stop,
   };
 }

@@ -2,21 +2,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ClientTlsOptions } from '../../worker/client-tls.ts';
 import type { TestCertificate } from '../contract/grpc-transport-certificates.ts';
 import type { RedisServer } from './redis-server.ts';
 
-export interface RedisTlsFiles {
-  /** Arguments of a server that asks its clients for a certificate of its authority. */
-  readonly serverArgs: readonly string[];
-  /** For clients. */
-  readonly clientFiles: ClientTlsOptions['files'];
-  /** Replaces what clients use. */
-  writeClient(authority: string, certificate: TestCertificate): Promise<void>;
-  /** Has a running server use others for connections from now on. */
-  reconfigure(server: RedisServer, authority: string, certificate: TestCertificate): Promise<void>;
-  remove(): Promise<void>;
-}
+export type RedisTlsFiles = Awaited<ReturnType<typeof writeRedisTls>>;
 
 export interface RedisTlsMaterial {
   readonly authority: string;
@@ -24,7 +13,7 @@ export interface RedisTlsMaterial {
   readonly client: TestCertificate;
 }
 
-export async function writeRedisTls(material: RedisTlsMaterial): Promise<RedisTlsFiles> {
+export async function writeRedisTls(material: RedisTlsMaterial) {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-tls-'));
   const clientFiles = toPaths(folder, 'client');
   let written = 0;
@@ -53,10 +42,15 @@ export async function writeRedisTls(material: RedisTlsMaterial): Promise<RedisTl
   await write(clientFiles, material.authority, material.client);
   const settings = await writeServer(material.authority, material.server);
   return {
+    /** Arguments of a server that asks its clients for a certificate of its authority. */
     serverArgs: settings.flatMap(([name, path = '']) => [`--${name}`, path]),
+    /** For clients. */
     clientFiles,
-    writeClient: (authority, certificate) => write(clientFiles, authority, certificate),
-    async reconfigure(server, authority, certificate) {
+    /** Replaces what clients use. */
+    writeClient: (authority: string, certificate: TestCertificate) =>
+      write(clientFiles, authority, certificate),
+    /** Has a running server use others for connections from now on. */
+    async reconfigure(server: RedisServer, authority: string, certificate: TestCertificate) {
       const changed = await writeServer(authority, certificate);
       await server.command('CONFIG', 'SET', ...changed.flat());
     },

@@ -6,42 +6,35 @@ import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
-import type { MetricsRegistry } from '../../worker/metrics/registry.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import type { FileSourceDeps, FileSourceOptions } from '../../worker/rules-source/file-source.ts';
 import { createFileSource } from '../../worker/rules-source/file-source.ts';
 import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
-import type { LoadResult, RulesSource } from '../../worker/rules-source/source.ts';
-import type { RecordedLog } from './recorded-log.ts';
+import type { LoadResult } from '../../worker/rules-source/source.ts';
 import { createRecordedLog } from './recorded-log.ts';
 import { createTemporaryFolder } from './temporary-folder.ts';
 import { waitUntil } from './wait-until.ts';
 
-export interface RulesFolder {
-  /** An empty temporary folder, removed after the test. */
-  readonly path: string;
-  /** Writes a file, replacing one in place; its folders are made as well. */
-  write(path: string, text: string): void;
-  /** Replaces a file by renaming another one over it. */
-  replace(path: string, text: string): void;
-  /** Makes `link` point to `target`, renaming over the link that is there. */
-  relink(link: string, target: string): void;
-}
+export type RulesFolder = ReturnType<typeof createRulesFolder>;
 
-export function createRulesFolder(t: Pick<ExecutionContext, 'teardown'>): RulesFolder {
+export function createRulesFolder(t: Pick<ExecutionContext, 'teardown'>) {
   const path = createTemporaryFolder(t);
   const write = (name: string, text: string) => {
     mkdirSync(dirname(join(path, name)), { recursive: true });
     writeFileSync(join(path, name), text);
   };
   return {
+    /** An empty temporary folder, removed after the test. */
     path,
+    /** Writes a file, replacing one in place; its folders are made as well. */
     write,
-    replace(name, text) {
+    /** Replaces a file by renaming another one over it. */
+    replace(name: string, text: string) {
       write('staged', text);
       renameSync(join(path, 'staged'), join(path, name));
     },
-    relink(link, target) {
+    /** Makes `link` point to `target`, renaming over the link that is there. */
+    relink(link: string, target: string) {
       symlinkSync(target, join(path, 'staged'));
       renameSync(join(path, 'staged'), join(path, link));
     },
@@ -58,17 +51,7 @@ descriptors:
 `;
 }
 
-export interface StartedSource {
-  readonly source: RulesSource;
-  /** All loads in order. */
-  readonly loads: readonly LoadResult[];
-  readonly metrics: MetricsRegistry;
-  readonly log: RecordedLog;
-  /** The limits of the last good load, as `domain=number`, sorted; 'none' before the first. */
-  limits(): string;
-  /** Waits for `limits()` to be this. */
-  becomes(limits: string): Promise<void>;
-}
+export type StartedSource = Awaited<ReturnType<typeof startFileSource>>;
 
 /** Settings as given, else those of a folder `config` that is watched in place. */
 export async function startFileSource(
@@ -76,7 +59,7 @@ export async function startFileSource(
   root: string,
   options: Partial<FileSourceOptions> = {},
   deps: Partial<FileSourceDeps> = {},
-): Promise<StartedSource> {
+) {
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 0, log });
   const loads: LoadResult[] = [];
@@ -103,11 +86,14 @@ export async function startFileSource(
   await source.start((result) => loads.push(result));
   return {
     source,
+    /** All loads in order. */
     loads,
     metrics,
     log,
+    /** The limits of the last good load, as `domain=number`, sorted; 'none' before the first. */
     limits,
-    async becomes(wanted) {
+    /** Waits for `limits()` to be this. */
+    async becomes(wanted: string) {
       await waitUntil(() => limits() === wanted, 30_000);
       t.is(limits(), wanted);
     },

@@ -20,30 +20,9 @@ import type { Owner } from './owner.ts';
 const { aggregated } = loadDiscoveryProtos();
 const { rateLimitConfig } = loadProtos();
 
-export interface ScriptedAdsServer {
-  readonly port: number;
-  /** Such as `localhost:12345`. */
-  readonly url: string;
-  /** All so far, in the order in which they came. */
-  readonly streams: readonly ScriptedStream[];
-  /** The `index`th stream, waited for. */
-  stream(index: number): Promise<ScriptedStream>;
-  /** Every connection is cut. Idempotent. */
-  stop(): void;
-}
+export type ScriptedAdsServer = Awaited<ReturnType<typeof startScriptedAdsServer>>;
 
-export interface ScriptedStream {
-  readonly headers: Metadata;
-  readonly requests: readonly DiscoveryRequestMessage[];
-  /** The `index`th request, waited for. */
-  request(index: number): Promise<DiscoveryRequestMessage>;
-  send(versionInfo: string, nonce: string, resources: readonly AnyMessage[]): void;
-  /** Ends it in good order. */
-  end(): void;
-  fail(code: status, details: string): void;
-  /** True once the client is gone. */
-  readonly isGone: boolean;
-}
+type ScriptedStream = ReturnType<typeof createStream>;
 
 export interface ScriptedAdsServerOptions {
   readonly credentials?: ServerCredentials;
@@ -53,7 +32,7 @@ export interface ScriptedAdsServerOptions {
 export async function startScriptedAdsServer(
   t: Owner,
   { credentials = ServerCredentials.createInsecure(), port = 0 }: ScriptedAdsServerOptions = {},
-): Promise<ScriptedAdsServer> {
+) {
   const streams: ScriptedStream[] = [];
   const server = new Server({ 'grpc.max_send_message_length': -1 });
   server.addService(aggregated, {
@@ -72,21 +51,25 @@ export async function startScriptedAdsServer(
   t.teardown(stop);
   return {
     port: bound,
+    /** Such as `localhost:12345`. */
     url: `localhost:${bound}`,
+    /** All so far, in the order in which they came. */
     streams,
-    async stream(index) {
+    /** The `index`th stream, waited for. */
+    async stream(index: number) {
       await eventually(`stream ${index}`, () => isStopped || streams.length > index);
       const stream = streams[index];
       if (stream === undefined) throw new Error('the management server has stopped');
       return stream;
     },
+    /** Every connection is cut. Idempotent. */
     stop,
   };
 }
 
 type Call = ServerDuplexStream<DiscoveryRequestMessage, DiscoveryResponseMessage>;
 
-function createStream(call: Call): ScriptedStream {
+function createStream(call: Call) {
   const requests: DiscoveryRequestMessage[] = [];
   let isGone = false;
   call.on('data', (request: DiscoveryRequestMessage) => requests.push(request));
@@ -98,17 +81,20 @@ function createStream(call: Call): ScriptedStream {
   return {
     headers: call.metadata,
     requests,
-    async request(index) {
+    /** The `index`th request, waited for. */
+    async request(index: number) {
       await eventually(`request ${index}`, () => requests.length > index);
       return requests[index] as DiscoveryRequestMessage;
     },
-    send: (versionInfo, nonce, resources) => {
+    send: (versionInfo: string, nonce: string, resources: readonly AnyMessage[]) => {
       call.write({ versionInfo, nonce, resources, typeUrl: rateLimitConfigTypeUrl });
     },
+    /** Ends it in good order. */
     end: () => call.end(),
-    fail: (code, details) => {
+    fail: (code: status, details: string) => {
       call.emit('error', { code, details, metadata: new Metadata() });
     },
+    /** True once the client is gone. */
     get isGone() {
       return isGone;
     },

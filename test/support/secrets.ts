@@ -2,13 +2,7 @@
 // program says, in every form that a text may take on its way.
 import { randomBytes } from 'node:crypto';
 
-export interface Secrets {
-  /** A new one. It has characters that forms and addresses write differently, and none that a token,
-   * a header or `user:password` cannot have. */
-  make(of: string): string;
-  /** What each secret in `text` was made for, and in which form it is there; empty when there is none. */
-  findIn(text: string): readonly string[];
-}
+export type Secrets = ReturnType<typeof createSecrets>;
 
 interface Needle {
   readonly of: string;
@@ -16,16 +10,19 @@ interface Needle {
   readonly text: string;
 }
 
-export function createSecrets(): Secrets {
+export function createSecrets() {
   const needles: Needle[] = [];
   return {
-    make(of) {
+    /** A new one. It has characters that forms and addresses write differently, and none that a token,
+     * a header or `user:password` cannot have. */
+    make(of: string) {
       const word = randomBytes(8).toString('hex');
       const halves = [`kept${word}`, `close${word}`] as const;
       for (const half of halves) needles.push(...toNeedles(of, half));
       return halves.join('/+%=@&');
     },
-    findIn(text) {
+    /** What each secret in `text` was made for, and in which form it is there; empty when there is none. */
+    findIn(text: string) {
       const found = needles.filter((needle) => text.includes(needle.text));
       return [...new Set(found.map(({ of, form }) => `${of} (${form})`))];
     },

@@ -27,10 +27,10 @@ import { repeatAfter } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
 import type { TotalsMessage } from '../../shared/wire/fleet-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
-import { createManualClock, type ManualClock } from './manual-clock.ts';
-import { createMemoryText, createSimulatedText, type SimulatedText } from './record-texts.ts';
+import { createManualClock } from './manual-clock.ts';
+import { createMemoryText, createSimulatedText } from './record-texts.ts';
 import { createRecordedLog } from './recorded-log.ts';
-import { createRevisionStore, type RevisionStore, revisionOf } from './revision-store.ts';
+import { createRevisionStore, revisionOf } from './revision-store.ts';
 import { createRulesFolder } from './rules-folder.ts';
 
 /** What a revision does to the workers that have it. */
@@ -134,54 +134,7 @@ export interface FleetOptions {
   readonly onStep?: RolloutDeps['onStep'];
 }
 
-export interface SimulatedFleet {
-  readonly clock: ManualClock;
-  readonly log: ReturnType<typeof createRecordedLog>;
-  /** What the audit log gets. */
-  readonly events: string[];
-  /** The names of the control planes that asked their peers, once for each question. */
-  readonly questions: string[];
-  /** The same of those that wanted the store to be looked at now. */
-  readonly triggers: string[];
-  readonly store: RevisionStore;
-  readonly text: SimulatedText;
-  readonly planes: ReadonlyMap<string, SimulatedPlane>;
-  readonly workers: SimulatedWorker[];
-  readonly effects: Map<number, Effect>;
-  /** By name of a control plane; `fine` where it is missing. Outlives its process. */
-  readonly reach: Map<string, Reach>;
-  /** By name of a control plane: how long it does not notice a new revision. */
-  readonly delayMs: Map<string, number>;
-  /** Whose questions to the store, or writes of the record, wait: `store NAME` and `record NAME` of a control plane. */
-  readonly held: Map<string, PromiseWithResolvers<void>>;
-  /** Whether a control plane could read a revision, by its id: it has ever seen it. */
-  canRead(plane: string, revision: string): boolean;
-  /** The first control plane. */
-  readonly plane: SimulatedPlane;
-  addWorker(worker: Partial<SimulatedWorker> & { readonly id: string }): SimulatedWorker;
-  /** `how`: with a goodbye, or as a connection that breaks. */
-  disconnect(worker: SimulatedWorker, how: 'goodbye' | 'broken'): void;
-  connect(worker: SimulatedWorker, plane: string): void;
-  /** `isFresh`: with an empty state directory. */
-  startPlane(name: string, isFresh?: boolean): Promise<void>;
-  /** By name of a control plane: its --rollout, where it is not that of the others; '' for none. */
-  readonly steps: Map<string, string>;
-  /** As SIGTERM: its workers go to `next`. */
-  stopPlane(name: string, next?: string): Promise<void>;
-  /** As SIGKILL. */
-  killPlane(name: string, next?: string): void;
-  /** As SIGSTOP, until it goes on. */
-  standStill(name: string): void;
-  goOn(name: string): void;
-  /** Seconds, one after the other. */
-  pass(seconds: number): Promise<void>;
-  /** Until nothing is under way at this moment. */
-  settle(): Promise<void>;
-  /** The workers that have this revision. */
-  having(number: number): SimulatedWorker[];
-  /** As it is beside the rules. */
-  readRecord(): RolloutRecord | undefined;
-}
+export type SimulatedFleet = Awaited<ReturnType<typeof startSimulatedFleet>>;
 
 export const sharedTiming: LeaderTiming = {
   poll: 1_000,
@@ -195,7 +148,7 @@ const encode = loadProtos().rateLimitConfig.serialize;
 export async function startSimulatedFleet(
   t: Pick<ExecutionContext, 'teardown'>,
   options: FleetOptions = {},
-): Promise<SimulatedFleet> {
+) {
   const {
     plan: planText = 'canary=10%,hold=60s',
     workers: count = 20,
@@ -594,28 +547,37 @@ export async function startSimulatedFleet(
     refresh(worker);
   }
 
-  const fleet: SimulatedFleet = {
+  const fleet = {
     clock,
     log,
+    /** What the audit log gets. */
     events,
+    /** The names of the control planes that asked their peers, once for each question. */
     questions,
+    /** The same of those that wanted the store to be looked at now. */
     triggers,
     store,
     text,
+    /** By name of a control plane: its --rollout, where it is not that of the others; '' for none. */
     steps,
     planes,
     workers,
     effects,
+    /** By name of a control plane; `fine` where it is missing. Outlives its process. */
     reach,
+    /** By name of a control plane: how long it does not notice a new revision. */
     delayMs,
+    /** Whose questions to the store, or writes of the record, wait: `store NAME` and `record NAME` of a control plane. */
     held,
-    canRead: (plane, revision) => canRead(knownIds.get(plane), revision),
+    /** Whether a control plane could read a revision, by its id: it has ever seen it. */
+    canRead: (plane: string, revision: string) => canRead(knownIds.get(plane), revision),
+    /** The first control plane. */
     get plane() {
       const [first] = planes.values();
       if (first === undefined) throw new Error('no control plane is running');
       return first;
     },
-    addWorker(given) {
+    addWorker(given: Partial<SimulatedWorker> & { readonly id: string }) {
       const worker: SimulatedWorker = {
         instance: drawId(),
         plane: undefined,
@@ -641,7 +603,8 @@ export async function startSimulatedFleet(
       return worker;
     },
     connect,
-    disconnect(worker, how) {
+    /** `how`: with a goodbye, or as a connection that breaks. */
+    disconnect(worker: SimulatedWorker, how: 'goodbye' | 'broken') {
       const { plane, has, instance, address, id } = worker;
       if (plane === undefined) return;
       worker.plane = undefined;
@@ -665,8 +628,10 @@ export async function startSimulatedFleet(
         },
       });
     },
+    /** `isFresh`: with an empty state directory. */
     startPlane,
-    async stopPlane(name, next) {
+    /** As SIGTERM: its workers go to `next`. */
+    async stopPlane(name: string, next?: string) {
       const plane = planes.get(name);
       const process = processes.get(name);
       const stopping = plane?.rollout.stop();
@@ -676,23 +641,26 @@ export async function startSimulatedFleet(
       leaveAll(name, next);
       await plane?.cache.close();
     },
-    killPlane(name, next) {
+    /** As SIGKILL. */
+    killPlane(name: string, next?: string) {
       const process = processes.get(name);
       if (process !== undefined) die(process);
       leaveAll(name, next);
     },
-    standStill(name) {
+    /** As SIGSTOP, until it goes on. */
+    standStill(name: string) {
       const process = processes.get(name);
       if (process !== undefined) process.deferred ??= [];
     },
-    goOn(name) {
+    goOn(name: string) {
       const process = processes.get(name);
       const due = process?.deferred ?? [];
       if (process !== undefined) process.deferred = undefined;
       for (const task of due) task();
       for (const worker of workers) if (worker.plane === name) refresh(worker);
     },
-    async pass(count) {
+    /** Seconds, one after the other. */
+    async pass(count: number) {
       for (let second = 0; second < count; second++) {
         seconds++;
         for (const [index, worker] of workers.entries()) {
@@ -707,6 +675,7 @@ export async function startSimulatedFleet(
       }
       for (const worker of workers) answer(worker);
     },
+    /** Until nothing is under way at this moment. */
     async settle() {
       for (let round = 0; round < 3; round++) {
         for (const { name, keeper } of planes.values()) {
@@ -716,7 +685,10 @@ export async function startSimulatedFleet(
         await new Promise(setImmediate);
       }
     },
-    having: (number) => workers.filter(({ has }) => has?.resources.has(`revision-${number}`)),
+    /** The workers that have this revision. */
+    having: (number: number) =>
+      workers.filter(({ has }) => has?.resources.has(`revision-${number}`)),
+    /** As it is beside the rules. */
     readRecord() {
       if (text.content !== onRecord.text) {
         const read = text.content === undefined ? undefined : parseRecord(text.content);

@@ -39,44 +39,26 @@ export interface StreamWorkerOptions {
 }
 
 /** Changed by the worker. */
-export interface StreamWorkerMemory {
-  /** What it has, as bytes, and the version of that. */
-  rules: string;
-  version: string;
-  /** All that it was ever told. */
-  readonly told: string[];
-  /** Since it was started. */
-  readonly totals: { decisions: number; overLimit: number; errors: number };
-}
+type StreamWorkerMemory = ReturnType<typeof createStreamWorkerMemory>;
 
-export function createStreamWorkerMemory(): StreamWorkerMemory {
+export function createStreamWorkerMemory() {
   return {
+    /** What it has, as bytes, and the version of that. */
     rules: '',
     version: '',
-    told: [],
+    /** All that it was ever told. */
+    told: [] as string[],
+    /** Since it was started. */
     totals: { decisions: 0, overLimit: 0, errors: 0 },
   };
 }
 
-export interface StreamWorker {
-  readonly id: string;
-  readonly instance: string | undefined;
-  /** The rules that it has, as bytes. */
-  has(text: string): boolean;
-  /** All that it was ever told. */
-  readonly told: readonly string[];
-  /** gRPC statuses with which its streams have ended. */
-  readonly ended: readonly string[];
-  /** Resolves when its discovery stream has ended. */
-  readonly closed: Promise<void>;
-  /** As a process that is killed. */
-  vanish(): void;
-}
+export type StreamWorker = ReturnType<typeof connectStreamWorker>;
 
 export function connectStreamWorker(
   t: Pick<ExecutionContext, 'teardown'>,
   options: StreamWorkerOptions,
-): StreamWorker {
+) {
   const { address, id } = options;
   const figuresOf: (rules: string) => Figures = options.figuresOf ?? (() => ({}));
   const instance = 'instance' in options ? options.instance : randomUUID();
@@ -184,10 +166,15 @@ export function connectStreamWorker(
   return {
     id,
     instance,
+    /** All that it was ever told. */
     told,
+    /** gRPC statuses with which its streams have ended. */
     ended,
+    /** Resolves when its discovery stream has ended. */
     closed: closed.promise,
-    has: (text) => memory.rules.includes(text),
+    /** The rules that it has, as bytes. */
+    has: (text: string) => memory.rules.includes(text),
+    /** As a process that is killed. */
     vanish() {
       clearInterval(timer);
       socket?.resetAndDestroy();

@@ -20,26 +20,7 @@ export type Fault =
   /** The next answer of each connection is passed on in half, then the connection ends. */
   | { readonly kind: 'cut' };
 
-export interface TcpProxy {
-  readonly port: number;
-  /** Connections accepted so far. */
-  readonly accepted: number;
-  /** Those of them that have not ended. */
-  readonly open: number;
-  /** Takes the place of a fault that is there. */
-  inject(fault: Fault): void;
-  heal(): void;
-  /**
-   * The next time the client sends something that contains `text`, the server gets all of it, but
-   * its answer is cut: the client's connection is closed instead. Resolves then.
-   */
-  cutNextReply(text: string): Promise<void>;
-  /** Connections from now on go to another server; those that are open stay as they are. */
-  retarget(port: number): void;
-  /** Closes all connections, at once. */
-  dropAll(): void;
-  close(): Promise<void>;
-}
+export type TcpProxy = Awaited<ReturnType<typeof startTcpProxy>>;
 
 export interface TcpProxyOptions {
   /** Told of all that the clients send. */
@@ -61,7 +42,7 @@ export async function startTcpProxy(
   t: Owner,
   targetPort: number,
   { onRequest, onReply }: TcpProxyOptions = {},
-): Promise<TcpProxy> {
+) {
   let target = targetPort;
   const pairs = new Set<Pair>();
   let accepted = 0;
@@ -151,21 +132,30 @@ export async function startTcpProxy(
   t.teardown(close);
   return {
     port: address.port,
+    /** Connections accepted so far. */
     get accepted() {
       return accepted;
     },
+    /** Those of them that have not ended. */
     get open() {
       return pairs.size;
     },
+    /** Takes the place of a fault that is there. */
     inject: change,
     heal: () => change(undefined),
-    cutNextReply: (text) =>
-      new Promise((done) => {
+    /**
+     * The next time the client sends something that contains `text`, the server gets all of it, but
+     * its answer is cut: the client's connection is closed instead. Resolves then.
+     */
+    cutNextReply: (text: string) =>
+      new Promise<void>((done) => {
         replyToCut = { text, done };
       }),
-    retarget(port) {
+    /** Connections from now on go to another server; those that are open stay as they are. */
+    retarget(port: number) {
       target = port;
     },
+    /** Closes all connections, at once. */
     dropAll() {
       for (const pair of [...pairs]) end(pair);
     },
@@ -173,21 +163,14 @@ export async function startTcpProxy(
   };
 }
 
-interface Replies {
-  add(chunk: Buffer): void;
-  /** Nothing more will be added: the client is told when it has everything. */
-  end(): void;
-  /** Passes on what may pass; to be called when the fault has changed. */
-  pass(): void;
-  drop(): void;
-}
+type Replies = ReturnType<typeof createReplies>;
 
 /** What the server says, in order, as late and as slowly as the fault has it. */
 function createReplies(
   client: Socket,
   fault: () => Fault | undefined,
   onReply: ((chunk: Buffer) => void) | undefined,
-): Replies {
+) {
   let waiting: { readonly chunk: Buffer; readonly arrivedMs: number }[] = [];
   let isEnding = false;
   let lastDripMs = Number.NEGATIVE_INFINITY;
@@ -222,14 +205,16 @@ function createReplies(
   }
 
   return {
-    add(chunk) {
+    add(chunk: Buffer) {
       waiting.push({ chunk, arrivedMs: performance.now() });
       pass();
     },
+    /** Nothing more will be added: the client is told when it has everything. */
     end() {
       isEnding = true;
       pass();
     },
+    /** Passes on what may pass; to be called when the fault has changed. */
     pass,
     drop() {
       clearTimeout(timer);

@@ -25,13 +25,7 @@ interface Answer {
   readonly statuses?: readonly { readonly limitRemaining?: number }[];
 }
 
-export interface Caller {
-  /** One hit of a descriptor with one entry. */
-  decide(domain: string, key: string, value: string): Promise<CallAnswer>;
-  /** The same, with what the limit has left. */
-  ask(domain: string, key: string, value: string): Promise<CallOutcome>;
-  close(): void;
-}
+export type Caller = ReturnType<typeof createCaller>;
 
 export interface WorkerCaller extends Caller {
   readonly worker: WorkerProcess;
@@ -47,11 +41,7 @@ export function createWorkerCaller(
 }
 
 /** Closed when its owner ends. */
-export function createCaller(
-  t: Owner,
-  address: string,
-  channel = credentials.createInsecure(),
-): Caller {
+export function createCaller(t: Owner, address: string, channel = credentials.createInsecure()) {
   // Else callers of one address share a connection.
   const client = new RateLimitClient(address, channel, {
     'grpc.use_local_subchannel_pool': 1,
@@ -74,8 +64,11 @@ export function createCaller(
     });
   }
   return {
+    /** The same, with what the limit has left. */
     ask,
-    decide: async (domain, key, value) => (await ask(domain, key, value)).answer,
+    /** One hit of a descriptor with one entry. */
+    decide: async (domain: string, key: string, value: string) =>
+      (await ask(domain, key, value)).answer,
     close: () => client.close(),
   };
 }

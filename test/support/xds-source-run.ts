@@ -10,7 +10,7 @@ import { createHealth } from '../../worker/health.ts';
 import type { ManagementServer } from '../../worker/management-stream.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import type { ParsingThread } from '../../worker/rules-source/parsing-thread.ts';
-import { createRulesInForce, type RulesInForce } from '../../worker/rules-source/rules-in-force.ts';
+import { createRulesInForce } from '../../worker/rules-source/rules-in-force.ts';
 import type { RulesSource } from '../../worker/rules-source/source.ts';
 import {
   createXdsSource,
@@ -18,21 +18,12 @@ import {
   type XdsSourceOptions,
 } from '../../worker/rules-source/xds-source.ts';
 import { eventually } from './eventually.ts';
-import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+import { createRecordedLog } from './recorded-log.ts';
 
 const discovery = loadDiscoveryProtos();
 const protos = loadProtos();
 
-export interface XdsSourceRun {
-  readonly source: RulesSource;
-  readonly rules: RulesInForce;
-  readonly log: RecordedLog;
-  metric(name: string): number | undefined;
-  /** The limits in force as `domain=limit`, of the domains given. */
-  limits(...domains: string[]): string;
-  /** Resolves when `limits` gives this text. */
-  becomes(text: string, ...domains: string[]): Promise<void>;
-}
+export type XdsSourceRun = Awaited<ReturnType<typeof startXdsSource>>;
 
 export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'servers'>> & {
   readonly rules?: RuleSetOptions;
@@ -77,10 +68,7 @@ export function createSourceUnderTest(
 }
 
 /** Closed when the test is over. */
-export async function startXdsSource(
-  t: ExecutionContext,
-  options: XdsSourceRunOptions,
-): Promise<XdsSourceRun> {
+export async function startXdsSource(t: ExecutionContext, options: XdsSourceRunOptions) {
   const { clock = systemClock } = options;
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 0, log });
@@ -101,9 +89,11 @@ export async function startXdsSource(
     source,
     rules,
     log,
-    metric: (name) => metrics.snapshot().get(name),
+    metric: (name: string) => metrics.snapshot().get(name),
+    /** The limits in force as `domain=limit`, of the domains given. */
     limits,
-    becomes: (text, ...domains) =>
+    /** Resolves when `limits` gives this text. */
+    becomes: (text: string, ...domains: string[]) =>
       eventually(`limits become ${text}`, () => limits(...domains) === text),
   };
 }

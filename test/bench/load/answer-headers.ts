@@ -7,14 +7,7 @@ import type { HeaderField } from '../../../worker/grpc/http2/hpack/header-field.
 /** What a block said, one bit for each. */
 export const facts = { httpOk: 1, httpOther: 2, grpcOk: 4, grpcOther: 8 } as const;
 
-export interface AnswerHeaders {
-  /** The facts of a block; throws when it is not HPACK. */
-  read(bytes: Buffer, start: number, end: number): number;
-  /** The last grpc-status other than 0. */
-  readonly otherStatus: string;
-}
-
-export function createAnswerHeaders(): AnswerHeaders {
+export function createAnswerHeaders() {
   const decoder = createHpackDecoder({ tableBytes: 4096, maxListBytes: 65_536 });
   /** By length, the last block that left the table as it was: its bytes mean the same until the
    * table changes. */
@@ -31,10 +24,12 @@ export function createAnswerHeaders(): AnswerHeaders {
   };
 
   return {
+    /** The last grpc-status other than 0. */
     get otherStatus() {
       return otherStatus;
     },
-    read(source, start, end) {
+    /** The facts of a block; throws when it is not HPACK. */
+    read(source: Buffer, start: number, end: number) {
       const same = known[end - start];
       if (same !== undefined && isEqual(same.bytes, source, start)) return same.facts;
       const { generation } = decoder;

@@ -15,10 +15,7 @@ export interface FrameHandler {
   onWindowUpdate(id: number, increment: number): void;
 }
 
-export interface FrameReader {
-  /** Throws on what is not HTTP/2. The chunk's memory may be used again afterwards. */
-  read(chunk: Buffer): void;
-}
+export type FrameReader = ReturnType<typeof createFrameReader>;
 
 interface OpenBlock {
   readonly id: number;
@@ -26,7 +23,7 @@ interface OpenBlock {
   bytes: Buffer;
 }
 
-export function createFrameReader(handler: FrameHandler): FrameReader {
+export function createFrameReader(handler: FrameHandler) {
   let rest: Buffer | undefined;
   let block: OpenBlock | undefined;
 
@@ -90,7 +87,8 @@ export function createFrameReader(handler: FrameHandler): FrameReader {
   };
 
   return {
-    read(chunk) {
+    /** Throws on what is not HTTP/2. The chunk's memory may be used again afterwards. */
+    read(chunk: Buffer) {
       const bytes = rest === undefined ? chunk : Buffer.concat([rest, chunk]);
       let offset = 0;
       while (bytes.length - offset >= frameHeaderLength) {

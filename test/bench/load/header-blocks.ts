@@ -29,14 +29,7 @@ interface Header {
   entered: number;
 }
 
-export interface HeaderBlocks {
-  /** Appends one request's block; gives the offset behind it. */
-  append(target: Buffer, offset: number): number;
-  /** The block, when it is the same for all further requests until the table changes. */
-  constantBlock(): Buffer | undefined;
-  /** Takes over the peer's SETTINGS_HEADER_TABLE_SIZE. */
-  setTableSize(size: number): void;
-}
+export type HeaderBlocks = ReturnType<typeof createHeaderBlocks>;
 
 export interface HeaderBlockOptions {
   readonly isTls: boolean;
@@ -48,7 +41,7 @@ export interface HeaderBlockOptions {
 /** The largest block there is: all headers as literals. */
 export const maxBlockLength = 512;
 
-export function createHeaderBlocks(options: HeaderBlockOptions): HeaderBlocks {
+export function createHeaderBlocks(options: HeaderBlockOptions) {
   const headers = listHeaders(options);
   const sizes = new Int32Array(ringSize);
   let tableSize = tableLimit;
@@ -95,7 +88,8 @@ export function createHeaderBlocks(options: HeaderBlockOptions): HeaderBlocks {
   };
 
   return {
-    append(target, start) {
+    /** Appends one request's block; gives the offset behind it. */
+    append(target: Buffer, start: number) {
       let offset = start;
       if (isResized) {
         // The lowest size since the last block comes first (section 4.2).
@@ -106,6 +100,7 @@ export function createHeaderBlocks(options: HeaderBlockOptions): HeaderBlocks {
       for (const header of headers) offset = appendHeader(header, target, offset);
       return offset;
     },
+    /** The block, when it is the same for all further requests until the table changes. */
     constantBlock() {
       if (isResized || options.hasTrace) return undefined;
       if (headers.some((header) => header.isIndexed && indexOf(header) === 0)) return undefined;
@@ -114,7 +109,8 @@ export function createHeaderBlocks(options: HeaderBlockOptions): HeaderBlocks {
       for (const header of headers) length = appendHeader(header, block, length);
       return block.subarray(0, length);
     },
-    setTableSize(size) {
+    /** Takes over the peer's SETTINGS_HEADER_TABLE_SIZE. */
+    setTableSize(size: number) {
       const wanted = Math.min(size, tableLimit);
       if (wanted === tableSize) return;
       lowestSize = isResized ? Math.min(lowestSize, wanted) : wanted;

@@ -3,27 +3,22 @@
 const stepBits = 8;
 const buckets = 32 << stepBits;
 
-export interface Histogram {
-  add(us: number): void;
-  /** The highest value that may stand at a fraction of all; NaN when there are none. */
-  quantile(fraction: number): number;
-  readonly count: number;
-  readonly max: number;
-}
+export type Histogram = ReturnType<typeof createHistogram>;
 
-export function createHistogram(): Histogram {
+export function createHistogram() {
   const counts = new Float64Array(buckets);
   let count = 0;
   let max = 0;
   return {
-    add(us) {
+    add(us: number) {
       const whole = us > 0 ? Math.min(Math.floor(us), 0x7fff_ffff) : 0;
       const bucket = bucketOf(whole);
       counts[bucket] = (counts[bucket] as number) + 1;
       count++;
       if (whole > max) max = whole;
     },
-    quantile(fraction) {
+    /** The highest value that may stand at a fraction of all; NaN when there are none. */
+    quantile(fraction: number) {
       if (count === 0) return Number.NaN;
       let rank = Math.floor(fraction * count);
       for (const [bucket, inBucket] of counts.entries()) {

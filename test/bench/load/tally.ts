@@ -1,22 +1,17 @@
 // What the connections of one generator have seen together.
-import { createHistogram, type Histogram } from './histogram.ts';
+import { createHistogram } from './histogram.ts';
 
-export interface Tally {
-  /** Valid answers since the start, the warm-up's included. */
-  answered: number;
-  /** Of requests begun in the measured time, in microseconds. */
-  readonly latency: Histogram;
-  /** How late they were written in an open loop. */
-  readonly sendLag: Histogram;
-  /** Requests that failed, in the whole run, by kind. */
-  readonly failures: Map<string, number>;
-}
+export type Tally = ReturnType<typeof createTally>;
 
-export function createTally(): Tally {
+export function createTally() {
   return {
+    /** Valid answers since the start, the warm-up's included. */
     answered: 0,
+    /** Of requests begun in the measured time, in microseconds. */
     latency: createHistogram(),
+    /** How late they were written in an open loop. */
     sendLag: createHistogram(),
+    /** Requests that failed, in the whole run, by kind. */
     failures: new Map(),
   };
 }

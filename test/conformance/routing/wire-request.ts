@@ -1,16 +1,11 @@
 // A case's request as what goes over the wire: method, raw target, headers and bytes.
 import type { MultipartSpec, RequestSpec } from './case-file.ts';
 
-export interface WireRequest {
-  readonly method: string;
-  readonly target: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer | undefined;
-}
+export type WireRequest = ReturnType<typeof toWireRequest>;
 
 const boundary = 'routing-case-boundary';
 
-export function toWireRequest(spec: RequestSpec): WireRequest {
+export function toWireRequest(spec: RequestSpec) {
   const body = toBody(spec);
   return {
     method: spec.method,

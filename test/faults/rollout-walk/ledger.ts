@@ -37,14 +37,7 @@ export interface LedgerDeps {
   readonly letThrough: ReadonlySet<number>;
 }
 
-export interface Ledger {
-  /** After each second: what does not hold. */
-  check(second: number): string | undefined;
-  noteLie(second: number): void;
-  /** Somebody was told that this rollout is over. */
-  noteAborted(rollout: string): void;
-  readonly checks: ReadonlyMap<string, number>;
-}
+export type Ledger = ReturnType<typeof createLedger>;
 
 interface Known {
   plane: string | undefined;
@@ -60,7 +53,7 @@ export function contentOf(snapshot: Snapshot | undefined): number | undefined {
   return snapshot && (numberOf(snapshot) ?? 0);
 }
 
-export function createLedger(deps: LedgerDeps): Ledger {
+export function createLedger(deps: LedgerDeps) {
   const { fleet, revisions, planeNames, standing, letThrough, reportSeconds } = deps;
   const parsed = parseRolloutPlan(deps.plan);
   if (!parsed.ok) throw new Error(parsed.reason);
@@ -570,11 +563,13 @@ export function createLedger(deps: LedgerDeps): Ledger {
 
   return {
     checks,
-    noteLie(second) {
+    noteLie(second: number) {
       lieAt = second;
     },
-    noteAborted: (rollout) => void aborted.add(rollout),
-    check(second) {
+    /** Somebody was told that this rollout is over. */
+    noteAborted: (rollout: string) => void aborted.add(rollout),
+    /** After each second: what does not hold. */
+    check(second: number) {
       if (fleet.workers.some(({ lies }) => lies !== undefined)) lieAt = second;
       if (isAnyRefusing()) refusedAt = second;
       if (fleet.workers.some(({ plane }) => plane === undefined)) leftAt = second;

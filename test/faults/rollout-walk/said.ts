@@ -24,20 +24,11 @@ export interface SaidDeps {
   note(check: string): void;
 }
 
-export interface Said {
-  /** `wellFor`: for how many seconds a control plane has run and reached everything. */
-  check(
-    second: number,
-    record: RolloutRecord | undefined,
-    wellFor: (name: string) => number,
-  ): string | undefined;
-}
-
 /** A status of all workers takes a while to make. */
 const everySeconds = 3;
 const lateSeconds = 10;
 
-export function createSaid(deps: SaidDeps): Said {
+export function createSaid(deps: SaidDeps) {
   const { fleet, revisions, planeNames, standing, pollSeconds, note } = deps;
   /** By control plane and what is wrong. */
   const wrongSince = new Map<string, number>();
@@ -141,7 +132,8 @@ export function createSaid(deps: SaidDeps): Said {
   }
 
   return {
-    check(second, record, wellFor) {
+    /** `wellFor`: for how many seconds a control plane has run and reached everything. */
+    check(second: number, record: RolloutRecord | undefined, wellFor: (name: string) => number) {
       if (second % everySeconds !== 0 || record === undefined) return undefined;
       const running = [...fleet.planes.values()].filter(({ name }) => !standing.has(name));
       const own = new Map(running.map((plane) => [plane.name, statusOf(plane)]));

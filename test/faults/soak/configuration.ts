@@ -18,24 +18,21 @@ export const configurations: readonly Configuration[] = [
   { name: 'Redis, else local', store: 'redis', onFailure: 'local' },
 ];
 
-export interface SoakStore {
-  readonly port: number;
-  /** The hits counted for a value of key `k` in domain `d`. */
-  countOf(value: string): Promise<number>;
-}
+export type SoakStore = Awaited<ReturnType<typeof startSoakStore>>;
 
 /** Of requests to Redis. */
 export const storeTimeoutMs = 2_000;
 /** Of the rules: so long that none ends while a soak runs, but on one night in a year. */
 const windowSeconds = 365 * 86_400;
 
-export async function startSoakStore(t: Owner, { store }: Configuration): Promise<SoakStore> {
+export async function startSoakStore(t: Owner, { store }: Configuration) {
   const server = store === 'redis' ? await startRedisServer(t) : await startMemcachedServer(t);
   const read = async (key: string) =>
     isRedis(server) ? server.command('GET', key) : server.get(key);
   return {
     port: server.port,
-    async countOf(value) {
+    /** The hits counted for a value of key `k` in domain `d`. */
+    async countOf(value: string) {
       const start = Math.floor(Date.now() / 1000 / windowSeconds) * windowSeconds;
       return Number((await read(`d_k_${value}_${start}`)) ?? 0);
     },

@@ -26,13 +26,7 @@ export interface Entry {
   readonly left: Set<number>;
 }
 
-export interface Ledger {
-  /** Whom to ask about next. */
-  next(): Entry;
-  note(entry: Entry, outcome: CallOutcome): void;
-  /** Checks the keys that are through; with `all`, waits for them and checks every key again. */
-  check(all: boolean): Promise<void>;
-}
+export type Ledger = ReturnType<typeof createLedger>;
 
 export interface LedgerDeps {
   readonly prefix: string;
@@ -45,7 +39,7 @@ export interface LedgerDeps {
   readonly readTroubles: () => Promise<number>;
 }
 
-export function createLedger(deps: LedgerDeps): Ledger {
+export function createLedger(deps: LedgerDeps) {
   const { prefix, configuration, store, findings } = deps;
   const { onFailure } = configuration;
   const active: Entry[] = [];
@@ -127,9 +121,11 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   return {
+    /** Whom to ask about next. */
     next,
     note,
-    async check(all) {
+    /** Checks the keys that are through; with `all`, waits for them and checks every key again. */
+    async check(all: boolean) {
       const now = performance.now();
       const isDue = (entry: Entry) =>
         entry.ok + entry.over + entry.failed === entry.sent &&

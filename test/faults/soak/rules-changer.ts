@@ -8,16 +8,6 @@ import { drawFault, drawMs, longestFaultMs, recoveryMs } from './draw-fault.ts';
 import type { Findings } from './findings.ts';
 import { limit } from './ledger.ts';
 
-export interface RulesChanger {
-  push(): void;
-  /** Until `isOver`. */
-  run(random: Random, isOver: () => boolean): Promise<void>;
-  /** Waits for the newest rules to be in force. */
-  checkNewest(): Promise<void>;
-  /** What is in force is good, and no older than before. */
-  checkInForce(): Promise<void>;
-}
-
 export interface RulesChangerDeps {
   readonly rules: RulesFolder;
   /** To the control plane. */
@@ -40,7 +30,7 @@ descriptors:
 `;
 }
 
-export function createRulesChanger(deps: RulesChangerDeps): RulesChanger {
+export function createRulesChanger(deps: RulesChangerDeps) {
   const { rules, proxy, versions, findings } = deps;
   let versionSeen = 0;
 
@@ -68,8 +58,10 @@ export function createRulesChanger(deps: RulesChangerDeps): RulesChanger {
 
   return {
     push,
+    /** Waits for the newest rules to be in force. */
     checkNewest,
-    async run(random, isOver) {
+    /** Until `isOver`. */
+    async run(random: Random, isOver: () => boolean) {
       while (!isOver()) {
         await sleep(drawMs(random, longestFaultMs));
         if (random.chance(0.6)) {
@@ -85,6 +77,7 @@ export function createRulesChanger(deps: RulesChangerDeps): RulesChanger {
         if (isGood) await checkNewest();
       }
     },
+    /** What is in force is good, and no older than before. */
     async checkInForce() {
       const version = await readVersion();
       const isGood = version >= versionSeen && version <= versions.newest;

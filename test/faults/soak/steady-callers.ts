@@ -13,11 +13,6 @@ const silentMs = storeTimeoutMs - 100;
 /** A server that was silent is taken for away; until it is asked again decisions fail at once. */
 const awayMs = 10_000;
 
-export interface SteadyCallers {
-  /** Resolves when every call is answered. Idempotent. */
-  stop(): Promise<void>;
-}
-
 export interface SteadyCallersDeps {
   /** Asked in turn. */
   readonly callers: readonly Caller[];
@@ -28,7 +23,7 @@ export interface SteadyCallersDeps {
   readonly wasTroubledSince: (ms: number) => boolean;
 }
 
-export function startSteadyCallers(deps: SteadyCallersDeps): SteadyCallers {
+export function startSteadyCallers(deps: SteadyCallersDeps) {
   const { callers, ledger, findings } = deps;
   const open = new Set<Promise<void>>();
   const beganMs = performance.now();
@@ -71,6 +66,7 @@ export function startSteadyCallers(deps: SteadyCallersDeps): SteadyCallers {
     }
   }, 10);
   return {
+    /** Resolves when every call is answered. Idempotent. */
     async stop() {
       clearInterval(timer);
       await Promise.all(open);

@@ -10,15 +10,6 @@ import { drawFault, drawMs, longestFaultMs, recoveryMs } from './draw-fault.ts';
 import type { Findings } from './findings.ts';
 import { limit } from './ledger.ts';
 
-export interface StoreBreaker {
-  /** Until `isOver`. */
-  run(random: Random, isOver: () => boolean): Promise<void>;
-  /** Whether the store was not well at some time since then, on performance.now(). */
-  wasTroubledSince(ms: number): boolean;
-  /** To be called when nothing else is asked: one more limit, from its first hit to beyond its last. */
-  checkExact(): Promise<void>;
-}
-
 export interface StoreBreakerDeps {
   /** Of the values that are asked about. */
   readonly prefix: string;
@@ -33,7 +24,7 @@ const probesInARow = 5;
 const hitsBeyond = 5;
 const longestPauseMs = 1_500;
 
-export function createStoreBreaker(deps: StoreBreakerDeps): StoreBreaker {
+export function createStoreBreaker(deps: StoreBreakerDeps) {
   const { caller, store, proxy, findings } = deps;
   let isTroubled = false;
   let lastTroubledMs = Number.NEGATIVE_INFINITY;
@@ -53,8 +44,10 @@ export function createStoreBreaker(deps: StoreBreakerDeps): StoreBreaker {
   }
 
   return {
-    wasTroubledSince: (ms) => isTroubled || lastTroubledMs >= ms,
-    async run(random, isOver) {
+    /** Whether the store was not well at some time since then, on performance.now(). */
+    wasTroubledSince: (ms: number) => isTroubled || lastTroubledMs >= ms,
+    /** Until `isOver`. */
+    async run(random: Random, isOver: () => boolean) {
       while (!isOver()) {
         await sleep(drawMs(random, longestPauseMs));
         isTroubled = true;
@@ -75,6 +68,7 @@ export function createStoreBreaker(deps: StoreBreakerDeps): StoreBreaker {
         findings.check('the store counts again after a repair', isWell, `not in ${tookMs} ms`);
       }
     },
+    /** To be called when nothing else is asked: one more limit, from its first hit to beyond its last. */
     async checkExact() {
       let text = '';
       const hits = limit + hitsBeyond;

@@ -16,15 +16,7 @@ function leftovers(): string[] {
   return readdirSync(temporary).filter((name) => name.startsWith('ratelane-git-'));
 }
 
-interface Repository {
-  readonly path: string;
-  write(path: string, text: string): void;
-  /** Gives the commit's id. */
-  commit(): string;
-  git(...args: string[]): string;
-}
-
-function createRepository(t: ExecutionContext): Repository {
+function createRepository(t: ExecutionContext) {
   const { path, write } = createRulesFolder(t);
   const identity = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.org'];
   const git = (...args: string[]) =>
@@ -38,6 +30,7 @@ function createRepository(t: ExecutionContext): Repository {
     path,
     write,
     git,
+    /** Gives the commit's id. */
     commit() {
       git('add', '--all');
       git('commit', '--quiet', '--no-gpg-sign', '--message', 'change');

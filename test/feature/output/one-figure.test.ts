@@ -108,10 +108,7 @@ const rules: readonly Expected[] = [
   },
 ];
 
-interface Figures {
-  readonly hits: number;
-  readonly over: number;
-}
+type Figures = ReturnType<typeof toFigures>;
 
 test('the hits of a rule are the same number at every surface', async (t) => {
   t.timeout(180_000);
@@ -264,7 +261,7 @@ function toFigures(
   { rules: rates }: Top,
   { metricKey, rule = metricKey }: Expected,
   window: string | undefined,
-): Figures {
+) {
   const rateOf = (wanted: string) => rates.find((each) => each.rule === wanted);
   const whole = rateOf(rule);
   const own = window === undefined ? whole : whole?.limits?.find(({ limit }) => limit === window);
