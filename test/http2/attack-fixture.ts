@@ -5,7 +5,6 @@ import { runInNewContext } from 'node:vm';
 import type { ExecutionContext, TestFn } from 'ava';
 import type { GrpcMethod } from '../../worker/grpc/method.ts';
 import type { GrpcTransportOptions } from '../../worker/grpc/transport.ts';
-import { authority } from '../contract/grpc-transport-certificates.ts';
 import { echo, recordCalls, startTransport } from '../contract/grpc-transport-fixture.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 import { type Frame, flags, frameTypes, toPing } from '../support/http2-frames.ts';
@@ -59,16 +58,12 @@ export function defineAttacks(test: TestFn) {
         transport,
         clock,
       );
-      const isTls = transport?.tls !== undefined;
       const connectSilent = async () => {
-        const peer = await createHttp2Peer({
-          port: address.port,
-          ...(isTls ? { tls: { ca: authority } } : {}),
-        });
+        const peer = await createHttp2Peer({ port: address.port });
         t.teardown(peer.close);
         return peer;
       };
-      const innocent = await connect(isTls ? { ca: authority } : undefined);
+      const innocent = await connect();
       let isOver = false;
       let longestMs = 0;
       let mostWorkMs = 0;
@@ -87,12 +82,7 @@ export function defineAttacks(test: TestFn) {
       served.catch(() => {});
       let outcome: string;
       try {
-        outcome = await run(t, {
-          clock,
-          calls,
-          connectSilent,
-          connectPeer: isTls ? greet : connectPeer,
-        });
+        outcome = await run(t, { clock, calls, connectSilent, connectPeer });
       } finally {
         isOver = true;
       }
@@ -101,12 +91,6 @@ export function defineAttacks(test: TestFn) {
       t.true(longestMs < longestWaitMs, `an innocent caller waited ${longestMs} ms`);
       t.log(outcome);
       rows.push([title, outcome, mostWorkMs, longestMs]);
-
-      async function greet(settings?: Readonly<Record<number, number>>) {
-        const peer = await connectSilent();
-        await peer.greet(settings);
-        return peer;
-      }
     });
   };
 }

@@ -39,12 +39,26 @@ import {
 import type { Http2Peer } from '../support/http2-peer.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { waitUntil } from '../support/wait-until.ts';
-import { defineAttacks, flood, heldBytes, passTime, settle } from './attack-fixture.ts';
+import {
+  type Attacked,
+  defineAttacks,
+  flood,
+  heldBytes,
+  passTime,
+  settle,
+} from './attack-fixture.ts';
 
 const attack = defineAttacks(test);
 
 const small = Buffer.from('x');
 const { enhanceYourCalm, protocol, noError } = errorCodes;
+
+/** The server serves this call of the attacker's own. */
+async function echoes(t: ExecutionContext, peer: Http2Peer, streamId: number): Promise<void> {
+  peer.send(toCall(streamId, '/test.Echo/Echo', small));
+  t.deepEqual(await peer.answer(streamId), toMessage(small));
+}
+
 /** The greeting has used up a few; the PINGs of the test count, too. */
 const overhead = {
   first: limits.overheadBurst - 20,
@@ -55,6 +69,15 @@ const overhead = {
 const openWindows = { [settingIds.initialWindowSize]: 2 ** 31 - 1 };
 const openConnection = toWindowUpdate(0, 2 ** 31 - 1 - 65_535);
 const kernelBytes = 16 * 1024 * 1024;
+
+/** Reads nothing until `resume`, and has all windows open. */
+async function connectSlowReader(connectPeer: Attacked['connectPeer']): Promise<Http2Peer> {
+  const peer = await connectPeer(openWindows);
+  peer.send(openConnection);
+  await settle(peer);
+  peer.pause();
+  return peer;
+}
 
 // Frames without end.
 
@@ -79,8 +102,7 @@ for (const [what, frame] of Object.entries(floods)) {
   attack(`flood of ${what}`, async (t, { connectPeer }) => {
     const peer = await connectPeer();
     peer.send(toHeaders(1, grpcRequest('/attacked')));
-    peer.send(toCall(3, '/test.Echo/Echo', small));
-    await peer.answer(3);
+    await echoes(t, peer, 3);
     const sent = await flood(t, peer, frame, overhead);
     t.is((await peer.goAway()).code, enhanceYourCalm);
     return `GOAWAY after ${sent} frames`;
@@ -166,9 +188,7 @@ attack('rapid reset, a little later', async (t, { connectPeer, calls }) => {
   t.is(refused + calls.replies.length, begun);
   // When the store has answered them, there is room again.
   for (const reply of calls.replies.splice(0)) reply();
-  const streamId = 2 * begun + 1;
-  peer.send(toCall(streamId, '/test.Echo/Echo', small));
-  t.deepEqual(await peer.answer(streamId), toMessage(small));
+  await echoes(t, peer, 2 * begun + 1);
   return `${limits.maxConcurrentStreams} of ${begun} calls were begun, the others refused`;
 });
 
@@ -192,9 +212,7 @@ attack('no attack: a burst of calls while the store hangs', async (t, { connectP
   t.is(countResets(peer, errorCodes.refusedStream), burst);
   t.is(countResets(peer), burst, 'and for no other reason');
   for (const reply of calls.replies.splice(0)) reply();
-  const streamId = 4 * burst + 1;
-  peer.send(toCall(streamId, '/test.Echo/Echo', small));
-  t.deepEqual(await peer.answer(streamId), toMessage(small));
+  await echoes(t, peer, 4 * burst + 1);
   return `${burst} given up, ${burst} refused, and the connection stays`;
 });
 
@@ -231,9 +249,7 @@ attack('calls whose time is over at once', async (t, { connectPeer, calls, clock
   }
   t.true(calls.replies.length <= limits.maxConcurrentStreams, `${calls.replies.length} calls`);
   for (const reply of calls.replies.splice(0)) reply();
-  const streamId = 2 * begun + 1;
-  peer.send(toCall(streamId, '/test.Echo/Echo', small));
-  t.deepEqual(await peer.answer(streamId), toMessage(small));
+  await echoes(t, peer, 2 * begun + 1);
   return `${limits.maxConcurrentStreams} of ${begun} calls were begun, the others refused`;
 });
 
@@ -343,8 +359,7 @@ attack('a header list that is too large', async (t, { connectPeer }) => {
     toFrame(frameTypes.continuation, flags.endHeaders, 1, parts[1]),
   );
   t.regex(String(await peer.answer(1)), /header list is larger than 65536/);
-  peer.send(toCall(3, '/test.Echo/Echo', small));
-  t.deepEqual(await peer.answer(3), toMessage(small));
+  await echoes(t, peer, 3);
   return 'answered with 431, the connection stays';
 });
 
@@ -378,8 +393,7 @@ attack('HPACK bomb', async (t, { connectPeer, calls }) => {
   const grown = (await heldBytes()) - before;
   t.is(calls.replies.length, 0);
   t.true(grown < 2 ** 22, `grown by ${grown} bytes`);
-  peer.send(toCall(2 * rounds + 3, '/test.Echo/Echo', small));
-  t.deepEqual(await peer.answer(2 * rounds + 3), toMessage(small));
+  await echoes(t, peer, 2 * rounds + 3);
   return `${rounds} of ${references.length} references to ${limits.headerTableBytes} bytes: 431 each`;
 });
 
@@ -409,10 +423,7 @@ attack('windows that stay shut', async (t, { connectPeer, clock, calls }) => {
 });
 
 attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
-  const peer = await connectPeer(openWindows);
-  peer.send(openConnection);
-  await settle(peer);
-  peer.pause();
+  const peer = await connectSlowReader(connectPeer);
   const before = await heldBytes();
   const message = Buffer.alloc(15_000);
   const wanted = 4000;
@@ -443,10 +454,7 @@ attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
 });
 
 attack('a slow reader that comes back in time', async (t, { connectPeer, clock, calls }) => {
-  const peer = await connectPeer(openWindows);
-  peer.send(openConnection);
-  await settle(peer);
-  peer.pause();
+  const peer = await connectSlowReader(connectPeer);
   const message = Buffer.alloc(15_000, 7);
   const wanted = 1000;
   const sent = Array.from({ length: wanted }, (_, index) =>
@@ -470,10 +478,7 @@ attack('a slow reader that comes back in time', async (t, { connectPeer, clock, 
 attack(
   'large answers to many small requests, all windows open',
   async (t, { connectPeer }) => {
-    const peer = await connectPeer(openWindows);
-    peer.send(openConnection);
-    await settle(peer);
-    peer.pause();
+    const peer = await connectSlowReader(connectPeer);
     const before = await heldBytes();
     produced = 0;
     peer.send(toHeaders(1, grpcRequest('/amplify')));
@@ -533,7 +538,7 @@ attack('unfinished messages in many streams', async (t, { connectPeer, calls }) 
   t.is(calls.replies.length, 0);
   t.true(sentBytes > 2 * limits.maxBufferedBytes);
   t.true(mostHeld < 1.5 * limits.maxBufferedBytes, `${mostHeld} bytes held`);
-  const failed = peer.frames.filter(endsStream).length;
+  const failed = countEnds(peer);
   t.true(failed > 0 && failed < streams, `${failed} calls failed`);
   return `${mostHeld} of ${sentBytes} bytes held, ${failed} of ${streams} calls failed for it`;
 });
@@ -600,7 +605,7 @@ attack(
     }
     const isOver = () => {
       most = Math.max(most, process.memoryUsage().arrayBuffers - before);
-      return peer.frames.filter(endsStream).length === streams;
+      return countEnds(peer) === streams;
     };
     t.true(await waitUntil(isOver, 30_000, 1));
     t.true(most < 4 * limits.maxBufferedBytes, `${most} bytes at once`);
@@ -798,8 +803,8 @@ function countResets(peer: Http2Peer, code?: number): number {
   ).length;
 }
 
-function countEnds(peer: Http2Peer): number {
-  return peer.frames.filter(endsStream).length;
+function countEnds(...peers: readonly Http2Peer[]): number {
+  return peers.flatMap(({ frames }) => frames.filter(endsStream)).length;
 }
 
 function endsStream({ type, flags: bits }: Frame): boolean {
@@ -879,7 +884,7 @@ attack(
       peers.every(({ isEnded }) => !isEnded),
       'nobody is cut for waiting for us',
     );
-    const refused = peers.flatMap(({ frames }) => frames.filter(endsStream)).length;
+    const refused = countEnds(...peers);
     t.true(refused > 0 && refused < sent, `${refused} refused`);
     const held = await heldBytes();
     for (const { close } of peers) close();
@@ -893,18 +898,10 @@ attack(
 
 attack(
   'idle connections up to the bound, and new callers after',
-  async (_t, { connectPeer }) => {
+  async (t, { connectPeer }) => {
     // Each has made a call; one more is the innocent's.
-    for (let index = 0; index < 49; index++) {
-      const peer = await connectPeer();
-      peer.send(toCall(1, '/test.Echo/Echo', small));
-      await peer.answer(1);
-    }
-    for (let index = 0; index < 20; index++) {
-      const caller = await connectPeer();
-      caller.send(toCall(1, '/test.Echo/Echo', small));
-      await caller.answer(1);
-    }
+    for (let index = 0; index < 49; index++) await echoes(t, await connectPeer(), 1);
+    for (let index = 0; index < 20; index++) await echoes(t, await connectPeer(), 1);
     return '20 new callers were served beside 49 idle connections of 50';
   },
   { transport: { maxConnections: 50 } },

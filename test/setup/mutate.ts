@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { listFiles } from '../support/listed-files.ts';
 import { createRandom } from '../support/random.ts';
+import { readFlags } from '../support/read-flags.ts';
 import { createMutantTests, type Nearness } from './mutant-tests.ts';
 import { findMutants, type Mutant } from './mutants.ts';
 
@@ -40,30 +41,20 @@ more (names that end in Ms, Seconds or Bytes) are halved and doubled, other numb
   --seed N    which; default 1
 `;
 
-function parse() {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        sample: { type: 'string', default: '40' },
-        seed: { type: 'string', default: '1' },
-        help: { type: 'boolean' },
-      },
-    });
-    const [count, seed] = [Number(values.sample), Number(values.seed)];
-    const areGood = Number.isInteger(count) && count > 0 && Number.isInteger(seed);
-    const isRun = areGood && positionals.length > 0 && values.help !== true;
-    return isRun ? { count, seed, places: positionals } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const flags = parse();
-if (flags === undefined) {
-  process.stderr.write(usage);
-  process.exit(2);
-}
+const flags = readFlags(usage, () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      sample: { type: 'string', default: '40' },
+      seed: { type: 'string', default: '1' },
+      help: { type: 'boolean' },
+    },
+  });
+  const [count, seed] = [Number(values.sample), Number(values.seed)];
+  const areGood = Number.isInteger(count) && count > 0 && Number.isInteger(seed);
+  const isRun = areGood && positionals.length > 0 && values.help !== true;
+  return isRun ? { count, seed, places: positionals } : undefined;
+});
 const { count, seed, places } = flags;
 
 const files = listFiles();

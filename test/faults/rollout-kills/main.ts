@@ -1,5 +1,6 @@
 // `npm run soak:kills`: exit code 0 when every round ended as it must, else 1 with what did not hold.
 import { parseArgs } from 'node:util';
+import { readFlags, toSeed } from '../../support/read-flags.ts';
 import {
   type Fault,
   faults,
@@ -20,36 +21,26 @@ must arrive everywhere, a bad one reach no more than its first step and leave it
   --seed N     the moments of an earlier run; default: others each time
 `;
 
-function parse() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        rounds: { type: 'string', default: '20' },
-        source: { type: 'string' },
-        fault: { type: 'string' },
-        seed: { type: 'string' },
-        help: { type: 'boolean' },
-      },
-    });
-    const rounds = Number(values.rounds);
-    const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
-    const chosen = {
-      sources: sources.filter((each) => each === (values.source ?? each)),
-      faults: faults.filter((each) => each === (values.fault ?? each)),
-    };
-    const areGood = Number.isInteger(rounds) && rounds > 0 && Number.isInteger(seed) && seed >= 0;
-    const isEmpty = chosen.sources.length === 0 || chosen.faults.length === 0;
-    return values.help === true || !areGood || isEmpty ? undefined : { rounds, seed, ...chosen };
-  } catch {
-    return undefined;
-  }
-}
-
-const flags = parse();
-if (flags === undefined) {
-  process.stderr.write(usage);
-  process.exit(2);
-}
+const flags = readFlags(usage, () => {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: '20' },
+      source: { type: 'string' },
+      fault: { type: 'string' },
+      seed: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  });
+  const rounds = Number(values.rounds);
+  const seed = toSeed(values.seed);
+  const chosen = {
+    sources: sources.filter((each) => each === (values.source ?? each)),
+    faults: faults.filter((each) => each === (values.fault ?? each)),
+  };
+  const areGood = Number.isInteger(rounds) && rounds > 0 && Number.isInteger(seed) && seed >= 0;
+  const isEmpty = chosen.sources.length === 0 || chosen.faults.length === 0;
+  return values.help === true || !areGood || isEmpty ? undefined : { rounds, seed, ...chosen };
+});
 const { rounds, seed } = flags;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 const results: { source: Source; fault: Fault; result: RoundsResult }[] = [];

@@ -34,43 +34,25 @@ const events = {
   'publish refused': publish('refused', { isRefused: true }),
   'publish over limit': publish('all over limit', { overLimit: 1 }),
   'publish errors': publish('errors', { errors: 0.3 }),
-  'publish now': ({ revisions, fleet, second }) => {
-    const { revision, published } = revisions.create({
-      message: 'in a hurry\n\nRollout: now',
-      at: second,
-      isImmediate: true,
-      what: 'now',
-    });
-    fleet.store.publish(revision);
-    return toText(published);
+  'publish now': (world) => {
+    const message = 'in a hurry\n\nRollout: now';
+    return publishIn(world, { message, isImmediate: true, what: 'now' });
   },
   'publish supersede': (world, random) => {
     const effect = random.pick([undefined, { isRefused: true }, { overLimit: 1 }]);
     const message = 'instead\n\nRollout: supersede';
-    const { revision, published } = world.revisions.create({
-      message,
-      at: world.second,
-      ...(effect ? { effect } : {}),
-      what: `supersedes, ${effect ? 'bad' : 'good'}`,
-    });
-    world.fleet.store.publish(revision);
-    return toText(published);
+    const what = `supersedes, ${effect ? 'bad' : 'good'}`;
+    return publishIn(world, { message, ...(effect ? { effect } : {}), what });
   },
-  'publish undo': ({ fleet, revisions, second }) => {
-    const [inForce] = fleet.readRecord()?.inForce ?? [];
-    const before = inForce && revisions.find(inForce.revision);
+  'publish undo': (world) => {
+    const [inForce] = world.fleet.readRecord()?.inForce ?? [];
+    const before = inForce && world.revisions.find(inForce.revision);
     if (before === undefined || before.content === 0) return undefined;
-    const { revision, published } = revisions.create({
-      content: before.content,
-      at: second,
-      isImmediate: true,
-      what: 'what is in force again',
-    });
-    fleet.store.publish(revision);
-    return toText(published);
+    const { content } = before;
+    return publishIn(world, { content, isImmediate: true, what: 'what is in force again' });
   },
   'publish older': (world, random) => {
-    const { fleet, revisions, second } = world;
+    const { fleet, revisions } = world;
     const past = fleet.readRecord()?.inForce.slice(1) ?? [];
     const before = past.length > 0 ? revisions.find(random.pick(past).revision) : undefined;
     if (before === undefined || before.content === 0) return undefined;
@@ -81,42 +63,31 @@ const events = {
       return trial && revisions.find(trial.revision.id)?.content === before.content;
     });
     const isImmediate = message?.endsWith('now') === true || (message === undefined && !isTried);
-    const { revision, published } = revisions.create({
+    return publishIn(world, {
       content: before.content,
       ...(message ? { message } : {}),
-      at: second,
       isImmediate,
       what: `what was in force before${message?.endsWith('steps') ? ', in steps' : ''}`,
     });
-    fleet.store.publish(revision);
-    return toText(published);
   },
   'publish again': (world, random) => {
-    const { fleet, revisions, second } = world;
+    const { fleet, revisions } = world;
     const taken = (fleet.readRecord()?.verdicts ?? []).filter(
       ({ outcome }) => outcome === 'taken_back',
     );
     const before = taken.length > 0 ? revisions.find(random.pick(taken).revision) : undefined;
     if (before === undefined) return undefined;
-    const { revision, published } = revisions.create({
-      content: before.content,
-      at: second,
-      what: 'what was taken back',
-    });
-    fleet.store.publish(revision);
-    return toText(published);
+    return publishIn(world, { content: before.content, what: 'what was taken back' });
   },
-  'publish removal': ({ fleet, revisions, second, letThrough }, random) => {
+  'publish removal': (world, random) => {
     const isAllowed = random.chance(0.3);
-    if (isAllowed) letThrough.add(0);
-    const { revision, published } = revisions.create({
+    if (isAllowed) world.letThrough.add(0);
+    const message = isAllowed ? { message: 'moved\n\nAllow-Removal: yes' } : {};
+    return publishIn(world, {
       content: 0,
-      ...(isAllowed ? { message: 'moved\n\nAllow-Removal: yes' } : {}),
-      at: second,
+      ...message,
       what: `no rules${isAllowed ? ', as meant' : ''}`,
     });
-    fleet.store.publish(revision);
-    return toText(published);
   },
 
   'workers leave': (world, random) => {
@@ -333,19 +304,16 @@ export async function happen(
   return events[kind](world, createRandom(seed));
 }
 
-function publish(what: string, effect?: Parameters<Revisions['create']>[0]['effect']): Happen {
-  return ({ revisions, fleet, second }) => {
-    const { revision, published } = revisions.create({
-      at: second,
-      ...(effect ? { effect } : {}),
-      what,
-    });
-    fleet.store.publish(revision);
-    return toText(published);
-  };
+type NewRevision = Omit<Parameters<Revisions['create']>[0], 'at'>;
+
+function publish(what: string, effect?: NewRevision['effect']): Happen {
+  return (world) => publishIn(world, { ...(effect ? { effect } : {}), what });
 }
 
-function toText({ id, content, text }: { id: string; content: number; text: string }): string {
+function publishIn({ revisions, fleet, second }: World, wanted: NewRevision): string {
+  const { revision, published } = revisions.create({ ...wanted, at: second });
+  fleet.store.publish(revision);
+  const { id, content, text } = published;
   return `revision ${id.slice(0, 4)} with content ${content}: ${text}`;
 }
 

@@ -16,6 +16,7 @@ import {
   type SimulatedPlane,
   type SimulatedWorker,
 } from '../../support/simulated-fleet.ts';
+import type { Walk } from './draw-walk.ts';
 import type { Revisions } from './published.ts';
 import { createSaid } from './said.ts';
 
@@ -25,14 +26,10 @@ const takenBackWithin = 5;
 /** A look a second, an answer of a worker, and what is counted from one second to the next. */
 const slack = 3;
 
-export interface LedgerDeps {
+export interface LedgerDeps extends Pick<Walk, 'plan' | 'kind' | 'reportSeconds' | 'peerMs'> {
   readonly fleet: SimulatedFleet;
   readonly revisions: Revisions;
   readonly planeNames: readonly string[];
-  readonly plan: string;
-  readonly kind: 'directory' | 'git';
-  readonly reportSeconds: number;
-  readonly peerMs: number;
   readonly standing: ReadonlySet<string>;
   readonly letThrough: ReadonlySet<number>;
 }

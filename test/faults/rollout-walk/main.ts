@@ -1,5 +1,6 @@
 // `npm run soak:rollout`: exit code 0 when every invariant held, else 1 with the seeds that repeat it.
 import { parseArgs } from 'node:util';
+import { readFlags, toSeed } from '../../support/read-flags.ts';
 import { drawWalk } from './draw-walk.ts';
 import { runWalk } from './run-walk.ts';
 import { runWalks } from './run-walks.ts';
@@ -16,36 +17,26 @@ Random walks of a simulated fleet, each checked every second for what a rollout 
   --trace        shows all of the walk with this seed
 `;
 
-function parse() {
-  try {
-    const { values } = parseArgs({
-      allowNegative: true,
-      options: {
-        walks: { type: 'string', default: '2000' },
-        seed: { type: 'string' },
-        findings: { type: 'string', default: '5' },
-        shrink: { type: 'boolean', default: true },
-        trace: { type: 'boolean', default: false },
-        help: { type: 'boolean' },
-      },
-    });
-    const walks = Number(values.walks);
-    const mostFindings = Number(values.findings);
-    const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
-    const areGood = [walks, mostFindings].every((each) => Number.isInteger(each) && each > 0);
-    const isRun = values.help !== true && areGood && Number.isInteger(seed) && seed >= 0;
-    const { shrink: shrinks, trace } = values;
-    return isRun ? { walks, mostFindings, seed, shrinks, trace } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const flags = parse();
-if (flags === undefined) {
-  process.stderr.write(usage);
-  process.exit(2);
-}
+const flags = readFlags(usage, () => {
+  const { values } = parseArgs({
+    allowNegative: true,
+    options: {
+      walks: { type: 'string', default: '2000' },
+      seed: { type: 'string' },
+      findings: { type: 'string', default: '5' },
+      shrink: { type: 'boolean', default: true },
+      trace: { type: 'boolean', default: false },
+      help: { type: 'boolean' },
+    },
+  });
+  const walks = Number(values.walks);
+  const mostFindings = Number(values.findings);
+  const seed = toSeed(values.seed);
+  const areGood = [walks, mostFindings].every((each) => Number.isInteger(each) && each > 0);
+  const isRun = values.help !== true && areGood && Number.isInteger(seed) && seed >= 0;
+  const { shrink: shrinks, trace } = values;
+  return isRun ? { walks, mostFindings, seed, shrinks, trace } : undefined;
+});
 const { walks, mostFindings, seed, shrinks, trace } = flags;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 if (trace) {

@@ -39,14 +39,10 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
     const fleet = await startSimulatedFleet(
       { teardown: (end) => void endings.unshift(end) },
       {
-        plan: walk.plan,
+        ...walk,
         workers: 0,
-        planes: walk.planes,
         timing: walk.kind === 'git' ? gitTiming : sharedTiming,
         forgetsHistory: walk.kind === 'directory',
-        reportSeconds: walk.reportSeconds,
-        peerMs: walk.peerMs,
-        apartMs: walk.apartMs,
         drawId: () => ids.bytes(16).toString('hex'),
       },
     );
@@ -57,27 +53,15 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
     const standing = new Set<string>();
     const letThrough = new Set<number>();
     const gone: World['gone'] = new Set();
-    const theLedger = createLedger({
-      fleet,
-      revisions,
-      planeNames: walk.planes,
-      plan: walk.plan,
-      kind: walk.kind,
-      reportSeconds: walk.reportSeconds,
-      peerMs: walk.peerMs,
-      standing,
-      letThrough,
-    });
+    const planeNames = walk.planes;
+    const shared = { fleet, revisions, planeNames, standing, letThrough };
+    const theLedger = createLedger({ ...walk, ...shared });
     ledger = theLedger;
     const world: World = {
-      fleet,
-      revisions,
-      planeNames: walk.planes,
+      ...shared,
       get second() {
         return second;
       },
-      standing,
-      letThrough,
       gone,
       later: (seconds, task) => void due.push({ at: second + seconds, task }),
       note: (what) => {
@@ -97,6 +81,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
       }
     };
     let shown = '';
+    let logged = 0;
     const step = async () => {
       second++;
       await fleet.pass(1);
@@ -104,10 +89,11 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
       if (seen !== shown) events.push(`    ${second} s ${seen}`);
       shown = seen;
       finding ??= theLedger.check(second);
+      if (hasTrace) events.push(...fleet.log.lines.slice(logged).map((line) => `      ${line}`));
+      logged = fleet.log.lines.length;
     };
 
     await fleet.pass(10);
-    let logged = 0;
     let at = 0;
     while (second < walk.seconds && finding === undefined) {
       await runDue(false);
@@ -118,10 +104,6 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
         if (text !== undefined) events.push(`${second} s: ${text}`);
       }
       await step();
-      if (hasTrace) {
-        events.push(...fleet.log.lines.slice(logged).map((line) => `      ${line}`));
-        logged = fleet.log.lines.length;
-      }
     }
     if (finding === undefined) {
       events.push(`${second} s: all is repaired`);
@@ -157,10 +139,6 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
           void plane?.rollout.act(action, 'all is well', 'Ann');
         }
         await step();
-        if (hasTrace) {
-          events.push(...fleet.log.lines.slice(logged).map((line) => `      ${line}`));
-          logged = fleet.log.lines.length;
-        }
       }
       if (finding === undefined && !isSettled(fleet, revisions)) {
         finding = `the newest revision (content ${revisions.newest.content}, ${revisions.newest.text}) has not come to its end: ${describe(fleet)}`;

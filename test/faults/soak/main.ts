@@ -1,5 +1,6 @@
 // `npm run soak`: exit code 0 when every invariant held, else 1 with the seed that repeats it.
 import { parseArgs } from 'node:util';
+import { readFlags, toSeed } from '../../support/read-flags.ts';
 import { runSoak } from './run-soak.ts';
 
 const usage = `Usage: npm run soak -- [flags]
@@ -11,26 +12,15 @@ checks what must hold all the while.
   --seed N     the faults of an earlier run; default: others each time
 `;
 
-function parse(): { seconds: number; seed: number } | undefined {
-  try {
-    const { values } = parseArgs({
-      options: { seconds: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean' } },
-    });
-    const seconds = Number(values.seconds ?? 600);
-    const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
-    const areGood =
-      Number.isInteger(seed) && seed >= 0 && Number.isFinite(seconds) && seconds >= 20;
-    return values.help !== true && areGood ? { seconds, seed } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const flags = parse();
-if (flags === undefined) {
-  process.stderr.write(usage);
-  process.exit(2);
-}
+const flags = readFlags(usage, () => {
+  const { values } = parseArgs({
+    options: { seconds: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean' } },
+  });
+  const seconds = Number(values.seconds ?? 600);
+  const seed = toSeed(values.seed);
+  const areGood = Number.isInteger(seed) && seed >= 0 && Number.isFinite(seconds) && seconds >= 20;
+  return values.help !== true && areGood ? { seconds, seed } : undefined;
+});
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 const violations = await runSoak({ ...flags, say });
 if (violations.length > 0) {

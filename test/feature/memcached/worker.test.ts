@@ -1,13 +1,9 @@
-// A whole worker on memory caches: its health, what its callers are told of a key that is too long, its
-// statistics on the wire, its warnings, and its end.
+// A whole worker on memory caches: its health, what it lets through, its warnings, and its end.
 import test, { type ExecutionContext } from 'ava';
 import { callHealthCheck } from '../../conformance/grpc-call.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
-import { patientClock } from '../../support/memcached-store.ts';
-import { startStatsdReceiver } from '../../support/statsd-receiver.ts';
-import { startWorker as startWorkerInProcess } from '../../support/worker-in-process.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
 const toRules = (domain: string) => `
@@ -18,15 +14,6 @@ descriptors:
 `;
 const rules = { 'shop.yaml': toRules('shop') };
 const plain = { tls: undefined, showText: true };
-
-/** In this process, where no answer of the memory cache is too late to count. */
-function startPatientWorker(t: ExecutionContext, env: Readonly<Record<string, string>>) {
-  return startWorkerInProcess(t, {
-    env: { BACKEND_TYPE: 'memcache', ...env },
-    rules: toRules('d'),
-    clock: patientClock,
-  });
-}
 
 function startWorker(
   t: ExecutionContext,
@@ -66,28 +53,6 @@ test.serial(
     );
   },
 );
-
-test.serial('calls to the memory cache are pushed with their codes in their names', async (t) => {
-  const [memcached, statsd] = [await startMemcachedServer(t), await startStatsdReceiver(t)];
-  const worker = await startPatientWorker(t, {
-    MEMCACHE_HOST_PORT: memcached.url,
-    DISABLE_STATS: 'false',
-    STATSD_HOST: '127.0.0.1',
-    STATSD_PORT: String(statsd.port),
-    STATS_FLUSH_INTERVAL: '50ms',
-  });
-  t.is((await worker.decide('user=ann', 'user=bob')).status, 200);
-  const wanted = {
-    'ratelimit.memcache.multiget.__code=success|c': 1,
-    'ratelimit.memcache.keys_requested|c': 2,
-    'ratelimit.memcache.increment.__code=miss|c': 2,
-    'ratelimit.memcache.add.__code=success|c': 2,
-  };
-  await eventually('all of them', () =>
-    Object.entries(wanted).every(([label, value]) => statsd.totals.get(label) === value),
-  );
-  t.is(statsd.totals.get('ratelimit.memcache.multiget.__code=error|c'), undefined);
-});
 
 // Proof of migrating.md: Hits under way to a memory cache are added before the process ends
 test.serial('hits that were answered are counted although the worker is told to end', async (t) => {

@@ -5,7 +5,13 @@ import { connect, constants } from 'node:http2';
 import test from 'ava';
 import type { DropReason } from '../../../control-plane/server/xds/discovery-stream.ts';
 import { defaultLimits } from '../../../control-plane/server/xds/limits.ts';
-import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import {
+  callDiscovery,
+  discoveryProtos,
+  noMetrics,
+  snapshotOf,
+  startAds,
+} from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { frame, openOn, openRaw, request } from '../../support/raw-discovery.ts';
@@ -21,13 +27,7 @@ function recordDrops() {
   const reasons: DropReason[] = [];
   return {
     reasons,
-    metrics: {
-      streams() {},
-      responseSent() {},
-      acked() {},
-      nacked() {},
-      dropped: (reason: DropReason) => void reasons.push(reason),
-    },
+    metrics: { ...noMetrics, dropped: (reason: DropReason) => void reasons.push(reason) },
   };
 }
 
@@ -65,11 +65,6 @@ const badRequests: readonly {
     title: 'a version above the limit',
     bytes: request({ versionInfo: 'x'.repeat(1_025) }),
     status: '3 a resource name or a version is too long',
-  },
-  {
-    title: 'a node above the limit',
-    bytes: request({ node: { id: 'x'.repeat(20_000) } }),
-    status: '3 the node is too large',
   },
   {
     title: 'too many names',

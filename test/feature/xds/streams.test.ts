@@ -5,7 +5,13 @@ import type {
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
 } from '../../../shared/wire/discovery-messages.ts';
-import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import {
+  callDiscovery,
+  discoveryProtos,
+  noMetrics,
+  snapshotOf,
+  startAds,
+} from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
@@ -91,13 +97,7 @@ test('after a restart of the control plane, workers that hold the version get no
   const sent: number[] = [];
   const after = await startAds(t, {
     snapshot: snapshotOf({ mail: 'one', shop: 'one' }),
-    metrics: {
-      streams() {},
-      responseSent: (_mode, bytes) => void sent.push(bytes),
-      acked() {},
-      nacked() {},
-      dropped() {},
-    },
+    metrics: { ...noMetrics, responseSent: (_mode, bytes) => void sent.push(bytes) },
   });
   const byVersion = callDiscovery(t, after.port, sotw);
   byVersion.send({ ...accept(one) });
