@@ -32,13 +32,25 @@ test('a connection that has ended, but has not said so yet, is not pinged', asyn
 test('a connection without calls is closed after a period', async (t) => {
   const session = await openSession(t);
   const clock = createManualClock();
-  new Connection(session, { clock, limits: defaultLimits, onClose: () => {} });
+  const deps = { clock, limits: defaultLimits, onClose: () => {} };
+  const connection = new Connection(session, deps);
   clock.advance(defaultLimits.keepaliveMs - 1);
   t.false(session.closed);
   clock.advance(1);
   t.true(session.closed);
   clock.advance(defaultLimits.keepaliveTimeoutMs);
   if (!session.destroyed) await once(session, 'close');
+  t.true(session.destroyed);
+  t.false(connection.isBroken, 'it was ended here');
+});
+
+test('a connection on which no further ping can be sent is closed', async (t) => {
+  const session = await openSession(t);
+  const clock = createManualClock();
+  new Connection(session, { clock, limits: defaultLimits, onClose: () => {} }).callOpened();
+  // As many as node:http2 keeps.
+  for (let sent = 0; sent < 10; sent++) session.ping(() => {});
+  clock.advance(defaultLimits.keepaliveMs + defaultLimits.keepaliveTimeoutMs);
   t.true(session.destroyed);
 });
 

@@ -128,7 +128,7 @@ test('of an id the log shows 200 characters, of a refusal 1,000', async (t) => {
     worker.close();
     await eventually('it has left', () => ads.server.workers.list().length === 0);
     const line = ads.log.lines.find((each) => each.includes(`: ${text[0]}`)) ?? '';
-    t.true(line.startsWith(`warning xDS: worker '${'a'.repeat(200)}' at `));
+    t.true(line.startsWith(`warning xDS: worker '${'a'.repeat(200)}' at 127.0.0.1:`));
     t.true(line.endsWith(` refused version ${versionInfo}: ${shown}`));
     // Each version is told of once.
     ads.set(snapshotOf({ shop: 'two' }));
