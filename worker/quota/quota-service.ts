@@ -62,8 +62,10 @@ export class QuotaService implements QuotaStreamHost {
   #dirty = new Set<Pool>();
   /** Planned or counted just now: to be planned again in a moment. */
   readonly #early = new Set<Pool>();
+  /** Whose reports wait. */
+  readonly #toTake = new Set<QuotaStream>();
   readonly #toFlush = new Set<QuotaStream>();
-  #isFlushScheduled = false;
+  #isScheduled = false;
   #isClosed = false;
   #cancelTick: (() => void) | undefined;
   #cancelRetry: (() => void) | undefined;
@@ -178,6 +180,11 @@ export class QuotaService implements QuotaStreamHost {
     this.#counters.refused.add(1);
   }
 
+  takeSoon(stream: QuotaStream): void {
+    this.#toTake.add(stream);
+    this.#schedule();
+  }
+
   flushSoon(stream: QuotaStream): void {
     this.#toFlush.add(stream);
     this.#schedule();
@@ -186,6 +193,7 @@ export class QuotaService implements QuotaStreamHost {
   /** Its shares are free a second later: until then the caller may come back. */
   ended(stream: QuotaStream): void {
     this.#streams.delete(stream);
+    this.#toTake.delete(stream);
     this.#toFlush.delete(stream);
     const end = () => {
       this.#ends.delete(cancel);
@@ -286,18 +294,27 @@ export class QuotaService implements QuotaStreamHost {
   }
 
   #schedule(): void {
-    if (this.#isFlushScheduled || this.#isClosed) return;
-    this.#isFlushScheduled = true;
-    setImmediate(() => {
-      void runInSlices(this.#flush()).then(() => {
-        this.#isFlushScheduled = false;
-        if (this.#dirty.size + this.#toFlush.size > 0) this.#schedule();
-      });
-    });
+    if (this.#isScheduled || this.#isClosed) return;
+    this.#isScheduled = true;
+    setImmediate(() => void runInSlices(this.#work()));
   }
 
-  /** Plans, and then sends; decisions go on meanwhile. */
-  *#flush(): Generator<void, void> {
+  /** Takes reports, plans, and then sends, of all streams in turn; decisions go on meanwhile. */
+  *#work(): Generator<void, void> {
+    while (this.#toTake.size + this.#dirty.size + this.#toFlush.size > 0) {
+      for (const stream of this.#toTake) {
+        if (this.#isClosed) return;
+        if (!(yield* stream.take())) this.#toTake.delete(stream);
+      }
+      yield* this.#planAll();
+      const streams = [...this.#toFlush];
+      this.#toFlush.clear();
+      for (const stream of streams) yield* stream.flush();
+    }
+    this.#isScheduled = false;
+  }
+
+  *#planAll(): Generator<void, void> {
     const nowMs = this.nowMs();
     const pools = this.#dirty;
     this.#dirty = new Set();
@@ -309,9 +326,6 @@ export class QuotaService implements QuotaStreamHost {
       yield;
     }
     if (this.#early.size > 0) this.#retrySoon();
-    const streams = [...this.#toFlush];
-    this.#toFlush.clear();
-    for (const stream of streams) yield* stream.flush();
   }
 
   #retrySoon(): void {

@@ -1,7 +1,6 @@
 // One caller's stream: its reports in, its assignments out, within bounds (behaviour: quota-service).
 
 import { type GrpcErrorStatus, grpcStatus } from '../../shared/grpc/status.ts';
-import { runInSlices } from '../../shared/in-slices.ts';
 import { owned } from '../../shared/owned-text.ts';
 import type { StreamCaller, StreamHandler } from '../grpc/method.ts';
 import type { Span } from '../tracing/tracer.ts';
@@ -37,10 +36,17 @@ const maxActions = 1_000;
 /** Of messages that are not taken yet. */
 const maxUsagesWaiting = 2 * maxBucketsPerStream;
 
+/** Usages that are taken before other streams have their turn. */
+const usagesPerTurn = 100;
+
 /** A message. */
 interface Report {
   readonly usages: readonly BucketUsage[];
   readonly span: Span | undefined;
+  /** How many usages are taken. */
+  taken: number;
+  /** How many of these are of buckets that were not known. */
+  added: number;
 }
 
 /** What the stream needs of the service. */
@@ -53,6 +59,8 @@ export interface QuotaStreamHost {
   added(): void;
   reported(member: Member, usage: BucketUsage): void;
   removed(member: Member): void;
+  /** Has `take` called, until nothing waits. */
+  takeSoon(stream: QuotaStream): void;
   /** Has `flush` called at the end of this turn. */
   flushSoon(stream: QuotaStream): void;
   told(count: number): void;
@@ -115,7 +123,8 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#sent = 0;
     const decoded = decodeUsageReports(bytes);
     const usages = decoded.ok ? decoded.message.usages : [];
-    this.#waiting.push({ usages, span: this.#host.startSpan(usages.length) });
+    const span = this.#host.startSpan(usages.length);
+    this.#waiting.push({ usages, span, taken: 0, added: 0 });
     if (!decoded.ok) {
       const status = decoded.isTooLarge ? grpcStatus.resourceExhausted : grpcStatus.invalidArgument;
       this.#refuse(status, `a usage report cannot be read: ${decoded.problem}`);
@@ -125,30 +134,36 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#usagesWaiting += usages.length;
     if (this.#usagesWaiting > maxUsagesWaiting || this.#waiting.length > maxUsagesWaiting) {
       this.#refuse(grpcStatus.resourceExhausted, 'too many usage reports at once');
-    } else if (this.#waiting.length === 1) void runInSlices(this.#takeWaiting());
+    } else this.#host.takeSoon(this);
   }
 
-  /** Decisions go on meanwhile. A message waits until all of it is taken. */
-  *#takeWaiting(): Generator<void, void> {
-    for (let report = this.#waiting[0]; report !== undefined; report = this.#waiting[0]) {
-      const { usages, span } = report;
-      let added = 0;
-      for (const usage of usages) {
-        if (!this.#isOpen) return;
-        if (this.#take(usage)) added++;
-        yield;
-      }
-      if (!this.#isOpen) return;
-      this.#waiting.shift();
-      this.#usagesWaiting -= usages.length;
-      span?.set({ domain: this.#domain, new_buckets: added });
-      span?.end();
-      if (added > 0) continue;
-      this.#observeInterval();
-      if (!this.#isInTime(usages.length)) {
-        const text = `more than ${maxReportsPerSecond} reports a second, or ${maxReportsPerSecond * usagesPerReport} buckets in them`;
-        this.#refuse(grpcStatus.resourceExhausted, text);
-      }
+  /** Takes some of what waits; returns whether more does. A message waits until all of it is taken. */
+  *take(): Generator<void, boolean> {
+    const report = this.#waiting[0];
+    if (report === undefined) return false;
+    const { usages } = report;
+    const end = Math.min(usages.length, report.taken + usagesPerTurn);
+    for (const usage of usages.slice(report.taken, end)) {
+      if (!this.#isOpen) return false;
+      if (this.#take(usage)) report.added++;
+      yield;
+    }
+    if (!this.#isOpen) return false;
+    report.taken = end;
+    if (end === usages.length) this.#finish(report);
+    return this.#waiting.length > 0;
+  }
+
+  #finish({ usages, span, added }: Report): void {
+    this.#waiting.shift();
+    this.#usagesWaiting -= usages.length;
+    span?.set({ domain: this.#domain, new_buckets: added });
+    span?.end();
+    if (added > 0) return;
+    this.#observeInterval();
+    if (!this.#isInTime(usages.length)) {
+      const text = `more than ${maxReportsPerSecond} reports a second, or ${maxReportsPerSecond * usagesPerReport} buckets in them`;
+      this.#refuse(grpcStatus.resourceExhausted, text);
     }
   }
 
