@@ -11,9 +11,7 @@ import { createLineOutput } from './line-output.ts';
 /** As standard error on a full disk: the write fails, and the stream has ended. */
 function createFailingStream() {
   const fail = Object.assign(new Error('no space left'), { code: 'ENOSPC' });
-  const stream = new Writable({
-    write: () => void stream.emit('error', fail),
-  });
+  const stream = new Writable({ write: () => void stream.emit('error', fail) });
   return { stream, fail };
 }
 

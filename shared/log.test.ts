@@ -7,12 +7,7 @@ import { createLog } from './log.ts';
 
 function linesOf(level: LogLevel, format: LogFormat, wallMs = 1_795_221_309_955.253) {
   const lines: string[] = [];
-  const log = createLog({
-    level,
-    format,
-    write: (line) => lines.push(line),
-    wallMs: () => wallMs,
-  });
+  const log = createLog({ level, format, write: (line) => lines.push(line), wallMs: () => wallMs });
   return { lines, log };
 }
 

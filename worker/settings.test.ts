@@ -53,10 +53,7 @@ testScenarios(test, new URL('settings/settings.txt', import.meta.url), (words) =
   }
   const isAlone = words[0] === 'alone';
   const given = words.filter((word) => word.includes('=')).map((word) => word.split(/=(.*)/s));
-  return answerOf({
-    ...(isAlone ? {} : { ...enough, ...local }),
-    ...Object.fromEntries(given),
-  });
+  return answerOf({ ...(isAlone ? {} : { ...enough, ...local }), ...Object.fromEntries(given) });
 });
 
 test('the settings cannot be changed', (t) => {

@@ -6,12 +6,7 @@ import { section } from './setting.ts';
 
 const table = {
   store: section('Store', {
-    url: text({
-      names: ['KV_URL', 'RE_URL'],
-      default: '',
-      secret: 'url',
-      doc: 'Address',
-    }),
+    url: text({ names: ['KV_URL', 'RE_URL'], default: '', secret: 'url', doc: 'Address' }),
     auth: text({ names: ['KV_AUTH', 'RE_AUTH'], default: '', secret: 'whole', doc: 'Password' }),
     timing: {
       timeoutMs: duration({
@@ -20,11 +15,7 @@ const table = {
         doc: 'Bound',
       }),
     },
-    size: int({
-      names: ['KV_SIZE', 'RE_SIZE'],
-      default: 10,
-      doc: 'Size',
-    }),
+    size: int({ names: ['KV_SIZE', 'RE_SIZE'], default: 10, doc: 'Size' }),
     limit: int({ names: ['KV_LIMIT'], default: 0, doc: 'Limit', deprecated: 'it has no effect' }),
     headers: map({ names: ['KV_HEADERS'], example: 'a:b', secret: 'whole', doc: 'Headers' }),
   }),
@@ -37,14 +28,7 @@ const table = {
 test('a setting that is not given has its default', (t) => {
   const reading = parseSettings(table, { PATH: '/bin', RE_URL: undefined });
   t.deepEqual(reading.values, {
-    store: {
-      url: '',
-      auth: '',
-      timing: { timeoutMs: 10_000 },
-      size: 10,
-      limit: 0,
-      headers: {},
-    },
+    store: { url: '', auth: '', timing: { timeoutMs: 10_000 }, size: 10, limit: 0, headers: {} },
     stats: { port: 8125, off: false },
   });
   t.deepEqual(reading.problems, []);

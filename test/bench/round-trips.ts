@@ -84,10 +84,7 @@ async function measureOne(
         decisionsPerSecond: oneKey.answered / oneKey.seconds,
         p99Us: oneKey.latencyUs.p99,
       },
-      manyKeys: {
-        whenNew: whenNew.storeCommands.whole,
-        whenKnown: whenKnown.storeCommands.whole,
-      },
+      manyKeys: { whenNew: whenNew.storeCommands.whole, whenKnown: whenKnown.storeCommands.whole },
       problems: [...new Set(problems)],
     };
   } finally {

@@ -57,12 +57,7 @@ export const scenarios: readonly Scenario[] = [
     expectedCode: codes.overLimit,
     environment: { LOCAL_CACHE_SIZE_IN_BYTES: String(1 << 20) },
   },
-  {
-    ...basis,
-    name: 'memory-10k-keys',
-    environment: { BACKEND_TYPE: 'memory' },
-    isOursAlone: true,
-  },
+  { ...basis, name: 'memory-10k-keys', environment: { BACKEND_TYPE: 'memory' }, isOursAlone: true },
   { ...basis, name: 'redis-1-key', distinctKeys: 1 },
   { ...basis, name: 'redis-10k-keys' },
   { ...basis, name: 'redis-10k-keys-trace', hasTrace: true },
@@ -75,12 +70,7 @@ export const scenarios: readonly Scenario[] = [
   { ...basis, name: 'redis-200k-keys', distinctKeys: 200_000 },
   { ...basis, name: 'redis-4-descriptors', descriptorKeys: countedKeys },
   { ...basis, name: 'memcached-10k-keys', store: 'memcached' },
-  {
-    ...basis,
-    name: 'unlimited-tls',
-    descriptorKeys: ['key_a'],
-    isTls: true,
-  },
+  { ...basis, name: 'unlimited-tls', descriptorKeys: ['key_a'], isTls: true },
 ];
 
 export function findScenario(name: string): Scenario {

@@ -32,11 +32,7 @@ const settleMs = 300;
 const outputLimit = 4_000;
 
 /** The worker as `npm run worker` starts it, without npm's own process beside it. */
-export const worker: Service = {
-  name: 'ratelane',
-  command: readWorkerCommand(),
-  kind: 'ours',
-};
+export const worker: Service = { name: 'ratelane', command: readWorkerCommand(), kind: 'ours' };
 
 export const yardstick: Service = {
   name: 'grpc-js, constant answer',

@@ -137,9 +137,7 @@ browserTest('of ten thousand domains each is found by its name', async (t) => {
     );
     return documents.map((text, index) => [`d-${file}-${index}.yaml`, text] as const);
   }).flat();
-  const { port } = await startAdminApi(t, {
-    files: Object.fromEntries(files),
-  });
+  const { port } = await startAdminApi(t, { files: Object.fromEntries(files) });
   const { page } = await openTab(t);
   await page.goto(`http://127.0.0.1:${port}/console/#/rules`);
   await page.getByText('500 of 10000; find the others by name.').waitFor();

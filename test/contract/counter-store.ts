@@ -304,10 +304,7 @@ const exactHit = fc.oneof(
  * cannot be filled up by numbers that are summed. */
 const hugeHit = fc.oneof(
   { weight: 6, arbitrary: exactHit },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom(2 ** 53 - 1, 2n ** 53n + 1n, 2n ** 59n + 1n),
-  },
+  { weight: 1, arbitrary: fc.constantFrom(2 ** 53 - 1, 2n ** 53n + 1n, 2n ** 59n + 1n) },
 );
 
 function requestArbitrary(

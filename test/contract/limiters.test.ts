@@ -265,12 +265,7 @@ function toRuns(numbers: readonly number[]): number[] {
   return runs;
 }
 
-const long: Limiter = {
-  algorithm: 'token_bucket',
-  limit: 100,
-  capacity: 100,
-  countsOver: false,
-};
+const long: Limiter = { algorithm: 'token_bucket', limit: 100, capacity: 100, countsOver: false };
 const day = 86_400;
 
 for (const [algorithm, name, started] of limiterAlgorithms.flatMap((each) => [

@@ -27,12 +27,7 @@ import { createMemoryText } from '../support/record-texts.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import type { DeclareTest, SharedTextKind, SharedTextPlace } from './shared-text.ts';
 
-const timing: LeaderTiming = {
-  poll: 1_000,
-  renew: 2_000,
-  term: 8_000,
-  readAgain: 1_000,
-};
+const timing: LeaderTiming = { poll: 1_000, renew: 2_000, term: 8_000, readAgain: 1_000 };
 const rollout: RolloutOnRecord = {
   id: 'one',
   revision: 'a'.repeat(40),

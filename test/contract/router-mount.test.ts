@@ -34,9 +34,7 @@ test('fastify: the plugin serves below its prefix, and the hooks and routes of t
       return { path: this.request.path };
     }
   }
-  const app = await createApp({
-    loadModules: () => new Map([['ops', { Default }]]),
-  });
+  const app = await createApp({ loadModules: () => new Map([['ops', { Default }]]) });
   const host = Fastify(fastifyOptions(app));
   host.addHook('onRequest', async (request, reply) => {
     if (request.headers['x-refuse'] !== undefined) {

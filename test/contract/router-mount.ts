@@ -424,12 +424,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
     async ({ port }) => {
       const answers: unknown[] = [];
       for (const path of ['/echo', '/whatever']) {
-        const sent = httpRequest({
-          port,
-          path,
-          method: 'TRACE',
-          headers: { cookie: 'id=s3cret' },
-        });
+        const sent = httpRequest({ port, path, method: 'TRACE', headers: { cookie: 'id=s3cret' } });
         const { status, headers, text } = await readResponse(sent.end());
         answers.push([status, headers.allow, text.includes('s3cret')]);
       }

@@ -137,10 +137,9 @@ test.serial('a token that etcd has forgotten is renewed', async (t) => {
   const text = openText(randomUUID());
   t.is(await text.read(), undefined);
   // A new password ends the tokens of its user.
-  const root = (await server.call('/v3/auth/authenticate', {
-    name: 'root',
-    password: 'open',
-  })) as { token: string };
+  const root = (await server.call('/v3/auth/authenticate', { name: 'root', password: 'open' })) as {
+    token: string;
+  };
   const changed = await fetch(`http://127.0.0.1:${server.port}/v3/auth/user/changepw`, {
     method: 'POST',
     headers: { authorization: root.token },

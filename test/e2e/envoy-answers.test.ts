@@ -85,10 +85,7 @@ const routes: readonly RouteOptions[] = [
 const filters = [
   toExtension('envoy.filters.http.set_metadata', 'extensions.filters.http.set_metadata.v3.Config', {
     metadata: [
-      {
-        metadata_namespace: 'tests',
-        value: { limit: { requests_per_unit: 1, unit: 'HOUR' } },
-      },
+      { metadata_namespace: 'tests', value: { limit: { requests_per_unit: 1, unit: 'HOUR' } } },
     ],
   }),
 ];

@@ -194,10 +194,9 @@ test.serial('what somebody asks about is examined while others are served', asyn
     path: `f${at}.yaml`,
     text: rulesOf(1, `d${at}`, 400),
   }));
-  const wrong = small.slice(0, 3_000).map(({ path }) => ({
-    path,
-    text: `domain: d\ndescriptors:\n${'  - kee: 1\n'.repeat(100)}`,
-  }));
+  const wrong = small
+    .slice(0, 3_000)
+    .map(({ path }) => ({ path, text: `domain: d\ndescriptors:\n${'  - kee: 1\n'.repeat(100)}` }));
   const bodies = {
     'one document': { yaml: rulesOf(5) },
     'many files': { files: small },

@@ -163,11 +163,7 @@ test.serial('rules are checked, with the exit code of the check', async (t) => {
 
 test.serial('a worker decides, is asked by the client, and ends with 0 on SIGTERM', async (t) => {
   const program = [command(), 'worker'];
-  const worker = await startWorkerProcess(t, {
-    program,
-    rules,
-    env: { BACKEND_TYPE: 'memory' },
-  });
+  const worker = await startWorkerProcess(t, { program, rules, env: { BACKEND_TYPE: 'memory' } });
   const ask = ['client', '-dial_string', `127.0.0.1:${worker.ports.grpc}`, '-domain', 'shop'];
   const descriptor = ['-descriptors', 'customer=ada'];
   t.regex((await run(command(), [...ask, ...descriptor])).out, /OK/);

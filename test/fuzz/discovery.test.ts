@@ -128,11 +128,7 @@ test.serial('a worker outlives a management server that sends anything', async (
   t.log(`${run.log.lines.length} lines of log, ${server.streams.length} streams`);
 });
 
-const node = {
-  id: 'worker',
-  cluster: 'eu',
-  metadata: { fields: { stage: { stringValue: 'a' } } },
-};
+const node = { id: 'worker', cluster: 'eu', metadata: { fields: { stage: { stringValue: 'a' } } } };
 const sotwSample = {
   versionInfo: '1',
   node,

@@ -60,11 +60,7 @@ async function echoes(t: ExecutionContext, peer: Http2Peer, streamId: number): P
 }
 
 /** The greeting has used up a few; the PINGs of the test count, too. */
-const overhead = {
-  first: limits.overheadBurst - 20,
-  step: 3,
-  most: limits.overheadBurst + 20,
-};
+const overhead = { first: limits.overheadBurst - 20, step: 3, most: limits.overheadBurst + 20 };
 /** As many frames as there are windows, tables and kernel buffers for, a peer may be surprised by. */
 const openWindows = { [settingIds.initialWindowSize]: 2 ** 31 - 1 };
 const openConnection = toWindowUpdate(0, 2 ** 31 - 1 - 65_535);

@@ -121,10 +121,7 @@ export function callDiscovery<Request extends object, Response>(
   const client = new Client(
     `localhost:${port}`,
     options.credentials ?? credentials.createInsecure(),
-    {
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.max_receive_message_length': -1,
-    },
+    { 'grpc.use_local_subchannel_pool': 1, 'grpc.max_receive_message_length': -1 },
   );
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(options.metadata ?? {})) metadata.set(name, value);

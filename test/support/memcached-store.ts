@@ -64,12 +64,7 @@ export function createRecordedMemcachedStore({
       clock,
       log,
       metrics: createMemcachedMetrics(metrics),
-      outages: createOutages({
-        metricPrefix: 'ratelimit.store',
-        metrics,
-        clock,
-        onOver: () => {},
-      }),
+      outages: createOutages({ metricPrefix: 'ratelimit.store', metrics, clock, onOver: () => {} }),
       resolveSrv,
     },
   );

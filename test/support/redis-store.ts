@@ -70,10 +70,7 @@ export function createRecordedRedisStore(
   };
   const store = createRedisStore(
     {
-      target: {
-        ...parsed.value,
-        credentials: parsed.value.credentials ?? parseCredentials(auth),
-      },
+      target: { ...parsed.value, credentials: parsed.value.credentials ?? parseCredentials(auth) },
       addressSetting: 'KVSTORE_URL',
       sentinelAuthSetting: 'KVSTORE_SENTINEL_AUTH',
       readCredentials,
@@ -98,12 +95,7 @@ export function createRecordedRedisStore(
       ...(clockOffset && { clockOffset }),
       log,
       callDuration: metrics.storeCallDuration,
-      outages: createOutages({
-        metricPrefix: 'ratelimit.store',
-        metrics,
-        clock,
-        onOver: () => {},
-      }),
+      outages: createOutages({ metricPrefix: 'ratelimit.store', metrics, clock, onOver: () => {} }),
       connections: { active, total: counter('total'), localClose: counter('localClose') },
       onHealthChange: (healthy) => healthChanges.push(healthy),
     },

@@ -43,9 +43,7 @@ export function createWorkerCaller(
 /** Closed when its owner ends. */
 export function createCaller(t: Owner, address: string, channel = credentials.createInsecure()) {
   // Else callers of one address share a connection.
-  const client = new RateLimitClient(address, channel, {
-    'grpc.use_local_subchannel_pool': 1,
-  });
+  const client = new RateLimitClient(address, channel, { 'grpc.use_local_subchannel_pool': 1 });
   t.teardown(() => client.close());
   function ask(domain: string, key: string, value: string): Promise<CallOutcome> {
     const request = { domain, descriptors: [{ entries: [{ key, value }] }] };

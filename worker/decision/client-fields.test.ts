@@ -48,12 +48,7 @@ test('nobody is told to come again at once, also where the window has ended mean
     request: ask('user=ada'),
     limited: [],
     statuses: [
-      {
-        code: codes.overLimit,
-        currentLimit: undefined,
-        limitRemaining: 0,
-        secondsUntilReset: 0,
-      },
+      { code: codes.overLimit, currentLimit: undefined, limitRemaining: 0, secondsUntilReset: 0 },
     ],
     isQuota: [false],
     isRefused: true,

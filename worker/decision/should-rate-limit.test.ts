@@ -118,10 +118,7 @@ test('an answer that comes after the end of a calendar month says when the next 
     store: (inner) => ({
       ...inner,
       count: (request) =>
-        inner.count({
-          ...request,
-          settle: (error) => void held.push(() => request.settle(error)),
-        }),
+        inner.count({ ...request, settle: (error) => void held.push(() => request.settle(error)) }),
     }),
   });
   const resetOf = async (answeredAt: string) => {

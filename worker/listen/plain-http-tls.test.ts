@@ -60,11 +60,7 @@ function get(port: number, path: string, agent: Agent) {
         body += chunk;
       });
       response.once('end', () =>
-        resolve({
-          status: response.statusCode ?? 0,
-          name: String(CN),
-          body,
-        }),
+        resolve({ status: response.statusCode ?? 0, name: String(CN), body }),
       );
     });
     call.setTimeout(60_000, () => call.destroy(new Error('no answer')));

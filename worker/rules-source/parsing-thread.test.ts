@@ -254,9 +254,7 @@ test('closed while it parses, it gives up at once and nothing is left', async (t
     t,
     () => new Worker(endless, { eval: true }),
   );
-  const refused = t.throwsAsync(parse(small, 'a.yaml'), {
-    message: 'closed while a job was done',
-  });
+  const refused = t.throwsAsync(parse(small, 'a.yaml'), { message: 'closed while a job was done' });
   const ended = once(started[0] as Worker, 'exit');
   await close();
   await refused;

@@ -16,12 +16,7 @@ test('rules are built as the settings say, and as the store counts', (t) => {
       SANITIZE_DESCRIPTOR_METRIC_DOTS: 'true',
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
     }),
-    {
-      mergeDomains: true,
-      sanitizeMetricDots: true,
-      fixedWindowsOnly: false,
-      warnsOfStops: true,
-    },
+    { mergeDomains: true, sanitizeMetricDots: true, fixedWindowsOnly: false, warnsOfStops: true },
   );
   t.deepEqual(
     optionsOf({
@@ -29,11 +24,6 @@ test('rules are built as the settings say, and as the store counts', (t) => {
       MEMCACHE_HOST_PORT: 'h:1',
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
     }),
-    {
-      mergeDomains: false,
-      sanitizeMetricDots: false,
-      fixedWindowsOnly: true,
-      warnsOfStops: false,
-    },
+    { mergeDomains: false, sanitizeMetricDots: false, fixedWindowsOnly: true, warnsOfStops: false },
   );
 });

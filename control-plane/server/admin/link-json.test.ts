@@ -21,14 +21,7 @@ function linkOf(nodeId: string, instance: string, rate = 0): LinkedWorker {
   };
   const totals = toTotals({ ...none, durations: [] });
   return {
-    hello: {
-      nodeId,
-      instance,
-      agreement: '',
-      countsAlone: false,
-      allowsReset: false,
-      values: 2,
-    },
+    hello: { nodeId, instance, agreement: '', countsAlone: false, allowsReset: false, values: 2 },
     address: '10.0.0.1:7',
     figures: toFigures(report, { ...totals, decisions: rate }, totals, 0),
   };

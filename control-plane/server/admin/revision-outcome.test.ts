@@ -26,11 +26,7 @@ const outcome = (
   atMs: number,
   reason = '',
   by = '',
-) => ({
-  revisions: id.split(','),
-  content: id,
-  ...{ kind, atMs, reason, by },
-});
+) => ({ revisions: id.split(','), content: id, ...{ kind, atMs, reason, by } });
 const shown = (ids: string, state: Partial<Present>, outcomes: Outcomes) =>
   toRevisionOutcomes(ids.split('').map(revision), { ...nothing, ...state }, outcomes).map(
     (each) =>

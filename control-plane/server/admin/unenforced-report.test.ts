@@ -7,10 +7,7 @@ const workerOf = (id: string, group: string, metadata: object = {}) =>
   ({ id, group, metadata, address: '10.0.0.1:5' }) as WorkerJson;
 const ours = (id: string, group: string) =>
   workerOf(id, group, Object.fromEntries([extensionsAnnouncement]));
-const groupOf = (name: string, ...domains: string[]) => ({
-  name,
-  domains,
-});
+const groupOf = (name: string, ...domains: string[]) => ({ name, domains });
 const inForce = {
   leftOut: [
     {

@@ -18,10 +18,7 @@ test('the newest text of a store is found again, and no other store finds it', a
   own.keep(kept);
   own.keep({ ...kept, text: textOf(2) });
   await own.settled();
-  t.deepEqual(await openOwnText(folder, 'one store', log).read(), {
-    ...kept,
-    text: textOf(2),
-  });
+  t.deepEqual(await openOwnText(folder, 'one store', log).read(), { ...kept, text: textOf(2) });
   t.is(await openOwnText(folder, 'another', log).read(), undefined);
   t.deepEqual(log.lines, []);
   t.is(statSync(join(folder, 'rollout.json')).mode & 0o777, 0o600);

@@ -95,14 +95,7 @@ const kinds = [
     termMs: 8_000,
     hearMs: 1_000,
   },
-  {
-    kind: 'Git',
-    timing: gitTiming,
-    pollMs: 5_000,
-    renewMs: 10_000,
-    termMs: 30_000,
-    hearMs: 2_000,
-  },
+  { kind: 'Git', timing: gitTiming, pollMs: 5_000, renewMs: 10_000, termMs: 30_000, hearMs: 2_000 },
 ] as const;
 
 for (const { kind, timing, pollMs, renewMs, termMs, hearMs } of kinds) {

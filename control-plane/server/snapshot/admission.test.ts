@@ -114,13 +114,7 @@ function isJudgedAgain(
 
 test('a revision is judged again when a verdict on it is new', (t) => {
   const revision = toRevisionInfo(whole);
-  const trial = {
-    whole,
-    sinceMs: 0,
-    built,
-    saidBefore: undefined,
-    isOffered: () => true,
-  };
+  const trial = { whole, sinceMs: 0, built, saidBefore: undefined, isOffered: () => true };
   const inForce = { revision, sinceMs: 0, built, isAtOnce: false };
   const refused = { invalidSinceMs: 1 };
   const heldBack = { ...refused, isHeldBack: true };

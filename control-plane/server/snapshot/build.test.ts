@@ -117,9 +117,7 @@ test('a file that could not be read refuses the revision, a file that is ignored
     buildSnapshots(
       { files: [], problems: [problemOf(severity, 'other', 'x', 'something')] },
       defaults,
-      {
-        encode: rateLimitConfig.serialize,
-      },
+      { encode: rateLimitConfig.serialize },
     );
   t.false(of('error').ok);
   t.true(of('warning').ok);

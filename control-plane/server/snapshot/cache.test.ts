@@ -98,10 +98,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
   const { memory = createMemory(), folder = createRulesFolder(t).path } = given;
   const log = createRecordedLog();
   const { clock = createManualClock() } = given;
-  const options = {
-    mergeDomains: false,
-    maxResponseBytes: 4 * 1024 * 1024,
-  };
+  const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };
   memory.rollsOut = given.rollsOut ?? true;
   const cache = new SnapshotCache({
     store,

@@ -98,10 +98,7 @@ const states: Readonly<Record<string, () => Serving>> = {
   }),
   'B in force': () => ({ inForce: inForce(build(2, 1)), trial: undefined }),
   'C in force': () => ({ inForce: inForce(build(1, 3)), trial: undefined }),
-  'A in force without groups': () => ({
-    inForce: inForce(build(1, 1, '')),
-    trial: undefined,
-  }),
+  'A in force without groups': () => ({ inForce: inForce(build(1, 1, '')), trial: undefined }),
   'B on trial with nobody': () => ({
     inForce: inForce(build(1, 1)),
     trial: trialOf(build(2, 1), nobody),

@@ -147,10 +147,7 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
   folder.write('rules/a.yaml', '1');
   chmodSync(join(folder.path, 'rules/a.yaml'), 0o640);
   const { store } = openStore(t, folder);
-  const change = {
-    put: ['a.yaml', 'b.yaml'].map((path) => ({ path, text: '2' })),
-    delete: [],
-  };
+  const change = { put: ['a.yaml', 'b.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
   t.true((await store.write(change, unconditional)).ok);
   t.is(statSync(join(folder.path, 'rules/a.yaml')).mode & 0o777, 0o640);
   t.is(statSync(join(folder.path, 'rules/b.yaml')).mode & 0o777, 0o644);

@@ -8,10 +8,7 @@ import { createGitSharedText } from './git-shared-text.ts';
 test('the text of a ref is read and replaced beside a branch whose name ends with that of the ref', async (t) => {
   const repository = createGitRepository(t);
   const shared = createGitSharedText(
-    {
-      options: toGitStoreOptions(repository, { ref: 'main' }),
-      environment: gitEnvironment,
-    },
+    { options: toGitStoreOptions(repository, { ref: 'main' }), environment: gitEnvironment },
     'text',
   );
   t.teardown(shared.close);

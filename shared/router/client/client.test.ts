@@ -106,10 +106,7 @@ class Count extends Controller {
 class Comments extends Controller {
   static readonly GET = op(
     { path: [Type.Integer(), optional(Type.Integer())] },
-    (_fields, note, id) => ({
-      note,
-      id,
-    }),
+    (_fields, note, id) => ({ note, id }),
   );
 }
 

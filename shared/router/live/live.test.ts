@@ -112,10 +112,7 @@ const mounts: Readonly<Record<string, Mount>> = {
     const fastify = Fastify({ forceCloseConnections: true });
     await fastify.register(fastifyPlugin(app), { prefix: '/live' });
     await fastify.listen({ port: 0, host: '127.0.0.1' });
-    return {
-      port: (fastify.server.address() as AddressInfo).port,
-      stop: () => fastify.close(),
-    };
+    return { port: (fastify.server.address() as AddressInfo).port, stop: () => fastify.close() };
   },
 };
 

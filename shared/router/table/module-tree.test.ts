@@ -49,12 +49,7 @@ test('files and folders are modules; private ones, tests and declarations are no
 });
 
 test('two files for one module, unusable names and broken modules are named together', async (t) => {
-  const files = {
-    'limits.ts': '',
-    'limits/index.ts': '',
-    'a b.ts': '',
-    'a.b.ts': '',
-  };
+  const files = { 'limits.ts': '', 'limits/index.ts': '', 'a b.ts': '', 'a.b.ts': '' };
   await withFolder(files, async (folder) => {
     const error = await t.throwsAsync(readModuleTree(folder), { instanceOf: StartError });
     t.regex(error?.message ?? '', /limits\/index.ts and .*limits.ts are one module|limits.ts and/);

@@ -69,10 +69,7 @@ test('a later prefix replaces classes of an earlier one, and adds to it', async 
   };
   const client = await createTestClient(
     {},
-    {
-      controllerPrefix: ['a', 'b'],
-      loadModules: (prefix) => new Map([['', trees[prefix] ?? {}]]),
-    },
+    { controllerPrefix: ['a', 'b'], loadModules: (prefix) => new Map([['', trees[prefix] ?? {}]]) },
   );
   t.is((await client.send('GET', '/quota')).json, 'other');
   t.is((await client.send('POST', '/quota')).status, 405);

@@ -274,10 +274,7 @@ test('a rule as it is written has all that was written', (t) => {
       ...{ name: 'web', replaces: [{ name: 'other' }] },
     },
     descriptors: [
-      {
-        key: 'user',
-        descriptors: [{ key: 'plan_0-9/a.b', rate_limit: { unlimited: true } }],
-      },
+      { key: 'user', descriptors: [{ key: 'plan_0-9/a.b', rate_limit: { unlimited: true } }] },
       {
         key: 'method',
         rate_limits: [

@@ -303,11 +303,7 @@ export function createLedger(deps: LedgerDeps) {
     const percent = (rollout && plan.steps[rollout.step]?.percent) ?? 100;
     const shareOf = (count: number) => Math.max(1, Math.floor((count * percent) / 100));
     if (rollout?.id !== exposed.rollout) {
-      exposed = {
-        rollout: rollout?.id ?? '',
-        keys: new Set(),
-        left: new Set(),
-      };
+      exposed = { rollout: rollout?.id ?? '', keys: new Set(), left: new Set() };
       rolloutSince = second;
     }
     const most = Math.max(...connectedBefore, countConnected());

@@ -41,9 +41,7 @@ export async function runSoak({ seconds, seed, say }: SoakOptions): Promise<read
     const rules = createRulesFolder(cleanUp);
     const versions = { newest: 0 };
     rules.write('d.yaml', rulesOf(versions.newest));
-    const plane = await createControlPlaneProcess(cleanUp, {
-      flags: ['--config-dir', rules.path],
-    });
+    const plane = await createControlPlaneProcess(cleanUp, { flags: ['--config-dir', rules.path] });
     await plane.start();
     for (let index = 0; index < episodes && findings.violations.length === 0; index++) {
       const configuration = configurations[(first + index) % configurations.length];

@@ -12,9 +12,7 @@ testScenarios(test, new URL('diff.txt', import.meta.url), (words) => runInProces
 
 test('two revisions of a control plane are compared like files', async (t) => {
   const files = { 'r.yaml': perHour(5) };
-  const { port, rules, store } = await startAdminApi(t, {
-    files,
-  });
+  const { port, rules, store } = await startAdminApi(t, { files });
   const first = (await store.read()).id;
   rules.write('r.yaml', perHour(6));
   const second = (await store.read()).id;

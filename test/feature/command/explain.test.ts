@@ -37,9 +37,7 @@ test('what a terminal would act on is shown as its code', async (t) => {
 });
 
 test('a request is explained by what is in force at a control plane, or by another revision of it', async (t) => {
-  const { port, rules, store } = await startAdminApi(t, {
-    files: { 'shop.yaml': shop },
-  });
+  const { port, rules, store } = await startAdminApi(t, { files: { 'shop.yaml': shop } });
   const { id } = await store.read();
   const request = ['--domain', 'shop', '--descriptor', 'user=ada'];
   const api = ['--admin-url', `http://127.0.0.1:${port}`];

@@ -13,13 +13,7 @@ import { testScenarios } from '../../support/scenarios.ts';
 const mainFile = programFile('control-plane');
 
 const frame: CommandFrame = {
-  io: {
-    write() {},
-    writeError() {},
-    isTerminal: false,
-    environment: {},
-    clock: systemClock,
-  },
+  io: { write() {}, writeError() {}, isTerminal: false, environment: {}, clock: systemClock },
   finish() {},
   fail() {},
 };

@@ -19,9 +19,7 @@ const programs = {
 
 /** With `closesEarly` nobody reads the output, as when `head` has seen enough. */
 async function run(file: string, args: readonly string[], closesEarly = false) {
-  const child = spawn(process.execPath, [file, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   if (closesEarly) child.stdout.destroy();
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {

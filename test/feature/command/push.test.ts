@@ -5,9 +5,7 @@ import { runInProcess } from '../../support/command-run.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 async function startPlane(t: ExecutionContext) {
-  const { url, store } = await startAdminApi(t, {
-    files: { 'shop.yaml': ruleText('shop', 1) },
-  });
+  const { url, store } = await startAdminApi(t, { files: { 'shop.yaml': ruleText('shop', 1) } });
   const mine = createRulesFolder(t);
   mine.write('shop.yaml', ruleText('shop', 2));
   const run = (...args: string[]) => runInProcess([...args, '--admin-url', url]);

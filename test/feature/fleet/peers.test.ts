@@ -175,11 +175,7 @@ test('a reset reaches the workers of all control planes, and each of them writes
   const refused = await fetch(`${a.url}/resets`, {
     method: 'POST',
     headers: { authorization: `Bearer ${reader}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      domain: 'd',
-      descriptors: [[{ key: 'k', value: 'ada' }]],
-      reason: 'x',
-    }),
+    body: JSON.stringify({ domain: 'd', descriptors: [[{ key: 'k', value: 'ada' }]], reason: 'x' }),
   });
   t.is(refused.status, 403);
   t.deepEqual(b.asked, ofPeer);

@@ -43,14 +43,7 @@ async function serveLike(
   change: object = {},
 ): Promise<string> {
   const status = await statusOf(url);
-  const workers = {
-    connected,
-    inForce: connected,
-    onTrial: 0,
-    pending: 0,
-    refused: 0,
-    gone: 0,
-  };
+  const workers = { connected, inForce: connected, onTrial: 0, pending: 0, refused: 0, gone: 0 };
   const body = JSON.stringify({ ...status, verdict: 'in_force', workers, ...change });
   return serve(t, (_request, response) => {
     response.setHeader('content-type', 'application/json');
@@ -168,10 +161,7 @@ test('a peer that has just been lost is remembered with its workers, whoever ask
   const lost = await serveInstances(t, ['a']);
   const other = await serveInstances(t, ['a']);
   const clock = createManualClock();
-  const peers = createPeers({
-    sources: [lost.url, other.url].map(peer),
-    dnsProtocol: 'http:',
-  });
+  const peers = createPeers({ sources: [lost.url, other.url].map(peer), dnsProtocol: 'http:' });
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const ask: typeof peers.ask = async (...question) => {
     const answers = await peers.ask(...question);

@@ -95,14 +95,7 @@ test('RECORD_DECISIONS: a line has the request, its answer, and what a replay of
     ],
     code: 'OVER_LIMIT',
     statuses: [
-      {
-        code: 'OVER_LIMIT',
-        rule: 'd.user',
-        limit: 2,
-        unit: 'minute',
-        remaining: 0,
-        reset: 45,
-      },
+      { code: 'OVER_LIMIT', rule: 'd.user', limit: 2, unit: 'minute', remaining: 0, reset: 45 },
       { code: 'OK', rule: 'd.free', unlimited: true },
       { code: 'OK' },
     ],

@@ -32,11 +32,7 @@ test('a million names from requests cost bounded memory, and the fold counter te
   const log = createRecordedLog();
   const statistics = createStatistics({
     options: {
-      push: {
-        protocol: 'tcp',
-        host: '127.0.0.1',
-        port: silentPort,
-      },
+      push: { protocol: 'tcp', host: '127.0.0.1', port: silentPort },
       tagged: {
         host: '127.0.0.1',
         port: tagged.port,

@@ -78,9 +78,7 @@ test('a rollback that is refused leaves the revision on trial with its workers, 
     rules: folder,
     snapshots,
     log,
-  } = await startAdminApi(t, {
-    ...{ files, tokens, steps: 'canary=10%,hold=60s' },
-  });
+  } = await startAdminApi(t, { ...{ files, tokens, steps: 'canary=10%,hold=60s' } });
   const first = (await store.read()).id;
   const push = (limit: number, more = {}) =>
     call(port, 'ada', 'POST', '/revisions', {

@@ -91,10 +91,7 @@ test('CONFIG_GRPC_XDS_NODE_ID, CONFIG_GRPC_XDS_NODE_METADATA, CONFIG_GRPC_XDS_CL
   const stream = await server.stream(0);
   const { node } = await stream.request(0);
   t.is(node?.id, 'edge-7');
-  t.like(node?.metadata?.fields, {
-    zone: { stringValue: 'b' },
-    tier: { stringValue: 'front' },
-  });
+  t.like(node?.metadata?.fields, { zone: { stringValue: 'b' }, tier: { stringValue: 'front' } });
   t.deepEqual(stream.headers.get('x-team'), ['edge']);
 });
 
@@ -123,10 +120,7 @@ test('CONFIG_GRPC_XDS_TOKEN_FILE: the token in the file is sent, and a new one a
 test('XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: a larger message is not taken, a smaller one is', async (t) => {
   const server = await startServer(t);
   const worker = await launch(t, server.url, {
-    env: {
-      XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: '1000',
-      XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '10ms',
-    },
+    env: { XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: '1000', XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '10ms' },
   });
   const first = await server.stream(0);
   first.send('1', 'a', [limitResource('r', 'd'.repeat(2_000), 1)]);

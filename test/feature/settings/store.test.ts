@@ -106,9 +106,7 @@ testBoth(
 
 testBoth(
   'a decision fails when the store has been silent for so long',
-  {
-    timeout: ['KVSTORE_TIMEOUT', 'KVSTORE_PERSECOND_TIMEOUT'],
-  },
+  { timeout: ['KVSTORE_TIMEOUT', 'KVSTORE_PERSECOND_TIMEOUT'] },
   async (t, store, { timeout }) => {
     const redis = await startRedisServer(t);
     const clock = createManualClock();
@@ -124,9 +122,7 @@ testBoth(
 
 testBoth(
   'the password is sent',
-  {
-    auth: ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH'],
-  },
+  { auth: ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH'] },
   async (t, store, { auth }) => {
     const redis = await startRedisServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
     const worker = await store.start(t, { [store.url]: redis.url, [auth]: 'open' });
@@ -136,9 +132,7 @@ testBoth(
 
 testBoth(
   'the password in the file is sent',
-  {
-    authFile: ['KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'],
-  },
+  { authFile: ['KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'] },
   async (t, store, { authFile }) => {
     const redis = await startRedisServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
     const folder = createTemporaryFolder(t);
@@ -177,9 +171,7 @@ testBoth(
 
 testBoth(
   'so many connections are kept',
-  {
-    poolSize: ['KVSTORE_POOL_SIZE', 'KVSTORE_PERSECOND_POOL_SIZE'],
-  },
+  { poolSize: ['KVSTORE_POOL_SIZE', 'KVSTORE_PERSECOND_POOL_SIZE'] },
   async (t, store, { poolSize }) => {
     const redis = await startRedisServer(t);
     const worker = await store.start(t, { [store.url]: redis.url, [poolSize]: '13' });
@@ -220,9 +212,7 @@ testBoth(
 
 testBoth(
   'a batch is held back for so long',
-  {
-    pipelineWindow: ['KVSTORE_PIPELINE_WINDOW', 'KVSTORE_PERSECOND_PIPELINE_WINDOW'],
-  },
+  { pipelineWindow: ['KVSTORE_PIPELINE_WINDOW', 'KVSTORE_PERSECOND_PIPELINE_WINDOW'] },
   async (t, store, { pipelineWindow }) => {
     const redis = await startRedisServer(t);
     const worker = await store.start(t, { [store.url]: redis.url, [pipelineWindow]: '200ms' });
@@ -235,9 +225,7 @@ testBoth(
 
 testBoth(
   'nothing changes, which is said',
-  {
-    pipelineLimit: ['KVSTORE_PIPELINE_LIMIT', 'KVSTORE_PERSECOND_PIPELINE_LIMIT'],
-  },
+  { pipelineLimit: ['KVSTORE_PIPELINE_LIMIT', 'KVSTORE_PERSECOND_PIPELINE_LIMIT'] },
   async (t, store, { pipelineLimit }) => {
     const redis = await startRedisServer(t);
     const worker = await store.start(t, { [store.url]: redis.url, [pipelineLimit]: '1' });

@@ -81,9 +81,7 @@ test.serial(
       args: ['--requirepass', password],
       auth: [password],
     });
-    await seeDelay(t, redis.port, (address) => ({
-      REDIS_URL: `redis://:${password}@${address}`,
-    }));
+    await seeDelay(t, redis.port, (address) => ({ REDIS_URL: `redis://:${password}@${address}` }));
   },
 );
 

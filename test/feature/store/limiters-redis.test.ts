@@ -175,9 +175,7 @@ test('with a limit that stops the others, a limiter that has room is not counted
   const server = await startRedisServer(t);
   const store = await openRedisStore(t, server.url);
   const full = createHit({ key: 'full_1', limit: 0 });
-  const result = countOn(store, [full, hitOn('sliding_window', 's')], {
-    mode: 'add-unless-over',
-  });
+  const result = countOn(store, [full, hitOn('sliding_window', 's')], { mode: 'add-unless-over' });
   t.is((await result).error, undefined);
   t.is(await server.command('GET', 's'), null);
   await store.close(0);

@@ -15,11 +15,7 @@ import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore, type RecordedRedisStore } from '../../support/redis-store.ts';
 import { type RedisTlsFiles, writeRedisTls } from '../../support/redis-tls.ts';
 
-const writing = writeRedisTls({
-  authority,
-  server: serverCertificate,
-  client: clientCertificate,
-});
+const writing = writeRedisTls({ authority, server: serverCertificate, client: clientCertificate });
 test.after.always(async () => (await writing).remove());
 
 const mismatch = "Hostname/IP does not match certificate's altnames";

@@ -44,18 +44,12 @@ const places: Readonly<Record<string, (text: string) => unknown>> = {
     descriptors: [
       ...keys.map((key) => ({ entries: [{ key, value: text }] })),
       { entries: [{ key: text, value: text }] },
-      {
-        entries: [{ key: 'own', value: text }],
-        limit: { requests_per_unit: 1000, unit: 'DAY' },
-      },
+      { entries: [{ key: 'own', value: text }], limit: { requests_per_unit: 1000, unit: 'DAY' } },
     ],
   }),
   'refunds, which a cache remembers': (text) => ({
     domain: 'd',
-    descriptors: keys.map((key) => ({
-      entries: [{ key, value: text }],
-      is_negative_hits: true,
-    })),
+    descriptors: keys.map((key) => ({ entries: [{ key, value: text }], is_negative_hits: true })),
   }),
   'a mistake, which is answered and logged': (text) => ({
     domain: '',

@@ -149,9 +149,7 @@ test('answers that change the names count, as each brings a response to answer',
       chooser.send({ resourceNames: names(turn), responseNonce: nonce, errorDetail: {} });
     }
   };
-  await t.throwsAsync(chooses(), {
-    message: 'the stream ended: too many requests on this stream',
-  });
+  await t.throwsAsync(chooses(), { message: 'the stream ended: too many requests on this stream' });
   const asker = callDiscovery(t, ads.port, delta);
   const asksAgain = async () => {
     asker.send({ node, resourceNamesSubscribe: names(0) });

@@ -57,12 +57,7 @@ async function setUp(t: ExecutionContext, setup: Setup) {
       url: server.url,
       tls: setup.isPlain
         ? undefined
-        : {
-            ca: files.ca,
-            cert: client && files.cert,
-            key: client && files.key,
-            san: setup.san,
-          },
+        : { ca: files.ca, cert: client && files.cert, key: client && files.key, san: setup.san },
     },
   });
   return { server, files, writeClient, ...run };

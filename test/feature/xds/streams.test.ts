@@ -29,11 +29,7 @@ const node = {
 };
 
 function accept(response: DiscoveryResponseMessage): DiscoveryRequestMessage {
-  return {
-    node,
-    versionInfo: response.versionInfo ?? '',
-    responseNonce: response.nonce ?? '',
-  };
+  return { node, versionInfo: response.versionInfo ?? '', responseNonce: response.nonce ?? '' };
 }
 
 function contents({ resources = [] }: DiscoveryResponseMessage): string[] {

@@ -15,13 +15,7 @@ function setUp(mode: AnsweringMode, { isAway = false } = {}) {
   const metrics = createStubMetrics();
   const clock = createManualClock();
   const log = createRecordedLog();
-  const policy = createFailurePolicy({
-    mode,
-    metrics,
-    clock,
-    log,
-    outagesAreOver: () => !isAway,
-  });
+  const policy = createFailurePolicy({ mode, metrics, clock, log, outagesAreOver: () => !isAway });
   const answer = (hits: readonly Hit[]) =>
     new Promise<AppError | undefined>((resolve) => policy.answer(hits, 'add', failure, resolve));
   const counted = async (hits: number) => {

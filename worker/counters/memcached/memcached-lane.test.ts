@@ -32,11 +32,7 @@ function setUp(answer: (command: string) => Answer | undefined, isReachable = tr
     knownExpiries: createKnownExpiries(),
     onFailure: () => {},
     onAnswer: () => {},
-    refusals: {
-      report: (text) => refusals.push(text),
-      recover: () => undefined,
-      flush: () => {},
-    },
+    refusals: { report: (text) => refusals.push(text), recover: () => undefined, flush: () => {} },
     onIdle: idle.resolve,
   });
   return {

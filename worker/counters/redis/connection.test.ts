@@ -32,11 +32,7 @@ async function setUp(t: ExecutionContext, callDuration?: Duration) {
     listener.close();
   });
   return {
-    connection: createConnection(socket, {
-      clock: systemClock,
-      timeoutMs: 1_000,
-      callDuration,
-    }),
+    connection: createConnection(socket, { clock: systemClock, timeoutMs: 1_000, callDuration }),
     server,
   };
 }

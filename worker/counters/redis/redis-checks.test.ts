@@ -5,11 +5,7 @@ import { parseWorkerSettings } from '../../settings.ts';
 type Environment = Record<string, string>;
 
 const parse = (environment: Environment) =>
-  parseWorkerSettings({
-    REDIS_URL: 'localhost:6379',
-    DEBUG_HOST: '127.0.0.1',
-    ...environment,
-  });
+  parseWorkerSettings({ REDIS_URL: 'localhost:6379', DEBUG_HOST: '127.0.0.1', ...environment });
 
 const warned: [Environment, string[]][] = [
   [
