@@ -7,9 +7,7 @@ test('each gap names a topic or a case that exists, and is not named twice', (t)
   const names = new Set(
     readCaseFiles().flatMap(({ topic, cases }) => [topic, ...cases.map((one) => one.id)]),
   );
-  for (const gap of notYet) {
-    t.true(names.has(gap.name), gap.name);
-  }
+  for (const gap of notYet) t.true(names.has(gap.name), gap.name);
   t.is(new Set(notYet.map((gap) => gap.name)).size, notYet.length);
 });
 

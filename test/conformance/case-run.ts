@@ -46,9 +46,7 @@ export async function runStartFailure(worker: WorkerUnderTest, one: Case): Promi
   if (ending === undefined) {
     return ['the worker is still running; it should have ended with an error'];
   }
-  if (ending === 0) {
-    return ['the worker ended with exit code 0; an error was expected'];
-  }
+  if (ending === 0) return ['the worker ended with exit code 0; an error was expected'];
   // A defect of ours must not pass for a refusal of the settings.
   return /^\s+at /m.test(worker.process.output())
     ? [`the worker shows a stack: ${worker.process.output()}`]
@@ -78,9 +76,7 @@ async function runStep(scene: Scene, step: Step): Promise<string[]> {
   const isLook = isKey(looks, kind);
   const observe = isLook ? looks[kind] : questions[kind];
   const observeAll = async (): Promise<Json> => {
-    if (step.repeat === undefined) {
-      return (await observe(scene, step)) ?? null;
-    }
+    if (step.repeat === undefined) return (await observe(scene, step)) ?? null;
     const seen: Json[] = [];
     for (let count = 0; count < step.repeat; count += 1) {
       seen.push((await observe(scene, step)) ?? null);
@@ -90,13 +86,9 @@ async function runStep(scene: Scene, step: Step): Promise<string[]> {
   const check = async (): Promise<string[]> =>
     compareStep(step, kind, step.expect ?? null, await observeAll());
 
-  if (!isLook && step.eventually !== true) {
-    return check();
-  }
+  if (!isLook && step.eventually !== true) return check();
   const settleMs = (step.settle ?? 0) * 1000;
-  if (step.eventually !== true) {
-    await sleep(settleMs);
-  }
+  if (step.eventually !== true) await sleep(settleMs);
   let problems: string[] = [];
   const holds = async (): Promise<boolean> => {
     problems = await check();
@@ -132,12 +124,8 @@ function compareStep(step: Step, kind: string, expected: Json, actual: Json): st
 
 /** Defaults may also be written out in what a case expects of a message. */
 function withoutMessageDefaults(expected: Json): Json {
-  if (Array.isArray(expected)) {
-    return expected.map(withoutMessageDefaults);
-  }
-  if (typeof expected !== 'object' || expected === null) {
-    return expected;
-  }
+  if (Array.isArray(expected)) return expected.map(withoutMessageDefaults);
+  if (typeof expected !== 'object' || expected === null) return expected;
   return Object.fromEntries(
     Object.entries(expected).map(([name, value]) => [
       name,
@@ -149,9 +137,7 @@ function withoutMessageDefaults(expected: Json): Json {
 function kindOf(step: Step): keyof typeof actions | keyof typeof questions | keyof typeof looks {
   for (const table of [actions, questions, looks]) {
     for (const kind of Object.keys(table)) {
-      if (kind in step) {
-        return kind as keyof typeof actions;
-      }
+      if (kind in step) return kind as keyof typeof actions;
     }
   }
   throw new Error(`no known kind of step among ${Object.keys(step).join(', ')}`);
@@ -165,9 +151,7 @@ function isKey<T extends object>(table: T, key: PropertyKey): key is keyof T {
 async function waitForQuiet(worker: WorkerUnderTest, one: Case): Promise<void> {
   const prefixes = one.steps.flatMap((step) => step.stats ?? []);
   const wide = prefixes.filter((prefix) => prefix.startsWith('ratelimit'));
-  if (wide.length === 0) {
-    return;
-  }
+  if (wide.length === 0) return;
   let last = '';
   let sinceMs = performance.now();
   await waitUntil(() => {

@@ -14,9 +14,7 @@ const unitSeconds = {
 
 /** Every difference in words, with its place; none when the observation is as expected. */
 export function compare(expected: Json, actual: Json, place = ''): string[] {
-  if (isSame(expected, actual)) {
-    return [];
-  }
+  if (isSame(expected, actual)) return [];
   if (Array.isArray(expected) && Array.isArray(actual) && expected.length === actual.length) {
     return expected.flatMap((item, index) =>
       compare(item, actual[index] ?? null, `${place}[${index}]`),
@@ -27,12 +25,8 @@ export function compare(expected: Json, actual: Json, place = ''): string[] {
     return names.flatMap((name) => {
       const where = place === '' ? name : `${place}.${name}`;
       const [wanted, got] = [expected[name], actual[name]];
-      if (got === undefined) {
-        return [`${where}: missing, expected ${JSON.stringify(wanted)}`];
-      }
-      if (wanted === undefined) {
-        return [`${where}: unexpected ${JSON.stringify(got)}`];
-      }
+      if (got === undefined) return [`${where}: missing, expected ${JSON.stringify(wanted)}`];
+      if (wanted === undefined) return [`${where}: unexpected ${JSON.stringify(got)}`];
       return compare(wanted, got, where);
     });
   }
@@ -41,9 +35,7 @@ export function compare(expected: Json, actual: Json, place = ''): string[] {
 }
 
 function isSame(expected: Json, actual: Json): boolean {
-  if (expected === '*') {
-    return actual !== null;
-  }
+  if (expected === '*') return actual !== null;
   if (typeof expected === 'string' && expected.startsWith('<=')) {
     const seconds = /^(\d+(?:\.\d+)?)s?$/.exec(String(actual))?.[1];
     const most = Number.parseFloat(expected.slice(2));
@@ -71,12 +63,8 @@ function isSame(expected: Json, actual: Json): boolean {
 
 /** A message in proto JSON without the fields that hold their default. */
 export function withoutDefaults(value: Json): Json {
-  if (Array.isArray(value)) {
-    return value.map(withoutDefaults);
-  }
-  if (!isObject(value)) {
-    return value;
-  }
+  if (Array.isArray(value)) return value.map(withoutDefaults);
+  if (!isObject(value)) return value;
   const kept = Object.entries(value)
     .map(([name, item]) => [name, withoutDefaults(item)] as const)
     .filter(([, item]) => !isDefault(item));
@@ -119,9 +107,7 @@ export function waitForRoomMs(text: string, nowMs: number, minuteRoomSeconds: nu
     return hourLeftMs + 100;
   }
   const minuteLeftMs = leftOf(60_000);
-  if (units.has('minute') && minuteLeftMs < minuteRoomSeconds * 1000) {
-    return minuteLeftMs + 100;
-  }
+  if (units.has('minute') && minuteLeftMs < minuteRoomSeconds * 1000) return minuteLeftMs + 100;
   return units.has('second') ? leftOf(1000) + 20 : 0;
 }
 

@@ -75,9 +75,7 @@ async function call(
     MethodDefinition<Json, JsonObject>
   >;
   const method = methods[methodName];
-  if (method === undefined) {
-    throw new Error(`no method ${methodName}`);
-  }
+  if (method === undefined) throw new Error(`no method ${methodName}`);
   // A channel of its own, not one that grpc-js shares between equal targets.
   const client = new Client(target, channelCredentials(options.tls), {
     'grpc.use_local_subchannel_pool': 1,
@@ -110,9 +108,7 @@ async function call(
 }
 
 function channelCredentials(tls: string | undefined): ChannelCredentials {
-  if (tls === undefined) {
-    return credentials.createInsecure();
-  }
+  if (tls === undefined) return credentials.createInsecure();
   const read = (name: string): Buffer => readFileSync(new URL(`tls/${name}`, import.meta.url));
   const isClient = tls !== 'server';
   return credentials.createSsl(

@@ -78,13 +78,9 @@ export const questions = {
     const { ports } = worker.process;
     const port = step.port === 'metrics' ? worker.metricsPort : ports[step.port ?? 'http'];
     const answer = await httpCall(port, step.get ?? '/', { method: 'GET' }).catch(() => undefined);
-    if (answer === undefined) {
-      return { refused: true };
-    }
+    if (answer === undefined) return { refused: true };
     const seen: { [key: string]: Json } = { status: answer.status };
-    if (step.show === 'text') {
-      seen['text'] = answer.text.trim();
-    }
+    if (step.show === 'text') seen['text'] = answer.text.trim();
     if (step.show === 'paths') {
       const paths = answer.text.split('\n').map((line) => (line.split(':')[0] ?? '').trim());
       seen['paths'] = paths.filter((path) => step.of?.includes(path)).sort();
@@ -126,9 +122,7 @@ export const looks = {
     for (const [label, value] of worker.statsd.totals) {
       const increase = value - (before.get(label) ?? 0);
       const [name, type] = label.split('|');
-      if (increase === 0 || !pattern.test(label)) {
-        continue;
-      }
+      if (increase === 0 || !pattern.test(label)) continue;
       if (step.names_only === true) {
         found[`${name}|${type}`] = 'seen';
       } else {
@@ -143,9 +137,7 @@ export const looks = {
     const pattern = new RegExp(step.metrics ?? '');
     const found: { [key: string]: Json } = {};
     for (const line of status === 200 ? text.split('\n') : []) {
-      if (line === '' || line.startsWith('#') || !pattern.test(line)) {
-        continue;
-      }
+      if (line === '' || line.startsWith('#') || !pattern.test(line)) continue;
       const end = line.lastIndexOf(' ');
       found[line.slice(0, end)] = step.seen === true ? 'seen' : Number(line.slice(end + 1));
     }

@@ -31,9 +31,7 @@ for (const group of readCaseGroups()) {
         started.delete(worker);
         await worker.stop();
       }
-      if (problems.length > 0) {
-        t.log(worker.process.output().slice(-2000));
-      }
+      if (problems.length > 0) t.log(worker.process.output().slice(-2000));
       t.deepEqual(problems, []);
     });
   }
@@ -45,9 +43,7 @@ test.after.always('everything that was started is stopped', async () => {
 });
 
 async function runInWorker(worker: WorkerUnderTest, one: Case): Promise<string[]> {
-  if (one.start === 'fails') {
-    return runStartFailure(worker, one);
-  }
+  if (one.start === 'fails') return runStartFailure(worker, one);
   await worker.waitUntilReady();
   return runCase(worker, one);
 }

@@ -90,9 +90,7 @@ export async function startWorkerUnderTest(
   servers: SharedServers,
 ): Promise<WorkerUnderTest> {
   const first = group[0];
-  if (first === undefined) {
-    throw new Error('a group has at least one case');
-  }
+  if (first === undefined) throw new Error('a group has at least one case');
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-conformance-'));
   const statsd = await startStatsdReceiver(unowned);
   const socket = join(folder, 'redis.sock');
@@ -136,9 +134,7 @@ export async function startWorkerUnderTest(
   };
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(settings)) {
-    if (value !== null) {
-      env[name] = await fillAddresses(value);
-    }
+    if (value !== null) env[name] = await fillAddresses(value);
   }
   const worker = await spawnWorkerProcess(unowned, { env, ports });
 
@@ -162,9 +158,7 @@ export async function startWorkerUnderTest(
     const target = join(rules, name);
     const staged = inPlace ? target : join(folder, 'staged');
     writeFileSync(staged, text);
-    if (!inPlace) {
-      renameSync(staged, target);
-    }
+    if (!inPlace) renameSync(staged, target);
   };
 
   return {
@@ -185,9 +179,7 @@ export async function startWorkerUnderTest(
       }
     },
     removeFiles(names) {
-      for (const name of names) {
-        rmSync(join(rules, name));
-      }
+      for (const name of names) rmSync(join(rules, name));
     },
     touchModes(names) {
       for (const name of names) {

@@ -72,9 +72,7 @@ export function checkConnectionEnds(check: Check): void {
     t.false(callers.some(({ isToldToGo }) => isToldToGo));
     clock.advance(0.202 * ageMs);
     for (const answered of await Promise.all(uses)) t.true(answered > 0);
-    for (const { session } of callers) {
-      t.true(await waitUntil(() => session.destroyed, 60_000));
-    }
+    for (const { session } of callers) t.true(await waitUntil(() => session.destroyed, 60_000));
   });
 
   check('the age of a connection is evenly spread, give or take a tenth', async (t) => {

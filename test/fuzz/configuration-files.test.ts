@@ -110,13 +110,9 @@ function checkProblem(problem: Problem): void {
   const shown = formatProblem(problem);
   checkNamedProblem(problem.message);
   if (problem.hint !== undefined) checkNamedProblem(problem.hint);
-  if (problem.line === undefined && problem.path === '') {
-    throw new Error(`no place: ${shown}`);
-  }
+  if (problem.line === undefined && problem.path === '') throw new Error(`no place: ${shown}`);
   if (shown.length > 2000) throw new Error(`${shown.length} characters for one problem`);
-  if (problem.rule === 'other') {
-    throw new Error(`a problem of no kind: ${shown}`);
-  }
+  if (problem.rule === 'other') throw new Error(`a problem of no kind: ${shown}`);
 }
 const statistics = ['ratelimit.service.rate_limit.d.k_v.near_limit', 'a.b.c', 'x.b', 'a', '', '..'];
 

@@ -70,9 +70,7 @@ function checkProblem(problem: Problem, text: string): void {
   if (shown.length > 2000) throw new Error(`${shown.length} characters for one problem`);
   // That there are more is of no kind.
   const isRest = /^and \d+ more/.test(message);
-  if (!isRest && problem.rule === 'other') {
-    throw new Error(`a problem of no kind: ${shown}`);
-  }
+  if (!isRest && problem.rule === 'other') throw new Error(`a problem of no kind: ${shown}`);
 }
 
 /** What happens to a document that was accepted; throws when that is not possible. */

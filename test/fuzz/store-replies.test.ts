@@ -144,9 +144,7 @@ async function countOnce(store: CounterStore, random: Random): Promise<void> {
     checkNamedProblem(error.message);
     return;
   }
-  for (const value of after) {
-    if (!(value >= 0)) throw new Error(`a counter of ${value}`);
-  }
+  for (const value of after) if (!(value >= 0)) throw new Error(`a counter of ${value}`);
 }
 
 // Proof of SECURITY.md: is trusted for its counts; any other reply fails the decisions that wait for it, and nothing

@@ -292,9 +292,7 @@ attack('resets by the server: requests that are malformed', async (t, { connectP
 attack('more calls than allowed', async (t, { connectPeer, calls }) => {
   const peer = await connectPeer();
   const wanted = 3 * limits.maxConcurrentStreams;
-  for (let index = 0; index < wanted; index++) {
-    peer.send(toCall(2 * index + 1, '/attacked', small));
-  }
+  for (let index = 0; index < wanted; index++) peer.send(toCall(2 * index + 1, '/attacked', small));
   const refused = wanted - limits.maxConcurrentStreams;
   t.true(
     await waitUntil(() => countResets(peer, errorCodes.refusedStream) === refused, 60_000),
@@ -707,9 +705,7 @@ attack('header lists of calls that do not end', async (t, { connectPeer }) => {
   const fields = grpcRequest('/attacked', ['x-long', 'v'.repeat(14_000)], ...empty);
   const listBytes = fields.reduce((sum, [name, value]) => sum + name.length + value.length + 32, 0);
   const calls = limits.maxConcurrentStreams;
-  for (let index = 0; index < calls; index++) {
-    await peer.sendAll(toHeaders(2 * index + 1, fields));
-  }
+  for (let index = 0; index < calls; index++) await peer.sendAll(toHeaders(2 * index + 1, fields));
   await settle(peer);
   const refused = countResets(peer, errorCodes.refusedStream);
   const open = calls - refused;

@@ -78,9 +78,7 @@ const tests = createMutantTests(copy, files);
 const sample = choose();
 const left = await findSurvivors(sample, 'near');
 const survivors = left.length === 0 ? [] : await findSurvivors(left, 'far');
-for (const chosen of survivors) {
-  process.stdout.write(`SURVIVES ${nameOf(chosen)}\n`);
-}
+for (const chosen of survivors) process.stdout.write(`SURVIVES ${nameOf(chosen)}\n`);
 process.stdout.write(
   `${sample.length} of ${all.length} mutants (seed ${seed}): ${survivors.length} survive\n`,
 );

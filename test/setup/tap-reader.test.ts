@@ -7,9 +7,7 @@ function read(text: string): {
 } {
   const failures: TapFailure[] = [];
   const reader = createTapReader((failure) => failures.push(failure));
-  for (const line of text.split('\n')) {
-    reader.readLine(line);
-  }
+  for (const line of text.split('\n')) reader.readLine(line);
   reader.end();
   return { reader, failures };
 }

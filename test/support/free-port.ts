@@ -20,9 +20,7 @@ export async function freePort(): Promise<number> {
     if (given.has(port)) continue;
     given.add(port);
     if (canClaim && !(await claim(port))) continue;
-    if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) {
-      return port;
-    }
+    if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) return port;
   }
   throw new Error(`no free port between ${firstPort} and ${lastPort}`);
 }

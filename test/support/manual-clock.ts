@@ -55,9 +55,7 @@ export function createManualClock(wallMs = 1_000_000_000_000): ManualClock {
     stall(ms) {
       monotonic += ms;
       const due = [...tasks].filter(({ dueMs }) => dueMs <= monotonic);
-      for (const task of due.sort((a, b) => a.dueMs - b.dueMs)) {
-        if (tasks.delete(task)) task.run();
-      }
+      for (const task of due.sort((a, b) => a.dueMs - b.dueMs)) if (tasks.delete(task)) task.run();
     },
     setWall(ms) {
       wallOffset = ms - monotonic;

@@ -24,9 +24,7 @@ export function parseStatsdLine(
   const colon = main.lastIndexOf(':');
   const [valueText, type] = main.slice(colon + 1).split('|');
   const value = Number(valueText);
-  if (colon <= 0 || type === undefined || valueText === '' || Number.isNaN(value)) {
-    return undefined;
-  }
+  if (colon <= 0 || type === undefined || valueText === '' || Number.isNaN(value)) return undefined;
   const tags = tagText.split(',').filter((tag) => tag !== '');
   const parts = [main.slice(0, colon), type, tags.sort().join(',')];
   return { label: parts.filter((part) => part !== '').join('|'), type, value };
@@ -54,9 +52,7 @@ export async function startStatsdReceiver(t: Owner): Promise<StatsdReceiver> {
     socket.setEncoding('utf8');
     socket.on('data', (chunk: string) => {
       const end = chunk.lastIndexOf('\n');
-      if (end >= 0) {
-        readLines(rest + chunk.slice(0, end));
-      }
+      if (end >= 0) readLines(rest + chunk.slice(0, end));
       rest = end >= 0 ? chunk.slice(end + 1) : rest + chunk;
     });
     // A sender that is killed resets its connection.
@@ -71,9 +67,7 @@ export async function startStatsdReceiver(t: Owner): Promise<StatsdReceiver> {
 
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
-    for (const socket of connections) {
-      socket.destroy();
-    }
+    for (const socket of connections) socket.destroy();
     const closed = [once(tcp, 'close'), once(udp, 'close')];
     tcp.close();
     udp.close();

@@ -15,13 +15,9 @@ export async function waitUntil(
 ): Promise<boolean> {
   const startedMs = performance.now();
   for (;;) {
-    if (await check()) {
-      return true;
-    }
+    if (await check()) return true;
     const waitedMs = performance.now() - startedMs;
-    if (waitedMs > timeoutMs) {
-      return false;
-    }
+    if (waitedMs > timeoutMs) return false;
     await sleep(Math.max(pauseMs, Math.min(waitedMs * pauseShare, longestPauseMs)));
   }
 }

@@ -67,9 +67,7 @@ test('a quota in shadow mode is never over, so the others stop nothing', async (
   const worker = createWorker(yaml.replace('key: two,', 'key: two, shadow_mode: true,'), {
     stopIncrementWhenOver: 'enforced',
   });
-  for (let time = 0; time < 5; time++) {
-    await worker.decide(ask('one=x', 'two=x', 'real=x'));
-  }
+  for (let time = 0; time < 5; time++) await worker.decide(ask('one=x', 'two=x', 'real=x'));
   t.is(summarize(await worker.decide(ask('real=x'))), 'OVER [OVER 0]', 'all were counted');
 });
 

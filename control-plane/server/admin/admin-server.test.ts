@@ -368,9 +368,7 @@ for (const [what, text] of [
     };
     t.deepEqual(await askAgain(), [200, false]);
     await attack(t, port, 400, text);
-    for (let index = 0; index < 20; index++) {
-      t.is((await ask('GET', '/healthcheck')).status, 200);
-    }
+    for (let index = 0; index < 20; index++) t.is((await ask('GET', '/healthcheck')).status, 200);
     t.deepEqual(await askAgain(), [200, true], 'on the same connection');
   });
 }

@@ -328,9 +328,7 @@ export class LoadConnection implements FrameHandler {
     } else {
       const { tally } = this.#options;
       tally.answered++;
-      if (stream.atMs >= this.measuredFromMs) {
-        tally.latency.add((this.#nowMs - stream.atMs) * 1000);
-      }
+      if (stream.atMs >= this.measuredFromMs) tally.latency.add((this.#nowMs - stream.atMs) * 1000);
       this.#release(stream);
     }
   }

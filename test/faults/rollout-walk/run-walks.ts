@@ -28,9 +28,7 @@ export async function runWalks(options: WalksOptions): Promise<readonly string[]
     events += result.events.length;
     seconds += result.seconds;
     if (result.needed !== undefined) needed.push(`seed ${seed}: ${result.needed}`);
-    for (const [check, count] of result.checks) {
-      checks.set(check, (checks.get(check) ?? 0) + count);
-    }
+    for (const [check, count] of result.checks) checks.set(check, (checks.get(check) ?? 0) + count);
     if (result.finding === undefined) continue;
     findings.push(`WALK_SEED=${seed}: ${result.finding}`);
     say(`WALK_SEED=${seed}: ${result.finding}`);

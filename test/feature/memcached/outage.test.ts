@@ -183,9 +183,7 @@ test('200 cut answers: every hit is counted once', async (t) => {
     });
   }
   await store.settled();
-  for (const [key, hits] of sent) {
-    t.is(await memcached.get(key), String(hits), key);
-  }
+  for (const [key, hits] of sent) t.is(await memcached.get(key), String(hits), key);
   t.true(proxy.accepted >= 200);
 });
 

@@ -178,9 +178,7 @@ test('RECORD_DECISIONS_MAX_PER_SECOND: what is more is missing in the file, whic
     RECORD_DECISIONS_MAX_PER_SECOND: '5',
   };
   const worker = await startWorker(t, { env, rules, clock: stoppedClock });
-  for (let index = 0; index < 8; index++) {
-    t.is((await worker.decide(`user=${index}`)).status, 200);
-  }
+  for (let index = 0; index < 8; index++) t.is((await worker.decide(`user=${index}`)).status, 200);
   await eventually('the gap is told', async () => {
     const gaps = (await readLines(path)).filter((line) => 'dropped' in line);
     return gaps.reduce((sum, { dropped }) => sum + dropped, 0) === 3;

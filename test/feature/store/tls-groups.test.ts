@@ -146,9 +146,7 @@ test.serial('the nodes that a cluster names are spoken to over TLS alone', async
   await connect(named);
   await expectCounted(named);
 
-  for (const node of cluster.masters) {
-    await files.reconfigure(node, authority, misnamedCertificate);
-  }
+  for (const node of cluster.masters) await files.reconfigure(node, authority, misnamedCertificate);
   const refusal = await awaitRefusal(create(t, first, 'cluster', files));
   t.true(refusal.includes(mismatch), refusal);
   const skipping = create(t, first, 'cluster', files, true);

@@ -82,9 +82,7 @@ test('tokens are shared for ten minutes, and connections replaced before twelve 
   // Each at its own time, so that they are not all gone at once; none lasts the provider's twelve hours.
   for (let second = 0; second < 1.5 * 3600; second++) {
     clock.advance(1000);
-    if (connections.active < 2) {
-      await eventually('it is replaced', () => connections.active === 2);
-    }
+    if (connections.active < 2) await eventually('it is replaced', () => connections.active === 2);
   }
   t.is(connections.total, 8);
   t.is(connections.localClose, 2);

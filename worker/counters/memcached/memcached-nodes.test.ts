@@ -4,9 +4,7 @@ import { chooseNode } from './memcached-nodes.ts';
 test('the node is CRC-32 (IEEE) of the key modulo the number of nodes', (t) => {
   // The check value of that CRC.
   const hash = 0xcbf4_3926;
-  for (const count of [1, 2, 3, 7, 100]) {
-    t.is(chooseNode('123456789', count, 2).node, hash % count);
-  }
+  for (const count of [1, 2, 3, 7, 100]) t.is(chooseNode('123456789', count, 2).node, hash % count);
 });
 
 test('the bytes of a key count, not its characters', (t) => {
