@@ -13,6 +13,7 @@ import test, { type ExecutionContext } from 'ava';
 import { authority, serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
+import { pluck } from '../test/support/pluck.ts';
 import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { type ConnectionLimitOptions, limitConnections } from './connection-limit.ts';
 
@@ -172,10 +173,7 @@ test('each of several handshakes that begin at one moment makes room for itself'
   limitConnections(server, { max: 100, maxHandshakes: 2, onClosed: () => {} });
   const sockets = Array.from({ length: 4 }, () => new Socket());
   for (const socket of sockets) server.emit('connection', socket);
-  t.deepEqual(
-    sockets.map(({ destroyed }) => destroyed),
-    [true, true, false, false],
-  );
+  t.deepEqual(pluck(sockets, 'destroyed'), [true, true, false, false]);
 });
 
 test('on a unix socket a finished TLS handshake is not counted as unfinished, in whatever order they finish', async (t) => {

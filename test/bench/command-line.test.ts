@@ -1,4 +1,5 @@
 import test from 'ava';
+import { pluck } from '../support/pluck.ts';
 import { parseCommandLine } from './command-line.ts';
 
 function parse(...args: string[]) {
@@ -19,10 +20,7 @@ test('without flags the whole grid is measured in five rounds, and kept', (t) =>
 
 test('a part of the grid replaces no result of the whole', (t) => {
   const command = parse('--scenario', 'unlimited', '--scenario', 'redis-1-key', '--rate', '0');
-  t.deepEqual(
-    command.scenarios.map(({ name }) => name),
-    ['unlimited', 'redis-1-key'],
-  );
+  t.deepEqual(pluck(command.scenarios, 'name'), ['unlimited', 'redis-1-key']);
   t.deepEqual(command.rates, [undefined]);
   t.false(command.hasExtras);
   t.is(command.outputFolder, undefined);

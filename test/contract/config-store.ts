@@ -1,5 +1,6 @@
 // What every configuration store must do, as one suite: each implementation runs it from its own test
 // file. What only one of them can show is tested beside it.
+
 import type { ExecutionContext, TestFn } from 'ava';
 import type { Revision } from '../../control-plane/server/store/revision.ts';
 import type { ConfigStore, WriteOptions } from '../../control-plane/server/store/store.ts';
@@ -7,6 +8,7 @@ import type { AppError } from '../../shared/errors.ts';
 import { formatProblem, formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Bounds } from '../../shared/rules-file.ts';
 import { eventually } from '../support/eventually.ts';
+import { pluck } from '../support/pluck.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
 
 /** A place that holds configuration, and the ways in which others change it. */
@@ -251,10 +253,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
         store.write({ put: [{ path: `w${index}.yaml`, text: 'w' }], delete: [] }, unconditional),
       ),
     );
-    t.deepEqual(
-      results.map(({ ok }) => ok),
-      [true, true],
-    );
+    t.deepEqual(pluck(results, 'ok'), [true, true]);
     t.deepEqual(pathsOf((await stores[1]?.read()) as Revision), ['a.yaml', 'w0.yaml', 'w1.yaml']);
   });
 
@@ -376,10 +375,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     const two = await first.store.read();
     await first.store.close();
     const { store } = place.open({ state: 'kept' });
-    t.deepEqual(
-      (await store.history(2)).map(({ id }) => id),
-      [two.id, one.id],
-    );
+    t.deepEqual(pluck(await store.history(2), 'id'), [two.id, one.id]);
     t.deepEqual(textsOf(await store.readRevision(one.id)), { 'a.yaml': '1' });
   });
 

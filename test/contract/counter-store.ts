@@ -1,5 +1,6 @@
 // What every counter store must do, as one suite: each implementation runs it from its own test
 // file. What only one of them can show (faults of a server, expiry commands) is tested there.
+
 import type { ExecutionContext, TestFn } from 'ava';
 import fc from 'fast-check';
 import { systemClock } from '../../shared/clock.ts';
@@ -13,6 +14,7 @@ import {
   type HitOptions,
   startCounting,
 } from '../support/counting.ts';
+import { pluck } from '../support/pluck.ts';
 
 export interface StoreUnderTest {
   readonly store: CounterStore;
@@ -122,10 +124,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
         count(store, [{ key, hits: 0 }]),
         count(store, [{ key: `${key}other`, hits: 7 }]),
       ]);
-      t.deepEqual(
-        [first, second, third].map(({ error }) => error),
-        [undefined, undefined, undefined],
-      );
+      t.deepEqual(pluck([first, second, third], 'error'), [undefined, undefined, undefined]);
       t.true(Number(second.after) > 2 ** 32);
       t.deepEqual(other.after, [7]);
       t.is(await readCounter(key), String(2n ** 63n - 2n));

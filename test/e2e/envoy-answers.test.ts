@@ -1,5 +1,6 @@
 // What a worker's answer becomes behind Envoy: statuses and headers for the caller, headers for what is
 // protected, hits that Envoy counts by, limits that it brings along, and what it does without an answer.
+
 import test from 'ava';
 import { type Echo, startEchoServer } from '../support/echo-server.ts';
 import { startEnvoy } from '../support/envoy.ts';
@@ -15,6 +16,7 @@ import {
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { ownedByFile } from '../support/owner.ts';
+import { pluck } from '../support/pluck.ts';
 import { startOfWindow } from '../support/window-start.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
@@ -317,15 +319,9 @@ test.serial(
     const { gone } = await running;
     const askAll = () =>
       Promise.all((['open', 'closed', 'coded'] as const).map((name) => ask(name, 'ten', name)));
-    t.deepEqual(
-      (await askAll()).map(({ status }) => status),
-      [200, 200, 200],
-    );
+    t.deepEqual(pluck(await askAll(), 'status'), [200, 200, 200]);
     gone.signal('SIGKILL');
     t.is(await gone.waitForEnd(60_000), 'SIGKILL');
-    t.deepEqual(
-      (await askAll()).map(({ status }) => status),
-      [200, 500, 504],
-    );
+    t.deepEqual(pluck(await askAll(), 'status'), [200, 500, 504]);
   },
 );

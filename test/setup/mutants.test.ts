@@ -1,4 +1,5 @@
 import test from 'ava';
+import { pluck } from '../support/pluck.ts';
 import { findMutants } from './mutants.ts';
 
 const inLine = (line: string) => findMutants(`() => {\n${line}\n};`).map(({ after }) => after);
@@ -31,10 +32,7 @@ for (const [line, ...mutants] of [
 test('a field that its constructor sets to undefined is undefined anyway, elsewhere it is not', (t) => {
   const source =
     'class A {\n  constructor() {\n    this.b = undefined;\n  }\n  end() {\n    this.b = undefined;\n  }\n}\n';
-  t.deepEqual(
-    findMutants(source).map(({ line }) => line),
-    [6],
-  );
+  t.deepEqual(pluck(findMutants(source), 'line'), [6]);
 });
 
 test('what is no program is no mutant, and neither is a change of types alone', (t) => {

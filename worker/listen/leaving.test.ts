@@ -1,5 +1,6 @@
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
+import { pluck } from '../../test/support/pluck.ts';
 import { type LeavingPort, letCallersLeave } from './leaving.ts';
 
 interface Port extends LeavingPort {
@@ -28,10 +29,7 @@ test('where no caller is expected, the port does not wait', async (t) => {
   const ports = [createPort(false), createPort(false)];
   await letCallersLeave(ports, 2_000, clock);
   t.is(clock.pending, 0);
-  t.deepEqual(
-    ports.map(({ turnedAway }) => turnedAway),
-    [1, 1],
-  );
+  t.deepEqual(pluck(ports, 'turnedAway'), [1, 1]);
 });
 
 for (const which of [0, 1]) {

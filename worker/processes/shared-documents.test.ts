@@ -2,6 +2,7 @@ import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { PartNumbers } from '../../shared/rules/thread/document-parts.ts';
+import { pluck } from '../../test/support/pluck.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import type { ToProcess } from './message.ts';
 import { RulesReceiver, RulesSender } from './shared-documents.ts';
@@ -138,10 +139,7 @@ test('a piece waits until the one before has left, and rules that come meanwhile
     ends.map((message) => (message.kind === 'rules' ? message.atMs : message.kind)),
     [1, 'listen', 3],
   );
-  t.deepEqual(
-    receive().map(({ documents }) => documents),
-    [[document], [third]],
-  );
+  t.deepEqual(pluck(receive(), 'documents'), [[document], [third]]);
 });
 
 test('nothing is sent to the process after one that ended between two pieces', async (t) => {

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { backoffDelayMs } from '../../shared/backoff.ts';
+import { pluck } from '../../test/support/pluck.ts';
 import { parseWorkerSettings } from '../settings.ts';
 import { toXdsSourceOptions } from './xds-source-options.ts';
 
@@ -89,9 +90,6 @@ test('each address of the list is a server with the same headers and TLS, a wron
     CONFIG_GRPC_XDS_SERVER_URL: 'a:1, b:2,,c:port,a:1,dns:///c:3,http://d:4,[::1]:5,e',
     CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'x-team:edge',
   });
-  t.deepEqual(
-    options.servers.map(({ url }) => url),
-    ['a:1', 'b:2', 'dns:///c:3', '[::1]:5', 'e'],
-  );
+  t.deepEqual(pluck(options.servers, 'url'), ['a:1', 'b:2', 'dns:///c:3', '[::1]:5', 'e']);
   t.true(options.servers.every(({ headers }) => headers['x-team'] === 'edge'));
 });

@@ -1,5 +1,6 @@
 // Changes of all files at once, where some of them could not be read: over a real socket, in a real
 // directory and a real Git repository.
+
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -7,6 +8,7 @@ import { type AdminApi, startAdminApi } from '../../../test/support/admin-api.ts
 import { createGitRepository } from '../../../test/support/git-repository.ts';
 import { openGitStore } from '../../../test/support/git-store.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import { ruleText } from '../../../test/support/rules-folder.ts';
 import type { ConfigStore } from '../store/store.ts';
 
@@ -153,10 +155,7 @@ for (const [name, open] of places) {
       statuses,
       at.map((each) => (each % 2 === 0 ? 201 : 200)),
     );
-    t.deepEqual(
-      (await Promise.all(replaced)).map(({ status }) => status),
-      [412, 412],
-    );
+    t.deepEqual(pluck(await Promise.all(replaced), 'status'), [412, 412]);
     const { texts } = await read(place);
     t.is(Object.keys(texts).length, 7);
     t.is(texts['a.yaml']?.match(/unlimited/g)?.length, 5);

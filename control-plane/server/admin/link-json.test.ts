@@ -1,6 +1,8 @@
 // Links that rollouts are not judged by, and to whom figures belong: with streams that lie.
+
 import test from 'ava';
 import { startAdminApi } from '../../../test/support/admin-api.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import { toFigures, toTotals } from '../fleet/worker-figures.ts';
 import { toLinksJson } from './link-json.ts';
@@ -90,12 +92,6 @@ test('the workers of all control planes have names that fit together, and so man
     workers: { name: string }[];
     links: { instance: string }[];
   };
-  t.deepEqual(
-    workers.map(({ name }) => name),
-    ['edge (instance i-2)', 'edge (instance i-1)'],
-  );
-  t.deepEqual(
-    links.map(({ instance }) => instance),
-    ['of i-2', 'of i-1'],
-  );
+  t.deepEqual(pluck(workers, 'name'), ['edge (instance i-2)', 'edge (instance i-1)']);
+  t.deepEqual(pluck(links, 'instance'), ['of i-2', 'of i-1']);
 });

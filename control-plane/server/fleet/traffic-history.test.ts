@@ -1,5 +1,6 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import { createTrafficHistory } from './traffic-history.ts';
 
 const counts = { decisions: 10, overLimit: 2, errors: 1 };
@@ -77,10 +78,7 @@ test('the first slot after a time without reports is known from its start or not
   clock.advance(5_000);
   history.take({ decisions: 50, overLimit: 0, errors: 0 }, 5);
   clock.advance(5_000);
-  t.deepEqual(
-    history.read().map(({ decisions }) => decisions),
-    [50],
-  );
+  t.deepEqual(pluck(history.read(), 'decisions'), [50]);
 });
 
 test('a step of the wall clock moves all slots, and a smaller difference moves none', (t) => {

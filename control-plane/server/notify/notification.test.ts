@@ -1,8 +1,10 @@
 // The notifications of a revision.
+
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import { revisionOf } from '../../../test/support/revision-store.ts';
 import { createExamine } from '../admin/examination.ts';
 import { Building } from '../snapshot/building.ts';
@@ -28,10 +30,7 @@ test('files are named from the root of their repository, where a bot finds them'
     },
     [{ revisions: [revisionOf(1).id], content: '', kind: 'invalid', atMs: 0, reason: '', by: '' }],
   );
-  t.deepEqual(
-    notification?.problems.map(({ file }) => file),
-    ['rules/shop.yaml', '(all files)'],
-  );
+  t.deepEqual(pluck(notification?.problems, 'file'), ['rules/shop.yaml', '(all files)']);
 });
 
 test('a domain that a group of nodes does not get any more is among those that changed', async (t) => {

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { pluck } from '../../../test/support/pluck.ts';
 import {
   emptyRecord,
   fitRecord,
@@ -152,15 +153,9 @@ test('a verdict is found by revision and by content, the last one first', (t) =>
   t.is(verdictOf(record, 'any', 'any'), undefined);
   t.deepEqual(now.verdicts, [later], 'the last word about a content');
   const both = withVerdict(now, { ...taken, content: 'other content' });
-  t.deepEqual(
-    both.verdicts.map(({ content }) => content),
-    ['other content', 'bad content'],
-  );
+  t.deepEqual(pluck(both.verdicts, 'content'), ['other content', 'bad content']);
   t.is(verdictOf(both, 'again', 'other content')?.content, 'other content');
-  t.deepEqual(
-    withoutVerdict(both, 'bad content').verdicts.map(({ content }) => content),
-    ['other content'],
-  );
+  t.deepEqual(pluck(withoutVerdict(both, 'bad content').verdicts, 'content'), ['other content']);
 });
 
 test('the newest fifty verdicts are kept', (t) => {

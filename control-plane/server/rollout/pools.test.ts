@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { pluck } from '../../../test/support/pluck.ts';
 import { type NodeGroup, noConditions } from '../snapshot/node-groups.ts';
 import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
 import {
@@ -59,10 +60,7 @@ test('groups take their steps in the order of their file, and all other workers 
     ],
   );
   const unchanged = toPools([step], [groupOf('a', '5%'), groupOf('b', '100%')], new Set(['a']));
-  t.deepEqual(
-    unchanged.steps.map(({ pool }) => pool),
-    [2, 0],
-  );
+  t.deepEqual(pluck(unchanged.steps, 'pool'), [2, 0]);
 });
 
 test('each step divides one pool, and those before it have it whole', (t) => {

@@ -1,10 +1,12 @@
 // The snapshots in force, in lines that people review: cache.txt has what happens by the words that stand below, and what
 // follows. `REWRITE=1` writes what follows now.
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { createManualClock, type ManualClock } from '../../../test/support/manual-clock.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { createRevisionStore, type RevisionStore } from '../../../test/support/revision-store.ts';
@@ -312,10 +314,7 @@ test('a trial tells its content, its groups and whether it supersedes', async (t
   const { trial } = cache.state();
   t.is(trial?.content, contentOf('b'));
   t.is(trial?.supersedes, false);
-  t.deepEqual(
-    trial?.groups.map(({ name }) => name),
-    ['mailers', 'default'],
-  );
+  t.deepEqual(pluck(trial?.groups, 'name'), ['mailers', 'default']);
   publish('c', { message: 'x\n\nRollout: supersede' });
   t.is(cache.state().trial?.supersedes, true);
 });

@@ -17,6 +17,7 @@ import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import { runInProcess } from '../../../test/support/command-run.ts';
 import { eventually } from '../../../test/support/eventually.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createRulesFolder, type RulesFolder } from '../../../test/support/rules-folder.ts';
 import { createDirectoryStore, type DirectoryStoreDeps } from './directory-store.ts';
@@ -214,10 +215,7 @@ test('the last fifty revisions of the history are kept', async (t) => {
     ids.push((await store.read()).id);
   }
   const history = await store.history(100);
-  t.deepEqual(
-    history.map(({ id }) => id),
-    ids.slice(3).reverse(),
-  );
+  t.deepEqual(pluck(history, 'id'), ids.slice(3).reverse());
   t.is(await store.readRevision(ids[0] ?? ''), undefined);
   t.is((await store.readRevision(ids[3] ?? ''))?.files[0]?.text, '3');
   t.is(readdirSync(join(folder.path, 'state/directory-history')).length, 51);
@@ -233,10 +231,7 @@ test('a revision whose file is gone leaves the history, which continues', async 
     if (text !== '2') continue;
     rmSync(join(folder.path, 'state/directory-history', `${ids[0]}.revision.json`));
   }
-  t.deepEqual(
-    (await store.history(5)).map(({ id }) => id),
-    [ids[2], ids[1]],
-  );
+  t.deepEqual(pluck(await store.history(5), 'id'), [ids[2], ids[1]]);
   t.deepEqual(log.lines, []);
 });
 
@@ -324,10 +319,7 @@ test('a link out of the directory is reported, and its target is in no revision'
   const { store } = openStore(t, folder);
   const revision = await store.read();
   t.false(JSON.stringify(revision).includes('secret'));
-  t.deepEqual(
-    revision.files.map(({ path }) => path),
-    ['a.yaml', 'below/b.yaml', 'inside.yaml'],
-  );
+  t.deepEqual(pluck(revision.files, 'path'), ['a.yaml', 'below/b.yaml', 'inside.yaml']);
   t.deepEqual(
     revision.problems.filter(isError).map(({ file }) => file),
     ['below/link.yaml', 'hidden.yaml', 'link.yaml', 'second.yaml'],

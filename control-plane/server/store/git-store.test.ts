@@ -1,5 +1,6 @@
 // Behaviour that only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the store
 // contract.
+
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
@@ -22,6 +23,7 @@ import {
   serveOverHttp,
 } from '../../../test/support/git-repository.ts';
 import { openGitStore } from '../../../test/support/git-store.ts';
+import { pluck } from '../../../test/support/pluck.ts';
 import { applyChange } from './file-change.ts';
 import { createCredentialReader } from './git-command.ts';
 import type { GitStoreOptions } from './git-store.ts';
@@ -165,10 +167,7 @@ test('commits beside the folder are revisions of the same content', async (t) =>
   const revision = await store.read();
   t.is(revision.id, beside);
   t.is(textsOf(revision), 'a.yaml=1');
-  t.deepEqual(
-    (await store.history(5)).map(({ id }) => id),
-    [beside, first],
-  );
+  t.deepEqual(pluck(await store.history(5), 'id'), [beside, first]);
   // The author of a change need not care about what happened elsewhere.
   const result = await store.write(put('a.yaml', '2'), {
     ...unconditional,

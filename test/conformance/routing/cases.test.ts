@@ -1,5 +1,7 @@
 // Every routing case, on every mount that can express it.
+
 import test from 'ava';
+import { pluck } from '../../support/pluck.ts';
 import { readCaseFile } from './case-file.ts';
 import { mountNames, reasonToSkip } from './mounts.ts';
 import { runCase } from './run-case.ts';
@@ -17,10 +19,7 @@ const notExpressed: Readonly<Record<string, readonly string[]>> = {
 for (const mount of mountNames) {
   test(`the cases that ${mount} cannot express are exactly the ones that are named`, (t) => {
     const skipped = file.cases.filter((one) => reasonToSkip(mount, one) !== undefined);
-    t.deepEqual(
-      skipped.map(({ id }) => id),
-      notExpressed[mount],
-    );
+    t.deepEqual(pluck(skipped, 'id'), notExpressed[mount]);
   });
 
   for (const one of file.cases) {

@@ -1,8 +1,10 @@
 // What the chart of a real control plane knows of the last hour: revisions, rollouts and resets as they happen, and all of
 // it after a restart.
+
 import test from 'ava';
 import { sampleRules, startFed, startPlace } from '../../console/console-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
+import { pluck } from '../../support/pluck.ts';
 
 interface Slot {
   readonly at: string;
@@ -53,10 +55,7 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
   const toPeople = (of: readonly Mark[]) =>
     of.filter(({ kind }) => !/^(?:control_plane|workers|outage)$/.test(kind));
   const ofPeople = toPeople(marks);
-  t.deepEqual(
-    ofPeople.map(({ kind }) => kind),
-    ['rollout', 'taken_back', 'rollout', 'in_force', 'reset'],
-  );
+  t.deepEqual(pluck(ofPeople, 'kind'), ['rollout', 'taken_back', 'rollout', 'in_force', 'reset']);
   t.is(ofPeople[1]?.revision, newest.id);
   let slots: readonly Slot[] = [];
   // Those of the slot in which the first worker came are not: only its end would be known.
@@ -76,7 +75,7 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
   // A report may have come before the end.
   const kept: readonly Slot[] = after.slots.slice(0, slots.length);
   t.deepEqual(
-    kept.map(({ at }) => at),
+    pluck(kept, 'at'),
     slots.map(({ at }) => at),
   );
   t.true(kept.every(({ decisions }, index) => decisions >= (slots[index]?.decisions ?? 0)));

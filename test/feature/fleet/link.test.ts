@@ -1,5 +1,6 @@
 // The link between workers and the control plane that feeds them: whole workers, on a clock that runs faster,
 // so that reports follow each other quickly.
+
 import test, { type ExecutionContext } from 'ava';
 import { type OpenLink, openFleetLink } from '../../../control-plane/server/fleet/fleet-link.ts';
 import { createResource, createSnapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
@@ -11,6 +12,7 @@ import { startAds } from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { pluck } from '../../support/pluck.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
 import { createCaller } from '../../support/worker-caller.ts';
@@ -110,10 +112,7 @@ test('a worker tells what it decides, by rule and by value, and at its end as we
   });
   t.like(reports.at(-1)?.store, { kind: 'memory', serversAway: 0 });
   const unmatched = reports.flatMap((report) => report.unmatched);
-  t.deepEqual(
-    unmatched.map(({ domain }) => domain),
-    ['d', 'elsewhere'],
-  );
+  t.deepEqual(pluck(unmatched, 'domain'), ['d', 'elsewhere']);
   t.regex(
     await worker.page('/status'),
     /link to the control plane: connected to localhost:\d+, last report at/,
@@ -196,10 +195,7 @@ test('without CONFIG_FLEET_LINK nothing is told', async (t) => {
   const without = await startWorker(t, { env, clock: startClock(t) });
   await startWorker(t, { env: environment(url, 'w-2'), clock: startClock(t) });
   await eventually('the other one has a link', () => hellos.length > 0);
-  t.deepEqual(
-    hellos.map(({ nodeId }) => nodeId),
-    ['w-2'],
-  );
+  t.deepEqual(pluck(hellos, 'nodeId'), ['w-2']);
   t.notRegex(await without.page('/status'), /link to the control plane/);
 });
 

@@ -1,4 +1,5 @@
 // Traces of the real worker, as a collector receives them.
+
 import { credentials, Metadata, makeClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
@@ -8,6 +9,7 @@ import {
   type ReceivedSpan,
   startOtlpReceiver,
 } from '../../support/otlp-receiver.ts';
+import { pluck } from '../../support/pluck.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
@@ -156,10 +158,7 @@ test.serial("a caller's trace is continued, however its headers name it", async 
   for (const each of headers) t.is(await ask(worker, { headers: each }), 'answered');
   const spans = await receive(receiver, 12);
   const servers = spans.filter(({ kind }) => kind === 2);
-  t.deepEqual(
-    servers.map(({ traceId }) => traceId),
-    [w3c, single, multi, callerTrace, open, split],
-  );
+  t.deepEqual(pluck(servers, 'traceId'), [w3c, single, multi, callerTrace, open, split]);
   t.deepEqual(new Set(servers.map(({ parentSpanId }) => parentSpanId)), new Set([callerSpan]));
 });
 
@@ -188,10 +187,7 @@ test.serial(
     );
     await receive(receiver, 2);
     await worker.stop();
-    t.deepEqual(
-      receiver.spans.map(({ traceId }) => traceId),
-      [callerTrace, callerTrace],
-    );
+    t.deepEqual(pluck(receiver.spans, 'traceId'), [callerTrace, callerTrace]);
   },
 );
 

@@ -1,10 +1,12 @@
 // Rules as the documentations of gateways write them, or their control planes generate them: what people have
 // already is accepted, and a warning is worth reading.
+
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
+import { pluck } from '../../support/pluck.ts';
 
 const folder = fileURLToPath(new URL('../../fixtures/rules/gateways/', import.meta.url));
 const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
@@ -29,10 +31,7 @@ for (const file of files) {
     t.is(code, 0, out);
     const { problems } = JSON.parse(out) as Checked;
     const warnings = problems.filter(({ severity }) => severity === 'warning');
-    t.deepEqual(
-      warnings.map(({ rule }) => rule),
-      expected,
-    );
+    t.deepEqual(pluck(warnings, 'rule'), expected);
   });
 }
 

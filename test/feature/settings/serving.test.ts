@@ -1,4 +1,5 @@
 // Settings of the ports, from the environment to the wire.
+
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -18,6 +19,7 @@ import {
 } from '../../contract/grpc-transport-certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { pluck } from '../../support/pluck.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
 
@@ -234,10 +236,7 @@ test('REQUEST_INVALID_UTF8: a request with a byte that is not UTF-8 fails by nam
     return { answers, logged, stats };
   };
   const failed = await run('fail');
-  t.deepEqual(
-    failed.answers.map(({ grpcStatus }) => grpcStatus),
-    [13, 13],
-  );
+  t.deepEqual(pluck(failed.answers, 'grpcStatus'), [13, 13]);
   t.is(failed.stats, 'undecodable: 2');
   t.deepEqual(failed.logged, [
     'warning a gRPC request cannot be read, nothing is limited by it: descriptors[0], at key "k": string field contains invalid UTF-8',

@@ -1,8 +1,10 @@
 // The connection beyond the pool to a Redis that stalls. What else becomes of an empty pool: batching.txt.
+
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
+import { pluck } from '../../support/pluck.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { openRedisStore, type RecordedRedisStore } from '../../support/redis-store.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
@@ -44,7 +46,7 @@ test.serial('CREATE: one connection is opened, and closed when it is not needed'
   proxy.heal();
   const outcomes = await Promise.all([busy, ...waiting]);
   t.deepEqual(
-    outcomes.map(({ error }) => error),
+    pluck(outcomes, 'error'),
     outcomes.map(() => undefined),
   );
   t.deepEqual(outcomes.flatMap(({ after }) => after).sort(), [1, 2, 3, 4, 5, 6]);

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { pluck } from '../../../test/support/pluck.ts';
 import { createPendingChanges } from './pending-changes.ts';
 
 test('additions to a key are joined until they are written', (t) => {
@@ -64,10 +65,7 @@ test('a change that is dropped is forgotten; one that is written stays', (t) => 
   if (written !== undefined) written.isWritten = true;
   pending.push('add', 'written', 2, 60);
   pending.push('add', 'other', 3, 60);
-  t.deepEqual(
-    pending.dropUnwritten().map(({ amount }) => amount),
-    [2, 3],
-  );
+  t.deepEqual(pluck(pending.dropUnwritten(), 'amount'), [2, 3]);
   t.is(pending.size, 1);
   t.is(pending.project('written', undefined), 1);
   t.is(pending.project('other', undefined), undefined);

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { pluck } from '../../../test/support/pluck.ts';
 import { type CommandText, type RawReply, toCommandText } from './connection.ts';
 import { createRedirect, parseRedirection, type Redirection } from './redirection.ts';
 
@@ -63,10 +64,7 @@ test('only what was redirected is sent again, in order, each to its node', async
     failure,
     'expire c at y:2',
   ]);
-  t.deepEqual(
-    seen.map(({ slot }) => slot),
-    [1],
-  );
+  t.deepEqual(pluck(seen, 'slot'), [1]);
 });
 
 test('nodes that send a command on to each other are not followed for ever', async (t) => {

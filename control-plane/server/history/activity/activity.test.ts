@@ -1,5 +1,6 @@
 import test from 'ava';
 import { createManualClock } from '../../../../test/support/manual-clock.ts';
+import { pluck } from '../../../../test/support/pluck.ts';
 import { createRecordedLog } from '../../../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../../../test/support/rules-folder.ts';
 import { type Activity, createActivity, maxEntries, maxTextLength } from './activity.ts';
@@ -22,10 +23,7 @@ test('the newest is first, with its time, and what an earlier process knew comes
   clock.advance(1_000);
   activity.note({ ...change, who: 'bob' });
   activity.restore([{ ...change, who: 'eve', atMs: 1 }]);
-  t.deepEqual(
-    activity.read().map(({ who }) => who),
-    ['bob', 'ann', 'eve'],
-  );
+  t.deepEqual(pluck(activity.read(), 'who'), ['bob', 'ann', 'eve']);
   const [newest, older] = activity.read();
   t.is((newest?.atMs ?? 0) - (older?.atMs ?? 0), 1_000);
 });

@@ -1,9 +1,11 @@
 // The decoder of header blocks. What it makes of most of them stands in lines that are reviewed: decoder.txt has blocks by
 // the words that stand below, and what comes of each. `REWRITE=1` writes what comes of them now.
+
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
+import { pluck } from '../../../../test/support/pluck.ts';
 import { testLines } from '../../../../test/support/reviewed-lines.ts';
 import { type HpackDecoder, HpackError } from './decoder.ts';
 import {
@@ -92,10 +94,7 @@ test('fields are appended to those of the caller', (t) => {
   const fields: HeaderField[] = [];
   decoder.decode(Buffer.from('8286', 'hex'), 0, 1, fields);
   decoder.decode(Buffer.from('8286', 'hex'), 1, 2, fields);
-  t.deepEqual(
-    fields.map(({ value }) => value),
-    ['GET', 'http'],
-  );
+  t.deepEqual(pluck(fields, 'value'), ['GET', 'http']);
 });
 
 test('a Huffman-coded string may be longer than the memory that is kept for one', (t) => {
