@@ -3,7 +3,7 @@
 import type { Entry, Match, RuleSet } from '../../shared/rules/rule.ts';
 import { toMapKey } from '../counters/store.ts';
 import type { RuleStats } from '../metrics.ts';
-import type { Pool, Share } from './pool.ts';
+import type { Holder, Pool, Share } from './pool.ts';
 import { type Strategy, tighter, toSteps } from './strategy.ts';
 
 /** A limit that the bucket is under. */
@@ -23,7 +23,7 @@ export interface MemberStream {
   put(member: Member): void;
 }
 
-export class Member {
+export class Member implements Holder {
   readonly stream: MemberStream;
   /** The bucket's id, as the caller wrote it. */
   readonly entries: readonly Entry[];
@@ -41,6 +41,10 @@ export class Member {
   constructor(stream: MemberStream, entries: readonly Entry[]) {
     this.stream = stream;
     this.entries = entries;
+  }
+
+  news(): void {
+    this.stream.put(this);
   }
 
   /** Whether all that it is told depends on is known. */

@@ -2,7 +2,7 @@
 // hears more (behaviour: quota-service). Pure: it counts nothing and sends nothing.
 
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
-import type { Match } from '../../shared/rules/rule.ts';
+import type { Entry, Match } from '../../shared/rules/rule.ts';
 import type { Divided, Lease } from './lease.ts';
 import { toShares, toWholeShares } from './shares.ts';
 import { type Strategy, toGrantedBucket, toPacedBucket } from './strategy.ts';
@@ -22,8 +22,15 @@ const longestPlanMs = 500;
 /** What a store counts at once, whatever callers report. */
 const mostHits = 2 ** 53;
 
+/** Who has a share. */
+export interface Holder {
+  /** What it is assigned has changed. */
+  news(): void;
+}
+
 /** What one caller has of a pool. */
 export class Share {
+  readonly holder: Holder;
   /** A paced limit's: requests in each window. Else: requests it may still let through, as of its last report. */
   amount = 0;
   /** Requests a second, let through or not; undefined until it has reported twice. */
@@ -52,7 +59,8 @@ export class Share {
   /** Whether the caller's bucket has to be filled anew. */
   mustRefill = false;
 
-  constructor(nowMs: number) {
+  constructor(holder: Holder, nowMs: number) {
+    this.holder = holder;
     this.reportedMs = nowMs;
     this.countedMs = nowMs;
     this.#askedSinceMs = nowMs;
@@ -85,11 +93,15 @@ export class Share {
   }
 }
 
+type PoolOf = Pick<Pool, 'key' | 'domain' | 'entries' | 'match' | 'lease'>;
+
 export class Pool {
   /** The counter's key without its window. */
   readonly key: string;
   readonly match: Match;
   readonly domain: string;
+  /** Of a bucket with this counter. */
+  readonly entries: readonly Entry[];
   readonly windowSeconds: number;
   readonly isPaced: boolean;
   /** Requests in a window. */
@@ -117,10 +129,11 @@ export class Pool {
   #plannedMs = Number.NEGATIVE_INFINITY;
   #hasNewCallers = true;
 
-  constructor(key: string, domain: string, match: Match, lease: Lease | undefined) {
+  constructor({ key, domain, entries, match, lease }: PoolOf) {
     const { limiter, requestsPerUnit } = match.limit;
     this.key = key;
     this.domain = domain;
+    this.entries = entries;
     this.match = match;
     this.lease = lease;
     this.windowSeconds = windowSecondsOf(match.limit);
@@ -129,10 +142,6 @@ export class Pool {
     this.limit = requestsPerUnit;
     const isBucket = limiter?.algorithm === 'token_bucket';
     this.#depth = isBucket ? limiter.capacity / Math.max(1, limiter.limit) : windowDepth;
-  }
-
-  get shares(): Iterable<Share> {
-    return this.#shares;
   }
 
   get size(): number {
@@ -266,14 +275,17 @@ export class Pool {
     return nowMs - this.#plannedMs < pauseMs;
   }
 
-  /** Divides what the limit has left. Shares whose caller has to be told are `isNews`. */
+  /** Divides what the limit has left; holders of shares that are news are told. */
   plan(nowMs: number): void {
     this.#plannedMs = nowMs;
     const shares = [...this.#shares];
     if (this.isPaced) this.#planRates(shares);
     else this.#planGrants(shares);
-    for (const share of shares) share.isPlanned = true;
     this.#hasNewCallers = false;
+    for (const share of shares) {
+      share.isPlanned = true;
+      if (share.isNews) share.holder.news();
+    }
   }
 
   #planRates(shares: readonly Share[]): void {

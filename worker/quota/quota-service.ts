@@ -51,13 +51,14 @@ const retryPlanMs = 50;
 const mostBookings = 3;
 const noEntries: readonly Entry[] = [];
 
+type Counter = Pick<Pool, 'domain' | 'entries' | 'match'>;
+
 export class QuotaService implements QuotaStreamHost {
   readonly #deps: QuotaDeps;
   readonly #prepare: ReturnType<typeof createPrepareHits>['prepare'];
   readonly #windowAt: ReturnType<typeof createWindows>;
   readonly #streams = new Set<QuotaStream>();
   readonly #pools = new Map<string, Pool>();
-  readonly #membersOf = new Map<Share, Member>();
   /** To be planned. */
   #dirty = new Set<Pool>();
   /** Planned or counted just now: to be planned again in a moment. */
@@ -238,20 +239,20 @@ export class QuotaService implements QuotaStreamHost {
     const key = `${toMapKey(id)} ${shape}`;
     let pool = this.#pools.get(key);
     if (pool === undefined) {
-      const lease = this.#deps.isShared ? this.#toLease(member, domain, match) : undefined;
-      pool = new Pool(owned(key), domain, match, lease);
+      const counter = { domain, entries: member.ordered, match };
+      const lease = this.#deps.isShared ? this.#toLease(counter) : undefined;
+      pool = new Pool({ key: owned(key), ...counter, lease });
       this.#pools.set(pool.key, pool);
     }
-    const share = new Share(this.nowMs());
+    const share = new Share(member, this.nowMs());
     pool.add(share);
-    this.#membersOf.set(share, member);
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, match.listedAs);
     return { match, pool, share, stats };
   }
 
   /** Identified by the counter of the limit's first window, which stands for all of them, and by their length. */
-  #toLease(member: Member, domain: string, match: Match): Lease {
-    const { key, windowSeconds } = this.#toHit(member, domain, match, 0, 0);
+  #toLease(counter: Counter): Lease {
+    const { key, windowSeconds } = this.#toHit(counter, 0, 0);
     return new Lease(this.#deps.options.cacheKeyPrefix, `${key} ${windowSeconds}`);
   }
 
@@ -262,7 +263,6 @@ export class QuotaService implements QuotaStreamHost {
   #release(member: Member): void {
     for (const { pool, share } of member.stakes) {
       pool.remove(share);
-      this.#membersOf.delete(share);
       if (pool.size === 0) {
         this.#pools.delete(pool.key);
         if (!pool.isCounting) this.#leave(pool, true);
@@ -321,7 +321,8 @@ export class QuotaService implements QuotaStreamHost {
     for (const pool of pools) {
       if (this.#isClosed) return;
       if (pool.isCounting || pool.waits(nowMs)) this.#early.add(pool);
-      else if (pool.isPaced && pool.lease?.isLeased !== false && !pool.isDue) this.#tell(pool);
+      else if (pool.isPaced && pool.lease?.isLeased !== false && !pool.isDue)
+        pool.plan(this.nowMs());
       else this.#count(pool);
       yield;
     }
@@ -334,14 +335,6 @@ export class QuotaService implements QuotaStreamHost {
       for (const pool of this.#early) this.#plan(pool);
       this.#early.clear();
     });
-  }
-
-  #tell(pool: Pool): void {
-    pool.plan(this.nowMs());
-    for (const share of pool.shares) {
-      const member = this.#membersOf.get(share);
-      if (share.isNews && member !== undefined) member.stream.put(member);
-    }
   }
 
   // Counters.
@@ -392,14 +385,13 @@ export class QuotaService implements QuotaStreamHost {
     if (start !== pool.windowStart) {
       pool.begin(start, this.nowMs() - (clock.wallMs() - start * secondMs));
     }
-    const member = this.#anyMember(pool);
-    if (member === undefined) return;
+    if (pool.size === 0) return;
     const nowMs = this.nowMs();
     if (pool.isDue) pool.countAhead(nowMs, nowMs + secondMs - (clock.wallMs() % secondMs));
     pool.isDue = false;
     const hits = pool.takeUncounted();
-    const { domain, match, lease } = pool;
-    const usage = this.#toHit(member, domain, match, hits, nowSeconds);
+    const { lease } = pool;
+    const usage = this.#toHit(pool, hits, nowSeconds);
     if (!pool.isPaced) lease?.use(Math.max(0, hits), pool.assigned);
     const leased = lease?.register(nowSeconds, pool.need) ?? [];
     this.#ask(pool, [usage, ...leased], (isCounted) => {
@@ -444,7 +436,7 @@ export class QuotaService implements QuotaStreamHost {
       return;
     }
     if (lease?.wantsMore !== true || bookings === 0) {
-      this.#tell(pool);
+      pool.plan(this.nowMs());
       this.#schedule();
       lease?.keep(pool.assigned);
     }
@@ -453,10 +445,9 @@ export class QuotaService implements QuotaStreamHost {
 
   #book(pool: Pool, lease: Lease, bookings: number): void {
     const nowSeconds = this.#nowSeconds();
-    const member = this.#anyMember(pool);
-    if (member === undefined || (!lease.wantsMore && lease.isBooked(nowSeconds))) return;
+    if (pool.size === 0 || (!lease.wantsMore && lease.isBooked(nowSeconds))) return;
     // What is counted by another server just now is first counted, and then not held: it is read in the other order.
-    const usage = this.#toHit(member, pool.domain, pool.match, 0, nowSeconds);
+    const usage = this.#toHit(pool, 0, nowSeconds);
     this.#ask(pool, [...lease.book(nowSeconds), usage], (isCounted) => {
       if (isCounted) {
         pool.used = usage.after;
@@ -472,14 +463,9 @@ export class QuotaService implements QuotaStreamHost {
     if (hits.length > 0) this.#ask(pool, hits, () => {});
   }
 
-  #anyMember(pool: Pool): Member | undefined {
-    for (const share of pool.shares) return this.#membersOf.get(share);
-    return undefined;
-  }
-
-  #toHit(member: Member, domain: string, match: Match, hits: number, nowSeconds: number): RuleHit {
+  #toHit({ domain, entries, match }: Counter, hits: number, nowSeconds: number): RuleHit {
     const descriptor = { limit: undefined, hitsAddend: Math.abs(hits), isNegativeHits: hits < 0 };
-    const descriptors = [{ entries: member.ordered, ...descriptor }];
+    const descriptors = [{ entries, ...descriptor }];
     const request = { domain, descriptors, hitsAddend: 0 };
     return this.#prepare({ request, receivedMs: this.nowMs() }, 0, match, nowSeconds);
   }
