@@ -40,7 +40,7 @@ async function collectLines(
   for (let attempt = 0; attempt < count; attempt++) {
     // By then an attempt that is due has failed, and the next wait has begun.
     await setImmediate();
-    clock.advance(30_000);
+    clock.advance(startup.maxIntervalMs);
   }
   await connected;
   return log.lines;

@@ -129,6 +129,8 @@ test('a server that falls silent is tried at once, and after a trial that failed
   pool.close();
   t.deepEqual(counts(), [0, 3, 3]);
   t.is(healths.length, 5, 'what ends with the worker is no outage');
+  const late = new Promise((resolve) => pool.sendCommands(['PING'], resolve));
+  t.deepEqual(await late, [new Error('the connection was closed')]);
 });
 
 test('that a server cannot be reached is said at once, and then every 30 seconds', async (t) => {
