@@ -88,11 +88,11 @@ function findRequestWait(input: ClientFieldInput): number {
   }
   const quotas: number[] = [];
   let wait = 1;
-  for (const [index, { limitRemaining }] of statuses.entries()) {
+  for (const index of statuses.keys()) {
     const seconds = waits.get(index);
     if (!isQuota[index]) wait = Math.max(wait, seconds ?? 0);
-    // A quota that no rule limits has room; what is unlimited is none.
-    else if (seconds !== undefined || limitRemaining === 0) quotas.push(seconds ?? 0);
+    // What is unlimited is no quota, and one that no rule limits has room: nothing is refused beside it.
+    else if (seconds !== undefined) quotas.push(seconds);
   }
   return quotas.length === 0 ? wait : Math.max(wait, Math.min(...quotas));
 }
