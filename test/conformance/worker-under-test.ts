@@ -20,9 +20,9 @@ import { freePort } from '../support/free-port.ts';
 import { type MemcachedServer, startMemcachedServer } from '../support/memcached-server.ts';
 import { unowned } from '../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import { type StatsdReceiver, startStatsdReceiver } from '../support/statsd-receiver.ts';
+import { startStatsdReceiver } from '../support/statsd-receiver.ts';
 import { waitUntil } from '../support/wait-until.ts';
-import { spawnWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
+import { spawnWorkerProcess } from '../support/worker-process.ts';
 import { type Case, type FileTexts, fileText, usesMemcached } from './case-file.ts';
 
 const host = '127.0.0.1';
@@ -30,19 +30,14 @@ const tlsFolder = fileURLToPath(new URL('.', import.meta.url));
 const readyTimeoutMs = 60_000;
 
 /** The servers that all groups of a run share, started when first needed. */
-export interface SharedServers {
-  redis(name: string): Promise<RedisServer>;
-  memcached(): Promise<MemcachedServer>;
-  clear(): Promise<void>;
-  stop(): Promise<void>;
-}
+type SharedServers = ReturnType<typeof createSharedServers>;
 
-export function createSharedServers(): SharedServers {
+export function createSharedServers() {
   const running = new Map<string, Promise<RedisServer>>();
   let memcached: Promise<MemcachedServer> | undefined;
   const all = (): Promise<RedisServer[]> => Promise.all(running.values());
   return {
-    redis(name) {
+    redis(name: string) {
       const server = running.get(name) ?? startRedisServer(unowned);
       running.set(name, server);
       return server;
@@ -62,33 +57,9 @@ export function createSharedServers(): SharedServers {
   };
 }
 
-export interface WorkerUnderTest {
-  readonly process: WorkerProcess;
-  readonly statsd: StatsdReceiver;
-  /** Where the pull endpoint is, when a case has switched it on. */
-  readonly metricsPort: number;
-  /** What a gRPC client dials. */
-  readonly grpcTarget: string;
-  /** `redis` is the case's own where it has one. */
-  redis(name: string): Promise<RedisServer>;
-  memcached(): Promise<MemcachedServer>;
-  /** Waits until it answers; rejects with its output when it does not. */
-  waitUntilReady(): Promise<void>;
-  writeFiles(files: FileTexts, inPlace: boolean): void;
-  removeFiles(names: readonly string[]): void;
-  /** Changes nothing but the mode. */
-  touchModes(names: readonly string[]): void;
-  /** Puts the files into a new root and swaps the symlink of the root to it. */
-  swapRoot(files: FileTexts): void;
-  /** Puts the configuration back to what it was at the start; true when that changed something. */
-  restoreFiles(): boolean;
-  stop(): Promise<void>;
-}
+export type WorkerUnderTest = Awaited<ReturnType<typeof startWorkerUnderTest>>;
 
-export async function startWorkerUnderTest(
-  group: readonly Case[],
-  servers: SharedServers,
-): Promise<WorkerUnderTest> {
+export async function startWorkerUnderTest(group: readonly Case[], servers: SharedServers) {
   const first = group[0];
   if (first === undefined) throw new Error('a group has at least one case');
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-conformance-'));
@@ -164,30 +135,36 @@ export async function startWorkerUnderTest(
   return {
     process: worker,
     statsd,
+    /** Where the pull endpoint is, when a case has switched it on. */
     metricsPort,
+    /** What a gRPC client dials. */
     grpcTarget: env['GRPC_UDS'] === undefined ? `${host}:${ports.grpc}` : `unix:${env['GRPC_UDS']}`,
+    /** `redis` is the case's own where it has one. */
     redis,
     memcached: servers.memcached,
+    /** Waits until it answers; rejects with its output when it does not. */
     async waitUntilReady() {
       if (!(await waitUntil(worker.isReady, readyTimeoutMs))) {
         throw new Error(`not ready after ${readyTimeoutMs} ms: ${worker.output()}`);
       }
     },
-    writeFiles(files, inPlace) {
+    writeFiles(files: FileTexts, inPlace: boolean) {
       for (const [name, content] of Object.entries(files)) {
         writeFile(name, fileText(content), inPlace);
       }
     },
-    removeFiles(names) {
+    removeFiles(names: readonly string[]) {
       for (const name of names) rmSync(join(rules, name));
     },
-    touchModes(names) {
+    /** Changes nothing but the mode. */
+    touchModes(names: readonly string[]) {
       for (const name of names) {
         const path = join(rules, name);
         chmodSync(path, statSync(path).mode ^ 0o011);
       }
     },
-    swapRoot(files) {
+    /** Puts the files into a new root and swaps the symlink of the root to it. */
+    swapRoot(files: FileTexts) {
       const next = join(folder, `root-${readdirSync(folder).length + 1}`);
       const nextRules = join(next, 'ratelimit', 'config');
       mkdirSync(nextRules, { recursive: true });
@@ -197,6 +174,7 @@ export async function startWorkerUnderTest(
       symlinkSync(next, `${link}.new`);
       renameSync(`${link}.new`, link);
     },
+    /** Puts the configuration back to what it was at the start; true when that changed something. */
     restoreFiles() {
       let changed = false;
       for (const name of readdirSync(rules)) {

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';
-import { createWorker, type Worker } from '../../worker/worker.ts';
+import { createWorker } from '../../worker/worker.ts';
 import { freePort } from './free-port.ts';
 import type { ManualClock } from './manual-clock.ts';
-import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+import { createRecordedLog } from './recorded-log.ts';
 import { createTemporaryFolder } from './temporary-folder.ts';
 
 const host = '127.0.0.1';
@@ -30,22 +30,10 @@ export interface Answer {
   readonly text: string;
 }
 
-export interface WorkerInProcess {
-  /** Everything that was said so far, about the settings first. */
-  readonly log: RecordedLog;
-  /** Resolves when every port is open; rejects when the start fails, or takes longer than 60 s. */
-  readonly started: ReturnType<Worker['start']>;
-  /** One descriptor for each `key` or `key=value`, over `/json`, in domain `d`. */
-  decide(...entries: string[]): Promise<Answer>;
-  /** A page of the debug port, also while the worker starts. */
-  page(path: string): Promise<string>;
-}
+export type WorkerInProcess = Awaited<ReturnType<typeof launchWorker>>;
 
 /** Started and serving. It is stopped when the test is over. */
-export async function startWorker(
-  t: ExecutionContext,
-  options: WorkerInProcessOptions,
-): Promise<WorkerInProcess> {
+export async function startWorker(t: ExecutionContext, options: WorkerInProcessOptions) {
   const worker = await launchWorker(t, options);
   await worker.started;
   return worker;
@@ -55,7 +43,7 @@ export async function startWorker(
 export async function launchWorker(
   t: ExecutionContext,
   { env, rules, clock = systemClock }: WorkerInProcessOptions,
-): Promise<WorkerInProcess> {
+) {
   const folder = createTemporaryFolder(t);
   await mkdir(join(folder, 'config'));
   const files = typeof rules === 'string' ? new Map([['rules.yaml', rules]]) : (rules ?? []);
@@ -89,9 +77,12 @@ export async function launchWorker(
   started.catch(() => {});
 
   return {
+    /** Everything that was said so far, about the settings first. */
     log,
+    /** Resolves when every port is open; rejects when the start fails, or takes longer than 60 s. */
     started,
-    async decide(...entries) {
+    /** One descriptor for each `key` or `key=value`, over `/json`, in domain `d`. */
+    async decide(...entries: string[]) {
       const descriptors = entries.map((entry) => {
         const [key, value = 'v'] = entry.split('=');
         return { entries: [{ key, value }] };
@@ -104,7 +95,8 @@ export async function launchWorker(
       });
       return { status: answer.status, text: await answer.text() };
     },
-    async page(path) {
+    /** A page of the debug port, also while the worker starts. */
+    async page(path: string) {
       const url = `http://${host}:${debugPort}${path}`;
       return (await fetch(url, { signal: AbortSignal.timeout(answerTimeoutMs) })).text();
     },

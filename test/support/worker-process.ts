@@ -39,31 +39,10 @@ export interface WorkerProcessOptions {
   readonly arguments?: readonly string[];
 }
 
-export interface WorkerProcess {
-  readonly ports: WorkerPorts;
-  readonly pid: number;
-  /** The folder that `rules` were written to. */
-  readonly rulesFolder: string;
-  /** Standard output and error so far, in the order of arrival. */
-  output(): string;
-  /** The exit code, or the signal's name; undefined while it runs. */
-  ended(): number | string | undefined;
-  /** What `ended` gives, once it has; undefined when it still runs after `timeoutMs`. */
-  waitForEnd(timeoutMs: number): Promise<number | string | undefined>;
-  signal(signal: NodeJS.Signals): void;
-  /** A page of the debug port, also while the worker starts. */
-  page(path: string): Promise<string>;
-  /** True when health, gRPC and debug ports answer; throws when the process has ended. */
-  isReady(): Promise<boolean>;
-  /** SIGTERM, then SIGKILL, and the folder is removed. Idempotent. */
-  stop(): Promise<void>;
-}
+export type WorkerProcess = Awaited<ReturnType<typeof spawnWorkerProcess>>;
 
 /** Starts it and waits until it answers; rejects with its output when it does not. */
-export async function startWorkerProcess(
-  t: Owner,
-  options: WorkerProcessOptions = {},
-): Promise<WorkerProcess> {
+export async function startWorkerProcess(t: Owner, options: WorkerProcessOptions = {}) {
   const worker = await spawnWorkerProcess(t, options);
   try {
     if (!(await waitUntil(worker.isReady, readyMs))) {
@@ -77,10 +56,7 @@ export async function startWorkerProcess(
 }
 
 /** Starts it without waiting, for a start that fails or that waits for something. */
-export async function spawnWorkerProcess(
-  t: Owner,
-  options: WorkerProcessOptions = {},
-): Promise<WorkerProcess> {
+export async function spawnWorkerProcess(t: Owner, options: WorkerProcessOptions = {}) {
   const ports = options.ports ?? {
     http: await freePort(),
     grpc: await freePort(),
@@ -134,23 +110,30 @@ export async function spawnWorkerProcess(
   return {
     ports,
     pid: child.pid ?? 0,
+    /** The folder that `rules` were written to. */
     rulesFolder,
+    /** Standard output and error so far, in the order of arrival. */
     output: () => output,
+    /** The exit code, or the signal's name; undefined while it runs. */
     ended: () => ended,
+    /** What `ended` gives, once it has; undefined when it still runs after `timeoutMs`. */
     waitForEnd,
-    signal: (signal) => {
+    signal: (signal: NodeJS.Signals) => {
       child.kill(signal);
     },
-    async page(path) {
+    /** A page of the debug port, also while the worker starts. */
+    async page(path: string) {
       const signal = AbortSignal.timeout(pageMs);
       return (await fetch(`http://${host}:${ports.debug}${path}`, { signal })).text();
     },
+    /** True when health, gRPC and debug ports answer; throws when the process has ended. */
     async isReady() {
       if (ended !== undefined) {
         throw new Error(`the worker ended with ${ended} before it was ready: ${output}`);
       }
       return isAnswering(ports, env);
     },
+    /** SIGTERM, then SIGKILL, and the folder is removed. Idempotent. */
     stop,
   };
 }
