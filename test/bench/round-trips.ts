@@ -6,19 +6,7 @@ import { findScenario } from './scenario.ts';
 import type { Service } from './service.ts';
 import { startDelayedWay } from './store.ts';
 
-export interface RoundTripMeasurement {
-  readonly service: string;
-  readonly roundTripMs: number;
-  /** At saturation with a single key. */
-  readonly oneKey: {
-    readonly commandsPerDecision: number;
-    readonly decisionsPerSecond: number;
-    readonly p99Us: number;
-  };
-  /** With 10,000 keys of minutes, each used once and then once more. */
-  readonly manyKeys: { readonly whenNew: number; readonly whenKnown: number };
-  readonly problems: readonly string[];
-}
+export type RoundTripMeasurement = Awaited<ReturnType<typeof measureOne>>;
 
 const roundTripsMs = [0, 0.5, 2];
 const ratePerSecond = 4_000;
@@ -49,7 +37,7 @@ async function measureOne(
   service: Service,
   roundTripMs: number,
   address: string | undefined,
-): Promise<RoundTripMeasurement> {
+) {
   const hot = findScenario('redis-1-key');
   const many = findScenario('redis-10k-keys');
   const running = await bench.start(service, hot, address);
@@ -79,11 +67,13 @@ async function measureOne(
     return {
       service: service.name,
       roundTripMs,
+      /** At saturation with a single key. */
       oneKey: {
         commandsPerDecision: oneKey.storeCommands.whole,
         decisionsPerSecond: oneKey.answered / oneKey.seconds,
         p99Us: oneKey.latencyUs.p99,
       },
+      /** With 10,000 keys of minutes, each used once and then once more. */
       manyKeys: { whenNew: whenNew.storeCommands.whole, whenKnown: whenKnown.storeCommands.whole },
       problems: [...new Set(problems)],
     };

@@ -5,26 +5,7 @@ import { findScenario } from './scenario.ts';
 import type { Service } from './service.ts';
 import { median } from './statistics.ts';
 
-export interface Soak {
-  readonly service: string;
-  readonly scenario: string;
-  readonly ratePerSecond: number;
-  readonly seconds: number;
-  readonly decisions: number;
-  readonly cpuPerDecisionUs: number;
-  readonly p50Us: number;
-  readonly p99Us: number;
-  readonly p999Us: number;
-  readonly sendLagP99Us: number | undefined;
-  /** Medians of the first, third and last quarter of the run, and the highest ever. */
-  readonly residentBytes: {
-    readonly firstQuarter: number;
-    readonly thirdQuarter: number;
-    readonly lastQuarter: number;
-    readonly peak: number;
-  };
-  readonly problems: readonly string[];
-}
+export type Soak = Awaited<ReturnType<typeof runSoak>>;
 
 const ratePerSecond = 20_000;
 const warmUpMs = 5_000;
@@ -35,7 +16,7 @@ export async function runSoak(
   service: Service,
   decisions: number,
   onSample: (secondsLeft: number, residentBytes: number) => void,
-): Promise<Soak> {
+) {
   const scenario = findScenario('redis-200k-keys');
   const measuredMs = (decisions / ratePerSecond) * 1000;
   const running = await bench.start(service, scenario);
@@ -73,6 +54,7 @@ export async function runSoak(
       p99Us: outcome.latencyUs.p99,
       p999Us: outcome.latencyUs.p999,
       sendLagP99Us: outcome.sendLagUs?.p99,
+      /** Medians of the first, third and last quarter of the run, and the highest ever. */
       residentBytes: {
         firstQuarter: quarter(0),
         thirdQuarter: quarter(2),

@@ -60,23 +60,7 @@ export function encodeReports(message: object): Buffer {
   return reports.serialize(message);
 }
 
-export interface QuotaWorld {
-  readonly clock: ManualClock;
-  readonly service: QuotaService;
-  readonly log: ReturnType<typeof createRecordedLog>;
-  readonly store: CounterStore;
-  statistics(): ReadonlyMap<string, number>;
-  stat(name: string): number;
-  useRules(yaml: string): void;
-  /** Decides about one request (ShouldRateLimit). */
-  ask(bucket: Readonly<Record<string, string>>, answer: (isAdmitted: boolean) => void): void;
-  /** What was sent on a stream, and how it ended. */
-  open(): OpenStream;
-  /** The process ends as when it is killed: its streams are cut, and it asks the store for nothing more. */
-  kill(): void;
-  /** Lets what was begun come to its end. */
-  turn(): Promise<void>;
-}
+export type QuotaWorld = ReturnType<typeof createQuotaWorld>;
 
 export interface OpenStream {
   readonly handler: StreamHandler;
@@ -86,7 +70,7 @@ export interface OpenStream {
 
 export interface QuotaWorldOptions {
   /** Another server whose store and clock it has. */
-  readonly beside?: Pick<QuotaWorld, 'clock' | 'store'>;
+  readonly beside?: { readonly clock: ManualClock; readonly store: CounterStore };
   readonly store?: (inner: CounterStore) => CounterStore;
   /** How far its wall clock is ahead of the others'. */
   readonly aheadMs?: number;
@@ -96,7 +80,7 @@ export interface QuotaWorldOptions {
 export function createQuotaWorld(
   yaml: string,
   { beside, store, aheadMs = 0, tracer }: QuotaWorldOptions = {},
-): QuotaWorld {
+) {
   const all = beside?.clock ?? createManualClock(start);
   const clock = aheadMs === 0 ? all : { ...all, wallMs: () => all.wallMs() + aheadMs };
   const log = createRecordedLog();
@@ -139,11 +123,12 @@ export function createQuotaWorld(
     log,
     store: counters,
     statistics: () => metrics.snapshot(),
-    stat: (name) => metrics.snapshot().get(`ratelimit.${name}`) ?? 0,
-    useRules(next) {
+    stat: (name: string) => metrics.snapshot().get(`ratelimit.${name}`) ?? 0,
+    useRules(next: string) {
       rules.current = buildRules(next);
     },
-    ask(bucket, answer) {
+    /** Decides about one request (ShouldRateLimit). */
+    ask(bucket: Readonly<Record<string, string>>, answer: (isAdmitted: boolean) => void) {
       const entries = Object.entries(bucket).map(([key, value]) => ({ key, value }));
       const descriptor = { entries, limit: undefined, hitsAddend: undefined };
       const descriptors = [{ ...descriptor, isNegativeHits: false }];
@@ -152,6 +137,7 @@ export function createQuotaWorld(
         answer(outcome.ok && outcome.response.overallCode === codes.ok);
       decide(new OpenDecision(request, clock.monotonicMs(), settle));
     },
+    /** What was sent on a stream, and how it ended. */
     open() {
       const stream: OpenStream = {
         actions: [],
@@ -169,9 +155,11 @@ export function createQuotaWorld(
       };
       return stream;
     },
+    /** The process ends as when it is killed: its streams are cut, and it asks the store for nothing more. */
     kill() {
       isKilled = true;
     },
+    /** Lets what was begun come to its end. */
     async turn() {
       // Work that a busy machine cuts into many slices takes more turns of the event loop.
       for (let quiet = 0; quiet < 8; quiet++) {

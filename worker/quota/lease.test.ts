@@ -17,24 +17,15 @@ const aSecond = rule('second', limit);
 const bucket = { k: 'a' };
 const always = 1_000;
 
-interface Servers {
-  readonly worlds: QuotaWorld[];
-  add(aheadMs?: number): QuotaWorld;
-  /** The store is empty from now on. */
-  lose(): void;
-  /** Whether the store fails. */
-  isAway: boolean;
-  /** The longest key that was counted. */
-  longestKey: number;
-}
+type Servers = ReturnType<typeof createServers>;
 
-function createServers(yaml = aSecond): Servers {
+function createServers(yaml = aSecond) {
   const first = createQuotaWorld(yaml);
   const { clock, log } = first;
   let inner = createMemoryStore({ clock, log });
-  const servers: Servers = {
-    worlds: [],
-    add(aheadMs = 0) {
+  const servers = {
+    worlds: [] as QuotaWorld[],
+    add(aheadMs = 0): QuotaWorld {
       const store: CounterStore = {
         ...inner,
         count(request) {
@@ -49,14 +40,20 @@ function createServers(yaml = aSecond): Servers {
       servers.worlds.push(world);
       return world;
     },
+    /** The store is empty from now on. */
     lose() {
       inner = createMemoryStore({ clock, log });
     },
+    /** Whether the store fails. */
     isAway: false,
+    /** The longest key that was counted. */
     longestKey: 0,
   };
   return servers;
 }
+
+const toBusy = (...worlds: readonly [QuotaWorld, QuotaWorld]) =>
+  worlds.map((world) => new QuotaEnvoy(world, bucket, always)) as [QuotaEnvoy, QuotaEnvoy];
 
 /** Runs so many seconds; the most that was assigned together at the end of a second, and at the end of the last. */
 async function run(servers: Servers, envoys: readonly QuotaEnvoy[], seconds: number) {
@@ -86,10 +83,7 @@ for (const aheadMs of [0, 1_000, -1_000]) {
   test(`what a server had that was killed is free when nobody can have it any more, with ${clocks}`, async (t) => {
     const servers = createServers();
     const killed = servers.add(aheadMs);
-    const envoys = [
-      new QuotaEnvoy(servers.add(), bucket, always),
-      new QuotaEnvoy(killed, bucket, always),
-    ] as const;
+    const envoys = toBusy(servers.add(), killed);
     await run(servers, envoys, 21);
     killed.kill();
     const [one, other] = envoys;
@@ -105,10 +99,7 @@ test('an Envoy of a killed server has its part again at another one', async (t) 
   const servers = createServers();
   const killed = servers.add();
   const kept = servers.add();
-  const envoys = [
-    new QuotaEnvoy(kept, bucket, always),
-    new QuotaEnvoy(killed, bucket, always),
-  ] as const;
+  const envoys = toBusy(kept, killed);
   await run(servers, envoys, 21);
   killed.kill();
   envoys[1].moveTo(kept);
@@ -121,8 +112,7 @@ test('what a server had that was stopped is free two slots of five seconds later
   const servers = createServers();
   const stopped = servers.add();
   const kept = servers.add();
-  const one = new QuotaEnvoy(kept, bucket, always);
-  const other = new QuotaEnvoy(stopped, bucket, always);
+  const [one, other] = toBusy(kept, stopped);
   await run(servers, [one, other], 21);
   stopped.service.close();
   stopped.kill();
@@ -147,7 +137,7 @@ test('servers divide a limit as before after the store has lost all', async (t) 
 
 test('servers divide a limit as before after the store was away and has lost all', async (t) => {
   const servers = createServers();
-  const envoys = [always, always].map((rate) => new QuotaEnvoy(servers.add(), bucket, rate));
+  const envoys = toBusy(servers.add(), servers.add());
   await run(servers, envoys, 21);
   servers.isAway = true;
   await run(servers, envoys, 4);
@@ -175,7 +165,7 @@ test('a server that comes just when the store has lost all has too much for two 
 
 test('while the store fails servers keep their parts, and after it', async (t) => {
   const servers = createServers();
-  const envoys = [always, always].map((rate) => new QuotaEnvoy(servers.add(), bucket, rate));
+  const envoys = toBusy(servers.add(), servers.add());
   await run(servers, envoys, 21);
   servers.isAway = true;
   const away = await run(servers, envoys, 10);

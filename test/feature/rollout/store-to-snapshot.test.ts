@@ -24,17 +24,6 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 const { rateLimitConfig } = loadProtos();
 const anyNode = { id: 'worker-1', cluster: '', metadata: new Map<string, string>() };
 
-interface ControlPlane {
-  readonly store: ConfigStore;
-  readonly cache: SnapshotCache;
-  readonly log: RecordedLog;
-  /** Names of the resources that a node gets; 'nothing' when it is told nothing. */
-  served(): string;
-  version(): string | undefined;
-  approve(revision: string): void;
-  stop(): Promise<void>;
-}
-
 /** On a busy machine a store's first answer takes seconds, which is another test's business. */
 const patientClock: Clock = {
   ...systemClock,
@@ -45,7 +34,7 @@ async function start(
   t: ExecutionContext,
   openStore: (log: RecordedLog) => ConfigStore,
   stateDirectory: string,
-): Promise<ControlPlane> {
+) {
   const log = createRecordedLog();
   const store = openStore(log);
   let approved: string | undefined;
@@ -80,23 +69,20 @@ async function start(
     cache,
     log,
     stop,
+    /** Names of the resources that a node gets; 'nothing' when it is told nothing. */
     served() {
       const snapshot = cache.current(anyNode);
       return snapshot === undefined ? 'nothing' : [...snapshot.resources.keys()].join(' ');
     },
     version: () => cache.current(anyNode)?.version,
-    approve(revision) {
+    approve(revision: string) {
       approved = revision;
       cache.happen({ kind: 'reconsider' });
     },
   };
 }
 
-function startOnDirectory(
-  t: ExecutionContext,
-  root: string,
-  state = 'state',
-): Promise<ControlPlane> {
+function startOnDirectory(t: ExecutionContext, root: string, state = 'state') {
   const stateDirectory = join(root, state);
   const openStore = (log: RecordedLog) =>
     createDirectoryStore({
@@ -108,11 +94,7 @@ function startOnDirectory(
   return start(t, openStore, stateDirectory);
 }
 
-function startOnGit(
-  t: ExecutionContext,
-  repository: GitRepository,
-  state = 'state',
-): Promise<ControlPlane> {
+function startOnGit(t: ExecutionContext, repository: GitRepository, state = 'state') {
   const stateDirectory = join(repository.folder, state);
   const openStore = (log: RecordedLog) =>
     createGitStore({
