@@ -253,8 +253,7 @@ browserTest('a revision that no share of the workers can have first is approved'
 browserTest(
   'a record of rollouts that cannot be read is told where the line at the top leads',
   async (t) => {
-    const rules = createRulesFolder(t);
-    rules.write('d.yaml', sampleRules);
+    const rules = createRulesFolder(t, { 'd.yaml': sampleRules });
     const state = createRulesFolder(t);
     const record = { store: rules.path, text: '{"format":9}', plane: 'p' };
     state.write('rollout.json', JSON.stringify(record));

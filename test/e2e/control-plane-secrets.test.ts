@@ -127,8 +127,7 @@ test.serial(
   'a control plane with tokens, which come right, wrong and in the wrong place',
   async (t) => {
     const run = begin(t);
-    const rules = createRulesFolder(t);
-    rules.write('shop.yaml', ruleText('shop', 11));
+    const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 11) });
     const [read, write, worker] = [run.make('read'), run.make('write'), run.make('worker')];
     const tokens = `ann read ${read}\nbob write ${write}\nfleet xds ${worker}`;
     const peers = run.make('of peers');
@@ -280,8 +279,7 @@ for (const [what, toOptions] of Object.entries(engines)) {
   test.serial(`an engine of the record ${what}`, async (t) => {
     const run = begin(t);
     const { flags, env = {} } = toOptions(run, `127.0.0.1:${await startEchoWeb(t)}`);
-    const rules = createRulesFolder(t);
-    rules.write('shop.yaml', ruleText('shop', 1));
+    const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
     const rollout = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
     const plane = await run.create({ flags: [...rollout, ...flags], env });
     plane.begin();
@@ -298,8 +296,7 @@ test.serial('receivers of notifications that refuse and quote what they are sent
   const run = begin(t);
   const host = `http://127.0.0.1:${await startEchoWeb(t)}`;
   const hook = encodeURIComponent(run.make('--notify-url'));
-  const repository = createGitRepository(t);
-  repository.push({ 'shop.yaml': ruleText('shop', 1) });
+  const repository = createGitRepository(t, { 'shop.yaml': ruleText('shop', 1) });
   const plane = await run.create({
     flags: [
       ...['--git', repository.url, '--commit-status-url', `${host}/repos/acme/limits`],

@@ -50,8 +50,7 @@ test.serial('wrong settings, a port in use and files that are missing end the st
 test.serial(
   'a repository that hangs keeps neither the last good rules nor a stop waiting',
   async (t) => {
-    const repository = createGitRepository(t);
-    repository.push({ 'shop.yaml': ruleText('shop', 1) });
+    const repository = createGitRepository(t, { 'shop.yaml': ruleText('shop', 1) });
     const access = { username: 'ann', password: 'a password' };
     const url = await serveOverHttp(t, repository, access);
     const proxy = await startTcpProxy(t, Number(new URL(url).port));
@@ -129,8 +128,7 @@ for (const words of ['Admin API on', 'Workers are served']) {
 }
 
 test.serial('half-written files of one that was killed are removed at the start', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('deep/shop.yaml', ruleText('shop', 1));
+  const rules = createRulesFolder(t, { 'deep/shop.yaml': ruleText('shop', 1) });
   const staged = `.shop.yaml.${randomUUID()}.tmp`;
   const [old, young] = [join('deep', staged), `.other.yaml.${randomUUID()}.tmp`];
   for (const name of [old, young]) rules.write(name, 'half');
@@ -149,11 +147,8 @@ test.serial('half-written files of one that was killed are removed at the start'
 });
 
 test.serial('both ports speak TLS, with certificates of the clients', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('shop.yaml', ruleText('shop', 1));
-  const files = createRulesFolder(t);
-  files.write('ca.pem', authority);
-  files.write('server.pem', serverCertificate.cert);
+  const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
+  const files = createRulesFolder(t, { 'ca.pem': authority, 'server.pem': serverCertificate.cert });
   files.write('server.key', serverCertificate.key);
   files.write('client.pem', clientCertificate.cert);
   files.write('client.key', clientCertificate.key);

@@ -232,8 +232,7 @@ function runTool(name: string, args: readonly string[]): Promise<{ code: number;
 }
 
 function readableRules(t: ExecutionContext): RulesFolder {
-  const folder = createRulesFolder(t);
-  folder.write('config/shop.yaml', ruleText('shop', 1));
+  const folder = createRulesFolder(t, { 'config/shop.yaml': ruleText('shop', 1) });
   chmodSync(folder.path, 0o755);
   return folder;
 }

@@ -189,8 +189,7 @@ test.serial('a worker of several processes decides', async (t) => {
 });
 
 test.serial('a control plane serves its admin API and the console', async (t) => {
-  const files = createRulesFolder(t);
-  files.write('shop.yaml', ruleText('shop', 1));
+  const files = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   const plane = await createControlPlaneProcess(t, {
     program: [command(), 'control-plane'],
     flags: ['--config-dir', files.path],

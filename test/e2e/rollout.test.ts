@@ -29,8 +29,7 @@ async function startPlane(t: ExecutionContext, ...source: readonly string[]) {
 }
 
 test('of a revision that workers refuse, one of ten ever sees anything, and people are told why', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { controlPlane, connectAll } = await startPlane(t, '--config-dir', rules.path);
   const { workers, having } = await connectAll(10, 'first');
 
@@ -93,8 +92,7 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   t.deepEqual(auditOf('promote the rollout: seen by eye')?.slice(1), [third, inForce.id]);
   t.is(having('third'), 10);
 
-  const files = createRulesFolder(t);
-  files.write('a.yaml', ruleText('fourth', 1));
+  const files = createRulesFolder(t, { 'a.yaml': ruleText('fourth', 1) });
   const now = (...more: string[]) => controlPlane.run('push', files.path, '--now', ...more);
   const silent = await now();
   t.is(silent.exitCode, 2);
@@ -125,15 +123,13 @@ for (const [what, hook, undo, exitCode] of [
   ['refuses pushes', refusingHook, 'rollback', 2],
 ] as const) {
   test(`a Git host that ${what} keeps no revision with the workers on trial that a ${undo} undoes`, async (t) => {
-    const repository = createGitRepository(t);
-    repository.push({ 'a.yaml': ruleText('good', 1) });
+    const repository = createGitRepository(t, { 'a.yaml': ruleText('good', 1) });
     const { controlPlane, connectAll } = await startPlane(t, '--git', repository.url);
     const { having } = await connectAll(3, 'good');
     repository.push({ 'a.yaml': ruleText('bad', 1) });
     await controlPlane.fetch('/status?look=true');
     await eventually('one has it', () => having('bad') === 1);
-    const rules = createRulesFolder(t);
-    rules.write('a.yaml', ruleText('good', 1));
+    const rules = createRulesFolder(t, { 'a.yaml': ruleText('good', 1) });
     writeFileSync(join(repository.path, 'hooks', 'pre-receive'), hook, { mode: 0o755 });
     const base = (await controlPlane.fetch('/status')).body.inForce.id;
     let isAnswered = false;

@@ -81,8 +81,7 @@ function toEntries(random: Random): Entry[] {
 }
 
 test.serial('any content of a repository is a revision with its problems', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'good.yaml': ruleText('good', 1) });
+  const repository = createGitRepository(t, { 'good.yaml': ruleText('good', 1) });
   const git = (args: readonly string[], input: string | Buffer = '') =>
     execFileSync('git', args, {
       cwd: repository.path,

@@ -33,8 +33,8 @@ type Files = Readonly<Record<string, string | Buffer | undefined>>;
 
 let template: string | undefined;
 
-/** On the branch `main`, with one commit that has no file of rules. */
-export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>) {
+/** On the branch `main`, with one commit that has no file of rules, and one with `files` upon it. */
+export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>, files?: Files) {
   template ??= createTemplate();
   const folder = createTemporaryFolder(t);
   const path = join(folder, 'remote.git');
@@ -52,6 +52,18 @@ export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>) {
     return runGit(clone, args);
   }
 
+  function push(files: Files, message = 'change'): string {
+    isCloneOld = true;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return commit(path, ['from refs/heads/main^0'], files, message);
+      } catch (error) {
+        if (attempt === mostAttempts) throw error;
+      }
+    }
+  }
+
+  if (files !== undefined) push(files);
   return {
     /** A temporary folder, removed after the test, for this repository and what belongs to the test. */
     folder,
@@ -63,16 +75,7 @@ export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>) {
     /** Runs git in the bare repository. */
     gitAtRemote: (...args: readonly string[]) => runGit(path, args),
     /** A commit on top of the branch: texts by path, undefined deletes. Gives the commit's id. */
-    push(files: Files, message = 'change') {
-      isCloneOld = true;
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return commit(path, ['from refs/heads/main^0'], files, message);
-        } catch (error) {
-          if (attempt === mostAttempts) throw error;
-        }
-      }
-    },
+    push,
     /** Replaces the whole history of the branch by one commit with these files. */
     rewrite(files: Files) {
       isCloneOld = true;

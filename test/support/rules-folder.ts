@@ -17,12 +17,17 @@ import { waitUntil } from './wait-until.ts';
 
 export type RulesFolder = ReturnType<typeof createRulesFolder>;
 
-export function createRulesFolder(t: Pick<ExecutionContext, 'teardown'>) {
+/** With these files, by name. */
+export function createRulesFolder(
+  t: Pick<ExecutionContext, 'teardown'>,
+  files: Readonly<Record<string, string>> = {},
+) {
   const path = createTemporaryFolder(t);
   const write = (name: string, text: string) => {
     mkdirSync(dirname(join(path, name)), { recursive: true });
     writeFileSync(join(path, name), text);
   };
+  for (const [name, text] of Object.entries(files)) write(name, text);
   return {
     /** An empty temporary folder, removed after the test. */
     path,

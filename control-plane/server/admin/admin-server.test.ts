@@ -386,8 +386,7 @@ test('a caller who does not authenticate has the connection for one answer', asy
 });
 
 test('a webhook secret is read from its file up to its bound', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('secret', 'of-the-webhook\n');
+  const folder = createRulesFolder(t, { secret: 'of-the-webhook\n' });
   for (const [secretFile, status] of [
     [join(folder.path, 'secret'), 202],
     ['/dev/zero', 401],

@@ -62,8 +62,7 @@ const unconditional = {
 const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
 
 test('files that are written, replaced, added and removed are noticed', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   const { follow, becomes } = openStore(t, folder);
   await follow();
   await becomes('1');
@@ -81,9 +80,7 @@ test('files that are written, replaced, added and removed are noticed', async (t
 });
 
 test('a link on the way to the directory that is swapped is noticed', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('v1/limits/a.yaml', '1');
-  folder.write('v2/limits/a.yaml', '2');
+  const folder = createRulesFolder(t, { 'v1/limits/a.yaml': '1', 'v2/limits/a.yaml': '2' });
   folder.relink('current', 'v1');
   folder.relink('alias', 'current');
   const { follow, becomes } = openStore(t, folder, 'alias/limits');
@@ -99,8 +96,7 @@ test('a link on the way to the directory that is swapped is noticed', async (t) 
 });
 
 test('a mounted volume whose content is swapped as a whole is noticed', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/..1/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/..1/a.yaml': '1' });
   folder.relink('rules/..data', '..1');
   folder.relink('rules/a.yaml', '..data/a.yaml');
   const { store, follow, becomes } = openStore(t, folder);
@@ -133,8 +129,7 @@ test('a directory that is missing at first is noticed when it comes', async (t) 
 });
 
 test('nothing is written through a link to a folder elsewhere', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   mkdirSync(join(folder.path, 'elsewhere'));
   symlinkSync('../elsewhere', join(folder.path, 'rules/link'));
   const { store } = openStore(t, folder);
@@ -144,8 +139,7 @@ test('nothing is written through a link to a folder elsewhere', async (t) => {
 });
 
 test('a write keeps the mode of a file and leaves nothing behind', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   chmodSync(join(folder.path, 'rules/a.yaml'), 0o640);
   const { store } = openStore(t, folder);
   const change = { put: ['a.yaml', 'b.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
@@ -156,8 +150,7 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
 });
 
 test('a file written in place of one without permissions can be read', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   chmodSync(join(folder.path, 'rules/a.yaml'), 0);
   const { store } = openStore(t, folder);
   t.true((await store.write(put('a.yaml', '2'), unconditional)).ok);
@@ -165,8 +158,7 @@ test('a file written in place of one without permissions can be read', async (t)
 });
 
 test('a link that leads nowhere is deleted, a folder in the place of a file is not', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   folder.write('rules/deep/folder.yaml/b.yaml', '1');
   folder.relink('rules/link.yaml', 'nowhere.yaml');
   const bounds = { ...defaultBounds, depth: 1 };
@@ -185,8 +177,7 @@ test('a link that leads nowhere is deleted, a folder in the place of a file is n
 });
 
 test('a write that fails reports what was written', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   // A folder in the place of a file: no user can write there, root included.
   mkdirSync(join(folder.path, 'rules/z.yaml'));
   const { store } = openStore(t, folder);
@@ -236,8 +227,7 @@ test('a revision whose file is gone leaves the history, which continues', async 
 });
 
 test('no revision is removed as long as the index cannot be written', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   const { store, log } = openStore(t, folder);
   const { id } = await store.read();
   const history = join(folder.path, 'state/directory-history');
@@ -251,8 +241,7 @@ test('no revision is removed as long as the index cannot be written', async (t) 
 });
 
 test('an index of the history that cannot be read is logged once, and again when it was readable', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   const { store, log } = openStore(t, folder);
   await store.read();
   const index = join(folder.path, 'state/directory-history/history.json');
@@ -269,8 +258,7 @@ test('an index of the history that cannot be read is logged once, and again when
 });
 
 test('what is damaged of a history is set aside, and the rest of it can still be gone back to', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
+  const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   const first = openStore(t, folder);
   const { id } = await first.store.read();
   const history = join(folder.path, 'state/directory-history');

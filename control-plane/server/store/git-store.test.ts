@@ -45,8 +45,7 @@ const bytesIn = (folder: string) =>
 const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
 
 test('a branch whose history was rewritten is taken as it is now', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   const old = repository.push({ 'a.yaml': '2', 'b.yaml': '2' });
   const { store } = openGitStore(t, repository);
   await store.read();
@@ -105,8 +104,7 @@ test('after a restart without the remote the last revision of the mirror is give
 });
 
 test('a tag is followed when it is moved, and not written to', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   repository.git('tag', '--annotate', '--message=one', 'live');
   repository.git('push', '--quiet', 'origin', 'live');
   const { store } = openGitStore(t, repository, { ref: 'live' });
@@ -123,8 +121,7 @@ test('a tag is followed when it is moved, and not written to', async (t) => {
 });
 
 test('a branch takes precedence over a tag of its name', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': 'tagged' });
+  const repository = createGitRepository(t, { 'a.yaml': 'tagged' });
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/tags/main');
   repository.push({ 'a.yaml': 'branch' });
   const { store } = openGitStore(t, repository, { ref: 'main' });
@@ -132,8 +129,7 @@ test('a branch takes precedence over a tag of its name', async (t) => {
 });
 
 test('a branch that is made later takes the place of a tag of its name', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': 'tagged' });
+  const repository = createGitRepository(t, { 'a.yaml': 'tagged' });
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/tags/live');
   const { store } = openGitStore(t, repository, { ref: 'live' });
   t.is(textsOf(await store.read()), 'a.yaml=tagged');
@@ -196,8 +192,7 @@ test('a commit without the folder is an invalid revision, and a change can put t
 });
 
 test('an object in the place of the folder is reported, and the mirror is not made again for it', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'rules/a.yaml': 'a' });
+  const repository = createGitRepository(t, { 'rules/a.yaml': 'a' });
   const commit = repository.git('rev-parse', 'HEAD');
   const file = repository.git('rev-parse', 'HEAD:rules/a.yaml');
   repository.git('update-index', '--add', '--cacheinfo', `120000,${file},link`);
@@ -221,8 +216,7 @@ test('an object in the place of the folder is reported, and the mirror is not ma
 });
 
 test('links and submodules are reported, not followed', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': 'a' });
+  const repository = createGitRepository(t, { 'a.yaml': 'a' });
   const id = repository.git('rev-parse', 'HEAD');
   repository.git('update-index', '--add', '--cacheinfo', `160000,${id},module`);
   const target = repository.git('rev-parse', 'HEAD:a.yaml');
@@ -242,8 +236,7 @@ module: warning: a submodule is not read; it is ignored [ignored-file]
 });
 
 test('a damaged mirror is made again', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   const { store, log } = openGitStore(t, repository);
   await store.read();
   const state = join(repository.folder, 'state');
@@ -364,8 +357,7 @@ test('a file that is missing in a damaged copy is fetched, and is not taken for 
 });
 
 test('a new mirror that a killed process left is removed, that of one at work is not', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   const first = openGitStore(t, repository);
   await first.store.read();
   await first.store.close();
@@ -381,8 +373,7 @@ test('a new mirror that a killed process left is removed, that of one at work is
 });
 
 test('a commit has its author, and the control plane as committer', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   const { store } = openGitStore(t, repository);
   await store.write(put('a.yaml', '2'), {
     expectedRevision: undefined,
@@ -413,8 +404,7 @@ test('a commit has its author, and the control plane as committer', async (t) =>
 });
 
 test('a push that the remote forbids is an error with its words', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   writeFileSync(
     join(repository.path, 'hooks/pre-receive'),
     '#!/bin/sh\necho main is protected >&2\nexit 1\n',
@@ -428,8 +418,7 @@ test('a push that the remote forbids is an error with its words', async (t) => {
 });
 
 test('a password reaches the remote, and no log, error, argument or file', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   const access = { username: 'ann', password: 'correct horse' };
   const url = await serveOverHttp(t, repository, access);
   const passwordFile = join(repository.folder, 'password');
@@ -469,8 +458,7 @@ test('a password reaches the remote, and no log, error, argument or file', async
 });
 
 test('a password in the URL is used, and shown nowhere', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   const access = { username: 'git', password: 'to%ken/@1' };
   const url = await serveOverHttp(t, repository, access);
   const withToken = url.replace('//', `//${encodeURIComponent(access.password)}@`);
@@ -527,8 +515,7 @@ test('of a large repository the copy has the history and the files of the folder
 });
 
 test('a fetch has a deadline of its own, and leaves nothing behind when it is ended', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   // A git whose fetches do not come to an end, in front of the real one.
   const bin = join(repository.folder, 'bin');
   mkdirSync(bin);
@@ -564,8 +551,7 @@ test('closing ends what is under way', async (t) => {
 });
 
 test('a path from here is taken from here', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': '1' });
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
   const url = `./${relative(process.cwd(), repository.path)}`;
   const { store } = openGitStore(t, repository, { url });
   t.is(textsOf(await store.read()), 'a.yaml=1');

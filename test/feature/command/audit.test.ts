@@ -5,8 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 test('audit says who did what, the newest first, is filtered by person, object and time, and goes on over a restart', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
   const put = (limit: number, ifMatch: string) =>

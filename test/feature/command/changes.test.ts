@@ -6,10 +6,8 @@ import { eventually } from '../../support/eventually.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 test('push, history and rollback, and a conflict that changes nothing', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('shop.yaml', ruleText('shop', 31));
-  const mine = createRulesFolder(t);
-  mine.write('shop.yaml', ruleText('shop', 32));
+  const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 31) });
+  const mine = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 32) });
   mine.write('nested/mail.yaml', ruleText('mail', 33));
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
@@ -70,8 +68,7 @@ test('push, history and rollback, and a conflict that changes nothing', async (t
 });
 
 test('watch shows what a worker gets, and a refusal is shown to everybody', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('shop.yaml', ruleText('shop', 41));
+  const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 41) });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
   const xds = ['--xds', plane.xdsAddress, '--once'];

@@ -56,8 +56,7 @@ for (const name of ['check', 'advice']) {
 }
 
 test('a terminal gets colours, unless NO_COLOR is set', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('a.yaml', 'domain: a\n');
+  const folder = createRulesFolder(t, { 'a.yaml': 'domain: a\n' });
   const file = join(folder.path, 'a.yaml');
   const plain = await runInProcess(['check', file], { environment: {} });
   const coloured = await runInProcess(['check', file], { isTerminal: true, environment: {} });

@@ -20,9 +20,7 @@ test('two revisions of a control plane are compared like files', async (t) => {
   const wrong = (await store.read()).id;
   const api = ['--admin-url', `http://127.0.0.1:${port}`];
   const side = (id: string) => `server:${id.slice(0, 12)}`;
-  const folder = createRulesFolder(t);
-  folder.write('before/r.yaml', perHour(5));
-  folder.write('after/r.yaml', perHour(6));
+  const folder = createRulesFolder(t, { 'before/r.yaml': perHour(5), 'after/r.yaml': perHour(6) });
   const sides = ['before', 'after'].map((side) => `${folder.path}/${side}`);
   const ofFiles = await runInProcess(['diff', ...sides, '--json']);
   const json = sides.reduce((text, side) => text.replaceAll(`${side}/`, ''), ofFiles.out);

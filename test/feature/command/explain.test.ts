@@ -16,8 +16,7 @@ descriptors:
 const clock = { ...systemClock, wallMs: () => 1_795_264_496_000 };
 
 function explain(t: ExecutionContext, ...args: string[]): Promise<CommandRun> {
-  const folder = createRulesFolder(t);
-  folder.write('shop.yaml', shop);
+  const folder = createRulesFolder(t, { 'shop.yaml': shop });
   return runInProcess(['explain', join(folder.path, 'shop.yaml'), ...args], { clock });
 }
 

@@ -43,8 +43,7 @@ test('a program that is asked for one command does not load the others', async (
 
 test('flags may have one dash, values may begin with one, and -- ends the flags', async (t) => {
   t.is((await runInProcess(['check', '-help'])).code, 0);
-  const folder = createRulesFolder(t);
-  folder.write('a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'a.yaml': ruleText('a', 1) });
   t.is((await runInProcess(['check', '-json', `${folder.path}/a.yaml`])).out[0], '{');
   const args = ['explain', folder.path, '-domain=a', '-descriptor', '-kk=v', '-json=false'];
   const { code, out } = await runInProcess(args);
@@ -98,8 +97,7 @@ for (const command of ['status', 'watch']) {
 }
 
 test('the process ends with the exit code of the command', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'a.yaml': ruleText('a', 1) });
   const options = { cwd: folder.path };
   t.deepEqual(await runProcess(['check', '.'], options), {
     code: 0,
@@ -116,8 +114,7 @@ test('the process ends with the exit code of the command', async (t) => {
 });
 
 test('under npm, paths are meant from where the person is', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   const env = { npm_lifecycle_event: 'control-plane', INIT_CWD: folder.path };
   const { code, err } = await runProcess(['check', 'rules'], { env });
   t.is(code, 0, err);

@@ -8,8 +8,7 @@ import { ruleText } from '../../support/rules-folder.ts';
 const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
 
 test('history says since when and until when each revision was in force, what was invalid, and who did it, over restarts', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': ruleText('first', 1) });
+  const repository = createGitRepository(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, {
     flags: ['--git', repository.url, '--git-poll', '200ms'],
   });

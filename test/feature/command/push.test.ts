@@ -6,8 +6,7 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 async function startPlane(t: ExecutionContext) {
   const { url, store } = await startAdminApi(t, { files: { 'shop.yaml': ruleText('shop', 1) } });
-  const mine = createRulesFolder(t);
-  mine.write('shop.yaml', ruleText('shop', 2));
+  const mine = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 2) });
   const run = (...args: string[]) => runInProcess([...args, '--admin-url', url]);
   return { store, mine, run };
 }
@@ -76,8 +75,7 @@ test('push --dry-run says what would change, or why not, and changes nothing', a
     files: [{ path: 'shop.yaml', change: 'changed' }],
     changes: [{ kind: 'raised', domain: 'shop' }],
   });
-  const same = createRulesFolder(t);
-  same.write('shop.yaml', ruleText('shop', 1));
+  const same = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   t.is((await run('push', same.path, '--dry-run')).out, 'nothing would be changed\n');
   const stale = await dry('--expected-revision', 'abcdef012345');
   t.is(stale.code, 5, stale.err);

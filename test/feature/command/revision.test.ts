@@ -12,8 +12,7 @@ const commands = (revision: string, folder: string) => [
 ];
 
 test('a revision that is too short is refused with the least number of characters', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('shop.yaml', ruleText('shop', 1));
+  const folder = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   for (const args of commands('abcde', folder.path)) {
     const { code, err } = await runInProcess([...args, '--admin-url', 'http://127.0.0.1:9']);
     t.is(code, 2, args.join(' '));

@@ -33,8 +33,7 @@ async function shownAgreement(t: ExecutionContext, worker: WorkerProcess): Promi
 }
 
 test('a worker that counts by other weeks is seen on its pages and by the control plane', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('shop.yaml', ruleText('shop', 1));
+  const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
 

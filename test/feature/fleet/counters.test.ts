@@ -28,10 +28,8 @@ function environment(url: string, id: string): Record<string, string> {
 }
 
 async function startControlPlane(t: ExecutionContext) {
-  const rules = createRulesFolder(t);
-  rules.write('d.yaml', rulesText);
-  const tokens = createRulesFolder(t);
-  tokens.write('tokens', `ann read ${reader}\nbob write ${writer}\n`);
+  const rules = createRulesFolder(t, { 'd.yaml': rulesText });
+  const tokens = createRulesFolder(t, { tokens: `ann read ${reader}\nbob write ${writer}\n` });
   const controlPlane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', rules.path, '--admin-tokens-file', `${tokens.path}/tokens`],
     env: { RATELANE_ADMIN_TOKEN: writer },

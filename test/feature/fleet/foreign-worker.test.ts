@@ -26,8 +26,7 @@ descriptors:
 `;
 
 test('status names the workers that cannot enforce what the rules ask for', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('shop.yaml', rules);
+  const folder = createRulesFolder(t, { 'shop.yaml': rules });
   const controlPlane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', folder.path],
   });

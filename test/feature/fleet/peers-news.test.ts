@@ -12,8 +12,7 @@ import { ruleText } from '../../support/rules-folder.ts';
 const webhookSecret = 'the-secret-of-the-webhook';
 
 async function startTwo(t: ExecutionContext) {
-  const repository = createGitRepository(t);
-  repository.push({ 'shop.yaml': ruleText('shop', 1) });
+  const repository = createGitRepository(t, { 'shop.yaml': ruleText('shop', 1) });
   const file = (name: string, text: string) => {
     writeFileSync(join(repository.folder, name), text);
     return join(repository.folder, name);

@@ -23,9 +23,7 @@ const token = 'p'.repeat(32);
 
 /** Certificates, the shared token, and the settings of an admin port that has TLS and asks for certificates. */
 function writeFiles(t: ExecutionContext) {
-  const files = createRulesFolder(t);
-  files.write('ca.pem', authority);
-  files.write('server.pem', serverCertificate.cert);
+  const files = createRulesFolder(t, { 'ca.pem': authority, 'server.pem': serverCertificate.cert });
   files.write('server.key', serverCertificate.key);
   files.write('client.pem', clientCertificate.cert);
   files.write('client.key', clientCertificate.key);
@@ -45,8 +43,7 @@ function writeFiles(t: ExecutionContext) {
 }
 
 test('a rollout goes through control planes that share certificates and a token, as soon as they trust each other', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { write, at, adminTls, certificates, token: shown } = writeFiles(t);
   const access = [...certificates, ...shown];
   write('peers-ca.pem', strangerCertificate.cert);
@@ -102,8 +99,7 @@ test('a rollout goes through control planes that share certificates and a token,
 });
 
 test('files for peers that cannot be used end the start, and name their setting', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { write, at } = writeFiles(t);
   write('short', 'short');
   write('garbage', 'garbage');
@@ -125,8 +121,7 @@ test('files for peers that cannot be used end the start, and name their setting'
 });
 
 test('a token that goes to peers in clear text is told once, and the start goes on', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { at } = writeFiles(t);
   const plane = await createControlPlaneInProcess(t, {
     flags: [

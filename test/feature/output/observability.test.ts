@@ -243,8 +243,7 @@ test('the collector has what its pipelines name, and the port that workers send 
 
 test('alerts and dashboard name metrics that workers and control plane have', async (t) => {
   const redis = await startRedisServer(t);
-  const rules = createRulesFolder(t);
-  rules.write('shop.yaml', ruleText('shop', 1));
+  const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   const tls = createTemporaryFolder(t);
   const [cert, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((file) => join(tls, file)) as [
     string,

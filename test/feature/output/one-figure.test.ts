@@ -112,8 +112,7 @@ type Figures = ReturnType<typeof toFigures>;
 
 test('the hits of a rule are the same number at every surface', async (t) => {
   t.timeout(180_000);
-  const folder = createRulesFolder(t);
-  folder.write('d.yaml', lasting(5) + gone);
+  const folder = createRulesFolder(t, { 'd.yaml': lasting(5) + gone });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', folder.path] });
   await plane.start();
   const statsd = await startStatsdReceiver(t);

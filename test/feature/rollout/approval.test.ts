@@ -14,8 +14,7 @@ const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.spli
 
 /** Control planes of one directory that are peers, with two workers of one node id at the first. */
 async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
-  const rules = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const ports = [await freePort(), await freePort()] as const;
   const plan = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
   const record = count === 1 ? [] : ['--record', `redis://${(await startRedisServer(t)).url}`];

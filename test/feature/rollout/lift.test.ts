@@ -16,8 +16,7 @@ descriptors:
 const uncounted = 0xffff_ffff;
 
 test('a lift is in force at once, whatever rollout there is, and ends by itself without a control plane', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('shop.yaml', rules);
+  const folder = createRulesFolder(t, { 'shop.yaml': rules });
   const flags = ['--config-dir', folder.path, '--rollout', 'canary=10%,hold=1h'];
   const controlPlane = await createControlPlaneInProcess(t, { flags });
   await controlPlane.start();

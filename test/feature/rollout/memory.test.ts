@@ -144,8 +144,7 @@ for (const [where, open] of Object.entries(places)) {
 }
 
 test('of a Git host that takes no pushes for a while nobody gets a new revision, and that begins when it does', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': ruleText('first', 1) });
+  const repository = createGitRepository(t, { 'a.yaml': ruleText('first', 1) });
   const ports = [await freePort(), await freePort()] as const;
   const planes = await Promise.all(
     ([0, 1] as const).map((own) =>
@@ -192,8 +191,7 @@ test('of a Git host that takes no pushes for a while nobody gets a new revision,
 });
 
 test('a commit that a force push has dropped leaves its workers, and what is in its place begins', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': ruleText('first', 1) });
+  const repository = createGitRepository(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, {
     flags: ['--git', repository.url, '--git-poll', '200ms', ...plan],
   });
@@ -208,8 +206,7 @@ test('a commit that a force push has dropped leaves its workers, and what is in 
 });
 
 test('a state directory that takes no writes is named, no step is taken, and what is pushed for all at once arrives', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('first', 1));
+  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('first', 1) });
   folder.write('state', 'in its way');
   const plane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', join(folder.path, 'rules'), ...plan],

@@ -118,8 +118,7 @@ test('an author is told by one of two control planes what is wrong, and once, ov
 
 test('who aborted a rollout, and why, is told with the revision that was taken back', async (t) => {
   const receiver = await startReceiver(t);
-  const rules = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h', ...receiver.flags],
   });
@@ -170,8 +169,7 @@ const mistakes: readonly [what: string, flags: readonly string[], said: RegExp][
 ];
 for (const [what, flags, said] of mistakes) {
   test(`${what} ends the start, and names the setting`, async (t) => {
-    const rules = createRulesFolder(t);
-    rules.write('a.yaml', ruleText('first', 1));
+    const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
     const error = await t.throwsAsync(async () => {
       const all = ['--config-dir', rules.path, ...flags];
       await (await createControlPlaneInProcess(t, { flags: all })).start();

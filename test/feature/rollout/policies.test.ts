@@ -143,9 +143,7 @@ test('a commit that breaks the policy is not served, and one with a reason is', 
 });
 
 test('check tells the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('shop.yaml', rules(40));
-  folder.write('policy.yaml', policy);
+  const folder = createRulesFolder(t, { 'shop.yaml': rules(40), 'policy.yaml': policy });
   const told = await runInProcess(['check', folder.path]);
   t.regex(told.out, /shop\.yaml:3:5: warning: the limit is 40 for one minute, .* \[policy\]\n/);
   t.is(told.code, 0);

@@ -32,8 +32,7 @@ for (const [store, start] of Object.entries(stores)) {
   test(`a limit that is lifted for a time counts from where it was, in ${store}`, async (t) => {
     let aheadMs = 0;
     const clock = { ...patientClock, wallMs: () => patientClock.wallMs() + aheadMs };
-    const folder = createRulesFolder(t);
-    folder.write('config/d.yaml', usual);
+    const folder = createRulesFolder(t, { 'config/d.yaml': usual });
     const { decide, page, log } = await startWorker(t, {
       env: {
         ...(await start(t)),

@@ -109,8 +109,7 @@ function startOnGit(t: ExecutionContext, repository: GitRepository, state = 'sta
 const broken = ruleText('b', 1).replace('year', 'yaer');
 
 test('a change of a directory comes into force', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   const { cache, served, log } = await startOnDirectory(t, folder.path);
   t.is(served(), 'a');
   let changes = 0;
@@ -134,8 +133,7 @@ test('a change of a directory comes into force', async (t) => {
 });
 
 test('an invalid revision changes nothing and is told in the same words everywhere', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   const { cache, served, version, log } = await startOnDirectory(t, folder.path);
   const before = cache.state().inForce?.revision.id ?? '';
   const good = version();
@@ -159,8 +157,7 @@ test('an invalid revision changes nothing and is told in the same words everywhe
 });
 
 test('a change of the groups alone reaches the nodes', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   folder.write('rules/b.yaml', ruleText('b', 1));
   const { cache, served } = await startOnDirectory(t, folder.path);
   t.is(cache.groupOf(anyNode), 'default');
@@ -211,8 +208,7 @@ test('what was kept of another store is not served', async (t) => {
 });
 
 test('a last good revision that is damaged is said, and not served', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   await (await startOnDirectory(t, folder.path)).stop();
   const file = join(folder.path, 'state/last-good.revision.json');
   writeFileSync(file, readFileSync(file).subarray(0, 100));
@@ -229,8 +225,7 @@ test('a last good revision that is damaged is said, and not served', async (t) =
 });
 
 test('a revision that cannot be kept is served all the same', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   // A file in the place of the folder: nobody can write into it, root included.
   folder.write('state', '');
   chmodSync(join(folder.path, 'state'), 0o400);
@@ -243,8 +238,7 @@ test('a revision that cannot be kept is served all the same', async (t) => {
 });
 
 test('a push and a trigger bring a revision into force, with its author', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': ruleText('a', 1) });
+  const repository = createGitRepository(t, { 'a.yaml': ruleText('a', 1) });
   const { store, served, log } = await startOnGit(t, repository);
   const id = repository.push({ 'b.yaml': ruleText('b', 1) }, 'limits for b\n\nas agreed');
   await store.trigger();
@@ -256,8 +250,7 @@ test('a push and a trigger bring a revision into force, with its author', async 
 });
 
 test('a commit says beforehand that it is meant to remove everything', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': ruleText('a', 1) });
+  const repository = createGitRepository(t, { 'a.yaml': ruleText('a', 1) });
   const { cache, store, served } = await startOnGit(t, repository);
   repository.push({ 'a.yaml': undefined }, 'oops');
   await store.trigger();

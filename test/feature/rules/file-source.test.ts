@@ -4,7 +4,7 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { createRuleSetBuilder } from '../../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
@@ -99,10 +99,8 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
 });
 
 test('an unchanged folder is not loaded again, however often it is looked at', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const timing = { quiet: 5, patience: 20, settle: 20, poll: 20 };
-  const { loads, becomes } = await startFileSource(t, folder.path, {}, { timing });
+  const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
+  const { loads, becomes } = await startFileSource(t, folder.path, {}, quick);
   // Names of two dots are none of the rules' business, but the system tells of them.
   for (let i = 0; i < 5; i++) folder.write('config/..noise', String(i));
   folder.write('config/a.yaml', ruleText('a', 2));
@@ -112,8 +110,7 @@ test('an unchanged folder is not loaded again, however often it is looked at', a
 });
 
 test('a file that is still being written is not told as bad', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
   const timing = { quiet: 5, patience: 20, settle: 1000, poll: 10_000 };
   const { loads, metrics, becomes } = await startFileSource(t, folder.path, {}, { timing });
   const attempts = () => metrics.counter('runtime.load_attempts').value;
@@ -125,25 +122,23 @@ test('a file that is still being written is not told as bad', async (t) => {
   t.true(loads.every((result) => result.ok));
 });
 
-test('only files that changed are read again', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  folder.write('config/b.yaml', ruleText('b', 1));
+const ruleOptions = { mergeDomains: false, sanitizeMetricDots: false };
+
+/** A source, and the files of each of its loads. */
+async function startRecording(t: ExecutionContext, root: string) {
   const seen: (readonly RulesFile[])[] = [];
-  const load = createLoadRules(
-    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
-  );
-  const { becomes } = await startFileSource(
-    t,
-    folder.path,
-    {},
-    {
-      load(files) {
-        seen.push(files);
-        return load(files);
-      },
-    },
-  );
+  const loadRules = createLoadRules(createRuleSetBuilder(ruleOptions));
+  const load = (files: readonly RulesFile[]) => {
+    seen.push(files);
+    return loadRules(files);
+  };
+  return { seen, ...(await startFileSource(t, root, {}, { load })) };
+}
+
+test('only files that changed are read again', async (t) => {
+  const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
+  folder.write('config/b.yaml', ruleText('b', 1));
+  const { seen, becomes } = await startRecording(t, folder.path);
   folder.write('config/b.yaml', ruleText('b', 2));
   await becomes('a=1 b=2');
   t.is(seen.at(-1)?.[0], seen[0]?.[0]);
@@ -154,23 +149,9 @@ test('a large file that is written again is the same file where its whole text i
   const folder = createRulesFolder(t);
   const large = (limit: number, end: string) =>
     `${ruleText('a', limit)}# ${'x'.repeat(300_000)}${end}\n`;
-  const seen: (readonly RulesFile[])[] = [];
-  const load = createLoadRules(
-    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
-  );
   folder.write('config/a.yaml', large(1, 'x'));
   folder.write('config/b.yaml', ruleText('b', 1));
-  const { becomes } = await startFileSource(
-    t,
-    folder.path,
-    {},
-    {
-      load(files) {
-        seen.push(files);
-        return load(files);
-      },
-    },
-  );
+  const { seen, becomes } = await startRecording(t, folder.path);
   folder.write('config/a.yaml', large(1, 'x'));
   folder.write('config/b.yaml', ruleText('b', 2));
   await becomes('a=1 b=2');
@@ -191,23 +172,19 @@ function largeText(limit: number): string {
 }
 
 test('a large file that is replaced while it is parsed is loaded as it is in the end', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', largeText(1));
+  const folder = createRulesFolder(t, { 'config/a.yaml': largeText(1) });
   let parsed = 0;
   const log = createRecordedLog();
   const thread = createParsingThread({ log, clock: systemClock });
   t.teardown(() => thread.close());
-  const load = createLoadRules(
-    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
-    {
-      ...thread,
-      parse(text, file) {
-        const document = thread.parse(text, file);
-        if (++parsed === 1) folder.write('config/a.yaml', largeText(3));
-        return document;
-      },
+  const load = createLoadRules(createRuleSetBuilder(ruleOptions), {
+    ...thread,
+    parse(text, file) {
+      const document = thread.parse(text, file);
+      if (++parsed === 1) folder.write('config/a.yaml', largeText(3));
+      return document;
     },
-  );
+  });
   const { loads } = await startFileSource(t, folder.path, {}, { load });
   folder.write('config/a.yaml', largeText(2));
   await eventually('both loads', () => loads.length === 3);
@@ -225,8 +202,7 @@ test('a large file that is replaced while it is parsed is loaded as it is in the
 });
 
 test('a source that is closed while a large file is parsed loads nothing more', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', largeText(1));
+  const folder = createRulesFolder(t, { 'config/a.yaml': largeText(1) });
   const thread = createParsingThread({
     log: createRecordedLog(),
     clock: systemClock,
@@ -236,16 +212,13 @@ test('a source that is closed while a large file is parsed loads nothing more', 
       }),
   });
   const asked = Promise.withResolvers<void>();
-  const load = createLoadRules(
-    createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
-    {
-      ...thread,
-      parse(text, file) {
-        asked.resolve();
-        return thread.parse(text, file);
-      },
+  const load = createLoadRules(createRuleSetBuilder(ruleOptions), {
+    ...thread,
+    parse(text, file) {
+      asked.resolve();
+      return thread.parse(text, file);
     },
-  );
+  });
   const { source, loads, log } = await startFileSource(t, folder.path, {}, { load });
   folder.write('config/a.yaml', largeText(2));
   await asked.promise;
@@ -255,8 +228,7 @@ test('a source that is closed while a large file is parsed loads nothing more', 
 });
 
 test('a defect of the loader becomes a failed load, not the end of the process', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
   const load = () => {
     throw new TypeError('oops');
   };
@@ -266,11 +238,9 @@ test('a defect of the loader becomes a failed load, not the end of the process',
 });
 
 test('after close nothing is delivered', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const timing = { quiet: 5, patience: 20, settle: 20, poll: 20 };
-  const closed = await startFileSource(t, folder.path, {}, { timing });
-  const open = await startFileSource(t, folder.path, {}, { timing });
+  const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
+  const closed = await startFileSource(t, folder.path, {}, quick);
+  const open = await startFileSource(t, folder.path, {}, quick);
   await closed.source.close();
   await closed.source.close();
   folder.write('config/a.yaml', ruleText('a', 2));
@@ -279,14 +249,12 @@ test('after close nothing is delivered', async (t) => {
 });
 
 test('a link that is removed is no change, and made anew it is loaded', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('v1/limits/config/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'v1/limits/config/a.yaml': ruleText('a', 1) });
   folder.write('v2/limits/config/a.yaml', ruleText('a', 2));
   folder.relink('current', 'v1');
   const root = join(folder.path, 'current');
-  const timing = { quiet: 5, patience: 20, settle: 20, poll: 20 };
-  const { loads, becomes } = await startFileSource(t, root, watchRoot, { timing });
-  const other = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, { timing });
+  const { loads, becomes } = await startFileSource(t, root, watchRoot, quick);
+  const other = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, quick);
   unlinkSync(root);
   await eventually('others look as often', () => other.loads.at(-1)?.ok === false);
   t.is(loads.length, 1);
@@ -296,13 +264,11 @@ test('a link that is removed is no change, and made anew it is loaded', async (t
 });
 
 test('changes inside of the folder alone are not loaded', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('v1/limits/config/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'v1/limits/config/a.yaml': ruleText('a', 1) });
   folder.relink('current', 'v1');
   const root = join(folder.path, 'current');
-  const timing = { quiet: 5, patience: 20, settle: 20, poll: 20 };
-  const swapped = await startFileSource(t, root, watchRoot, { timing });
-  const inPlace = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, { timing });
+  const swapped = await startFileSource(t, root, watchRoot, quick);
+  const inPlace = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, quick);
   folder.write('v1/limits/config/a.yaml', ruleText('a', 2));
   folder.write('v1/limits/config/b.yaml', ruleText('b', 2));
   await inPlace.becomes('a=2 b=2');
@@ -313,8 +279,7 @@ test('changes inside of the folder alone are not loaded', async (t) => {
 });
 
 test('of a root that is no link it is said what is waited for, and once that its files were edited in place', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('root/config/a.yaml', ruleText('a', 1));
+  const folder = createRulesFolder(t, { 'root/config/a.yaml': ruleText('a', 1) });
   const root = join(folder.path, 'root');
   const clock = createManualClock();
   const { log, limits } = await startFileSource(t, root, { watchRoot: true }, { clock });

@@ -20,8 +20,7 @@ const customers = (limit: number) =>
 const traffic = { ada: 31, bob: 20, erin: 12, finn: 10 };
 
 test('what is predicted of recorded traffic is what then happens, for each value', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('d.yaml', customers(20));
+  const rules = createRulesFolder(t, { 'd.yaml': customers(20) });
   const recordings = createTemporaryFolder(t);
   const flags = ['--config-dir', rules.path, '--recordings', recordings];
   const plane = await createControlPlaneInProcess(t, { flags });

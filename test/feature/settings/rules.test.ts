@@ -97,8 +97,7 @@ test('CONFIG_GRPC_XDS_NODE_ID, CONFIG_GRPC_XDS_NODE_METADATA, CONFIG_GRPC_XDS_CL
 
 test('CONFIG_GRPC_XDS_TOKEN_FILE: the token in the file is sent, and a new one at the next connection', async (t) => {
   const server = await startServer(t);
-  const folder = createRulesFolder(t);
-  folder.write('token', 'first-sesame\n');
+  const folder = createRulesFolder(t, { token: 'first-sesame\n' });
   await launch(t, server.url, {
     env: {
       CONFIG_GRPC_XDS_TOKEN_FILE: join(folder.path, 'token'),

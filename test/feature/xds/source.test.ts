@@ -2,8 +2,7 @@
 // what it sends.
 import { createServer, type Socket } from 'node:net';
 import { status } from '@grpc/grpc-js';
-import type { ExecutionContext } from 'ava';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
 import { parseResource } from '../../../worker/rules-source/parsed-resource.ts';
 import { eventually } from '../../support/eventually.ts';
