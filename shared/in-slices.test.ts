@@ -34,24 +34,21 @@ function* work(step: () => void, steps: number): Generator<void, number> {
   return steps;
 }
 
-test.serial(
-  'what runs at the same time shares the slice of a turn of the event loop',
-  async (t) => {
-    const counts = await countByTurn((step) =>
-      Array.from({ length: 20 }, () =>
-        runInSlices(
-          work(() => {
-            burn(0.1);
-            step();
-          }, 30),
-        ),
+test.serial("what runs at the same time shares the slice of an event loop's turn", async (t) => {
+  const counts = await countByTurn((step) =>
+    Array.from({ length: 20 }, () =>
+      runInSlices(
+        work(() => {
+          burn(0.1);
+          step();
+        }, 30),
       ),
-    );
-    // One step of each, and in the first turn the slices of those that were alone for a moment.
-    t.true(Math.max(...counts.slice(1)) <= 20, `${counts}`);
-    t.true((counts[0] ?? 0) <= 60, `${counts}`);
-  },
-);
+    ),
+  );
+  // One step of each, and in the first turn the slices of those that were alone for a moment.
+  t.true(Math.max(...counts.slice(1)) <= 20, `${counts}`);
+  t.true((counts[0] ?? 0) <= 60, `${counts}`);
+});
 
 test.serial('work that fails makes room for the others', async (t) => {
   const fail = () => {

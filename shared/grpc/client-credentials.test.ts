@@ -35,21 +35,18 @@ async function connect(t: ExecutionContext, host: string, { cert, key }: TestCer
   return { names, failure };
 }
 
-test.serial(
-  'a server with an IP address is sent no name, and its certificate is checked',
-  async (t) => {
-    const warnings: string[] = [];
-    const note = ({ message }: Error) => warnings.push(message);
-    process.on('warning', note);
-    t.teardown(() => process.off('warning', note));
-    const { names } = await connect(t, '127.0.0.1', serverCertificate);
-    t.true(names.length > 0);
-    t.deepEqual([...new Set(names)], [false]);
-    const { failure } = await connect(t, '127.0.0.1', misnamedCertificate);
-    t.regex(failure, /certificate|altnames/);
-    t.deepEqual(warnings, []);
-  },
-);
+test.serial('a server with an IP address gets no name; its certificate is checked', async (t) => {
+  const warnings: string[] = [];
+  const note = ({ message }: Error) => warnings.push(message);
+  process.on('warning', note);
+  t.teardown(() => process.off('warning', note));
+  const { names } = await connect(t, '127.0.0.1', serverCertificate);
+  t.true(names.length > 0);
+  t.deepEqual([...new Set(names)], [false]);
+  const { failure } = await connect(t, '127.0.0.1', misnamedCertificate);
+  t.regex(failure, /certificate|altnames/);
+  t.deepEqual(warnings, []);
+});
 
 test.serial('a server with a name is sent it', async (t) => {
   const { names } = await connect(t, 'localhost', serverCertificate);

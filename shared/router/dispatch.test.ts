@@ -102,37 +102,34 @@ test('__proto__ is refused in a query, a form and a multipart field', async (t) 
   t.is(({} as Record<string, unknown>)['1'], undefined);
 });
 
-test.serial(
-  'a text that is longer than allowed is refused before a pattern reads it',
-  async (t) => {
-    const pattern = '^a*a*b$';
-    class Named extends Controller {
-      static readonly POST = op({
-        body: Type.Object({ names: Type.Array(Type.String({ pattern, maxLength: 256 })) }),
-      });
-      POST() {}
-    }
-    const own = await createTestClient({ '': { Named } });
-    const headers = { 'content-type': 'application/json' };
-    const send = async (...names: string[]) => {
-      const answer = await own.send('POST', '/named', { headers, body: JSON.stringify({ names }) });
-      return (answer.json as { errors?: { reason: string }[] } | undefined)?.errors ?? [];
-    };
-    const before = cpuMs();
-    t.deepEqual(
-      (await send('a'.repeat(1_000_000))).map(({ reason }) => reason),
-      ['must not have more than 256 characters'],
-    );
-    t.true(cpuMs() - before < 5_000);
-    // Characters outside the basic plane are two units each, and are read as well.
-    const names = ['a'.repeat(256), '\u{1f600}'.repeat(200)];
-    t.deepEqual(
-      (await send(...names)).map(({ reason }) => reason),
-      [`must match pattern "${pattern}"`, `must match pattern "${pattern}"`],
-    );
-    t.deepEqual(await send('aab'), []);
-  },
-);
+test.serial('a text longer than allowed is refused before a pattern reads it', async (t) => {
+  const pattern = '^a*a*b$';
+  class Named extends Controller {
+    static readonly POST = op({
+      body: Type.Object({ names: Type.Array(Type.String({ pattern, maxLength: 256 })) }),
+    });
+    POST() {}
+  }
+  const own = await createTestClient({ '': { Named } });
+  const headers = { 'content-type': 'application/json' };
+  const send = async (...names: string[]) => {
+    const answer = await own.send('POST', '/named', { headers, body: JSON.stringify({ names }) });
+    return (answer.json as { errors?: { reason: string }[] } | undefined)?.errors ?? [];
+  };
+  const before = cpuMs();
+  t.deepEqual(
+    (await send('a'.repeat(1_000_000))).map(({ reason }) => reason),
+    ['must not have more than 256 characters'],
+  );
+  t.true(cpuMs() - before < 5_000);
+  // Characters outside the basic plane are two units each, and are read as well.
+  const names = ['a'.repeat(256), '\u{1f600}'.repeat(200)];
+  t.deepEqual(
+    (await send(...names)).map(({ reason }) => reason),
+    [`must match pattern "${pattern}"`, `must match pattern "${pattern}"`],
+  );
+  t.deepEqual(await send('aab'), []);
+});
 
 test('the text of an unexpected error reaches the log alone, with the id of the answer', async (t) => {
   const own = await createTestClient({ '': { Broken } });

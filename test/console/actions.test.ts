@@ -124,7 +124,7 @@ function writeTokens(t: ExecutionContext): string {
 }
 
 browserTest(
-  'a token is asked for, kept in the tab alone, and decides what is possible',
+  'a token is asked for, kept in the tab alone, and decides what can be done',
   async (t) => {
     const place = await startPlace(
       t,
@@ -251,7 +251,7 @@ browserTest('a revision that no share of the workers can have first is approved'
 });
 
 browserTest(
-  'a record of rollouts that cannot be read is told where the line at the top leads',
+  'an unreadable record of rollouts is told where the line at the top leads',
   async (t) => {
     const rules = createRulesFolder(t, { 'd.yaml': sampleRules });
     const state = createRulesFolder(t);

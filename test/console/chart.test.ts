@@ -52,24 +52,21 @@ async function pointAt(page: Page, share: number): Promise<void> {
   await page.mouse.move(box.x + box.width * share, box.y + 60);
 }
 
-browserTest(
-  'the chart shows a quarter of an hour or an hour, and the address says which',
-  async (t) => {
-    const page = await openChart(t, () => true);
-    const spans = page.getByRole('navigation', { name: 'Span of the chart' });
-    t.is(await spans.locator('[aria-current]').innerText(), '15 min');
-    await pointAt(page, 0.5);
-    await shows(page, /second, at \d\d:\d\d:\d\d decisions 100 over limit 10 errors 0/);
-    await spans.getByRole('link', { name: '1 h' }).click();
-    await page.locator('.spans [aria-current]', { hasText: '1 h' }).waitFor();
-    t.regex(page.url(), /#\/fleet\?search=nobody&span=1h$/);
-    await pointAt(page, 0.1);
-    await shows(page, /second, at \d\d:\d\d:[0240]0 decisions 100 over limit 10 errors 0/);
-    await page.reload();
-    await page.locator('.spans [aria-current]', { hasText: '1 h' }).waitFor();
-    t.deepEqual(await look(page, 'chart-hour'), []);
-  },
-);
+browserTest('the chart shows a quarter of an hour or an hour, as the address says', async (t) => {
+  const page = await openChart(t, () => true);
+  const spans = page.getByRole('navigation', { name: 'Span of the chart' });
+  t.is(await spans.locator('[aria-current]').innerText(), '15 min');
+  await pointAt(page, 0.5);
+  await shows(page, /second, at \d\d:\d\d:\d\d decisions 100 over limit 10 errors 0/);
+  await spans.getByRole('link', { name: '1 h' }).click();
+  await page.locator('.spans [aria-current]', { hasText: '1 h' }).waitFor();
+  t.regex(page.url(), /#\/fleet\?search=nobody&span=1h$/);
+  await pointAt(page, 0.1);
+  await shows(page, /second, at \d\d:\d\d:[0240]0 decisions 100 over limit 10 errors 0/);
+  await page.reload();
+  await page.locator('.spans [aria-current]', { hasText: '1 h' }).waitFor();
+  t.deepEqual(await look(page, 'chart-hour'), []);
+});
 
 browserTest('of a time without reports the chart says that nothing is known', async (t) => {
   const page = await openChart(t, (age) => age < 60 || age > 120);
@@ -80,40 +77,37 @@ browserTest('of a time without reports the chart says that nothing is known', as
   t.deepEqual(await look(page, 'chart-gap'), []);
 });
 
-browserTest(
-  'what happened is marked, readable by the pointer and the keyboard, and leads to it',
-  async (t) => {
-    const id = 'a1b2c3d4e5f60718293a4b5c6d7e8f90';
-    const page = await openChart(t, (age) => age > 3, [
-      { kind: 'rollout', revision: id, text: 'The rollout of revision a1b2c3d4e5f6 begins' },
-      { kind: 'taken_back', revision: id, text: 'Revision a1b2c3d4e5f6 is taken back' },
-      { kind: 'reset', revision: undefined, text: 'ann: reset counters of (customer=\u202eada)' },
-    ]);
-    const marks = page.getByRole('list', { name: 'What happened in this time' }).getByRole('link');
-    await marks.nth(2).waitFor();
-    const names = await Promise.all(
-      (await marks.all()).map((mark) => mark.getAttribute('aria-label')),
-    );
-    t.deepEqual(
-      names.map((name) => name?.replace(/^\d\d:\d\d:\d\d /, '')),
-      [
-        'The rollout of revision a1b2c3d4e5f6 begins',
-        'Revision a1b2c3d4e5f6 is taken back',
-        'ann: reset counters of (customer=\\u{202e}ada)',
-      ],
-    );
-    const label = marks.nth(1).locator('.label');
-    t.false(await label.isVisible());
-    await marks.nth(1).hover();
-    t.true(await label.isVisible());
-    const violations = await look(page, 'chart-marks');
-    await page.mouse.move(0, 0);
-    await tabTo(page, names[2] ?? '');
-    t.true(await marks.nth(2).locator('.label').isVisible());
-    violations.push(...(await look(page, 'chart-marks-keyboard')));
-    await marks.nth(1).click();
-    await page.getByRole('heading', { name: 'Revisions' }).waitFor();
-    t.regex(page.url(), /#\/revisions\?open=a1b2c3d4e5f6$/);
-    t.deepEqual(violations, []);
-  },
-);
+browserTest('what happened is marked, readable by pointer and keyboard, leads to it', async (t) => {
+  const id = 'a1b2c3d4e5f60718293a4b5c6d7e8f90';
+  const page = await openChart(t, (age) => age > 3, [
+    { kind: 'rollout', revision: id, text: 'The rollout of revision a1b2c3d4e5f6 begins' },
+    { kind: 'taken_back', revision: id, text: 'Revision a1b2c3d4e5f6 is taken back' },
+    { kind: 'reset', revision: undefined, text: 'ann: reset counters of (customer=\u202eada)' },
+  ]);
+  const marks = page.getByRole('list', { name: 'What happened in this time' }).getByRole('link');
+  await marks.nth(2).waitFor();
+  const names = await Promise.all(
+    (await marks.all()).map((mark) => mark.getAttribute('aria-label')),
+  );
+  t.deepEqual(
+    names.map((name) => name?.replace(/^\d\d:\d\d:\d\d /, '')),
+    [
+      'The rollout of revision a1b2c3d4e5f6 begins',
+      'Revision a1b2c3d4e5f6 is taken back',
+      'ann: reset counters of (customer=\\u{202e}ada)',
+    ],
+  );
+  const label = marks.nth(1).locator('.label');
+  t.false(await label.isVisible());
+  await marks.nth(1).hover();
+  t.true(await label.isVisible());
+  const violations = await look(page, 'chart-marks');
+  await page.mouse.move(0, 0);
+  await tabTo(page, names[2] ?? '');
+  t.true(await marks.nth(2).locator('.label').isVisible());
+  violations.push(...(await look(page, 'chart-marks-keyboard')));
+  await marks.nth(1).click();
+  await page.getByRole('heading', { name: 'Revisions' }).waitFor();
+  t.regex(page.url(), /#\/revisions\?open=a1b2c3d4e5f6$/);
+  t.deepEqual(violations, []);
+});

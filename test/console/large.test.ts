@@ -147,37 +147,34 @@ browserTest('of ten thousand domains each is found by its name', async (t) => {
   t.pass();
 });
 
-browserTest(
-  'behind a proxy that holds events back the pages are read again by the clock',
-  async (t) => {
-    const { port, rules: folder } = await startAdminApi(t, {
-      files: { 'd.yaml': 'domain: d\ndescriptors:\n  - key: before\n' },
+browserTest('behind a proxy that holds events back pages are read by the clock', async (t) => {
+  const { port, rules: folder } = await startAdminApi(t, {
+    files: { 'd.yaml': 'domain: d\ndescriptors:\n  - key: before\n' },
+  });
+  let asked = 0;
+  const proxy = createServer((incoming, outgoing) => {
+    asked += incoming.url?.endsWith('/status') ? 1 : 0;
+    if (incoming.url?.endsWith('/events')) return;
+    const { method, url: path } = incoming;
+    const host = `127.0.0.1:${port}`;
+    const passed = request({ port, method, path, headers: { ...incoming.headers, host } });
+    passed.on('response', (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
     });
-    let asked = 0;
-    const proxy = createServer((incoming, outgoing) => {
-      asked += incoming.url?.endsWith('/status') ? 1 : 0;
-      if (incoming.url?.endsWith('/events')) return;
-      const { method, url: path } = incoming;
-      const host = `127.0.0.1:${port}`;
-      const passed = request({ port, method, path, headers: { ...incoming.headers, host } });
-      passed.on('response', (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
-      });
-      incoming.pipe(passed);
-    });
-    const proxyPort = await listenFor(t, proxy);
-    const { page } = await openTab(t);
-    await page.goto(`http://127.0.0.1:${proxyPort}/console/#/rules`);
-    await page.getByText('before').waitFor();
-    folder.replace('d.yaml', 'domain: d\ndescriptors:\n  - key: after\n');
-    await page.getByText('after', { exact: true }).waitFor();
-    await eventually('it says so', async () => {
-      return (await page.locator('.foot').innerText()).includes('Every 5 s');
-    });
-    t.true(asked >= 2);
-  },
-);
+    incoming.pipe(passed);
+  });
+  const proxyPort = await listenFor(t, proxy);
+  const { page } = await openTab(t);
+  await page.goto(`http://127.0.0.1:${proxyPort}/console/#/rules`);
+  await page.getByText('before').waitFor();
+  folder.replace('d.yaml', 'domain: d\ndescriptors:\n  - key: after\n');
+  await page.getByText('after', { exact: true }).waitFor();
+  await eventually('it says so', async () => {
+    return (await page.locator('.foot').innerText()).includes('Every 5 s');
+  });
+  t.true(asked >= 2);
+});
 
 test('all that a browser loads is below 150 kB compressed', async (t) => {
   const { files } = await readConsoleAssets();

@@ -66,28 +66,25 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
   await shows(page.locator('.verdict'), /is in force on all 2 connected workers/);
 });
 
-browserTest(
-  'workers that share a node id are told apart, and a link that is not judged is named',
-  async (t) => {
-    const place = await startPlace(t, { 'd.yaml': sampleRules });
-    const workers = [await startFed(t, place, 'edge'), await startFed(t, place, 'edge')];
-    const [, port] = place.plane.xdsAddress.split(':');
-    const link = callDiscovery<FromWorkerMessage, object>(t, Number(port), loadFleetLink());
-    const hello = { nodeId: 'stranger', instance: 'of-nobody', agreement: '', countsAlone: false };
-    link.send({ hello: { ...hello, allowsReset: false, values: 2 } });
-    const { page, complaints } = await visit(t, place);
-    for (const worker of workers) {
-      const [, instance = ''] = / as instance (\S+)\n/.exec(await worker.page('/status')) ?? [];
-      await shows(page, new RegExp(`edge \\(instance ${instance.slice(0, 8)}\\)`));
-    }
-    await shows(
-      page,
-      /Links that no rollout is judged by .* stranger of-nobod \S+ no worker of this instance takes its rules here/,
-    );
-    t.deepEqual(await look(page, 'fleet-instances'), []);
-    t.deepEqual(complaints, []);
-  },
-);
+browserTest('workers with one node id are told apart, a link not judged is named', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const workers = [await startFed(t, place, 'edge'), await startFed(t, place, 'edge')];
+  const [, port] = place.plane.xdsAddress.split(':');
+  const link = callDiscovery<FromWorkerMessage, object>(t, Number(port), loadFleetLink());
+  const hello = { nodeId: 'stranger', instance: 'of-nobody', agreement: '', countsAlone: false };
+  link.send({ hello: { ...hello, allowsReset: false, values: 2 } });
+  const { page, complaints } = await visit(t, place);
+  for (const worker of workers) {
+    const [, instance = ''] = / as instance (\S+)\n/.exec(await worker.page('/status')) ?? [];
+    await shows(page, new RegExp(`edge \\(instance ${instance.slice(0, 8)}\\)`));
+  }
+  await shows(
+    page,
+    /Links that no rollout is judged by .* stranger of-nobod \S+ no worker of this instance takes its rules here/,
+  );
+  t.deepEqual(await look(page, 'fleet-instances'), []);
+  t.deepEqual(complaints, []);
+});
 
 browserTest('a page that is asked for while the console starts is shown', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
@@ -200,7 +197,7 @@ browserTest('without rules, workers and traffic each page says what to do', asyn
 });
 
 browserTest(
-  'errors of a revision are shown with their line, and a silent control plane is said',
+  "a revision's errors have their line, and a silent control plane is said",
   async (t) => {
     const place = await startPlace(t, { 'd.yaml': sampleRules });
     place.rules.replace('d.yaml', sampleRules.replace('unit: year', 'unit: yaer'));

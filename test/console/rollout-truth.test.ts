@@ -17,37 +17,34 @@ import {
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
-browserTest(
-  'a filter that finds nothing says so, and finds values, rules and domains',
-  async (t) => {
-    const place = await startTrial(t);
-    const { page, complaints } = await visit(t, place, 'limited?search=bob');
-    await shows(page, /2 workers report Nothing matches 'bob'\./);
-    t.notRegex(await readPage(page), /No value is limited/);
-    const violations = await look(page, 'limited-nothing-matches');
-    for (const found of ['ADA', 'd.customer', 'customer=a']) {
-      await page.goto(consoleUrl(place.plane, `limited?search=${found}`));
-      await shows(page, /customer=ada d d\.customer/);
-    }
-    const others = {
-      'fleet?search=zzz': 'zzz',
-      'rules?find=yyy': 'yyy',
-      'rules?search=xxx': 'xxx',
-    };
-    for (const [where, sought] of Object.entries(others)) {
-      await page.goto(consoleUrl(place.plane, where));
-      await shows(page, new RegExp(`Nothing matches '${sought}'\\.`));
-    }
-    t.deepEqual(complaints, []);
-    t.is(await place.plane.end('SIGTERM'), 0);
-    await page.goto(consoleUrl(place.plane, 'limited?search=ADA'));
-    await shows(page, /What is shown is as of \d\d:\d\d\..* customer=ada/);
-    await page.getByLabel('Find a value, a rule or a domain').fill('never asked');
-    await shows(page, /The control plane does not answer\./);
-    t.notRegex(await readPage(page), /Nothing matches|No value is limited|as of/);
-    t.deepEqual(violations, []);
-  },
-);
+browserTest('a filter finds values, rules and domains, and says where it finds none', async (t) => {
+  const place = await startTrial(t);
+  const { page, complaints } = await visit(t, place, 'limited?search=bob');
+  await shows(page, /2 workers report Nothing matches 'bob'\./);
+  t.notRegex(await readPage(page), /No value is limited/);
+  const violations = await look(page, 'limited-nothing-matches');
+  for (const found of ['ADA', 'd.customer', 'customer=a']) {
+    await page.goto(consoleUrl(place.plane, `limited?search=${found}`));
+    await shows(page, /customer=ada d d\.customer/);
+  }
+  const others = {
+    'fleet?search=zzz': 'zzz',
+    'rules?find=yyy': 'yyy',
+    'rules?search=xxx': 'xxx',
+  };
+  for (const [where, sought] of Object.entries(others)) {
+    await page.goto(consoleUrl(place.plane, where));
+    await shows(page, new RegExp(`Nothing matches '${sought}'\\.`));
+  }
+  t.deepEqual(complaints, []);
+  t.is(await place.plane.end('SIGTERM'), 0);
+  await page.goto(consoleUrl(place.plane, 'limited?search=ADA'));
+  await shows(page, /What is shown is as of \d\d:\d\d\..* customer=ada/);
+  await page.getByLabel('Find a value, a rule or a domain').fill('never asked');
+  await shows(page, /The control plane does not answer\./);
+  t.notRegex(await readPage(page), /Nothing matches|No value is limited|as of/);
+  t.deepEqual(violations, []);
+});
 
 browserTest('tile, rows and verdict say the same of a rollout, and of a dead worker', async (t) => {
   const place = await startTrial(t);
@@ -193,48 +190,45 @@ descriptors:
     rate_limit: { unit: year, requests_per_unit: 2 }
 `;
 
-browserTest(
-  'trying a request begins with its outcome, and shadow mode refuses nothing',
-  async (t) => {
-    const place = await startTrial(t, shadowRules.replace('domain: d\ndescriptors:\n', ''));
-    for (const worker of place.workers) {
-      for (let count = 0; count < 6; count++) await worker.decide('watched=ada');
-    }
-    const { page } = await visit(t, place, 'try?domain=d&descriptor=watched%3Dada');
-    const result = page.getByRole('region', { name: 'Result' });
-    await shows(
-      page,
-      /Passes: shadow mode, would be refused: 6 of 2 a year, free again in (\d+ d( \d+ h)?|\d+ h( \d+ min)?|\d+ min|\d+ s)\. watched=ada The limit of 'watched'/,
-    );
-    t.is(await result.locator('.notice.bad, .loud').count(), 0);
-    await shows(
-      result,
-      /shadow mode: over, not refused\s+free again in (\d+ d|\d+ h|\d+ min|\d+ s)\b/,
-    );
-    const violations = await look(page, 'try-shadow');
-    await page.goto(consoleUrl(place.plane, 'why?domain=d&descriptor=customer%3Dada'));
-    await shows(page, /on trial 3 per year -> 4 per year, in \w{12}/);
-    violations.push(...(await look(page, 'why-trial')));
-    // Of two workers the one with the revision on trial has a larger limit.
-    await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
-    await shows(page, /Refused now \(429\): 6 of [34] a year, free again in \d/);
-    violations.push(...(await look(page, 'try-refused')));
-    await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dnew'));
-    await shows(page, /! ?Passes\.|✓ ?Passes\./);
-    for (const where of ['rules?domain=d', 'limited?search=watched']) {
-      await page.goto(consoleUrl(place.plane, where));
-      const row = page.locator('tr', { hasText: 'watched' }).first();
-      await eventually('its hits are told', async () => {
-        return /[1-9]/.test(await row.locator('td.number').last().innerText());
-      });
-      await shows(row, /shadow mode/);
-      t.is(await row.locator('.loud, .over').count(), 0, where);
-    }
-    violations.push(...(await look(page, 'limited-shadow')));
-    await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
-    await shows(page, /Refused now/);
-    t.is(await place.plane.end('SIGTERM'), 0);
-    await shows(page, /What is shown is as of \d\d:\d\d\..*Refused now \(429\)/);
-    t.deepEqual(violations, []);
-  },
-);
+browserTest('trying a request begins with its outcome; shadow mode refuses nothing', async (t) => {
+  const place = await startTrial(t, shadowRules.replace('domain: d\ndescriptors:\n', ''));
+  for (const worker of place.workers) {
+    for (let count = 0; count < 6; count++) await worker.decide('watched=ada');
+  }
+  const { page } = await visit(t, place, 'try?domain=d&descriptor=watched%3Dada');
+  const result = page.getByRole('region', { name: 'Result' });
+  await shows(
+    page,
+    /Passes: shadow mode, would be refused: 6 of 2 a year, free again in (\d+ d( \d+ h)?|\d+ h( \d+ min)?|\d+ min|\d+ s)\. watched=ada The limit of 'watched'/,
+  );
+  t.is(await result.locator('.notice.bad, .loud').count(), 0);
+  await shows(
+    result,
+    /shadow mode: over, not refused\s+free again in (\d+ d|\d+ h|\d+ min|\d+ s)\b/,
+  );
+  const violations = await look(page, 'try-shadow');
+  await page.goto(consoleUrl(place.plane, 'why?domain=d&descriptor=customer%3Dada'));
+  await shows(page, /on trial 3 per year -> 4 per year, in \w{12}/);
+  violations.push(...(await look(page, 'why-trial')));
+  // Of two workers the one with the revision on trial has a larger limit.
+  await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
+  await shows(page, /Refused now \(429\): 6 of [34] a year, free again in \d/);
+  violations.push(...(await look(page, 'try-refused')));
+  await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dnew'));
+  await shows(page, /! ?Passes\.|✓ ?Passes\./);
+  for (const where of ['rules?domain=d', 'limited?search=watched']) {
+    await page.goto(consoleUrl(place.plane, where));
+    const row = page.locator('tr', { hasText: 'watched' }).first();
+    await eventually('its hits are told', async () => {
+      return /[1-9]/.test(await row.locator('td.number').last().innerText());
+    });
+    await shows(row, /shadow mode/);
+    t.is(await row.locator('.loud, .over').count(), 0, where);
+  }
+  violations.push(...(await look(page, 'limited-shadow')));
+  await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
+  await shows(page, /Refused now/);
+  t.is(await place.plane.end('SIGTERM'), 0);
+  await shows(page, /What is shown is as of \d\d:\d\d\..*Refused now \(429\)/);
+  t.deepEqual(violations, []);
+});

@@ -270,7 +270,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
   });
 
   check(
-    'a change that cannot be made is refused as a whole, with every reason',
+    'a change that cannot be made is refused as a whole with every reason',
     async (t, place) => {
       await place.put({ 'a.yaml': 'a' });
       const { store } = place.open();
@@ -349,23 +349,20 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     }
   });
 
-  check(
-    'a revision is found by its beginning, and the newest was made from it',
-    async (t, place) => {
-      await place.put({ 'a.yaml': '1' });
-      const { store } = place.open();
-      const first = await store.read();
-      await place.put({ 'a.yaml': '2' });
-      const second = await store.read();
-      const included = (id: string) => ({ id, isIncluded: true });
-      t.deepEqual(await store.locate(first.id.slice(0, 8), second.id), included(first.id));
-      t.deepEqual(await store.locate(second.id, second.id), included(second.id));
-      t.like(await store.locate(second.id, first.id), { isIncluded: false });
-      for (const id of ['', second.id.slice(0, 5), 'HEAD~1', '--help', 'f'.repeat(40)]) {
-        t.is(await store.locate(id, second.id), undefined, id);
-      }
-    },
-  );
+  check('a revision is found by its beginning; the newest was made from it', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const { store } = place.open();
+    const first = await store.read();
+    await place.put({ 'a.yaml': '2' });
+    const second = await store.read();
+    const included = (id: string) => ({ id, isIncluded: true });
+    t.deepEqual(await store.locate(first.id.slice(0, 8), second.id), included(first.id));
+    t.deepEqual(await store.locate(second.id, second.id), included(second.id));
+    t.like(await store.locate(second.id, first.id), { isIncluded: false });
+    for (const id of ['', second.id.slice(0, 5), 'HEAD~1', '--help', 'f'.repeat(40)]) {
+      t.is(await store.locate(id, second.id), undefined, id);
+    }
+  });
 
   check('the history outlives the process', async (t, place) => {
     await place.put({ 'a.yaml': '1' });
@@ -379,39 +376,36 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(textsOf(await store.readRevision(one.id)), { 'a.yaml': '1' });
   });
 
-  check(
-    'a place that cannot be reached keeps the last revision and says so once',
-    async (t, place) => {
-      await place.put({ 'a.yaml': '1' });
-      const { store, log } = place.open();
-      const seen: string[] = [];
-      store.watch((revision) => seen.push(revision.id));
-      const { id } = await store.read();
-      t.like(store.status(), { reachable: true, failingSinceMs: undefined, lastError: undefined });
-      place.hide();
-      await store.trigger();
-      await store.trigger();
-      t.is((await store.read()).id, id);
-      const status = store.status();
-      t.is(status.reachable, false);
-      t.is(status.revision?.id, id);
-      t.true((status.failingSinceMs ?? 0) >= (status.lastSuccessMs ?? 0));
-      t.truthy(status.lastError);
-      place.show();
-      await store.trigger();
-      t.is(store.status().reachable, true);
-      await place.put({ 'a.yaml': '2' });
-      await store.trigger();
-      t.is(seen.length, 2);
-      const lines = log.lines.filter((line) => line.includes('The store'));
-      t.is(lines.length, 2);
-      t.regex(
-        lines[0] ?? '',
-        new RegExp(`cannot be read: .*; revision ${id} is kept \\(it is .* old\\)`),
-      );
-      t.regex(lines[1] ?? '', /can be read again, after .* and \d+ attempts/);
-    },
-  );
+  check('a place out of reach keeps the last revision and says so once', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const { store, log } = place.open();
+    const seen: string[] = [];
+    store.watch((revision) => seen.push(revision.id));
+    const { id } = await store.read();
+    t.like(store.status(), { reachable: true, failingSinceMs: undefined, lastError: undefined });
+    place.hide();
+    await store.trigger();
+    await store.trigger();
+    t.is((await store.read()).id, id);
+    const status = store.status();
+    t.is(status.reachable, false);
+    t.is(status.revision?.id, id);
+    t.true((status.failingSinceMs ?? 0) >= (status.lastSuccessMs ?? 0));
+    t.truthy(status.lastError);
+    place.show();
+    await store.trigger();
+    t.is(store.status().reachable, true);
+    await place.put({ 'a.yaml': '2' });
+    await store.trigger();
+    t.is(seen.length, 2);
+    const lines = log.lines.filter((line) => line.includes('The store'));
+    t.is(lines.length, 2);
+    t.regex(
+      lines[0] ?? '',
+      new RegExp(`cannot be read: .*; revision ${id} is kept \\(it is .* old\\)`),
+    );
+    t.regex(lines[1] ?? '', /can be read again, after .* and \d+ attempts/);
+  });
 
   check('a place that was never reached is an error that names it', async (t, place) => {
     place.hide();

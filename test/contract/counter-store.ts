@@ -264,7 +264,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
   });
 
   check(
-    'what was counted before the close is answered, what comes after is refused',
+    'what was counted before the close is answered, what follows is refused',
     async (t, under) => {
       const key = freshKey();
       const before = countAfter(under.store, [{ key, hits: 2 }]);

@@ -67,26 +67,23 @@ export function checkConnections(check: Check): void {
     t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
 
-  check(
-    'a connection that stays silent is cut after ten seconds, one that spoke is not',
-    async (t) => {
-      const clock = createManualClock();
-      const { address, connect, transport } = await start(t, undefined, {}, clock);
-      const caller = await connect();
-      t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-      const pending = clock.pending;
-      const silent = connectSocket({ host: '127.0.0.1', port: address.port });
-      silent.on('error', () => {});
-      silent.resume();
-      const closed = once(silent, 'close', { signal: AbortSignal.timeout(60_000) });
-      t.true(await waitUntil(() => clock.pending > pending, 60_000));
-      clock.advance(10_000);
-      await closed;
-      t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-      caller.close();
-      await transport.stop(0);
-    },
-  );
+  check('a silent connection is cut after ten seconds, one that spoke is not', async (t) => {
+    const clock = createManualClock();
+    const { address, connect, transport } = await start(t, undefined, {}, clock);
+    const caller = await connect();
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    const pending = clock.pending;
+    const silent = connectSocket({ host: '127.0.0.1', port: address.port });
+    silent.on('error', () => {});
+    silent.resume();
+    const closed = once(silent, 'close', { signal: AbortSignal.timeout(60_000) });
+    t.true(await waitUntil(() => clock.pending > pending, 60_000));
+    clock.advance(10_000);
+    await closed;
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    caller.close();
+    await transport.stop(0);
+  });
 
   check('a port in use is named together with the settings to change', async (t) => {
     const { address } = await start(t);
@@ -118,23 +115,20 @@ export function checkConnections(check: Check): void {
     t.false(existsSync(path));
   });
 
-  check(
-    'the socket file of a killed process is replaced, that of a living one is not',
-    async (t) => {
-      const folder = createTemporaryFolder(t);
-      const path = join(folder, 'rl.sock');
-      await leaveStaleSocket(path);
-      t.true(existsSync(path));
-      const { connect } = await start(t, undefined, { target: { path } });
-      t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-      await t.throwsAsync(start(t, undefined, { target: { path } }), {
-        message:
-          `cannot listen for gRPC on the unix socket ${path}: another process listens there; ` +
-          'set GRPC_UDS to another path',
-      });
-      t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-    },
-  );
+  check("a killed process' socket file is replaced, that of a living one is not", async (t) => {
+    const folder = createTemporaryFolder(t);
+    const path = join(folder, 'rl.sock');
+    await leaveStaleSocket(path);
+    t.true(existsSync(path));
+    const { connect } = await start(t, undefined, { target: { path } });
+    t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    await t.throwsAsync(start(t, undefined, { target: { path } }), {
+      message:
+        `cannot listen for gRPC on the unix socket ${path}: another process listens there; ` +
+        'set GRPC_UDS to another path',
+    });
+    t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+  });
 
   check('a file that is no socket is left alone', async (t) => {
     const folder = createTemporaryFolder(t);

@@ -76,7 +76,7 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
     });
 
     check(
-      'more hits than a limit has are refused, and those of a lease stay usable',
+      'more hits than a limit has are refused; those of a lease stay usable',
       async (t, given) => {
         const worker = given.createWorker();
         for (let index = 0; index < 2; index++) await ask(worker, given.hit(1_000));

@@ -68,23 +68,20 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
     t.true(loads.every(({ ok }) => ok));
   });
 
-  check(
-    'bad rules are a failed load with their problems, and their repair a good one',
-    async (t) => {
-      const { put, loads, fails, becomes } = await start(t, { a: 'bad' });
-      const [first] = loads;
-      t.false(first?.ok);
-      const problems = first?.ok === false ? first.problems : [];
-      t.true(problems.some(({ path }) => path === 'descriptors[0].rate_limit.unit'));
-      put({ a: 1 });
-      await becomes({ a: 1 });
-      const before = loads.length;
-      put({ a: 'bad' });
-      await fails(before);
-      put({ a: 2 });
-      await becomes({ a: 2 });
-    },
-  );
+  check('bad rules are a failed load with their problems, their repair a good one', async (t) => {
+    const { put, loads, fails, becomes } = await start(t, { a: 'bad' });
+    const [first] = loads;
+    t.false(first?.ok);
+    const problems = first?.ok === false ? first.problems : [];
+    t.true(problems.some(({ path }) => path === 'descriptors[0].rate_limit.unit'));
+    put({ a: 1 });
+    await becomes({ a: 1 });
+    const before = loads.length;
+    put({ a: 'bad' });
+    await fails(before);
+    put({ a: 2 });
+    await becomes({ a: 2 });
+  });
 
   check('what is awaited or in force can be told at any time', async (t) => {
     const { source } = await suite.open(t, { a: 1 });

@@ -95,21 +95,18 @@ test.serial('over TLS, with a certificate that the server asks for', async (t) =
   await t.throwsAsync(missing.read(), { message: /^\/nowhere\.pem cannot be read/ });
 });
 
-test.serial(
-  'a password file is read at each call, and named where it has no password',
-  async (t) => {
-    const file = join(createTemporaryFolder(t), 'password');
-    const access = { ...open, passwordFile: file };
-    const text = openText('of-file', access, 'writer');
-    await t.throwsAsync(text.read(), { message: /password of --record cannot be read .*ENOENT/ });
-    writeFileSync(file, 'two\nlines\n');
-    await t.throwsAsync(text.read(), {
-      message: `${file} (--record-password-file) is empty or has several lines`,
-    });
-    writeFileSync(file, 'open\n');
-    t.is((await text.swap(undefined, 'first')).kind, 'written');
-  },
-);
+test.serial('a password file is read at each call, and named if it has no password', async (t) => {
+  const file = join(createTemporaryFolder(t), 'password');
+  const access = { ...open, passwordFile: file };
+  const text = openText('of-file', access, 'writer');
+  await t.throwsAsync(text.read(), { message: /password of --record cannot be read .*ENOENT/ });
+  writeFileSync(file, 'two\nlines\n');
+  await t.throwsAsync(text.read(), {
+    message: `${file} (--record-password-file) is empty or has several lines`,
+  });
+  writeFileSync(file, 'open\n');
+  t.is((await text.swap(undefined, 'first')).kind, 'written');
+});
 
 test.serial('a write whose answer is lost is an error, and is read afterwards', async (t) => {
   const name = randomUUID();
@@ -121,7 +118,7 @@ test.serial('a write whose answer is lost is an error, and is read afterwards', 
 });
 
 test.serial(
-  'what an operator has written there is read as an empty text, and can be set aside',
+  'what an operator wrote there reads as an empty text, and can be set aside',
   async (t) => {
     const name = randomUUID();
     const text = openText(name);

@@ -123,98 +123,95 @@ async function readAnswer(answer: Response): Promise<string> {
   return '';
 }
 
-test.serial(
-  'a control plane with tokens, which come right, wrong and in the wrong place',
-  async (t) => {
-    const run = begin(t);
-    const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 11) });
-    const [read, write, worker] = [run.make('read'), run.make('write'), run.make('worker')];
-    const tokens = `ann read ${read}\nbob write ${write}\nfleet xds ${worker}`;
-    const peers = run.make('of peers');
-    const webhook = run.make('RATELANE_WEBHOOK_SECRET');
-    const plane = await run.create({
-      flags: [
-        ...['--config-dir', rules.path],
-        ...['--admin-tokens-file', run.file('--admin-tokens-file', tokens)],
-        ...['--xds-tokens-file', run.file('--xds-tokens-file', tokens)],
-        ...['--peers-token-file', run.file('--peers-token-file', peers)],
-      ],
-      env: { RATELANE_WEBHOOK_SECRET: webhook, RATELANE_ADMIN_TOKEN: write },
-    });
-    await plane.start();
+test.serial('a control plane with tokens that are right, wrong or misplaced', async (t) => {
+  const run = begin(t);
+  const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 11) });
+  const [read, write, worker] = [run.make('read'), run.make('write'), run.make('worker')];
+  const tokens = `ann read ${read}\nbob write ${write}\nfleet xds ${worker}`;
+  const peers = run.make('of peers');
+  const webhook = run.make('RATELANE_WEBHOOK_SECRET');
+  const plane = await run.create({
+    flags: [
+      ...['--config-dir', rules.path],
+      ...['--admin-tokens-file', run.file('--admin-tokens-file', tokens)],
+      ...['--xds-tokens-file', run.file('--xds-tokens-file', tokens)],
+      ...['--peers-token-file', run.file('--peers-token-file', peers)],
+    ],
+    env: { RATELANE_WEBHOOK_SECRET: webhook, RATELANE_ADMIN_TOKEN: write },
+  });
+  await plane.start();
 
-    const wrong = run.make('a wrong token');
-    for (const authorization of [
-      `Bearer ${read}`,
-      `Bearer ${write}`,
-      `Bearer ${worker}`,
-      `Bearer ${peers}`,
-      `Bearer ${wrong}`,
-      `Bearer ${wrong} ${write}`,
-      `Basic ${Buffer.from(`bob:${write}`).toString('base64')}`,
-      write,
-    ]) {
-      await useAdminApi(run, plane, { authorization });
-    }
-    for (const init of [
-      { headers: { 'x-gitlab-token': wrong } },
-      { headers: { 'x-gitlab-token': webhook } },
-      { headers: { 'x-hub-signature-256': `sha256=${wrong}` } },
-      {
-        body: '{}',
-        headers: {
-          'x-hub-signature-256': `sha256=${createHmac('sha256', webhook).update('{}').digest('hex')}`,
-        },
+  const wrong = run.make('a wrong token');
+  for (const authorization of [
+    `Bearer ${read}`,
+    `Bearer ${write}`,
+    `Bearer ${worker}`,
+    `Bearer ${peers}`,
+    `Bearer ${wrong}`,
+    `Bearer ${wrong} ${write}`,
+    `Basic ${Buffer.from(`bob:${write}`).toString('base64')}`,
+    write,
+  ]) {
+    await useAdminApi(run, plane, { authorization });
+  }
+  for (const init of [
+    { headers: { 'x-gitlab-token': wrong } },
+    { headers: { 'x-gitlab-token': webhook } },
+    { headers: { 'x-hub-signature-256': `sha256=${wrong}` } },
+    {
+      body: '{}',
+      headers: {
+        'x-hub-signature-256': `sha256=${createHmac('sha256', webhook).update('{}').digest('hex')}`,
       },
-    ]) {
-      run.note(JSON.stringify(await plane.fetch('/webhooks', { method: 'POST', ...init })));
-    }
-    run.note(JSON.stringify(await plane.fetch(`/status?token=${encodeURIComponent(write)}`)));
+    },
+  ]) {
+    run.note(JSON.stringify(await plane.fetch('/webhooks', { method: 'POST', ...init })));
+  }
+  run.note(JSON.stringify(await plane.fetch(`/status?token=${encodeURIComponent(write)}`)));
 
-    for (const token of [worker, wrong]) {
-      const started = startWorkerProcess(t, {
-        env: {
-          LOG_LEVEL: 'trace',
-          BACKEND_TYPE: 'memory',
-          CONFIG_TYPE: 'GRPC_XDS_SOTW',
-          CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
-          CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization:Bearer ${token}`,
-          FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
-        },
-      });
-      const process = await started;
-      await eventually('rules or a refusal', async () => {
-        const rules = await fetch(`http://127.0.0.1:${process.ports.debug}/rlconfig`);
-        return (await rules.text()).includes('shop') || /UNAUTHENTICATED/.test(process.output());
-      });
-      await useAdminApi(run, plane, { authorization: `Bearer ${read}` });
-      run.note(process.output());
-    }
+  for (const token of [worker, wrong]) {
+    const started = startWorkerProcess(t, {
+      env: {
+        LOG_LEVEL: 'trace',
+        BACKEND_TYPE: 'memory',
+        CONFIG_TYPE: 'GRPC_XDS_SOTW',
+        CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+        CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization:Bearer ${token}`,
+        FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+      },
+    });
+    const process = await started;
+    await eventually('rules or a refusal', async () => {
+      const rules = await fetch(`http://127.0.0.1:${process.ports.debug}/rlconfig`);
+      return (await rules.text()).includes('shop') || /UNAUTHENTICATED/.test(process.output());
+    });
+    await useAdminApi(run, plane, { authorization: `Bearer ${read}` });
+    run.note(process.output());
+  }
 
-    const asked = [
-      await plane.run('status', '--min-workers', '0'),
-      await plane.run('status', '--json', '--token-file', run.file('wrong')),
-      await plane.run('history', '--token-file', run.file('several', `${wrong} ${write}`)),
-      await plane.run('push', rules.path, '--token-file', join(rules.path, 'nothing')),
-      await plane.runElsewhere(
-        'status',
-        '--admin-url',
-        `http://x:${encodeURIComponent(wrong)}@127.0.0.1:1`,
-      ),
-      await plane.runElsewhere(
-        'status',
-        '--admin-url',
-        `http://:${encodeURIComponent(wrong)}@127.0.0.1:1`,
-      ),
-      await plane.runElsewhere('status', '--admin-url', 'http://127.0.0.1:1'),
-      await plane.runElsewhere('serve', '--help'),
-    ];
-    for (const { exitCode, stdout, stderr } of asked) run.note(`${exitCode} ${stdout} ${stderr}`);
-    t.is(asked[0]?.exitCode, 0, asked[0]?.stderr);
-    t.is(await plane.end('SIGTERM'), 0);
-    run.search(plane);
-  },
-);
+  const asked = [
+    await plane.run('status', '--min-workers', '0'),
+    await plane.run('status', '--json', '--token-file', run.file('wrong')),
+    await plane.run('history', '--token-file', run.file('several', `${wrong} ${write}`)),
+    await plane.run('push', rules.path, '--token-file', join(rules.path, 'nothing')),
+    await plane.runElsewhere(
+      'status',
+      '--admin-url',
+      `http://x:${encodeURIComponent(wrong)}@127.0.0.1:1`,
+    ),
+    await plane.runElsewhere(
+      'status',
+      '--admin-url',
+      `http://:${encodeURIComponent(wrong)}@127.0.0.1:1`,
+    ),
+    await plane.runElsewhere('status', '--admin-url', 'http://127.0.0.1:1'),
+    await plane.runElsewhere('serve', '--help'),
+  ];
+  for (const { exitCode, stdout, stderr } of asked) run.note(`${exitCode} ${stdout} ${stderr}`);
+  t.is(asked[0]?.exitCode, 0, asked[0]?.stderr);
+  t.is(await plane.end('SIGTERM'), 0);
+  run.search(plane);
+});
 
 type ToOptions = (run: Run, host: string) => ControlPlaneOptions;
 const password = (run: Run) => encodeURIComponent(run.make('--git'));

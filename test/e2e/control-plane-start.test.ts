@@ -48,7 +48,7 @@ test.serial('wrong settings, a port in use and files that are missing end the st
 });
 
 test.serial(
-  'a repository that hangs keeps neither the last good rules nor a stop waiting',
+  'a hanging repository keeps neither the last good rules nor a stop waiting',
   async (t) => {
     const repository = createGitRepository(t, { 'shop.yaml': ruleText('shop', 1) });
     const access = { username: 'ann', password: 'a password' };

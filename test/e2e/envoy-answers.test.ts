@@ -222,25 +222,19 @@ test.serial("the caller gets Envoy's own headers, made from the same answer", as
   t.false(other.headers.has('x-ratelimit-limit'), 'where it was not asked to');
 });
 
-test.serial(
-  'what is protected gets three request headers, under the names that are set',
-  async (t) => {
-    const { text } = await ask('plain', 'three', 'joan');
-    const echo = JSON.parse(text) as Echo;
-    t.is(echo['ratelimit-limit'], '3');
-    t.is(echo['ratelimit-remaining'], '2');
-    t.regex(String(echo['x-window-ends-in']), /^\d+$/);
-    t.is(echo['ratelimit-reset'], undefined);
-  },
-);
+test.serial('what is protected gets three request headers, by the names set', async (t) => {
+  const { text } = await ask('plain', 'three', 'joan');
+  const echo = JSON.parse(text) as Echo;
+  t.is(echo['ratelimit-limit'], '3');
+  t.is(echo['ratelimit-remaining'], '2');
+  t.regex(String(echo['x-window-ends-in']), /^\d+$/);
+  t.is(echo['ratelimit-reset'], undefined);
+});
 
-test.serial(
-  'what was asked is dynamic metadata of the request, for logs and other filters',
-  async (t) => {
-    const { headers } = await ask('plain', 'told', 'ada');
-    t.deepEqual(JSON.parse(headers.get('x-asked') ?? ''), [{ entries: ['ten=ada'] }]);
-  },
-);
+test.serial('what was asked is metadata of the request, for logs and other filters', async (t) => {
+  const { headers } = await ask('plain', 'told', 'ada');
+  t.deepEqual(JSON.parse(headers.get('x-asked') ?? ''), [{ entries: ['ten=ada'] }]);
+});
 
 test.serial('a refusal marks itself as one, and can have a status of its own', async (t) => {
   await startOfWindow('day', stretchMs);
@@ -274,14 +268,11 @@ test.serial('a route says how many hits a request is', async (t) => {
   t.is(free.headers.get('ratelimit-remaining'), '1', 'looked at without counting');
 });
 
-test.serial(
-  'the filter state envoy.ratelimit.hits_addend says how many hits a request is',
-  async (t) => {
-    const dear = await ask('costly', 'ten', 'state', { 'x-cost': '7' });
-    t.is(dear.headers.get('ratelimit-remaining'), '3');
-    t.is((await ask('costly', 'ten', 'state', { 'x-cost': '4' })).status, 429);
-  },
-);
+test.serial('filter state envoy.ratelimit.hits_addend says how many hits there are', async (t) => {
+  const dear = await ask('costly', 'ten', 'state', { 'x-cost': '7' });
+  t.is(dear.headers.get('ratelimit-remaining'), '3');
+  t.is((await ask('costly', 'ten', 'state', { 'x-cost': '4' })).status, 429);
+});
 
 test.serial('a route can give hits back', async (t) => {
   await ask('plain', 'ten-by-header', 'refund', { 'x-cost': '9' });
@@ -289,20 +280,17 @@ test.serial('a route can give hits back', async (t) => {
   t.is(await remaining('refund'), '5', '9 less 5 and the one that asks');
 });
 
-test.serial(
-  'hits can be counted when the answer is known, and count for the next request',
-  async (t) => {
-    const first = await ask('plain', 'ten-later', 'later');
-    t.is(first.status, 200, '200 hits come with the end of the answer');
-    t.false(first.headers.has('ratelimit-limit'), 'nothing was decided before');
-    // Looked at without counting.
-    const look = () => ask('plain', 'ten-by-header', 'later', { 'x-cost': '0' });
-    await eventually(
-      'the hits are counted',
-      async () => (await look()).headers.get('ratelimit-remaining') === '0',
-    );
-  },
-);
+test.serial('hits counted when the answer is known count for the next request', async (t) => {
+  const first = await ask('plain', 'ten-later', 'later');
+  t.is(first.status, 200, '200 hits come with the end of the answer');
+  t.false(first.headers.has('ratelimit-limit'), 'nothing was decided before');
+  // Looked at without counting.
+  const look = () => ask('plain', 'ten-by-header', 'later', { 'x-cost': '0' });
+  await eventually(
+    'the hits are counted',
+    async () => (await look()).headers.get('ratelimit-remaining') === '0',
+  );
+});
 
 test.serial('a limit that Envoy brings along stands in for that of the rule', async (t) => {
   await startOfWindow('hour', stretchMs);
@@ -313,15 +301,12 @@ test.serial('a limit that Envoy brings along stands in for that of the rule', as
   t.is((await ask('plain', 'override', 'vip')).status, 429);
 });
 
-test.serial(
-  'a worker that is gone lets through, refuses, or refuses with a status, as it was set',
-  async (t) => {
-    const { gone } = await running;
-    const askAll = () =>
-      Promise.all((['open', 'closed', 'coded'] as const).map((name) => ask(name, 'ten', name)));
-    t.deepEqual(pluck(await askAll(), 'status'), [200, 200, 200]);
-    gone.signal('SIGKILL');
-    t.is(await gone.waitForEnd(60_000), 'SIGKILL');
-    t.deepEqual(pluck(await askAll(), 'status'), [200, 500, 504]);
-  },
-);
+test.serial('a worker that is gone lets through or refuses, with a status, as set', async (t) => {
+  const { gone } = await running;
+  const askAll = () =>
+    Promise.all((['open', 'closed', 'coded'] as const).map((name) => ask(name, 'ten', name)));
+  t.deepEqual(pluck(await askAll(), 'status'), [200, 200, 200]);
+  gone.signal('SIGKILL');
+  t.is(await gone.waitForEnd(60_000), 'SIGKILL');
+  t.deepEqual(pluck(await askAll(), 'status'), [200, 500, 504]);
+});

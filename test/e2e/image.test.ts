@@ -102,51 +102,48 @@ test.serial('the licence of every package is there, whatever its file is called'
 });
 
 for (const deployment of gatewayDeployments) {
-  test.serial(
-    `${deployment.gateway} starts it with its own command, variables and mounts`,
-    async (t) => {
-      const folder = createRulesFolder(t);
-      chmodSync(folder.path, 0o755);
-      mount(folder, deployment);
-      const redis = await startRedisServer(t);
-      const metricsPort = await freePort();
-      const isTls = deployment.environment['GRPC_SERVER_USE_TLS'] === 'true';
-      const plane = isTls ? await startManagementServer(t, folder) : undefined;
-      const worker = await startWorkerProcess(t, {
-        program: inImage(deployment.command),
-        env: {
-          ...{ HOST: '', GRPC_HOST: '', DEBUG_HOST: '', DISABLE_STATS: 'false', PATH: path() },
-          ...toLocal(deployment.environment, folder.path),
-          REDIS_URL: redis.url,
-          ...(plane && {
-            CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
-            PROMETHEUS_ADDR: `:${metricsPort}`,
-          }),
-        },
-      });
-      const ask = () =>
-        runTool('ratelimit_client', [
-          ...['-dial_string', `localhost:${worker.ports.grpc}`],
-          ...['-domain', 'shop', '-descriptors', 'k=v'],
-          ...(isTls
-            ? ['-grpc-use-tls', '-grpc-server-ca-file', join(folder.path, 'certs', 'ca.crt')]
-            : []),
-        ]);
-      await eventually('the rules are in force', async () => {
-        const rules = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
-        return (await rules.text()).includes('shop');
-      });
-      t.regex((await ask()).output, /OK/);
-      t.regex((await ask()).output, /OVER.LIMIT/);
-      t.is(((await redis.command('KEYS', 'shop_k_v_*')) as string[]).length, 1);
-      if (plane !== undefined) {
-        const numbers = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
-        t.regex(await numbers.text(), /^ratelimit_mapped_total_hits\{domain="shop"\} 2$/m);
-      }
-      worker.signal('SIGTERM');
-      t.is(await worker.waitForEnd(60_000), 0);
-    },
-  );
+  test.serial(`${deployment.gateway} starts it with its command, variables, mounts`, async (t) => {
+    const folder = createRulesFolder(t);
+    chmodSync(folder.path, 0o755);
+    mount(folder, deployment);
+    const redis = await startRedisServer(t);
+    const metricsPort = await freePort();
+    const isTls = deployment.environment['GRPC_SERVER_USE_TLS'] === 'true';
+    const plane = isTls ? await startManagementServer(t, folder) : undefined;
+    const worker = await startWorkerProcess(t, {
+      program: inImage(deployment.command),
+      env: {
+        ...{ HOST: '', GRPC_HOST: '', DEBUG_HOST: '', DISABLE_STATS: 'false', PATH: path() },
+        ...toLocal(deployment.environment, folder.path),
+        REDIS_URL: redis.url,
+        ...(plane && {
+          CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+          PROMETHEUS_ADDR: `:${metricsPort}`,
+        }),
+      },
+    });
+    const ask = () =>
+      runTool('ratelimit_client', [
+        ...['-dial_string', `localhost:${worker.ports.grpc}`],
+        ...['-domain', 'shop', '-descriptors', 'k=v'],
+        ...(isTls
+          ? ['-grpc-use-tls', '-grpc-server-ca-file', join(folder.path, 'certs', 'ca.crt')]
+          : []),
+      ]);
+    await eventually('the rules are in force', async () => {
+      const rules = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
+      return (await rules.text()).includes('shop');
+    });
+    t.regex((await ask()).output, /OK/);
+    t.regex((await ask()).output, /OVER.LIMIT/);
+    t.is(((await redis.command('KEYS', 'shop_k_v_*')) as string[]).length, 1);
+    if (plane !== undefined) {
+      const numbers = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+      t.regex(await numbers.text(), /^ratelimit_mapped_total_hits\{domain="shop"\} 2$/m);
+    }
+    worker.signal('SIGTERM');
+    t.is(await worker.waitForEnd(60_000), 0);
+  });
 }
 
 test.serial('the client and the config check are where scripts look for them', async (t) => {

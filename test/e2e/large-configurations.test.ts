@@ -217,7 +217,7 @@ test.serial('what somebody asks about is examined while others are served', asyn
 });
 
 test.serial(
-  'a large configuration is read, asked about and changed while others are served',
+  'a large configuration is read, asked and changed while others are served',
   async (t) => {
     const { write, untilServed, post, ask, measure, end } = await startMeasured(t, 'directory');
     const isDone = async (asked: ReturnType<typeof post>) => {

@@ -19,7 +19,7 @@ const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test.serial(
-    `${signal} while the modules of the worker are being read ends it with exit code 0`,
+    `${signal} while the worker's modules are read ends it with exit code 0`,
     async (t) => {
       // Sends itself the signal at that very moment.
       const hook = `import { registerHooks } from 'node:module';
@@ -41,7 +41,7 @@ registerHooks({
 }
 
 test.serial(
-  'a decision in flight is answered before the worker ends, health failing meanwhile',
+  'a decision in flight is answered before the end, health fails meanwhile',
   async (t) => {
     const redis = await startRedisServer(t);
     const worker = await startWorkerProcess(t, {

@@ -118,37 +118,34 @@ test.serial('no other Node comes along, and its readme names its own commands', 
   }
 });
 
-test.serial(
-  'by its shrinkwrap exactly what the bill of materials lists is installed',
-  async (t) => {
-    t.timeout(installMs);
-    const unpacked = join(folder, 'unpacked');
-    await mkdir(unpacked);
-    const archive = join(folder, `ratelane-${version}.tgz`);
-    const unpack = await run('tar', ['-xzf', archive, '-C', unpacked]);
-    t.is(unpack.code, 0, unpack.err);
-    const own = join(unpacked, 'package');
-    const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
-    const install = await run('npm', ['ci', ...flags], { cwd: own, timeoutMs: installMs });
-    t.is(install.code, 0, install.err);
-    const { components } = JSON.parse(await readFile(join(own, 'sbom.cdx.json'), 'utf8'));
-    const listed = (components as { name: string; version: string; group?: string }[])
-      .map(({ group, name, version }) => `${group ? `${group}/` : ''}${name}@${version}`)
-      .filter((each) => !bundledPackages.some((name) => each.startsWith(`${name}@`)));
-    const paths = await readdir(own, { recursive: true });
-    const manifests = paths.filter((path) =>
-      /node_modules\/(?:@[^/]+\/)?[^/]+\/package\.json$/.test(path),
-    );
-    const installed = await Promise.all(
-      manifests.map(async (path) => {
-        const { name, version } = JSON.parse(await readFile(join(own, path), 'utf8'));
-        return `${name}@${version}`;
-      }),
-    );
-    t.deepEqual([...new Set(installed)].sort(), [...new Set(listed)].sort());
-    t.is(installed.filter((each) => each.startsWith('@smithy/core@')).length, 1);
-  },
-);
+test.serial('by its shrinkwrap just what the bill of materials lists is installed', async (t) => {
+  t.timeout(installMs);
+  const unpacked = join(folder, 'unpacked');
+  await mkdir(unpacked);
+  const archive = join(folder, `ratelane-${version}.tgz`);
+  const unpack = await run('tar', ['-xzf', archive, '-C', unpacked]);
+  t.is(unpack.code, 0, unpack.err);
+  const own = join(unpacked, 'package');
+  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+  const install = await run('npm', ['ci', ...flags], { cwd: own, timeoutMs: installMs });
+  t.is(install.code, 0, install.err);
+  const { components } = JSON.parse(await readFile(join(own, 'sbom.cdx.json'), 'utf8'));
+  const listed = (components as { name: string; version: string; group?: string }[])
+    .map(({ group, name, version }) => `${group ? `${group}/` : ''}${name}@${version}`)
+    .filter((each) => !bundledPackages.some((name) => each.startsWith(`${name}@`)));
+  const paths = await readdir(own, { recursive: true });
+  const manifests = paths.filter((path) =>
+    /node_modules\/(?:@[^/]+\/)?[^/]+\/package\.json$/.test(path),
+  );
+  const installed = await Promise.all(
+    manifests.map(async (path) => {
+      const { name, version } = JSON.parse(await readFile(join(own, path), 'utf8'));
+      return `${name}@${version}`;
+    }),
+  );
+  t.deepEqual([...new Set(installed)].sort(), [...new Set(listed)].sort());
+  t.is(installed.filter((each) => each.startsWith('@smithy/core@')).length, 1);
+});
 
 test.serial('rules are checked, with the exit code of the check', async (t) => {
   const check = ['ratelane', 'control-plane', 'check'];
@@ -208,7 +205,7 @@ test.serial('a control plane serves its admin API and the console', async (t) =>
 });
 
 test.serial(
-  'in a clone whose PATH has a Node that is too old, the one of its packages is taken',
+  'in a clone whose PATH has too old a Node, that of its packages is taken',
   async (t) => {
     const place = createTemporaryFolder(t);
     const own = join(place, 'node_modules', 'ratelane', 'compose', 'package');

@@ -156,7 +156,7 @@ function toFrame(random: Random, message: Buffer): Buffer {
 }
 
 test.serial(
-  'the control plane ends the streams of a hostile worker by name, and serves others',
+  "the control plane ends a hostile worker's streams by name, serves others",
   async (t) => {
     const contents = { a: 'x', b: 'y' };
     const ads = await startAds(t, { snapshot: snapshotOf(contents) });

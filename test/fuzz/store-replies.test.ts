@@ -172,27 +172,24 @@ test.serial('a hostile Redis makes requests fail with a reason, and nothing else
   t.log(`${store.connections.total} connections, ${store.log.lines.length} lines of log`);
 });
 
-test.serial(
-  'a hostile memcached makes requests fail with a reason, and nothing else',
-  async (t) => {
-    const server = await startHostileServer(t, memcachedPieces, () => undefined);
-    // Whose silence is part of its hostility.
-    const store = createRecordedMemcachedStore({
-      urls: [`127.0.0.1:${server.port}`],
-      clock: systemClock,
-    });
-    t.teardown(() => store.close(0));
-    await store.connect(AbortSignal.timeout(60_000));
-    await fuzz(
-      t,
-      'requests to a hostile memcached',
-      async (random) => {
-        server.random = createRandom(random.below(2 ** 30));
-        await countOnce(store, random);
-      },
-      50,
-    );
-    for (const line of store.log.lines) checkNamedProblem(line);
-    t.log(`${store.log.lines.length} lines of log`);
-  },
-);
+test.serial('a hostile memcached makes requests fail with a reason, nothing else', async (t) => {
+  const server = await startHostileServer(t, memcachedPieces, () => undefined);
+  // Whose silence is part of its hostility.
+  const store = createRecordedMemcachedStore({
+    urls: [`127.0.0.1:${server.port}`],
+    clock: systemClock,
+  });
+  t.teardown(() => store.close(0));
+  await store.connect(AbortSignal.timeout(60_000));
+  await fuzz(
+    t,
+    'requests to a hostile memcached',
+    async (random) => {
+      server.random = createRandom(random.below(2 ** 30));
+      await countOnce(store, random);
+    },
+    50,
+  );
+  for (const line of store.log.lines) checkNamedProblem(line);
+  t.log(`${store.log.lines.length} lines of log`);
+});

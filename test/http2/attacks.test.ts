@@ -630,45 +630,42 @@ async function holdThreads(t: ExecutionContext): Promise<() => Promise<void>> {
   return releaseOnce;
 }
 
-attack(
-  'compressed messages that are reset before their turn',
-  async (t, { connectPeer, calls }) => {
-    const peer = await connectPeer();
-    const release = await holdThreads(t);
-    const tiny = gzipSync(small);
-    const message = Buffer.concat([Buffer.of(1), toUInt32(tiny.length), tiny]);
-    const headers = grpcRequest('/attacked', ['grpc-encoding', 'gzip']);
-    const toWaiting = (index: number) =>
-      Buffer.concat([
-        toHeaders(2 * index + 1, headers),
-        toData(2 * index + 1, message, flags.endStream),
-      ]);
-    const begun = 20 * limits.maxConcurrentStreams;
-    const portion = 200;
-    // A reset comes in a later read than its call, as it is not told from a caller in a hurry otherwise.
-    for (let first = 0; first < begun && !peer.isEnded; first += portion) {
-      const indices = Array.from({ length: portion }, (_, index) => first + index);
-      await peer.sendAll(Buffer.concat(indices.map((index) => toWaiting(index))));
-      const resets = indices.map((index) => toReset(2 * index + 1, errorCodes.cancel));
-      await settle(peer);
-      await peer.sendAll(Buffer.concat(resets));
-    }
+attack('compressed messages reset before their turn', async (t, { connectPeer, calls }) => {
+  const peer = await connectPeer();
+  const release = await holdThreads(t);
+  const tiny = gzipSync(small);
+  const message = Buffer.concat([Buffer.of(1), toUInt32(tiny.length), tiny]);
+  const headers = grpcRequest('/attacked', ['grpc-encoding', 'gzip']);
+  const toWaiting = (index: number) =>
+    Buffer.concat([
+      toHeaders(2 * index + 1, headers),
+      toData(2 * index + 1, message, flags.endStream),
+    ]);
+  const begun = 20 * limits.maxConcurrentStreams;
+  const portion = 200;
+  // A reset comes in a later read than its call, as it is not told from a caller in a hurry otherwise.
+  for (let first = 0; first < begun && !peer.isEnded; first += portion) {
+    const indices = Array.from({ length: portion }, (_, index) => first + index);
+    await peer.sendAll(Buffer.concat(indices.map((index) => toWaiting(index))));
+    const resets = indices.map((index) => toReset(2 * index + 1, errorCodes.cancel));
     await settle(peer);
-    t.false(peer.isEnded);
-    t.is(calls.gone, calls.replies.length);
-    const refused = countResets(peer, errorCodes.refusedStream);
-    t.true(begun - refused <= limits.maxConcurrentStreams);
-    // The turns of those that were reset pass at once when the first are over.
-    await release();
-    let index = begun;
-    const isServed = () => {
-      peer.send(toCall(2 * index++ + 1, '/test.Echo/Echo', small));
-      return peer.frames.some(endsStream);
-    };
-    t.true(await waitUntil(isServed, 60_000));
-    return `${refused} of ${begun} were refused`;
-  },
-);
+    await peer.sendAll(Buffer.concat(resets));
+  }
+  await settle(peer);
+  t.false(peer.isEnded);
+  t.is(calls.gone, calls.replies.length);
+  const refused = countResets(peer, errorCodes.refusedStream);
+  t.true(begun - refused <= limits.maxConcurrentStreams);
+  // The turns of those that were reset pass at once when the first are over.
+  await release();
+  let index = begun;
+  const isServed = () => {
+    peer.send(toCall(2 * index++ + 1, '/test.Echo/Echo', small));
+    return peer.frames.some(endsStream);
+  };
+  t.true(await waitUntil(isServed, 60_000));
+  return `${refused} of ${begun} were refused`;
+});
 
 attack('errors that quote what was sent', async (t, { connectPeer }) => {
   const peer = await connectPeer(openWindows);
@@ -850,7 +847,7 @@ attack(
 );
 
 attack(
-  'large requests that wait for our store, on many connections',
+  'large requests that wait for our store, on many peers',
   async (t, { connectPeer, calls }) => {
     const size = maxRequestBytes - 16_000;
     const message = toMessage(Buffer.alloc(size));

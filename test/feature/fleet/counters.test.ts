@@ -119,7 +119,7 @@ test.serial(
 );
 
 test.serial(
-  'what has no counter, an unknown worker and a token that may only read are said',
+  'what has no counter, unknown workers and tokens that only read are said',
   async (t) => {
     const { controlPlane, linked, counters, reset } = await startControlPlane(t);
     const early = await counters('get', 'k=ada');

@@ -38,21 +38,18 @@ async function ask(worker: WorkerProcess, ...users: readonly string[]): Promise<
 }
 
 // Proof of migrating.md: With a memory cache the worker is healthy
-test.serial(
-  'a worker without its memory cache is healthy and lets everything through',
-  async (t) => {
-    const url = `127.0.0.1:${await freePort()}`;
-    const worker = await startWorker(t, { MEMCACHE_HOST_PORT: url });
-    const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
-    t.is(health.status, 200);
-    const target = `127.0.0.1:${worker.ports.grpc}`;
-    t.like(await callHealthCheck(target, 'ratelimit', plain), { health: 'SERVING' });
-    for (let round = 0; round < 5; round++) t.is(await ask(worker, 'ann'), 200);
-    await eventually('it is told', () =>
-      worker.output().includes(`memory cache ${url}: connect ECONNREFUSED`),
-    );
-  },
-);
+test.serial('a worker without its memory cache is healthy and lets all through', async (t) => {
+  const url = `127.0.0.1:${await freePort()}`;
+  const worker = await startWorker(t, { MEMCACHE_HOST_PORT: url });
+  const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+  t.is(health.status, 200);
+  const target = `127.0.0.1:${worker.ports.grpc}`;
+  t.like(await callHealthCheck(target, 'ratelimit', plain), { health: 'SERVING' });
+  for (let round = 0; round < 5; round++) t.is(await ask(worker, 'ann'), 200);
+  await eventually('it is told', () =>
+    worker.output().includes(`memory cache ${url}: connect ECONNREFUSED`),
+  );
+});
 
 // Proof of migrating.md: Hits under way to a memory cache are added before the process ends
 test.serial('hits that were answered are counted although the worker is told to end', async (t) => {

@@ -209,31 +209,28 @@ test.serial(
   },
 );
 
-test.serial(
-  'over /json each span is a trace of its own, and one is for writing the answer',
-  async (t) => {
-    const receiver = await startOtlpReceiver(t, 'http');
-    const worker = await startWorker(t, receiver);
-    const response = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
-      method: 'POST',
-      headers: { traceparent: `00-${callerTrace}-${callerSpan}-01` },
-      body: '{"domain":"d","descriptors":[{"entries":[{"key":"x","value":"v"}]}]}',
-    });
-    t.is(response.status, 200);
-    const spans = await receive(receiver, 2);
-    t.deepEqual(spans.map(({ name }) => name).sort(), [
-      'NewJsonHandler Remaining Execution',
-      'ShouldRateLimit Execution',
-    ]);
-    t.is(new Set(spans.map(({ traceId }) => traceId)).size, 2);
-    t.true(
-      spans.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== callerTrace),
-    );
-    t.deepEqual(named(spans, 'NewJsonHandler Remaining Execution').attributes, {
-      response: 'overall_code:OK statuses:{code:OK limit_remaining:0}',
-    });
-  },
-);
+test.serial('over /json each span is a trace of its own; one is writing the answer', async (t) => {
+  const receiver = await startOtlpReceiver(t, 'http');
+  const worker = await startWorker(t, receiver);
+  const response = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
+    method: 'POST',
+    headers: { traceparent: `00-${callerTrace}-${callerSpan}-01` },
+    body: '{"domain":"d","descriptors":[{"entries":[{"key":"x","value":"v"}]}]}',
+  });
+  t.is(response.status, 200);
+  const spans = await receive(receiver, 2);
+  t.deepEqual(spans.map(({ name }) => name).sort(), [
+    'NewJsonHandler Remaining Execution',
+    'ShouldRateLimit Execution',
+  ]);
+  t.is(new Set(spans.map(({ traceId }) => traceId)).size, 2);
+  t.true(
+    spans.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== callerTrace),
+  );
+  t.deepEqual(named(spans, 'NewJsonHandler Remaining Execution').attributes, {
+    response: 'overall_code:OK statuses:{code:OK limit_remaining:0}',
+  });
+});
 
 test.serial('what was recorded is sent before the process ends', async (t) => {
   const receiver = await startOtlpReceiver(t, 'http');

@@ -112,11 +112,8 @@ test.serial('with all settings of TLS such a node counts', async (t) => {
 });
 
 for (const name of tlsNames) {
-  test.serial(
-    `${name}: without it the TLS of that node cannot be had, and nothing is counted`,
-    async (t) => {
-      const { [name]: _left, ...others } = tls;
-      t.is((await hitTwice(t, others)).status, 200);
-    },
-  );
+  test.serial(`${name}: without it that node's TLS is not had, nothing is counted`, async (t) => {
+    const { [name]: _left, ...others } = tls;
+    t.is((await hitTwice(t, others)).status, 200);
+  });
 }

@@ -80,7 +80,7 @@ for (const name of tlsNames) {
 }
 
 test.serial(
-  'KVSTORE_PERSECOND_TLS: the second store speaks TLS, with the files of both',
+  'KVSTORE_PERSECOND_TLS: the second store has TLS, with the files of both',
   async (t) => {
     const { redis, url, env } = await startTlsServer(t);
     const { KVSTORE_TLS: _ofTheMainStore, ...files } = env;

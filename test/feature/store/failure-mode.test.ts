@@ -102,7 +102,7 @@ for (const mode of modes) {
   // Proof of migrating.md: With `KVSTORE_FAILURE_MODE` a decision has an answer when the store fails, and a
   // worker starts without it
   test.serial(
-    `KVSTORE_FAILURE_MODE=${mode}: a worker started without its Redis serves at once`,
+    `KVSTORE_FAILURE_MODE=${mode}: a worker without its Redis serves at once`,
     async (t) => {
       const redis = await startRedisServer(t);
       await redis.kill();
@@ -175,65 +175,56 @@ test.serial('several processes: their statistics and states are those of the wor
   });
 });
 
-test.serial(
-  'a health that needs a connection has none without the store, whatever is answered',
-  async (t) => {
-    const redis = await startRedisServer(t, {
-      args: ['--requirepass', 'secret'],
-      auth: ['secret'],
-    });
-    await redis.kill();
-    const worker = await startWorker(t, {
-      env: {
-        KVSTORE_URL: `redis://:secret@${redis.url}`,
-        KVSTORE_FAILURE_MODE: 'allow',
-        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
-      },
-      rules,
-    });
-    t.is(await readHealth(worker), 500);
-    t.is((await ask(worker, 'day')).status, 200);
-    await redis.restart();
-    await eventually('healthy', async () => (await readHealth(worker)) === 200);
-    await redis.kill();
-    await eventually('unhealthy', async () => (await readHealth(worker)) === 500);
-    t.is((await ask(worker, 'day')).status, 200);
-    const shown = `${await worker.page('/status')}${worker.log.lines.join('\n')}`;
-    t.true(shown.includes(redis.url));
-    t.false(shown.includes('secret'));
-  },
-);
+test.serial('a health that needs a connection has none without the store', async (t) => {
+  const redis = await startRedisServer(t, {
+    args: ['--requirepass', 'secret'],
+    auth: ['secret'],
+  });
+  await redis.kill();
+  const worker = await startWorker(t, {
+    env: {
+      KVSTORE_URL: `redis://:secret@${redis.url}`,
+      KVSTORE_FAILURE_MODE: 'allow',
+      KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+    },
+    rules,
+  });
+  t.is(await readHealth(worker), 500);
+  t.is((await ask(worker, 'day')).status, 200);
+  await redis.restart();
+  await eventually('healthy', async () => (await readHealth(worker)) === 200);
+  await redis.kill();
+  await eventually('unhealthy', async () => (await readHealth(worker)) === 500);
+  t.is((await ask(worker, 'day')).status, 200);
+  const shown = `${await worker.page('/status')}${worker.log.lines.join('\n')}`;
+  t.true(shown.includes(redis.url));
+  t.false(shown.includes('secret'));
+});
 
-test.serial(
-  'a health that needs connections has none while one of two stores is away',
-  async (t) => {
-    const [main, perSecond] = await Promise.all([startRedisServer(t), startRedisServer(t)]);
-    const worker = await startWorker(t, {
-      env: {
-        KVSTORE_URL: main.url,
-        KVSTORE_PERSECOND: 'true',
-        KVSTORE_PERSECOND_SOCKET_TYPE: 'tcp',
-        KVSTORE_PERSECOND_URL: perSecond.url,
-        KVSTORE_FAILURE_MODE: 'allow',
-        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
-      },
-      rules,
-    });
-    const isConnected = async (pool: string) =>
-      !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(await worker.page('/stats'));
-    await eventually('healthy', async () => (await readHealth(worker)) === 200);
-    await Promise.all([main.kill(), perSecond.kill()]);
-    await eventually('both are away', async () => {
-      const connected = [
-        await isConnected('redis_pool'),
-        await isConnected('redis_per_second_pool'),
-      ];
-      return !connected.includes(true);
-    });
-    await perSecond.restart();
-    await eventually('one is back', () => isConnected('redis_per_second_pool'));
-    t.is(await readHealth(worker), 500);
-    await main.restart();
-    await eventually('healthy', async () => (await readHealth(worker)) === 200);
-  },
-);
+test.serial('a health that needs connections has none while a store of two is away', async (t) => {
+  const [main, perSecond] = await Promise.all([startRedisServer(t), startRedisServer(t)]);
+  const worker = await startWorker(t, {
+    env: {
+      KVSTORE_URL: main.url,
+      KVSTORE_PERSECOND: 'true',
+      KVSTORE_PERSECOND_SOCKET_TYPE: 'tcp',
+      KVSTORE_PERSECOND_URL: perSecond.url,
+      KVSTORE_FAILURE_MODE: 'allow',
+      KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+    },
+    rules,
+  });
+  const isConnected = async (pool: string) =>
+    !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(await worker.page('/stats'));
+  await eventually('healthy', async () => (await readHealth(worker)) === 200);
+  await Promise.all([main.kill(), perSecond.kill()]);
+  await eventually('both are away', async () => {
+    const connected = [await isConnected('redis_pool'), await isConnected('redis_per_second_pool')];
+    return !connected.includes(true);
+  });
+  await perSecond.restart();
+  await eventually('one is back', () => isConnected('redis_per_second_pool'));
+  t.is(await readHealth(worker), 500);
+  await main.restart();
+  await eventually('healthy', async () => (await readHealth(worker)) === 200);
+});

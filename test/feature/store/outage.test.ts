@@ -52,29 +52,26 @@ test.serial('a killed and restarted server: errors while it is away, OK soon aft
 });
 
 // Proof of migrating.md: A decision never takes longer than `KVSTORE_TIMEOUT` or the caller's own deadline
-test.serial(
-  'a stopped and continued server: errors while it is silent, OK soon after',
-  async (t) => {
-    const redis = await startRedisServer(t);
-    const store = await openRedisStore(t, redis.url, { timeoutMs });
-    const load = startSteadyLoad(store, timeoutMs, (index) => [{ key: `stop_${index % 7}_` }]);
-    await eventually('the load runs', () => load.results.length > 50);
-    const awayMs = performance.now();
-    await redis.pause();
-    const overTwoTimeouts = (2 * timeoutMs * loadPerSecond) / 1_000;
-    await eventually('errors over two timeouts', () => countErrors(load) > overTwoTimeouts);
-    redis.resume();
-    await redis.command('PING');
-    await checkRecovery(t, load, { awayMs, backMs: performance.now() });
-    let answered = 0;
-    let counted = 0;
-    for (const { error } of load.results) if (error === undefined) answered++;
-    for (let index = 0; index < 7; index++) {
-      counted += Number(await redis.command('GET', `stop_${index}_`));
-    }
-    t.true(answered <= counted && counted <= load.results.length);
-  },
-);
+test.serial('a stopped and continued server: errors while silent, OK soon after', async (t) => {
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url, { timeoutMs });
+  const load = startSteadyLoad(store, timeoutMs, (index) => [{ key: `stop_${index % 7}_` }]);
+  await eventually('the load runs', () => load.results.length > 50);
+  const awayMs = performance.now();
+  await redis.pause();
+  const overTwoTimeouts = (2 * timeoutMs * loadPerSecond) / 1_000;
+  await eventually('errors over two timeouts', () => countErrors(load) > overTwoTimeouts);
+  redis.resume();
+  await redis.command('PING');
+  await checkRecovery(t, load, { awayMs, backMs: performance.now() });
+  let answered = 0;
+  let counted = 0;
+  for (const { error } of load.results) if (error === undefined) answered++;
+  for (let index = 0; index < 7; index++) {
+    counted += Number(await redis.command('GET', `stop_${index}_`));
+  }
+  t.true(answered <= counted && counted <= load.results.length);
+});
 
 test.serial('a short silence is waited out without an error', async (t) => {
   const redis = await startRedisServer(t);
@@ -128,36 +125,30 @@ test.serial('200 cut replies: for each key, answered OK <= counter <= sent', asy
   t.true(proxy.accepted >= 200);
 });
 
-test.serial(
-  'a connection that stalls is given up after the timeout, and a new one used',
-  async (t) => {
-    const redis = await startRedisServer(t);
-    const proxy = await startTcpProxy(t, redis.port);
-    const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`, { timeoutMs });
-    await eventually('both connections', () => store.connections.active === 2);
-    const load = startSteadyLoad(store, timeoutMs, () => [{ key: 'stall_' }]);
-    await eventually('the load runs', () => load.results.length > 20);
-    const awayMs = performance.now();
-    proxy.inject({ kind: 'stall' });
-    await eventually('both connections are given up', () => store.connections.localClose >= 2);
-    proxy.heal();
-    await checkRecovery(t, load, { awayMs, backMs: performance.now() });
-  },
-);
+test.serial('a stalled connection is given up after the timeout, and a new one used', async (t) => {
+  const redis = await startRedisServer(t);
+  const proxy = await startTcpProxy(t, redis.port);
+  const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`, { timeoutMs });
+  await eventually('both connections', () => store.connections.active === 2);
+  const load = startSteadyLoad(store, timeoutMs, () => [{ key: 'stall_' }]);
+  await eventually('the load runs', () => load.results.length > 20);
+  const awayMs = performance.now();
+  proxy.inject({ kind: 'stall' });
+  await eventually('both connections are given up', () => store.connections.localClose >= 2);
+  proxy.heal();
+  await checkRecovery(t, load, { awayMs, backMs: performance.now() });
+});
 
-test.serial(
-  'while a lost connection is being replaced, requests wait instead of failing',
-  async (t) => {
-    const redis = await startRedisServer(t);
-    const proxy = await startTcpProxy(t, redis.port);
-    const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`);
-    await eventually('both connections', () => store.connections.active === 2);
-    proxy.dropAll();
-    await eventually('the loss is noticed', () => store.healthChanges.includes(false));
-    const result = countOn(store, [createHit({ key: 'replaced_' })]);
-    t.deepEqual((await result).after, [1]);
-  },
-);
+test.serial('while a lost connection is replaced, requests wait and do not fail', async (t) => {
+  const redis = await startRedisServer(t);
+  const proxy = await startTcpProxy(t, redis.port);
+  const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`);
+  await eventually('both connections', () => store.connections.active === 2);
+  proxy.dropAll();
+  await eventually('the loss is noticed', () => store.healthChanges.includes(false));
+  const result = countOn(store, [createHit({ key: 'replaced_' })]);
+  t.deepEqual((await result).after, [1]);
+});
 
 function countErrors({ results }: StoreLoad): number {
   return results.filter(({ error }) => error !== undefined).length;
