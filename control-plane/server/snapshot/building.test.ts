@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -113,6 +115,15 @@ test('equal files are built once, whoever asks, until one of their rules ends', 
   t.is(countLimits(after), 400);
   await asking.build(toFiles({ 'shop.yaml': toDomain('shop') }));
   t.is(jobs, 3);
+});
+
+test('what was built and is used no more is built anew', async (t) => {
+  const building = createBuilding(t);
+  await building.build(large);
+  setFlagsFromString('--expose-gc');
+  await new Promise(setImmediate);
+  runInNewContext('gc')();
+  t.true((await building.build(large)).outcome.ok);
 });
 
 test('an examination of other files leaves the domains of the store as they are built', async (t) => {
