@@ -93,9 +93,7 @@ function createProject(t: { teardown(task: () => void): void }) {
         output += chunk;
       });
     }
-    const ended = once(child, 'close').then(([code]) => {
-      return { code: code as number | null, output };
-    });
+    const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, output }));
     return { output: () => output, ended };
   };
   return {
@@ -123,8 +121,7 @@ test('without packages the production set is installed, and the next start has n
   t.regex(project.calls()[0] ?? '', /^install .*--ignore-scripts --omit=dev/);
 
   const second = await project.run();
-  t.is(second.output, '');
-  t.is(second.code, 0);
+  t.like(second, { output: '', code: 0 });
   t.is(project.calls().length, 1);
 });
 

@@ -134,8 +134,6 @@ export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial>
     const { rollout } = (await plane.fetch('/status')).body;
     return rollout?.workers.having === 1;
   });
-  await eventually('ada is told', async () => {
-    return (await plane.fetch('/top')).body.values.length > 0;
-  });
+  await eventually('ada is told', async () => (await plane.fetch('/top')).body.values.length > 0);
   return { ...place, workers };
 }

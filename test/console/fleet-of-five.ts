@@ -70,8 +70,6 @@ export async function startFleetOfFive(
   for (const worker of limiting) {
     for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
   }
-  await eventually('ada is told', async () => {
-    return (await plane.fetch('/top')).body.values.length > 0;
-  });
+  await eventually('ada is told', async () => (await plane.fetch('/top')).body.values.length > 0);
   return { plane, peer, plain, change };
 }

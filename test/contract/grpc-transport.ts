@@ -32,8 +32,7 @@ function checkCalls(check: Check): void {
     const caller = await (await start(t)).connect();
     for (const message of [Buffer.of(), Buffer.of(0, 255, 128), Buffer.alloc(100_000, 7)]) {
       const answer = await caller.call('/test.Echo/Echo', message);
-      t.is(answer.grpcStatus, 0);
-      t.is(answer.httpStatus, 200);
+      t.like(answer, { grpcStatus: 0, httpStatus: 200 });
       t.deepEqual(answer.messages, [message]);
     }
   });
@@ -186,8 +185,7 @@ function checkCalls(check: Check): void {
     const failed = caller.open('/test.Chat/Chat');
     failed.send(Buffer.from('fail'));
     const failure = await failed.answer;
-    t.is(failure.grpcStatus, 5);
-    t.is(failure.text, 'as asked');
+    t.like(failure, { grpcStatus: 5, text: 'as asked' });
     t.deepEqual(events.splice(0), ['message fail', 'closed']);
 
     const left = caller.open('/test.Chat/Chat');

@@ -156,8 +156,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
 
   test(`${name}: a leader that gives signs of life keeps its lead, and one that stops loses it`, async (t) => {
     const fleet = openFleet(t);
-    const { keeper: one } = await fleet.join('one');
-    const { keeper: two } = await fleet.join('two');
+    const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     t.true(await one.write(begin));
     const { contentId } = one;
     await fleet.pass(12);
@@ -185,8 +184,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
 
   test(`${name}: what one wrote and another one writes upon an old record are both on record`, async (t) => {
     const fleet = openFleet(t);
-    const { keeper: one } = await fleet.join('one');
-    const { keeper: two } = await fleet.join('two');
+    const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     await one.write(begin);
     t.true(await two.write(isInForce('b')));
     t.deepEqual([two.record.rollout, two.record.inForce.length], [rollout, 1]);
@@ -196,8 +194,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
 
   test(`${name}: a leader that hands over is followed at once`, async (t) => {
     const fleet = openFleet(t);
-    const { keeper: one } = await fleet.join('one');
-    const { keeper: two } = await fleet.join('two');
+    const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     await one.write(begin);
     await fleet.pass(1);
     t.false(isVacant(two.state));
@@ -310,8 +307,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
 
   test(`${name}: while the place cannot be reached nobody takes over, and it is said once`, async (t) => {
     const fleet = openFleet(t);
-    const { keeper: one } = await fleet.join('one');
-    const { keeper: two } = await fleet.join('two');
+    const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     await one.write(begin);
     await fleet.pass(2);
     fleet.place.hide();
@@ -431,8 +427,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
 
   test(`${name}: those that listen hear of each change, by whomever`, async (t) => {
     const fleet = openFleet(t);
-    const { keeper: one } = await fleet.join('one');
-    const { keeper: two } = await fleet.join('two');
+    const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     const heard: (string | undefined)[] = [];
     two.onChange(() => heard.push(two.inForce?.content));
     await one.write(isInForce('a'));

@@ -26,8 +26,7 @@ test('passed and failed tests are counted, each failure with its details', (t) =
       '# tests 3',
     ].join('\n'),
   );
-  t.is(reader.passed, 2);
-  t.is(reader.failed, 1);
+  t.like(reader, { passed: 2, failed: 1 });
   t.true(reader.complete);
   t.deepEqual(failures, [
     { title: 'a › breaks # not a directive', details: ['  ---', '    message: boom', '  ...'] },
@@ -42,8 +41,7 @@ test('what did not run is neither passed nor failed', (t) => {
 
 test('output that breaks off keeps its counts and is not complete', (t) => {
   const { reader, failures } = read('ok 1 - a › works\nnot ok 2 - a › breaks\n  ---');
-  t.is(reader.passed, 1);
-  t.is(reader.failed, 1);
+  t.like(reader, { passed: 1, failed: 1 });
   t.false(reader.complete);
   t.is(failures.length, 1);
 });

@@ -11,7 +11,7 @@ import {
   summarize,
 } from '../../test/support/decision-worker.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import type { CountRequest } from '../counters/store.ts';
+import type { CounterStore, CountRequest } from '../counters/store.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { createShouldRateLimit } from './should-rate-limit.ts';
 import { createUnmatchedSampler } from './unmatched-sampler.ts';
@@ -25,18 +25,23 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 5}
 `;
 
+/** A store whose requests are seen before it counts them. */
+const watched = (see: (request: CountRequest) => void) => (inner: CounterStore) => ({
+  ...inner,
+  count(request: CountRequest) {
+    see(request);
+    inner.count(request);
+  },
+});
+
 test('a long counter key goes to the store as it is, and is looked up by a short one', async (t) => {
-  const asked: [string, string][] = [];
+  const asked: (readonly [string, string])[] = [];
   const { decide, stat } = createWorker(twoLimits, {
     localCacheBytes: 1,
     keepsLongKeys: true,
-    store: (inner) => ({
-      ...inner,
-      count(request) {
-        for (const { key, mapKey } of request.hits) asked.push([key, mapKey]);
-        inner.count(request);
-      },
-    }),
+    store: watched(
+      ({ hits }) => void asked.push(...hits.map(({ key, mapKey }) => [key, mapKey] as const)),
+    ),
   });
   const value = 'x'.repeat(70_000);
   for (let times = 0; times < 4; times++) await decide(ask(`a=${value}`));
@@ -65,13 +70,7 @@ test('a failing store fails the call, with its text, and is counted as a store e
 test("the deadline is the caller's, or the store's from the request's arrival, whichever is sooner", async (t) => {
   const deadlines: number[] = [];
   const { decide, clock } = createWorker(twoLimits, {
-    store: (inner) => ({
-      ...inner,
-      count(request) {
-        deadlines.push(request.deadlineMs);
-        inner.count(request);
-      },
-    }),
+    store: watched(({ deadlineMs }) => void deadlines.push(deadlineMs)),
   });
   await decide(ask('a=x'), undefined, 0);
   await decide(ask('a=x'), 50, 0);
@@ -257,13 +256,9 @@ test('the store is asked only about counters that the local cache does not know 
       '  - {key: many, rate_limit: {unit: hour, requests_per_unit: 9}}\n',
     {
       localCacheBytes: 1_000_000,
-      store: (inner) => ({
-        ...inner,
-        count(request) {
-          asked.push(request.hits.map(({ key }) => key.split('_')[1]).join(' '));
-          inner.count(request);
-        },
-      }),
+      store: watched(
+        ({ hits }) => void asked.push(hits.map(({ key }) => key.split('_')[1]).join(' ')),
+      ),
     },
   );
   for (let time = 1; time <= 2; time++) await decide(ask('one=x'));

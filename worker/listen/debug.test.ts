@@ -44,8 +44,7 @@ test('the root and unknown paths list what there is', async (t) => {
   for (const path of ['/', '/nothing', '/stats/', '/debug/pprof']) {
     for (const method of ['GET', 'POST', 'DELETE']) {
       const answer = await read(`${url}${path}`, method);
-      t.is(answer.status, 200);
-      t.is(answer.type, 'text/plain; charset=utf-8');
+      t.like(answer, { status: 200, type: 'text/plain; charset=utf-8' });
       t.is(`${answer.body}`, expected);
     }
   }

@@ -138,8 +138,7 @@ test('each mistake in a request is Bad Request, and the log names it', async (t)
   const { url, log } = await start(t);
   for (const body of ['', '{', '{"extra":1}', '{"hitsAddend":-1}']) {
     const answer = await send(`${url}/json`, 'POST', body);
-    t.is(answer.status, 400);
-    t.is(answer.body, 'Bad Request\n');
+    t.like(answer, { status: 400, body: 'Bad Request\n' });
     t.is(answer.headers['content-type'], 'text/plain; charset=utf-8');
     t.is(answer.headers['x-content-type-options'], 'nosniff');
   }
@@ -208,8 +207,7 @@ test('a failed decision is Bad Request too, whatever failed', async (t) => {
     );
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
-  t.is(answer.status, 400);
-  t.is(answer.body, 'Bad Request\n');
+  t.like(answer, { status: 400, body: 'Bad Request\n' });
   t.true(log.lines.includes('warning /json: the store is down'));
 });
 
@@ -234,8 +232,7 @@ test('a body that is too large is refused without being read to its end', async 
   );
   // The connection is closed, which may come before the answer was read.
   if (typeof refused === 'object') {
-    t.is(refused.status, 413);
-    t.is(refused.body, 'Request Entity Too Large\n');
+    t.like(refused, { status: 413, body: 'Request Entity Too Large\n' });
   } else t.true(refused === 'EPIPE' || refused === 'ECONNRESET', refused);
   const socket = connect(address.port, '127.0.0.1');
   socket.on('error', () => {});
@@ -258,8 +255,7 @@ test('a body that is too large is refused without being read to its end', async 
 test('metadata that JSON cannot write is an Internal Server Error', async (t) => {
   const { url } = await start(t, answerWith({ dynamicMetadata: { a: Number.NaN } }));
   const answer = await send(`${url}/json`, 'POST', '{}');
-  t.is(answer.status, 500);
-  t.is(answer.body, 'Internal Server Error\n');
+  t.like(answer, { status: 500, body: 'Internal Server Error\n' });
 });
 
 test('a decision that throws is an Internal Server Error, and the port lives on', async (t) => {
@@ -270,8 +266,7 @@ test('a decision that throws is an Internal Server Error, and the port lives on'
     answerWith({})(decision);
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
-  t.is(answer.status, 500);
-  t.is(answer.body, 'Internal Server Error\n');
+  t.like(answer, { status: 500, body: 'Internal Server Error\n' });
   t.true(log.lines.includes('error defect in the HTTP port: a defect'));
   t.is((await send(`${url}/json`, 'POST', '{}')).status, 200);
 });
@@ -290,8 +285,7 @@ test('the health check follows the health, for any method', async (t) => {
   const { url, health } = await start(t);
   for (const method of ['GET', 'POST', 'DELETE', 'PROPFIND', 'OPTIONS']) {
     const answer = await send(`${url}/healthcheck`, method);
-    t.is(answer.status, 200);
-    t.is(answer.body, 'OK');
+    t.like(answer, { status: 200, body: 'OK' });
     t.is(answer.headers['content-type'], 'text/plain; charset=utf-8');
   }
   const head = await send(`${url}/healthcheck`, 'HEAD');
@@ -299,8 +293,7 @@ test('the health check follows the health, for any method', async (t) => {
   t.is(head.headers['content-length'], '2');
   health.set('store', false);
   const unhealthy = await send(`${url}/healthcheck`, 'GET');
-  t.is(unhealthy.status, 500);
-  t.is(unhealthy.body, '');
+  t.like(unhealthy, { status: 500, body: '' });
 });
 
 test('other paths are not found', async (t) => {
@@ -318,8 +311,7 @@ test('other paths are not found', async (t) => {
 test('paths and requests that are malformed are Bad Request', async (t) => {
   const { url, address } = await start(t);
   const answer = await send(`${url}/%zz`, 'GET');
-  t.is(answer.status, 400);
-  t.is(answer.body, 'Bad Request\n');
+  t.like(answer, { status: 400, body: 'Bad Request\n' });
   const socket = connect(address.port, '127.0.0.1');
   let text = '';
   socket.setEncoding('latin1').on('data', (chunk: string) => {

@@ -48,9 +48,7 @@ function shown({ inForce }: Intake): string {
         {
           document: { domain, descriptors },
         },
-      ]) => {
-        return `${name}: ${domain}=${descriptors[0]?.rateLimit?.requestsPerUnit}`;
-      },
+      ]) => `${name}: ${domain}=${descriptors[0]?.rateLimit?.requestsPerUnit}`,
     )
     .sort()
     .join(', ');

@@ -85,8 +85,7 @@ test('each domain is a resource of its name', (t) => {
   const snapshot = selectSnapshot(groups, node('any'));
   t.deepEqual([...(snapshot?.resources.keys() ?? [])], ['mail', 'shop']);
   const [mail] = messagesOf(snapshot);
-  t.is(mail?.name, 'mail');
-  t.is(mail?.domain, 'mail');
+  t.like(mail, { name: 'mail', domain: 'mail' });
   t.is(mail?.descriptors?.[0]?.rateLimit?.requestsPerUnit, 7);
 });
 

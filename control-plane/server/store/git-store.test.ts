@@ -19,6 +19,7 @@ import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import {
   createGitRepository,
+  type GitRepository,
   gitEnvironment,
   serveOverHttp,
 } from '../../../test/support/git-repository.ts';
@@ -43,6 +44,15 @@ const bytesIn = (folder: string) =>
     0,
   );
 const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
+
+/** The environment of a git that runs this first. */
+function beforeGit({ folder }: GitRepository, command: string) {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  const script = `#!/bin/sh\n${command}\nPATH="\${PATH#*:}" exec git "$@"\n`;
+  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
+  return { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
+}
 
 test('a branch whose history was rewritten is taken as it is now', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
@@ -424,12 +434,8 @@ test('a password reaches the remote, and no log, error, argument or file', async
   const passwordFile = join(repository.folder, 'password');
   writeFileSync(passwordFile, 'wrong pony\n');
   // A git that keeps its arguments, in front of the real one.
-  const bin = join(repository.folder, 'bin');
-  mkdirSync(bin);
-  const args = join(bin, 'arguments');
-  const script = `#!/bin/sh\necho "$@" >> ${args}\nPATH="\${PATH#*:}" exec git "$@"\n`;
-  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
-  const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
+  const args = join(repository.folder, 'arguments');
+  const environment = beforeGit(repository, `echo "$@" >> ${args}`);
   const readCredentials = createCredentialReader({ username: 'ann', password: '', passwordFile });
   writeFileSync(passwordFile, '\n');
   await t.throwsAsync(readCredentials(), {
@@ -490,12 +496,8 @@ test('of a large repository the copy has the history and the files of the folder
   const first = repository.push({ [`${folder}/a.yaml`]: '1', 'big.bin': randomBytes(500_000) });
   repository.push({ [`${folder}/a.yaml`]: '2', 'big.bin': randomBytes(500_000) });
   // A git that is cut where the files are fetched, in front of the real one.
-  const bin = join(repository.folder, 'bin');
-  mkdirSync(bin);
   const isSecond = 'test "$1" = fetch && test -e "$GIT_DIR/refs/ratelane/incomplete"';
-  const script = `#!/bin/sh\n${isSecond} && sleep 30\nPATH="\${PATH#*:}" exec git "$@"\n`;
-  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
-  const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
+  const environment = beforeGit(repository, `${isSecond} && sleep 30`);
   const cut = openGitStore(t, repository, { folder, fetchTimeoutMs: 3_000 }, { environment });
   await t.throwsAsync(cut.store.read(), { message: /within 3s \(--git-fetch-timeout\)$/ });
   await cut.store.close();
@@ -517,12 +519,8 @@ test('of a large repository the copy has the history and the files of the folder
 test('a fetch has a deadline of its own, and leaves nothing behind when it is ended', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   // A git whose fetches do not come to an end, in front of the real one.
-  const bin = join(repository.folder, 'bin');
-  mkdirSync(bin);
   const begin = 'touch "$GIT_DIR/objects/pack/tmp_pack_x" "$GIT_DIR/objects/tmp_obj_x"; sleep 30';
-  const script = `#!/bin/sh\ntest "$1" = fetch && { ${begin}; }\nPATH="\${PATH#*:}" exec git "$@"\n`;
-  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
-  const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
+  const environment = beforeGit(repository, `test "$1" = fetch && { ${begin}; }`);
   const { store } = openGitStore(t, repository, { fetchTimeoutMs: 1_000 }, { environment });
   const error = await t.throwsAsync(store.read());
   t.is(error?.message, 'git fetch gave no answer within 1s (--git-fetch-timeout)');

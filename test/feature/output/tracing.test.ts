@@ -100,9 +100,7 @@ for (const protocol of ['http', 'grpc'] as const) {
       const spans = await receive(receiver, 3);
 
       const server = named(spans, `${service}/ShouldRateLimit`);
-      t.is(server.kind, 2);
-      t.is(server.parentSpanId, '');
-      t.is(server.status, 0);
+      t.like(server, { kind: 2, parentSpanId: '', status: 0 });
       const { 'network.peer.port': port, ...attributes } = server.attributes;
       t.deepEqual(attributes, {
         'rpc.system.name': 'grpc',
@@ -199,8 +197,7 @@ test.serial(
     t.is(await ask(worker, { domain: '' }), 'rate limit domain must not be empty');
     const spans = await receive(receiver, 2);
     const server = named(spans, `${service}/ShouldRateLimit`);
-    t.is(server.status, 2);
-    t.is(server.statusText, 'rate limit domain must not be empty');
+    t.like(server, { status: 2, statusText: 'rate limit domain must not be empty' });
     t.is(server.attributes['rpc.response.status_code'], 'UNKNOWN');
     t.is(server.attributes['rpc.method'], 'ShouldRateLimit');
     t.is(server.attributes['rpc.service'], service);

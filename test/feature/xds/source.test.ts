@@ -39,9 +39,7 @@ test('the first request asks for all rules, and says who asks', async (t) => {
   t.deepEqual([request.versionInfo, request.responseNonce], ['', '']);
   t.deepEqual(request.resourceNames, []);
   t.is(request.errorDetail, null);
-  t.is(request.node?.id, 'node-1');
-  t.is(request.node?.cluster, '');
-  t.is(request.node?.userAgentName, '');
+  t.like(request.node, { id: 'node-1', cluster: '', userAgentName: '' });
   const text = (stringValue: string) => ({ stringValue, kind: 'stringValue' });
   t.deepEqual(request.node?.metadata?.fields, {
     team: text('edge'),

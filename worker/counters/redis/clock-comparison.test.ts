@@ -70,8 +70,7 @@ test('the difference is measured at the start and every minute', async (t) => {
   t.is(offset(), 30);
   t.is(comparison.describe(), "this clock is 30 ms ahead of the store's");
   t.deepEqual(log.lines, []);
-  t.is(store.opened, 2);
-  t.is(store.open, 0);
+  t.like(store, { opened: 2, open: 0 });
 });
 
 test('more than 250 ms is warned of, not each minute, and its end is said', async (t) => {

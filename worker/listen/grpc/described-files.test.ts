@@ -15,9 +15,7 @@ function filesOf(definition: object): Buffer[] {
 test('types are named from the root, and every file names those that it imports', (t) => {
   const service = files
     .map((bytes) => bytes.toString('latin1'))
-    .find((text) => {
-      return text.includes('RateLimitService');
-    });
+    .find((text) => text.includes('RateLimitService'));
   for (const type of [
     '.envoy.extensions.common.ratelimit.v3.RateLimitDescriptor',
     '.envoy.config.core.v3.HeaderValue',
