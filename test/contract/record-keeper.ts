@@ -110,14 +110,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
         text.mode = mode;
         const id = `process-${++processes}`;
         const keeper = new RecordKeeper({
-          shared: text,
-          timing,
-          own,
-          steps: '',
-          id,
-          name: called,
-          log,
-          clock,
+          ...{ shared: text, timing, own, steps: '', id, name: called, log, clock },
         });
         t.teardown(() => keeper.stop());
         await keeper.start();

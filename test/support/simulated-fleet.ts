@@ -415,13 +415,8 @@ export async function startSimulatedFleet(
   }
 
   async function startPlane(name: string, isFresh = false): Promise<void> {
-    const process: Process = {
-      name,
-      death: Promise.withResolvers(),
-      isDead: false,
-      cache: undefined,
-      deferred: undefined,
-    };
+    const death = Promise.withResolvers<void>();
+    const process: Process = { name, death, isDead: false, cache: undefined, deferred: undefined };
     await processes.get(name)?.cache?.close();
     processes.set(name, process);
     const ownClock = {
@@ -435,14 +430,8 @@ export async function startSimulatedFleet(
     }
     const own = ownTexts.get(name) ?? createMemoryText();
     const keeper = new RecordKeeper({
-      shared: textFor(process),
-      timing: options.timing ?? sharedTiming,
-      own,
-      steps: steps.get(name) ?? planText,
-      id: drawId(),
-      name,
-      log,
-      clock: ownClock,
+      ...{ shared: textFor(process), timing: options.timing ?? sharedTiming, own },
+      ...{ steps: steps.get(name) ?? planText, id: drawId(), name, log, clock: ownClock },
     });
     const ownStore = storeFor(process);
     const build = {
@@ -531,10 +520,8 @@ export async function startSimulatedFleet(
   function connect(worker: SimulatedWorker, plane: string): void {
     worker.plane = plane;
     worker.address = `10.0.0.1:${++connections}`;
-    worker.told = worker.has;
-    worker.nacked = undefined;
-    worker.counted = undefined;
-    worker.tally = undefined;
+    const fresh = { told: worker.has, nacked: undefined, counted: undefined, tally: undefined };
+    Object.assign(worker, fresh);
     const gone = vanished.get(plane) ?? [];
     vanished.set(
       plane,
@@ -579,23 +566,10 @@ export async function startSimulatedFleet(
     },
     addWorker(given: Partial<SimulatedWorker> & { readonly id: string }) {
       const worker: SimulatedWorker = {
-        instance: drawId(),
-        plane: undefined,
-        decisionsPerSecond: 200,
-        answer: 'take',
-        lies: undefined,
-        callers: {},
-        isStoreAway: false,
-        decides: undefined,
-        ackedAtMs: 0,
-        tally: undefined,
-        totals: toTotals(undefined),
-        isUnlinked: false,
-        told: undefined,
-        has: undefined,
-        nacked: undefined,
-        counted: undefined,
-        address: '',
+        ...{ instance: drawId(), plane: undefined, address: '', decisionsPerSecond: 200 },
+        ...{ answer: 'take', lies: undefined, callers: {}, isStoreAway: false, isUnlinked: false },
+        ...{ told: undefined, has: undefined, decides: undefined, ackedAtMs: 0 },
+        ...{ nacked: undefined, counted: undefined, tally: undefined, totals: toTotals(undefined) },
         ...given,
       };
       workers.push(worker);

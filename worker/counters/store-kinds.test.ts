@@ -1,28 +1,14 @@
 import test from 'ava';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
+import { createHit } from '../../test/support/counting.ts';
 import { parseWorkerSettings } from '../settings.ts';
-import type { Hit } from './store.ts';
 import { storeKinds } from './store-kinds.ts';
 
 const redis = { KVSTORE_URL: 'store:6379' };
 const perSecond = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_URL: 'second:6379' };
 
-const hitOf = (unit: Unit): Hit => ({
-  key: unit,
-  mapKey: unit,
-  hits: 1,
-  exactHits: undefined,
-  refund: false,
-  limit: 5,
-  windowSeconds: 60,
-  unit,
-  descriptorIndex: 0,
-  stopsOthers: 'alone',
-  after: 0,
-  limiter: undefined,
-  lease: undefined,
-});
+const hitOf = (unit: Unit) => createHit({ key: unit, unit });
 
 function describeStoreCall(environment: Environment, units: readonly Unit[]) {
   const read = parseWorkerSettings(environment);

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { DomainRules, RuleSet } from '../../shared/rules/rule.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
@@ -28,17 +28,7 @@ function toDomain(domain: string): DomainRules {
 }
 
 function problem(severity: Problem['severity'], message: string): Problem {
-  return {
-    severity,
-    rule: 'other',
-    file: 'config/a.yaml',
-    line: 3,
-    column: 5,
-    path: '',
-    message,
-    hint: undefined,
-    sourceLine: undefined,
-  };
+  return { ...problemOf(severity, 'other', 'config/a.yaml', message), line: 3, column: 5 };
 }
 
 function setUp() {

@@ -9,25 +9,22 @@ const differencesOf = (workers: readonly WorkerJson[]) =>
 /** A worker with this agreement, or without any. */
 function workerOf(id: string, agreement?: string, group: string | null = 'default'): WorkerJson {
   return {
-    id,
-    instance: null,
-    name: id,
-    cluster: '',
+    ...{ id, instance: null, name: id, cluster: '', address: `${id}:5`, protocol: 'sotw', group },
     metadata: { team: id, ...(agreement !== undefined && { [agreementKey]: agreement }) },
-    address: `${id}:5`,
-    protocol: 'sotw',
-    connectedSince: '2026-01-01T00:00:00.000Z',
-    group,
-    state: 'in_force',
-    revision: null,
-    gets: null,
-    expected: null,
-    sent: null,
-    acked: null,
-    nacked: null,
-    figures: null,
+    ...{ connectedSince: '2026-01-01T00:00:00.000Z', state: 'in_force', revision: null },
+    ...{ gets: null, expected: null, sent: null, acked: null, nacked: null, figures: null },
   };
 }
+
+/** `b` and `c` agree, `a` does not. */
+const twoOfThree = {
+  group: 'default',
+  count: 2,
+  agreements: [
+    { agreement: 'y', workers: 2, example: { id: 'b', address: 'b:5' } },
+    { agreement: 'x', workers: 1, example: { id: 'a', address: 'a:5' } },
+  ],
+};
 
 test('workers that agree, and those that announce nothing, are not reported', (t) => {
   t.deepEqual(differencesOf([]), []);
@@ -36,16 +33,7 @@ test('workers that agree, and those that announce nothing, are not reported', (t
 
 test('workers that differ are counted, those of the majority first', (t) => {
   const workers = [workerOf('a', 'x'), workerOf('b', 'y'), workerOf('c', 'y'), workerOf('d')];
-  t.deepEqual(differencesOf(workers), [
-    {
-      group: 'default',
-      count: 2,
-      agreements: [
-        { agreement: 'y', workers: 2, example: { id: 'b', address: 'b:5' } },
-        { agreement: 'x', workers: 1, example: { id: 'a', address: 'a:5' } },
-      ],
-    },
-  ]);
+  t.deepEqual(differencesOf(workers), [twoOfThree]);
 });
 
 test('workers of different node groups may differ', (t) => {
@@ -77,16 +65,7 @@ test('workers of different control planes differ like those of one', (t) => {
     workerOf('f', 'z', 'east'),
   ]);
   t.deepEqual([...findDisagreements(here), ...findDisagreements(there)], []);
-  t.deepEqual(findDisagreements(mergeAgreements([...here, ...there])), [
-    {
-      group: 'default',
-      count: 2,
-      agreements: [
-        { agreement: 'y', workers: 2, example: { id: 'b', address: 'b:5' } },
-        { agreement: 'x', workers: 1, example: { id: 'a', address: 'a:5' } },
-      ],
-    },
-  ]);
+  t.deepEqual(findDisagreements(mergeAgreements([...here, ...there])), [twoOfThree]);
   const twice = mergeAgreements([...here, ...here]);
   t.is(twice[0]?.agreements[0]?.workers, 2);
 });

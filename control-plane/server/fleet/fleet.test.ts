@@ -1,6 +1,5 @@
 // The server's end of the links, with workers that are streams of the test's own, also ones that lie.
-import type { ExecutionContext } from 'ava';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { loadFleetLink } from '../../../shared/wire/fleet.ts';
 import type {
@@ -16,6 +15,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createFindFigures, toTrafficJson, toTrafficText } from '../admin/traffic-json.ts';
 import { createFleet } from './fleet.ts';
 import { createTrafficHistory } from './traffic-history.ts';
+import { toTotals } from './worker-figures.ts';
 
 const method = loadFleetLink();
 const hello: HelloMessage = {
@@ -26,21 +26,11 @@ const hello: HelloMessage = {
   allowsReset: true,
   values: 2,
 };
-const totals: TotalsMessage = {
-  decisions: 0,
-  overLimit: 0,
-  errors: 0,
-  nearLimitHits: 0,
-  noMatch: 0,
-  durations: [],
-  withoutStore: 0,
-  storeDurations: [],
-};
 
 function toReport(given: Partial<TotalsMessage>, seconds = 5): ReportMessage {
   return {
     version: 'v1',
-    totals: { ...totals, ...given },
+    totals: { ...toTotals(undefined), ...given },
     seconds,
     rules: [],
     otherRuleCount: 0,

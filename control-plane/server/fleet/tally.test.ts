@@ -3,16 +3,7 @@ import type { ReportMessage, TotalsMessage } from '../../../shared/wire/fleet-me
 import { createTally } from './tally.ts';
 import { toTotals } from './worker-figures.ts';
 
-const none: TotalsMessage = {
-  decisions: 0,
-  overLimit: 0,
-  errors: 0,
-  nearLimitHits: 0,
-  noMatch: 0,
-  durations: [],
-  withoutStore: 0,
-  storeDurations: [],
-};
+const none = toTotals(undefined);
 /** As it is in the start of a worker that has been up for long. */
 const lifetime = { ...none, decisions: 9_000, overLimit: 8_000, errors: 500, noMatch: 7 };
 

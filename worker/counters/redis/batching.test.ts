@@ -1,12 +1,13 @@
 // How requests become batches and when they are given up, with lanes and time in the test's hands: batching.txt.
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
+import { createHit } from '../../../test/support/counting.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { testScenarios } from '../../../test/support/scenarios.ts';
 import { createBreaker } from '../failure/breaker.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
-import type { CountRequest, Hit } from '../store.ts';
+import type { CountRequest } from '../store.ts';
 import { createBatching, createPipelineWindow, type EmptyPoolRule, type Lane } from './batching.ts';
 import { isLost, type RawReply, ReplyError } from './connection.ts';
 import { createScriptSupport } from './script-support.ts';
@@ -106,19 +107,8 @@ function setUp(options: SetUpOptions = {}) {
   return { store, lanes, lane, deps, clock, failures, log };
 }
 
-function hit(key: string, hits = 1, limit = 10): Hit {
-  const fixed = {
-    refund: false,
-    windowSeconds: 60,
-    descriptorIndex: 0,
-    stopsOthers: 'alone',
-    unit: 'minute',
-    after: Number.NaN,
-    limiter: undefined,
-    lease: undefined,
-  } as const;
-  return { ...fixed, key, mapKey: key, hits, limit, exactHits: undefined };
-}
+const hit = (key: string, hits = 1, limit = 10) =>
+  createHit({ key, hits, limit, unit: 'minute', windowSeconds: 60 });
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
