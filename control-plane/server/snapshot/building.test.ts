@@ -65,6 +65,7 @@ test('a large revision is the same from the thread as when it is built here', as
   t.deepEqual(documents, here.built.documents);
   const [canary, other] = rest.groups;
   t.is(canary?.standard.resources.get('shop'), other?.standard.resources.get('shop'));
+  t.is(canary?.extended, canary?.lasting, 'no rule ends');
   return undefined;
 });
 
