@@ -91,6 +91,8 @@ descriptors:
     shadow_mode: true
     ${limit}
   - {key: path, value: /a, ${limit}}
+  - {key: free, shadow_mode: true, rate_limit: {unlimited: true}}
+  - {key: above, quota_mode: true, descriptors: [{key: user, ${limit}}]}
 `,
   );
   const check = async (...more: string[]) =>
@@ -102,6 +104,7 @@ descriptors:
   const stops = await check('--stop-increment', 'true');
   t.deepEqual(names(stops), ['stops-others']);
   t.regex(stops, /a\.yaml:3:5: warning: the rule for key 'user' has shadow_mode/);
+  t.notRegex(stops, /rule for key '(free|above)' has/);
   const keys = await check('--backend', 'memcache');
   t.deepEqual(names(keys), ['memory-cache-keys']);
   t.regex(keys, /MEMCACHE_LONG_KEYS=hash/);
