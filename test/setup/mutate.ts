@@ -167,9 +167,11 @@ interface Wanted {
   readonly coverage: string;
 }
 
-/** A run without an end is one that has noticed, and told apart: on a busy machine it may be none. */
+/** A run without an end is one that has noticed, and told apart: on a busy machine it may be none. Rejects where ava fails and
+ * names nothing that failed: then it has run nothing. */
 function run(some: readonly string[], timeout: number, wanted?: Wanted): Promise<Outcome> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
+    let hasFailure = false;
     const ava = join(copy, 'node_modules', '.bin', 'ava');
     const args = ['--tap', '--concurrency', String(concurrency), '--timeout', '60s', ...some];
     const child = spawn(ava, wanted === undefined ? ['--fail-fast', ...args] : args, {
@@ -185,12 +187,16 @@ function run(some: readonly string[], timeout: number, wanted?: Wanted): Promise
     });
     createInterface(child.stdout).on('line', (line) => {
       const [, title] = /^not ok \d+ - (.*)/.exec(line) ?? [];
-      if (title !== undefined) wanted?.failing.push(title);
+      if (title === undefined) return;
+      hasFailure = true;
+      wanted?.failing.push(title);
     });
-    child.on('error', () => resolve('a test fails'));
+    child.on('error', reject);
     child.on('close', (code) => {
       if (child.killed) resolve('there is no end');
-      else resolve(code === 0 ? 'passes' : 'a test fails');
+      else if (code === 0) resolve('passes');
+      else if (hasFailure) resolve('a test fails');
+      else reject(new Error(`ava ended with code ${code} and ran no test`));
     });
   });
 }
