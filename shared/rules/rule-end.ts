@@ -1,6 +1,5 @@
 // Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
 // read the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
-
 import { runAtOnce } from '../in-slices.ts';
 import { MadeOnce } from '../made-once.ts';
 import { sortInSteps } from '../sorted-in-steps.ts';
