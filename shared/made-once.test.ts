@@ -21,7 +21,7 @@ test('those who ask at the same time make it together, once', (t) => {
   t.not(runAtOnce(once.of({}, () => making(log, 'c'))), made);
 });
 
-test('another version is made anew, while who asked for the one before gets that', (t) => {
+test('another version takes the place of the one before, which those who asked for it still get', (t) => {
   const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
   const old = once.of(key, () => making(log, 'old'), 1);
   old.next();

@@ -5,8 +5,8 @@ export class MadeOnce<Key extends object, Value> {
   readonly #made = new HeldByKey<Key, Making<Value>>();
 
   /**
-   * What `make` gives, as long as the key lives. Who asks meanwhile takes its next steps: so nobody waits for one who has
-   * left. `version`: what else it depends on; only that of the last one is kept.
+   * What `make` gives, as long as the key lives. Who asks meanwhile takes its next steps: so no caller waits for one that
+   * has left. `version`: what else it depends on; only that of the last one is kept.
    */
   *of(key: Key, make: () => Iterator<void, Value>, version = 0): Generator<void, Value> {
     const last = this.#made.get(key);

@@ -119,15 +119,17 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
         const folder = createTemporaryFolder(t);
         const log = createRecordedLog();
         const clock = createManualClock();
-        let processes = 0;
-        const open = (life: Life, shared: SharedText | undefined) =>
-          new RecordKeeper({
+        const owns: OwnText[] = [];
+        const open = (life: Life, shared: SharedText | undefined) => {
+          const own = openOwnText(folder, name, log);
+          return new RecordKeeper({
             shared: shared && mortalText(life, shared),
-            own: mortalOwn(life, openOwnText(folder, name, log)),
-            id: `process-${last}-${++processes}`,
+            own: mortalOwn(life, own),
+            id: `process-${last}-${owns.push(own)}`,
             ...{ timing: sharedTiming, steps: '', name: 'a', clock, log: mortalLog(life, log) },
             onOutcome() {},
           });
+        };
         /** How many changes it knows to be on record. */
         let known = 0;
         async function live(life: Life, keeper: RecordKeeper): Promise<void> {
@@ -150,7 +152,8 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
           break;
         }
         kills++;
-        await Promise.allSettled(life.begun);
+        // Nothing of a process that was killed is written after the next one has started.
+        await Promise.allSettled([...life.begun, ...owns.map((own) => own.settled())]);
         const before = known;
         const rest = new Life(Number.POSITIVE_INFINITY, moment);
         const shared = place.open();
