@@ -120,6 +120,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
         const log = createRecordedLog();
         const clock = createManualClock();
         const owns: OwnText[] = [];
+        const settled = () => Promise.all(owns.map((own) => own.settled()));
         const open = (life: Life, shared: SharedText | undefined) => {
           const own = openOwnText(folder, name, log);
           return new RecordKeeper({
@@ -149,11 +150,12 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
         if (!life.isOver) {
           t.is(known, changes.length);
           await killed.stop();
+          await settled();
           break;
         }
         kills++;
         // Nothing of a process that was killed is written after the next one has started.
-        await Promise.allSettled([...life.begun, ...owns.map((own) => own.settled())]);
+        await Promise.allSettled([...life.begun, settled()]);
         const before = known;
         const rest = new Life(Number.POSITIVE_INFINITY, moment);
         const shared = place.open();
@@ -169,6 +171,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
         t.is(other.record.outcomes.length, 2, what);
         t.deepEqual(log.lines, [], what);
         await Promise.all([next.stop(), other.stop()]);
+        await settled();
       }
       t.true(kills >= least, `${kills} kills`);
       t.log(`${kills} kills`);
