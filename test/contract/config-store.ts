@@ -1,6 +1,5 @@
 // What every configuration store must do, as one suite: each implementation runs it from its own test
 // file. What only one of them can show is tested beside it.
-
 import type { ExecutionContext, TestFn } from 'ava';
 import type { Revision } from '../../control-plane/server/store/revision.ts';
 import type { ConfigStore, WriteOptions } from '../../control-plane/server/store/store.ts';

@@ -1,6 +1,5 @@
 // What every counter store must do, as one suite: each implementation runs it from its own test
 // file. What only one of them can show (faults of a server, expiry commands) is tested there.
-
 import type { ExecutionContext, TestFn } from 'ava';
 import fc from 'fast-check';
 import { systemClock } from '../../shared/clock.ts';

@@ -1,6 +1,5 @@
 // What a worker's answer becomes behind Envoy: statuses and headers for the caller, headers for what is
 // protected, hits that Envoy counts by, limits that it brings along, and what it does without an answer.
-
 import test from 'ava';
 import { type Echo, startEchoServer } from '../support/echo-server.ts';
 import { startEnvoy } from '../support/envoy.ts';

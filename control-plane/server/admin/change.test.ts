@@ -1,6 +1,5 @@
 // Changes of all files at once, where some of them could not be read: over a real socket, in a real
 // directory and a real Git repository.
-
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';

@@ -1,5 +1,4 @@
 // Links that rollouts are not judged by, and to whom figures belong: with streams that lie.
-
 import test from 'ava';
 import { startAdminApi } from '../../../test/support/admin-api.ts';
 import { pluck } from '../../../test/support/pluck.ts';

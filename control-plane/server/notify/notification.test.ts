@@ -1,5 +1,4 @@
 // The notifications of a revision.
-
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';

@@ -1,6 +1,5 @@
 // The snapshots in force, in lines that people review: cache.txt has what happens by the words that stand below, and what
 // follows. `REWRITE=1` writes what follows now.
-
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';

@@ -1,6 +1,5 @@
 // Behaviour that only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the store
 // contract.
-
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {

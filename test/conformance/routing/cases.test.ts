@@ -1,5 +1,4 @@
 // Every routing case, on every mount that can express it.
-
 import test from 'ava';
 import { pluck } from '../../support/pluck.ts';
 import { readCaseFile } from './case-file.ts';

@@ -1,5 +1,4 @@
 // `check --envoy`: rules and an Envoy configuration held against each other, as text: check-envoy.txt.
-
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';

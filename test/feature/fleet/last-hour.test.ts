@@ -1,6 +1,5 @@
 // What the chart of a real control plane knows of the last hour: revisions, rollouts and resets as they happen, and all of
 // it after a restart.
-
 import test from 'ava';
 import { sampleRules, startFed, startPlace } from '../../console/console-fixture.ts';
 import { eventually } from '../../support/eventually.ts';

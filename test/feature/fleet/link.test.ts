@@ -1,6 +1,5 @@
 // The link between workers and the control plane that feeds them: whole workers, on a clock that runs faster,
 // so that reports follow each other quickly.
-
 import test, { type ExecutionContext } from 'ava';
 import { type OpenLink, openFleetLink } from '../../../control-plane/server/fleet/fleet-link.ts';
 import { createResource, createSnapshot } from '../../../control-plane/server/snapshot/snapshot.ts';

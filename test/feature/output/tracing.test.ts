@@ -1,5 +1,4 @@
 // Traces of the real worker, as a collector receives them.
-
 import { credentials, Metadata, makeClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';

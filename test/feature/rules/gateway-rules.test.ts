@@ -1,6 +1,5 @@
 // Rules as the documentations of gateways write them, or their control planes generate them: what people have
 // already is accepted, and a warning is worth reading.
-
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,4 @@
 // Settings of the ports, from the environment to the wire.
-
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';

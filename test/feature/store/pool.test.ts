@@ -1,5 +1,4 @@
 // The connection beyond the pool to a Redis that stalls. What else becomes of an empty pool: batching.txt.
-
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { countOn, createHit } from '../../support/counting.ts';

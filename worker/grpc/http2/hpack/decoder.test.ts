@@ -1,6 +1,5 @@
 // The decoder of header blocks. What it makes of most of them stands in lines that are reviewed: decoder.txt has blocks by
 // the words that stand below, and what comes of each. `REWRITE=1` writes what comes of them now.
-
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
