@@ -27,12 +27,12 @@ const parent = parse(
 const free = parse('b.yaml', '  - {key: free, rate_limit: {unlimited: true}}\n  - {key: exempt}\n');
 const ending = parse('c.yaml', `  - {key: soon, until: 2026-11-29T01:00:00Z, ${limit}}\n`);
 
-test('limits that can refuse have names, and unlimited ones are counted', (t) => {
+test('limits that can refuse and stay have names, and unlimited ones are counted', (t) => {
   const { limitCount, domains } = check([parent, free, ending]);
   t.is(limitCount, 4);
   t.is(domains.get('shop')?.limitCount, 4);
   const names = [...(domains.get('shop')?.limitNames() ?? [])];
-  t.deepEqual(names, ['shop.k_x.y', 'shop.k_x.y.l', 'shop.soon']);
+  t.deepEqual(names, ['shop.k_x.y', 'shop.k_x.y.l']);
 });
 
 test('a domain that is as before is the same object, until one of its rules ends', (t) => {

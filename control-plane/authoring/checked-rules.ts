@@ -93,11 +93,12 @@ export class CheckedDomainRules {
     return new CheckedDomainRules(domain, lists, limits);
   }
 
-  /** Of the limits that can refuse a request: domain and keys, each once, a parent before its children. */
+  /** Of the limits that can refuse a request and stay: domain and keys, each once, a parent before its children. A limit that
+   * gets an end is on its way out. */
   *limitNames(): Generator<string, void> {
     for (const list of this.#lists) {
-      for (const { name, rule } of walkRules(list, this.#domain)) {
-        if (rule.rateLimit !== undefined && !rule.rateLimit.unlimited) yield name;
+      for (const { name, rule, ends } of walkRules(list, this.#domain)) {
+        if (!ends && rule.rateLimit !== undefined && !rule.rateLimit.unlimited) yield name;
       }
     }
   }
@@ -116,16 +117,20 @@ interface NamedRule {
   /** Domain and composite keys, joined by dots. */
   readonly name: string;
   readonly rule: RuleDescriptor;
+  /** By itself, or with one above it. */
+  readonly ends: boolean;
 }
 
 /** Parents before their children. */
 function* walkRules(
   list: readonly RuleDescriptor[],
   parentName: string,
+  isEnding = false,
 ): Generator<NamedRule, void> {
   for (const rule of list) {
     const name = `${parentName}.${toCompositeKey(rule.key, rule.value)}`;
-    yield { name, rule };
-    if (rule.descriptors.length > 0) yield* walkRules(rule.descriptors, name);
+    const ends = isEnding || rule.untilMs !== undefined;
+    yield { name, rule, ends };
+    if (rule.descriptors.length > 0) yield* walkRules(rule.descriptors, name, ends);
   }
 }

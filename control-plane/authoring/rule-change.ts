@@ -10,8 +10,10 @@ import {
   windowSecondsOf,
 } from '../../shared/rules/limit-shape.ts';
 import { type PlacedRule, placeDocuments } from '../../shared/rules/lookup/placed-rule.ts';
-import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
+import { createDomainTree } from '../../shared/rules/lookup/rule-tree.ts';
+import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { findDocumentsAt, hasEnds, toTimeText } from '../../shared/rules/rule-end.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';
 import type { CheckedRules } from './checked-rules.ts';
 
@@ -28,7 +30,7 @@ export type RuleChangeKind =
   | 'algorithm_changed'
   /** How much a token bucket lets pass at once. */
   | 'burst_changed'
-  /** Limits of a list beyond the first that come, go or change places. */
+  /** Limits of a list that come, go or change places. */
   | 'list_changed'
   | 'blocked'
   | 'unblocked'
@@ -40,6 +42,8 @@ export type RuleChangeKind =
   | 'name_changed'
   | 'metric_changed'
   | 'metadata_changed'
+  /** A rule that ends by itself ends at another time. */
+  | 'end_changed'
   /** By the file of the node groups (snapshot/node-change.ts). */
   | 'group_gets_domain'
   | 'group_loses_domain'
@@ -56,6 +60,8 @@ export interface RuleChange {
   readonly after: Limit | undefined;
   /** Of a limit of a list beyond the first: its window in seconds. */
   readonly furtherWindow?: number;
+  /** Of what holds once every rule with an end has ended. */
+  readonly isLasting?: true;
   /** The rule that is for just these requests, where there is one. */
   readonly ruleBefore: PlacedRule | undefined;
   readonly ruleAfter: PlacedRule | undefined;
@@ -89,14 +95,26 @@ export function* comparing(
     if (was === is) continue;
     const rulesBefore = was && (yield* was.lookup());
     const rulesAfter = is && (yield* is.lookup());
-    const groups = yield* groupRequests(
-      yield* placeDocuments(groupsBefore.get(domain) ?? []),
-      yield* placeDocuments(groupsAfter.get(domain) ?? []),
-    );
+    const [had, has] = [groupsBefore.get(domain) ?? [], groupsAfter.get(domain) ?? []];
+    const ends = [...had, ...has].some(hasEnds);
+    const lastingBefore = ends ? yield* findLasting(domain, had) : undefined;
+    const lastingAfter = ends ? yield* findLasting(domain, has) : undefined;
+    const groups = yield* groupRequests(yield* placeDocuments(had), yield* placeDocuments(has));
     for (const group of groups) {
       const sample = group.requests.map(toSample);
-      const [match, next] = [rulesBefore?.match(sample), rulesAfter?.match(sample)];
-      for (const change of compareMatches(domain, group, match, next)) changes.push(change);
+      const compare = (one: DomainRules | undefined, other: DomainRules | undefined) =>
+        compareMatches(domain, group, one?.match(sample), other?.match(sample));
+      const now = [...compare(rulesBefore, rulesAfter), ...compareEnds(domain, group)];
+      for (const change of now) changes.push(change);
+      for (const change of compare(lastingBefore, lastingAfter)) {
+        if (!now.some(({ kind, text }) => kind === change.kind && text === change.text)) {
+          changes.push({
+            ...change,
+            text: `${change.text}, once rules have ended`,
+            isLasting: true,
+          });
+        }
+      }
       yield;
     }
     yield;
@@ -104,13 +122,36 @@ export function* comparing(
   return changes;
 }
 
+/** The rules of a domain that stay, in whose place others can be until they end. */
+function* findLasting(
+  domain: string,
+  documents: readonly RuleDocument[],
+): Generator<void, DomainRules> {
+  const lasting = yield* findDocumentsAt(documents, Number.POSITIVE_INFINITY);
+  const lists = lasting.map(({ descriptors }) => descriptors);
+  return (yield* createDomainTree(domain, lists, false)).rules;
+}
+
+function compareEnds(domain: string, group: RequestGroup): RuleChange[] {
+  const { endBefore, endAfter } = group;
+  if (endBefore === undefined || endAfter === undefined || endBefore === endAfter) return [];
+  const text = `until ${toTimeText(endBefore)} -> until ${toTimeText(endAfter)}`;
+  return [
+    { ...toPlaces(group), kind: 'end_changed', domain, text, before: undefined, after: undefined },
+  ];
+}
+
 type DomainDocuments = ReturnType<typeof groupByDomain>;
 
 /** The requests that one rule, of either side, is written for. */
-interface RequestGroup {
-  readonly requests: readonly Entry[];
-  readonly ruleBefore: PlacedRule | undefined;
-  readonly ruleAfter: PlacedRule | undefined;
+interface RequestGroup extends Pick<RuleChange, 'requests' | 'ruleBefore' | 'ruleAfter'> {
+  /** When the rule for them ends by itself. */
+  readonly endBefore?: number | undefined;
+  readonly endAfter?: number | undefined;
+}
+
+function toPlaces({ requests, ruleBefore, ruleAfter }: RequestGroup) {
+  return { requests, ruleBefore, ruleAfter };
 }
 
 function* groupRequests(
@@ -122,19 +163,20 @@ function* groupRequests(
   function* visit(
     rule: PlacedRule,
     above: readonly Entry[],
-    side: 'ruleBefore' | 'ruleAfter',
+    side: 'Before' | 'After',
   ): Generator<void, void> {
-    const { key, value } = rule.descriptor;
+    const { key, value, untilMs } = rule.descriptor;
     const requests = [...above, { key, value }];
     const identity = JSON.stringify(requests.map((entry) => [entry.key, entry.value]));
     const known = groups.get(identity) ?? { requests, ruleBefore: undefined, ruleAfter: undefined };
-    groups.set(identity, { ...known, [side]: rule });
+    const end = untilMs === undefined ? {} : { [`end${side}`]: untilMs };
+    groups.set(identity, { ...known, [`rule${side}`]: rule, ...end });
     yield;
     for (const child of rule.children) yield* visit(child, requests, side);
   }
 
-  for (const rule of before) yield* visit(rule, [], 'ruleBefore');
-  for (const rule of after) yield* visit(rule, [], 'ruleAfter');
+  for (const rule of before) yield* visit(rule, [], 'Before');
+  for (const rule of after) yield* visit(rule, [], 'After');
   return groups.values();
 }
 
@@ -157,14 +199,16 @@ function compareMatches(
 ): RuleChange[] {
   const [before, after] = [was?.limit, is?.limit];
   const changes: RuleChange[] = [];
+  const places = toPlaces(group);
   const add = (kind: RuleChangeKind, text: string) =>
-    changes.push({ ...group, kind, domain, text, before, after });
+    changes.push({ ...places, kind, domain, text, before, after });
 
-  const step = compareLimits(before, after);
-  if (step) add(step, describeStep(before, after));
-  if (before === undefined || after === undefined) return changes;
-  for (const kind of compareShapes(before, after)) add(kind, describeStep(before, after));
-  changes.push(...compareLists(was, is).map((change) => ({ ...group, domain, ...change })));
+  if (before === undefined || after === undefined) {
+    const step = compareLimits(before, after);
+    if (step) add(step, describeStep(was, is));
+    return changes;
+  }
+  changes.push(...compareLists(was, is).map((change) => ({ ...places, domain, ...change })));
 
   for (const { name, property } of limitModes) {
     const has = after[property];
@@ -173,12 +217,8 @@ function compareMatches(
   }
   const texts = [
     ['sharing_changed', sharingOf(was), sharingOf(is)],
-    [
-      'replaces_changed',
-      [...before.replaces].sort().join(', '),
-      [...after.replaces].sort().join(', '),
-    ],
-    ['name_changed', before.name, after.name],
+    ['replaces_changed', replacedBy(was), replacedBy(is)],
+    ['name_changed', namesOf(was), namesOf(is)],
     ['metric_changed', toShown(was?.metricKey ?? ''), toShown(is?.metricKey ?? '')],
   ] as const;
   for (const [kind, had, has] of texts) {
@@ -226,63 +266,76 @@ function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
 }
 
 /** The limits whose counters are not those of a limit before: keys have the window and the tag of their limit. */
-function listRestarted(was: Match | undefined, is: Match | undefined): string[] {
-  const limitsOf = (match: Match | undefined) =>
-    (match?.parts ?? (match === undefined ? [] : [match])).map(({ limit }) => limit);
+function listRestarted(before: readonly Limit[], after: readonly Limit[]): string[] {
   const toCounter = (limit: Limit) => `${limit.counterTag} ${windowSecondsOf(limit)}`;
-  const known = new Set(limitsOf(was).map(toCounter));
-  return limitsOf(is)
-    .filter((limit) => !known.has(toCounter(limit)))
-    .map(describeShape);
+  const known = new Set(before.map(toCounter));
+  return after.filter((limit) => !known.has(toCounter(limit))).map(describeShape);
 }
 
 type ListChange = Pick<RuleChange, 'kind' | 'text' | 'before' | 'after' | 'furtherWindow'>;
 
-/** Of the limits beyond the first: those of one window are compared as two limits are; else the list is another one. */
+/** The limits of a rule: those of one window are compared, then the others in their order; what is left comes or goes. */
 function compareLists(was: Match | undefined, is: Match | undefined): ListChange[] {
-  const [before, after] = [furtherOf(was), furtherOf(is)];
-  const [had, has] = [before, after].map(describeList);
-  if (had === has) return [];
-  const left = [...after];
-  const changes: ListChange[] = [];
-  let unpaired = 0;
-  for (const limit of before) {
+  const [all, left] = [limitsOf(was), limitsOf(is)];
+  const after = [...left];
+  const pairs: (readonly [Limit, Limit])[] = [];
+  const unpaired: Limit[] = [];
+  for (const limit of all) {
     const at = left.findIndex((each) => windowSecondsOf(each) === windowSecondsOf(limit));
     const [other] = at === -1 ? [] : left.splice(at, 1);
-    if (other === undefined) {
-      unpaired++;
-      continue;
-    }
+    if (other === undefined) unpaired.push(limit);
+    else pairs.push([limit, other]);
+  }
+  while (unpaired.length > 0 && left.length > 0) {
+    pairs.push([unpaired.shift() as Limit, left.shift() as Limit]);
+  }
+  const changes = pairs.flatMap(([limit, other]): ListChange[] => {
     const step = compareLimits(limit, other);
     const kinds = [...(step ? [step] : []), ...compareShapes(limit, other)];
-    const text = describeStep(limit, other);
-    const furtherWindow = windowSecondsOf(limit);
-    for (const kind of kinds) {
-      changes.push({ kind, text, before: limit, after: other, furtherWindow });
-    }
+    const isFirst = limit === all[0] && other === after[0];
+    const text = `${describeLimit(limit, other)} -> ${describeLimit(other, limit)}`;
+    const more = isFirst ? {} : { furtherWindow: windowSecondsOf(limit) };
+    return kinds.map((kind) => ({ kind, text, before: limit, after: other, ...more }));
+  });
+  const isElsewhere = unpaired.length + left.length > 0;
+  if (!isElsewhere && (changes.length > 0 || describeList(all) === describeList(after))) {
+    return changes;
   }
-  if (changes.length > 0 && unpaired + left.length === 0) return changes;
-  const anew = listRestarted(was, is);
+  const anew = listRestarted(all, after);
   const counts = anew.length === 0 ? '' : `; begins to count anew: ${anew.join(' and ')}`;
-  const text = `${had || 'none'} -> ${has || 'none'}${counts}`;
+  const text = `${describeList(all)} -> ${describeList(after)}${counts}`;
   return [...changes, { kind: 'list_changed', text, before: was?.limit, after: is?.limit }];
 }
 
-function furtherOf(match: Match | undefined): readonly Limit[] {
-  return (match?.parts ?? []).slice(1).map(({ limit }) => limit);
+function limitsOf(match: Match | undefined): Limit[] {
+  const parts = match?.parts ?? (match === undefined ? [] : [match]);
+  return parts.map(({ limit }) => limit);
 }
 
 function describeList(limits: readonly Limit[]): string {
-  return limits.map((limit) => describeShape(limit)).join(' and ');
+  return limits.map(describeShape).join(' and ');
 }
 
-function describeStep(before: Limit | undefined, after: Limit | undefined): string {
-  return `${describeLimit(before, after)} -> ${describeLimit(after, before)}`;
+function namesOf(match: Match | undefined): string {
+  const names = limitsOf(match).flatMap(({ name }) => name || []);
+  return names.sort().join(', ');
+}
+
+function replacedBy(match: Match | undefined): string {
+  const names = limitsOf(match).flatMap(({ replaces }) => replaces);
+  return [...new Set(names)].sort().join(', ');
+}
+
+function describeStep(was: Match | undefined, is: Match | undefined): string {
+  const describe = (match: Match | undefined) =>
+    limitsOf(match)
+      .map((limit) => describeLimit(limit, undefined))
+      .join(' and ');
+  return `${describe(was) || 'no limit'} -> ${describe(is) || 'no limit'}`;
 }
 
 /** `10 per minute`; also per the unit of `other` when that one is longer. */
-function describeLimit(limit: Limit | undefined, other: Limit | undefined): string {
-  if (limit === undefined) return 'no limit';
+function describeLimit(limit: Limit, other: Limit | undefined): string {
   if (limit.unlimited) return 'unlimited';
   const mode = limit.shadowMode ? ', in shadow mode' : '';
   if (limit.requestsPerUnit === 0) return `${describeShape(limit)}, all blocked${mode}`;

@@ -37,7 +37,7 @@ export function* findingViolations(
   const found: Violation[] = [];
   for (const [domain, group] of groupByDomain(documents)) {
     const policies = policiesOf(policy, domain);
-    if (policies.length > 0) yield* visit(yield* placeDocuments(group), domain, policies, found);
+    if (policies.length > 0) yield* visit(yield* placeDocuments(group), [domain], policies, found);
     yield;
   }
   return found;
@@ -54,24 +54,28 @@ export function placeOf({ line }: Pick<DomainPolicy, 'line'>): string {
 
 function* visit(
   rules: readonly PlacedRule[],
-  prefix: string,
+  above: readonly string[],
   policies: readonly DomainPolicy[],
   found: Violation[],
 ): Generator<void, void> {
   for (const rule of rules) {
     yield;
-    const name = `${prefix}.${rule.composite}`;
+    const names = [...above, rule.composite];
     const { rateLimit, furtherLimits } = rule.descriptor;
     const limits = rateLimit === undefined ? [] : [rateLimit, ...furtherLimits];
     for (const policy of policies) {
       for (const limit of limits) {
         for (const message of describeViolations(policy, rule, limit)) {
           const problem = createRuleAdvice('policy', rule, undefined, message, hint(policy));
-          found.push({ identity: `${name}\0${message}`, owners: policy.owners, problem });
+          found.push({
+            identity: JSON.stringify([names, message]),
+            owners: policy.owners,
+            problem,
+          });
         }
       }
     }
-    if (rule.children.length > 0) yield* visit(rule.children, name, policies, found);
+    if (rule.children.length > 0) yield* visit(rule.children, names, policies, found);
   }
 }
 

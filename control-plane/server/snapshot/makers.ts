@@ -103,14 +103,17 @@ function toGroupsKey({ domain }: RuleChange): string {
 }
 
 /** How much a rule lets pass: whoever sets the number last has set all of it. */
-const amountKinds: ReadonlySet<string> = new Set([
+export const amountKinds: ReadonlySet<string> = new Set([
   ...['limit_added', 'limit_removed', 'raised', 'lowered', 'window_changed'],
   ...['blocked', 'unblocked', 'unlimited', 'no_longer_unlimited'],
 ]);
 
 /** Equal for changes of which the later one replaces the earlier one. */
 function toKey(change: RuleChange): string {
-  const { domain, kind, requests, text, furtherWindow } = change;
+  const { domain, kind, requests, text, furtherWindow, isLasting } = change;
   const what = amountKinds.has(kind) ? 'amount' : kind.replace(/_(?:on|off)$/, '');
-  return JSON.stringify([domain, requests, what, furtherWindow, isOfGroup(change) ? text : null]);
+  return JSON.stringify([
+    ...[domain, requests, what, furtherWindow, isLasting],
+    isOfGroup(change) ? text : null,
+  ]);
 }

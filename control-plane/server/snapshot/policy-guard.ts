@@ -16,7 +16,14 @@ import {
 } from '../../authoring/policy/violations.ts';
 import type { RuleChange } from '../../authoring/rule-change.ts';
 import { toShortId, valuesOf } from '../store/revision.ts';
-import { type Comparing, type GovernedRules, type Maker, Makers, type Step } from './makers.ts';
+import {
+  amountKinds,
+  type Comparing,
+  type GovernedRules,
+  type Maker,
+  Makers,
+  type Step,
+} from './makers.ts';
 
 export interface PolicyVerdict {
   /** Errors: the change is refused. */
@@ -220,10 +227,11 @@ function isOwner(owners: readonly string[] | undefined, author: string | undefin
 }
 
 function describeFactor(
-  { before, after }: RuleChange,
+  { kind, before, after }: RuleChange,
   largest: number | undefined,
 ): string | undefined {
   if (largest === undefined || before === undefined || after === undefined) return undefined;
+  if (!amountKinds.has(kind)) return undefined;
   if (before.unlimited || after.unlimited) return undefined;
   const [was, is] = [rateOf(before), rateOf(after)];
   if (was === is) return undefined;
