@@ -18,7 +18,8 @@ export function formatChanges(changes: readonly RuleChangeJson[]): string {
     }
     const shown = formatRequests(change);
     if (shown === '') {
-      lines.push(`  ${words(change)}`);
+      const isDomain = change.kind.startsWith('domain_');
+      lines.push(`  ${words(change)}${isDomain ? '' : `: ${change.text}`}`);
       continue;
     }
     if (shown !== requests) lines.push(`  ${shown}${formatPlaces(change)}`);

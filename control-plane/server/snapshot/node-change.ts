@@ -73,7 +73,7 @@ export function* comparingGroups(
     for (const domain of has) {
       yield;
       if (steps[0] !== steps[1]) {
-        add('group_steps_changed', domain, `steps for ${who}: ${steps.join(' -> ')}`);
+        add('group_steps_changed', domain, `${who} have other steps: ${steps.join(' -> ')}`);
       }
       if (had.has(domain) || !before.ruleSet.domains.has(domain)) continue;
       add('group_gets_domain', domain, `${who} get the domain`);
