@@ -82,8 +82,9 @@ export async function pushFiles(
   const { io, fail } = frame;
   const opened = await openAdminClient(options, io.environment);
   if (!opened.ok) return fail(opened.message);
-  const { expectedRevision, allowRemoval } = options;
-  const body = { files, expectedRevision, allowRemoval };
+  const { expectedRevision, allowRemoval, message } = options;
+  // The policy reads the end of the message.
+  const body = { files, expectedRevision, allowRemoval, message };
   const stopProgress = startProgress(io, () => 'the control plane is comparing the rules');
   const result = await opened.client.call({ method: 'POST', path: '/revisions/diff', body });
   stopProgress();

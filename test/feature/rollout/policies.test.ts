@@ -52,7 +52,7 @@ const replace = (text: string, message?: string) => ({
   ...(message !== undefined && { message }),
 });
 
-test('over the API a change that breaks the policy is refused before it is written', async (t) => {
+test('over the API a change that breaks the policy is refused before it is written, unless its message has the reason', async (t) => {
   const { port } = await startApi(t, 10);
   const post = (who: 'ada' | 'bob', text: string, message?: string) =>
     call(port, who, 'POST', '/revisions', replace(text, message));
@@ -68,6 +68,11 @@ test('over the API a change that breaks the policy is refused before it is writt
     ],
   });
   t.deepEqual((await post('ada', rules(20))).status, 201);
+  const { path } = createRulesFolder(t, { 'shop.yaml': rules(90), 'policy.yaml': policy });
+  const push = ['push', path, '--admin-url', `http://127.0.0.1:${port}`, '--message'];
+  const environment = { RATELANE_ADMIN_TOKEN: 'ada-aaaaaaaaaaaaaaaa' };
+  const pushed = await runInProcess([...push, 'x\n\nPolicy-Exception: sale'], { environment });
+  t.is(pushed.code, 0, pushed.err);
 });
 
 test('a rollback that is refused leaves the revision on trial with its workers, and no log says otherwise', async (t) => {
