@@ -96,11 +96,14 @@ export class CheckedDomainRules {
   /** Of the limits that can refuse a request and stay: domain and keys, each once, a parent before its children. A limit that
    * gets an end is on its way out. */
   *limitNames(): Generator<string, void> {
-    for (const list of this.#lists) {
-      for (const { name, rule, ends } of walkRules(list, this.#domain)) {
-        if (!ends && rule.rateLimit !== undefined && !rule.rateLimit.unlimited) yield name;
-      }
+    for (const { name, rule, ends } of this.named()) {
+      if (!ends && rule.rateLimit !== undefined && !rule.rateLimit.unlimited) yield name;
     }
+  }
+
+  /** All rules, a parent before its children. */
+  *named(): Generator<NamedRule, void> {
+    for (const list of this.#lists) yield* walkRules(list, this.#domain);
   }
 
   /** In steps; made again where no caller has it any more. */
@@ -113,7 +116,7 @@ export class CheckedDomainRules {
   }
 }
 
-interface NamedRule {
+export interface NamedRule {
   /** Domain and composite keys, joined by dots. */
   readonly name: string;
   readonly rule: RuleDescriptor;

@@ -13,7 +13,11 @@ import type { RolloutFacts } from '../../control-plane/server/rollout/facts.ts';
 import { Rollout, type RolloutDeps } from '../../control-plane/server/rollout/rollout.ts';
 import { Building } from '../../control-plane/server/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/server/snapshot/cache.ts';
-import type { NodeIdentity, Snapshot } from '../../control-plane/server/snapshot/snapshot.ts';
+import type {
+  NodeIdentity,
+  Resource,
+  Snapshot,
+} from '../../control-plane/server/snapshot/snapshot.ts';
 import type { Revision } from '../../control-plane/server/store/revision.ts';
 import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 import type { ConfigStore } from '../../control-plane/server/store/store.ts';
@@ -275,11 +279,20 @@ export async function startSimulatedFleet(
       errors: totals.errors + count('errors'),
       noMatch: totals.noMatch + count('noMatch'),
     };
-    const rules = domains.map((domain) => {
+    const rules = [...has.resources].flatMap(([domain, resource]) => {
       const given = effect.domains?.[domain];
       const hits = hitsOfDomain - ofDomain(given, 'errors') - ofDomain(given, 'noMatch');
       const overLimit = ofDomain(given, 'overLimit');
-      return { rule: `${domain}.key`, hits, overLimit, nearLimit: 0 };
+      const keys = keysOf(resource);
+      const share = (count: number) => count / keys.length;
+      return keys.map((key) => ({
+        ...{
+          rule: `${domain}.${key}`,
+          hits: share(hits),
+          overLimit: share(overLimit),
+          nearLimit: 0,
+        },
+      }));
     });
     const store = {
       kind: 'redis',
@@ -287,7 +300,9 @@ export async function startSimulatedFleet(
       clockOffsetMs: 0,
       unreachableSeconds: 0,
     };
-    worker.tally ??= createTally({ nodeId: worker.id, newSeries: () => String(++series) });
+    worker.tally ??= createTally({
+      ...{ nodeId: worker.id, newSeries: () => String(++series), mostRules: () => 1_000 },
+    });
     worker.tally.take(
       {
         ...{ version: worker.decides?.version ?? has.version, totals: worker.totals, store, rules },
@@ -686,6 +701,11 @@ export async function startSimulatedFleet(
   // The workers of a start are awaited.
   await fleet.pass(8);
   return fleet;
+}
+
+/** Such as `k` and `k1`, as they stand in it: each behind a tag and its length. */
+function keysOf({ any }: Resource): readonly string[] {
+  return any.toString('latin1').match(/(?<=\n\W)k\d*(?=\W)/g) ?? [];
 }
 
 /** The revision with these groups of nodes. */

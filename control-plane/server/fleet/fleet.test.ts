@@ -107,8 +107,8 @@ test('the figures are the rates between the last two reports, of all workers tog
   });
   t.is(find(workerOf('w-3')), null);
   t.like(fleet.counted().get('i-1'), { nodeId: 'w-1', version: 'v1' });
-  t.like(fleet.counted().get('i-1'), { decisions: 95, overLimit: 10, errors: 5 });
-  t.like(fleet.counted().get('i-2'), { nodeId: 'w-2', decisions: 0 });
+  t.like(fleet.counted().get('i-1')?.now, { decisions: 95, overLimit: 10, errors: 5 });
+  t.like(fleet.counted().get('i-2'), { nodeId: 'w-2', now: { decisions: 0 } });
 });
 
 // Proof of SECURITY.md: cannot take its link, or its room in tables
@@ -139,7 +139,7 @@ test('each of two workers that share a node id counts for itself, also when one 
   const old = connect({ hello }, { report: toReport({ decisions: 1_000_000 }) });
   const young = connect({ hello: { ...hello, instance: 'i-2' } }, { report: toReport({}) });
   await eventually('both are counted', () => fleet.counted().size === 2);
-  const decisionsOf = (instance: string) => fleet.counted().get(instance)?.decisions;
+  const decisionsOf = (instance: string) => fleet.counted().get(instance)?.now.decisions;
   old.send({ report: toReport({ decisions: 1_000_500, overLimit: 500 }) });
   young.send({ report: toReport({ decisions: 30 }) });
   await eventually('they have decided', () => decisionsOf('i-2') === 30);
@@ -148,7 +148,7 @@ test('each of two workers that share a node id counts for itself, also when one 
   old.close();
   await eventually('it has left', () => fleet.counted().size === 1);
   t.deepEqual(fleet.counted().get('i-2'), before);
-  t.like(before, { nodeId: 'w-1', overLimit: 0, errors: 0 });
+  t.like(before, { nodeId: 'w-1', now: { overLimit: 0, errors: 0 } });
 });
 
 test('a worker that falls silent is not counted', async (t) => {

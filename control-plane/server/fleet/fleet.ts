@@ -34,7 +34,13 @@ import {
   toLimitedPeriod,
   toTextStart,
 } from './limited-values.ts';
-import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
+import {
+  maxCountedRules,
+  maxCountedRulesOfWorker,
+  maxLimitedBytes,
+  maxLimitedBytesOfWorker,
+  staleMs,
+} from './limits.ts';
 import {
   createRuleRates,
   type RuleRate,
@@ -193,7 +199,11 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
             }
             member = {
               hello,
-              tally: createTally({ nodeId, newSeries: () => `${seriesPrefix}-${++seriesCount}` }),
+              tally: createTally({
+                nodeId,
+                newSeries: () => `${seriesPrefix}-${++seriesCount}`,
+                mostRules: () => Math.min(maxCountedRulesOfWorker, maxCountedRules / members.size),
+              }),
               address,
               get version() {
                 return this.figures?.version ?? '';

@@ -14,3 +14,7 @@ export const maxLimitedBytes = 128 * 1024 * 1024;
 export const maxLimitedBytesOfWorker = 128 * 1024;
 /** Figures older than this are not shown: the worker is connected but silent. */
 export const staleMs = 20_000;
+/** Rules whose hits are counted for each worker by itself, of all workers together; of one worker at most so
+ * many. */
+export const maxCountedRules = 200_000;
+export const maxCountedRulesOfWorker = 2_000;

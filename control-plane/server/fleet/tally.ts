@@ -1,7 +1,12 @@
 // Counts the decisions of an instance under one version of the rules, by the reports of one link. The worker counts from
 // its start; only the difference of two reports is used. Pure but for its state.
 import { owned } from '../../../shared/owned-text.ts';
-import type { ReportMessage, TotalsMessage } from '../../../shared/wire/fleet-messages.ts';
+import type {
+  DomainFailureMessage,
+  ReportMessage,
+  TotalsMessage,
+} from '../../../shared/wire/fleet-messages.ts';
+import { maxNameLength } from './limits.ts';
 import { toCount } from './worker-figures.ts';
 
 /** A failed request is no decision. */
@@ -13,32 +18,36 @@ export interface Traffic {
   readonly noMatch: number;
 }
 
-export interface DomainTraffic {
-  readonly hits: number;
-  readonly overLimit: number;
-  /** This and `noMatch` are left out where the worker does not report them. */
-  readonly errors?: number;
-  readonly noMatch?: number;
+/** Hits of one rule. */
+export type RuleHits = Pick<Traffic, 'overLimit'> & { readonly hits: number };
+
+/** What no rule has decided, of one domain. */
+export type DomainFailures = Pick<Traffic, 'errors' | 'noMatch'>;
+
+export interface Tallied extends Traffic {
+  /** By metric key. Which domain a key is of is known from the rules alone: there are dots in names of domains, too. */
+  readonly rules: ReadonlyMap<string, RuleHits>;
+  /** By domain; undefined where the worker does not report them. */
+  readonly failures: ReadonlyMap<string, DomainFailures> | undefined;
 }
 
-export interface Figures extends Traffic {
-  /** By `toDomainHead`. */
-  readonly domains: ReadonlyMap<string, DomainTraffic>;
+/** Sums, and what they were 10 to 20 minutes before, or at their begin. */
+export interface Span {
+  readonly now: Tallied;
+  readonly older: Tallied;
 }
 
 /**
  * The decisions of one instance under one version of the rules: sums of the differences between two reports that
  * both name the version.
  */
-export interface Counted extends Figures {
+export interface Counted extends Span {
   readonly nodeId: string;
   /** New after each change of the version, and for each link: sums of different series have nothing in common. */
   readonly series: string;
   readonly version: string;
-  /** The last 10 to 20 minutes of these, or fewer where there are no more. */
-  readonly recent: Figures;
-  /** `recent` of the series before, which has another version. */
-  readonly before: { readonly version: string; readonly figures: Figures } | undefined;
+  /** The end of the series before, which has another version. */
+  readonly before: (Span & { readonly version: string }) | undefined;
   /** The kind of a store that the worker could not reach; undefined where it could in all of the last minute. */
   readonly storeAway: string | undefined;
 }
@@ -54,24 +63,25 @@ export interface TallyDeps {
   readonly nodeId: string;
   /** Returns a new text at each call. */
   readonly newSeries: () => string;
+  /** Rules of this worker whose hits are kept: those of more count in the sums of all alone. */
+  readonly mostRules: () => number;
 }
 
 const recentMs = 600_000;
 /** An outage is over for so long before errors are no more taken for its own. */
 const storeMs = 60_000;
-/** Of one worker; hits of more are in no domain. */
+/** Whose failures are kept. */
 const maxDomains = 100;
 
 export const noTraffic: Traffic = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
-export const noFigures: Figures = { ...noTraffic, domains: new Map() };
-export const noHits: DomainTraffic = { hits: 0, overLimit: 0, errors: 0, noMatch: 0 };
+const nothing: Tallied = { ...noTraffic, rules: new Map(), failures: undefined };
 
 interface Mark {
-  readonly figures: Figures;
+  readonly sums: Tallied;
   readonly atMs: number;
 }
 
-export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
+export function createTally({ nodeId, newSeries, mostRules }: TallyDeps): Tally {
   let last: TotalsMessage | undefined;
   let counted: Counted | undefined;
   /** The sums at two moments, from the newer of which at most ten minutes have passed. */
@@ -86,18 +96,19 @@ export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
       const storeAway = outage && atMs - outage.atMs < storeMs ? outage.kind : undefined;
       if (last === undefined || counted?.version !== version || marks === undefined) {
         // A report during which the version changed counts for none.
-        const before = counted && { version: counted.version, figures: counted.recent };
-        const names = { nodeId, series: newSeries(), version };
-        counted = { ...names, ...noFigures, recent: noFigures, before, storeAway };
-        marks = [
-          { figures: noFigures, atMs },
-          { figures: noFigures, atMs },
-        ];
+        const { version: old = '', now, older } = counted ?? {};
+        const before = now && older && { version: old, now, older };
+        counted = {
+          ...{ nodeId, series: newSeries(), version, now: nothing, older: nothing },
+          ...{ before, storeAway },
+        };
+        const begin = { sums: nothing, atMs };
+        marks = [begin, begin];
       } else {
-        const figures = addReport(counted, toDifference(totals, last), report);
+        const now = addReport(counted.now, toDifference(totals, last), report, mostRules());
         const [older, newer] = marks;
-        if (atMs - newer.atMs >= recentMs) marks = [newer, { figures, atMs }];
-        counted = { ...counted, ...figures, recent: subtract(figures, older.figures), storeAway };
+        if (atMs - newer.atMs >= recentMs) marks = [newer, { sums: now, atMs }];
+        counted = { ...counted, now, older: older.sums, storeAway };
       }
       last = totals;
     },
@@ -105,12 +116,6 @@ export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
       return counted;
     },
   };
-}
-
-/** By which the rules of a domain are found: statistics have dots between their parts, and a domain may have some. */
-export function toDomainHead(name: string): string {
-  const dot = name.indexOf('.');
-  return dot === -1 ? name : name.slice(0, dot);
 }
 
 function toDifference(totals: TotalsMessage, before: TotalsMessage): Traffic {
@@ -121,31 +126,42 @@ function toDifference(totals: TotalsMessage, before: TotalsMessage): Traffic {
   return { decisions, overLimit: passed('overLimit'), errors, noMatch: passed('noMatch') };
 }
 
-function addReport(before: Figures, passed: Traffic, { rules, failures }: ReportMessage): Figures {
-  const domains = new Map(before.domains);
-  const none = failures == null ? { hits: 0, overLimit: 0 } : noHits;
-  function add(name: string, counts: Partial<DomainTraffic>): void {
-    const head = toDomainHead(name);
-    const known = domains.get(head);
-    if (known === undefined && domains.size >= maxDomains) return;
-    domains.set(known ? head : owned(head), addOfDomain(known ?? none, counts));
+function addReport(
+  before: Tallied,
+  passed: Traffic,
+  report: ReportMessage,
+  mostRules: number,
+): Tallied {
+  const rules = new Map(before.rules);
+  for (const { rule, hits, overLimit } of report.rules) {
+    const known = rules.get(rule);
+    const isLeftOut = rules.size >= mostRules || rule.length > maxNameLength;
+    if (known === undefined && isLeftOut) continue;
+    rules.set(known ? rule : owned(rule), {
+      hits: (known?.hits ?? 0) + toCount(hits),
+      overLimit: (known?.overLimit ?? 0) + toCount(overLimit),
+    });
   }
-  for (const { rule, hits, overLimit: over } of rules) {
-    add(rule, { hits: toCount(hits), overLimit: toCount(over) });
-  }
-  for (const { domain, ...counts } of failures?.domains ?? []) {
-    add(domain, { errors: toCount(counts.errors), noMatch: toCount(counts.noMatch) });
-  }
-  return { ...addTraffic(before, passed), domains };
+  const failures = addFailures(before.failures, report.failures?.domains);
+  return { ...addTraffic(before, passed), rules, failures };
 }
 
-/** What `all` has more than `part`, which is an earlier sum of the same series. */
-export function subtract(all: Figures, part: Figures): Figures {
-  const domains = [...all.domains].map(([name, ofDomain]) => {
-    const before = part.domains.get(name) ?? noHits;
-    return [name, addOfDomain(ofDomain, before, -1)] as const;
-  });
-  return { ...addTraffic(all, part, -1), domains: new Map(domains) };
+function addFailures(
+  before: Tallied['failures'],
+  domains: readonly DomainFailureMessage[] | undefined,
+): Tallied['failures'] {
+  if (domains === undefined) return before;
+  const failures = new Map(before);
+  for (const { domain, errors, noMatch } of domains) {
+    const known = failures.get(domain);
+    const isLeftOut = failures.size >= maxDomains || domain.length > maxNameLength;
+    if (known === undefined && isLeftOut) continue;
+    failures.set(known ? domain : owned(domain), {
+      errors: (known?.errors ?? 0) + toCount(errors),
+      noMatch: (known?.noMatch ?? 0) + toCount(noMatch),
+    });
+  }
+  return failures;
 }
 
 /** `more` is added so many times: -1 takes it away. */
@@ -155,22 +171,5 @@ export function addTraffic(all: Traffic, more: Traffic, times = 1): Traffic {
     overLimit: all.overLimit + times * more.overLimit,
     errors: all.errors + times * more.errors,
     noMatch: all.noMatch + times * more.noMatch,
-  };
-}
-
-function addOfDomain(
-  { hits, overLimit, errors, noMatch }: DomainTraffic,
-  more: Partial<DomainTraffic>,
-  times = 1,
-): DomainTraffic {
-  const counts = {
-    hits: hits + times * (more.hits ?? 0),
-    overLimit: overLimit + times * (more.overLimit ?? 0),
-  };
-  if (errors === undefined || noMatch === undefined) return counts;
-  return {
-    ...counts,
-    errors: errors + times * (more.errors ?? 0),
-    noMatch: noMatch + times * (more.noMatch ?? 0),
   };
 }

@@ -7,7 +7,7 @@ import { loadProtos } from '../../../shared/wire/protos.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { revisionOf } from '../../../test/support/revision-store.ts';
 import { ruleText } from '../../../test/support/rules-folder.ts';
-import { type Counted, noFigures } from '../fleet/tally.ts';
+import type { Counted, Tallied } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
 import { selectSnapshot } from '../snapshot/served.ts';
@@ -102,22 +102,24 @@ const [before, after] = [snapshotOf(1), snapshotOf(2)];
 /** `1`, `2` or `3`: a revision's; any other word is a version that nobody knows. */
 const versionOf = (word: string) =>
   /^[123]$/.test(word) ? snapshotOf(Number(word)).version : word;
+const now: Tallied = {
+  ...{ decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
+  rules: new Map([
+    ['revision-2.k', { hits: 4, overLimit: 1 }],
+    ['else.k', { hits: 9, overLimit: 0 }],
+  ]),
+  failures: new Map([['revision-1', { errors: 0, noMatch: 2 }]]),
+};
 const counted: Counted = {
   ...{ nodeId: 'w', series: 's', version: after.version, storeAway: undefined },
-  ...{ decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
-  domains: new Map([
-    ['revision-2', { hits: 4, overLimit: 1 }],
-    ['revision-1', { hits: 0, overLimit: 0, errors: 0, noMatch: 2 }],
-    ['else', { hits: 9, overLimit: 0 }],
-  ]),
-  ...{ recent: noFigures, before: undefined },
+  ...{ now, older: now, before: undefined },
 };
 /** What a worker wants of a revision, where that is not all of it. */
 const parts: Readonly<Record<string, string | undefined>> = {
   nothing: undefined,
   same: 'the same part',
 };
-const figures = { ...noFigures, decisions: 900, overLimit: 90 };
+const older = { ...now, decisions: now.decisions - 900, overLimit: now.overLimit - 90 };
 
 /** `ID[/INSTANCE] [has=VERSION] [sent=VERSION] [refuses=VERSION] [long] [wants=nothing|same] [at=ADDRESS]`, where the instance
  * is `i`, and `-` for none; has revision 2 where nothing is said. What it counts: `[counts=VERSION] [of=ID] [as=INSTANCE]
@@ -151,9 +153,9 @@ function toWorker(text: string) {
       : {
           ...counted,
           ...{ nodeId: of('of') ?? 'w', version: versionOf(sums) },
-          ...(words.includes('recent') && { recent: figures }),
-          ...(words.includes('few') && { noMatch: 1 }),
-          ...(before !== undefined && { before: { version: versionOf(before), figures } }),
+          ...(words.includes('recent') && { older }),
+          ...(words.includes('few') && { now: { ...now, noMatch: 1 } }),
+          ...(before !== undefined && { before: { version: versionOf(before), now, older } }),
         };
   return { worker, reported: reported && ([of('as') ?? instance, reported] as const) };
 }
@@ -187,6 +189,7 @@ testLines(test, new URL('facts.txt', import.meta.url), (given) => {
       snapshots: {
         current: () => (flag === 'off' ? before : after),
         compare: () => (flag === 'off' ? undefined : { before: first, after }),
+        lostRules: () => new Map(),
       },
       readCounted: () => new Map(workers.flatMap(({ reported }) => (reported ? [reported] : []))),
     },

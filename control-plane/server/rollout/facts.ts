@@ -1,11 +1,12 @@
 // The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
 import { sanitizeMetricName } from '../../../shared/rules/lookup/metric-key.ts';
-import { type Counted, type Figures, noHits, toDomainHead } from '../fleet/tally.ts';
+import { addTraffic, type Counted, noTraffic, type Tallied } from '../fleet/tally.ts';
 import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
 import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { Fate, LostRules } from '../snapshot/lost-rules.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
@@ -18,6 +19,8 @@ const figuresFields = {
   errors: Type.Number(),
   /** Left out by control planes of an earlier version. */
   noMatch: Type.Optional(Type.Number()),
+  /** Hits of rules that are intended to go; left out without any. */
+  gone: Type.Optional(Type.Number()),
   /** Of some of the domains that the revision changes. */
   domains: Type.Optional(
     Type.Array(
@@ -28,6 +31,7 @@ const figuresFields = {
         /** Left out where the worker does not report them. */
         errors: Type.Optional(Type.Number()),
         noMatch: Type.Optional(Type.Number()),
+        gone: Type.Optional(Type.Number()),
       }),
       { maxItems: 20 },
     ),
@@ -101,7 +105,7 @@ export type RolloutFacts = Type.Static<typeof factsJson>;
 
 export interface FactSources {
   readonly workers: ConnectedWorkers;
-  readonly snapshots: Pick<SnapshotCache, 'current' | 'compare'>;
+  readonly snapshots: Pick<SnapshotCache, 'current' | 'compare' | 'lostRules'>;
   /** By instance, of the workers that report and can be believed. */
   readonly readCounted: () => ReadonlyMap<string, Counted>;
 }
@@ -124,7 +128,8 @@ export function readOwnFacts(
   const counted = readCounted();
   const connected = workers.list();
   const sharedIds = findSharedIds(connected);
-  const findChange = createFindChange(running?.isRemovalMeant === true);
+  const lost = snapshots.lostRules();
+  const findChange = createFindChange(lost ?? new Map(), running?.isRemovalMeant === true);
   return {
     workers: connected.map((worker) => {
       const { node, instance, nacked, wantedVersion } = worker;
@@ -147,7 +152,7 @@ export function readOwnFacts(
         ...(worker.isUnused && { unused: true }),
         refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
         counted:
-          both && sums && isKnown && before !== after
+          both && lost && sums && isKnown && before !== after
             ? toFacts(sums, before, after, findChange(both))
             : null,
       };
@@ -177,59 +182,133 @@ function toFacts(
   const { series, version, storeAway } = counted;
   const hasIt = version === after;
   const isBefore = counted.before?.version === before;
-  const recent = hasIt ? isBefore && counted.before?.figures : counted.recent;
+  const recent = hasIt ? isBefore && counted.before : counted;
   return {
-    ...{ series, hasIt, ...toFigures(counted, change) },
-    ...(recent && { recent: toFigures(recent, change) }),
+    ...{ series, hasIt, ...change.toFigures(counted.now) },
+    ...(recent && { recent: change.toFigures(recent.now, recent.older) }),
     ...(storeAway !== undefined && { storeAway }),
   };
 }
 
-function toFigures(
-  { decisions, overLimit, errors, noMatch, domains }: Figures,
-  { changed, removed }: Change,
-): FiguresFacts {
-  const told = changed.map((name) => ({ name, ...(domains.get(name) ?? noHits) }));
-  const meant = removed.reduce((sum, name) => sum + (domains.get(name)?.noMatch ?? 0), 0);
-  // A worker may report more for one domain than for all.
-  return { decisions, overLimit, errors, noMatch: Math.max(0, noMatch - meant), domains: told };
-}
-
 type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
 
-/** Domains that a node gets otherwise with the revision, by `toDomainHead`. */
-interface Change {
-  /** The first of those whose figures are compared. */
-  readonly changed: readonly string[];
-  /** Those whose removal is intended, so that their requests find no rule. */
-  readonly removed: readonly string[];
-}
-
 /** Finds the change of a node: all nodes of a group have the same. */
-function createFindChange(isRemovalMeant: boolean): (both: Both) => Change {
+function createFindChange(
+  lost: ReadonlyMap<string, LostRules>,
+  isRemovalMeant: boolean,
+): (both: Both) => Change {
   const known = new Map<Snapshot | undefined, Change>();
-  return ({ before, after }) => {
-    const found = known.get(after) ?? toChange(before, after, isRemovalMeant);
-    known.set(after, found);
+  return (both) => {
+    const found = known.get(both.after) ?? new Change(both, lost, isRemovalMeant);
+    known.set(both.after, found);
     return found;
   };
 }
 
-function toChange(
-  before: Snapshot | undefined,
-  after: Snapshot | undefined,
-  isRemovalMeant: boolean,
-): Change {
-  const changed = new Set<string>();
-  const removed = new Set<string>();
-  for (const snapshot of [before, after]) {
-    for (const name of snapshot?.resources.keys() ?? []) {
-      const [was, is] = [before, after].map((each) => each?.resources.get(name)?.version);
-      const isRemoved = isRemovalMeant && is === undefined;
-      if (was !== is) (isRemoved ? removed : changed).add(toDomainHead(sanitizeMetricName(name)));
+/** `index`: of its domain among those that change; -1 for those of others. */
+interface RulePlace {
+  readonly index: number;
+  readonly fate: Fate;
+}
+
+interface DomainSums {
+  readonly name: string;
+  hits: number;
+  overLimit: number;
+  errors?: number;
+  noMatch?: number;
+  gone?: number;
+}
+
+/** What a node gets otherwise with the revision. Domains are named as in metric keys. */
+class Change {
+  /** All domains of the node, with the revision or without it. */
+  readonly #domains = new Set<string>();
+  /** The first of those whose figures are compared. */
+  readonly #changed: readonly string[];
+  /** Those whose removal is intended, so that their requests find no rule. */
+  readonly #removed = new Set<string>();
+  readonly #lost: ReadonlyMap<string, LostRules>;
+  readonly #isRemovalMeant: boolean;
+  /** By metric key. */
+  readonly #places = new Map<string, RulePlace>();
+
+  constructor(
+    { before, after }: Both,
+    lost: ReadonlyMap<string, LostRules>,
+    isRemovalMeant: boolean,
+  ) {
+    this.#lost = lost;
+    this.#isRemovalMeant = isRemovalMeant;
+    const changed = new Set<string>();
+    for (const snapshot of [before, after]) {
+      for (const name of snapshot?.resources.keys() ?? []) {
+        const domain = sanitizeMetricName(name);
+        this.#domains.add(domain);
+        const [was, is] = [before, after].map((each) => each?.resources.get(name)?.version);
+        const isRemoved = isRemovalMeant && is === undefined;
+        if (was !== is) (isRemoved ? this.#removed : changed).add(domain);
+      }
+    }
+    this.#changed = [...changed].slice(0, maxDomains);
+  }
+
+  /** Of the time since `older`. */
+  toFigures(now: Tallied, older?: Tallied): FiguresFacts {
+    const none = now.failures && { errors: 0, noMatch: 0 };
+    const domains = this.#changed.map(
+      (name): DomainSums => ({ name, hits: 0, overLimit: 0, ...none }),
+    );
+    const all = { ...(older ? addTraffic(now, older, -1) : now) };
+    this.#add(all, domains, now, 1);
+    if (older !== undefined) this.#add(all, domains, older, -1);
+    const { decisions, overLimit, errors, noMatch } = all;
+    const gone = domains.reduce((sum, each) => sum + (each.gone ?? 0), 0);
+    return {
+      ...{ decisions, overLimit, errors, domains },
+      // A worker may report more for one domain than for all.
+      noMatch: Math.max(0, noMatch),
+      ...(gone > 0 && { gone }),
+    };
+  }
+
+  #add(
+    all: { noMatch: number },
+    domains: readonly DomainSums[],
+    { rules, failures }: Tallied,
+    times: 1 | -1,
+  ): void {
+    for (const name of this.#removed) all.noMatch -= times * (failures?.get(name)?.noMatch ?? 0);
+    for (const sums of domains) {
+      const { errors, noMatch } = failures?.get(sums.name) ?? noTraffic;
+      if (sums.errors !== undefined) sums.errors += times * errors;
+      if (sums.noMatch !== undefined) sums.noMatch += times * noMatch;
+    }
+    for (const [rule, { hits, overLimit }] of rules) {
+      const { index = -1, fate } = this.#placeOf(rule);
+      const sums = domains[index];
+      if (sums === undefined) continue;
+      if (fate === 'kept') {
+        sums.hits += times * hits;
+        sums.overLimit += times * overLimit;
+      } else if (fate === 'gone') sums.gone = (sums.gone ?? 0) + times * hits;
     }
   }
-  return { changed: [...changed.difference(removed)].slice(0, maxDomains), removed: [...removed] };
+
+  #placeOf(rule: string): RulePlace {
+    const known = this.#places.get(rule);
+    if (known !== undefined) return known;
+    // There may be domains `shop` and `shop.eu`.
+    let end = rule.lastIndexOf('.');
+    while (end > 0 && !this.#domains.has(rule.slice(0, end))) end = rule.lastIndexOf('.', end - 1);
+    const domain = rule.slice(0, Math.max(0, end));
+    const lost = this.#lost.get(domain);
+    const isMeant = this.#isRemovalMeant || lost?.isPure === true;
+    const fate = isMeant && lost ? lost.fateOf(rule) : 'kept';
+    const place = { index: this.#changed.indexOf(domain), fate };
+    this.#places.set(rule, place);
+    return place;
+  }
 }
 
 /** A worker without an instance has come back when one with its node id has. */

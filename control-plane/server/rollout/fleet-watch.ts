@@ -1,7 +1,7 @@
 // The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
 // counted since the step began. Pure: each look makes the memory for the next one.
 import { formatDuration } from '../../../shared/duration.ts';
-import { type Figures, subtract } from '../fleet/tally.ts';
+import { addTraffic } from '../fleet/tally.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import {
   type FiguresFacts,
@@ -11,7 +11,13 @@ import {
   toGoneKey,
   type WorkerFacts,
 } from './facts.ts';
-import { type CountedWorker, type Judgement, judgeAll } from './judgement.ts';
+import {
+  type CountedWorker,
+  type DomainTraffic,
+  type Figures,
+  type Judgement,
+  judgeAll,
+} from './judgement.ts';
 import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
 import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
 
@@ -349,10 +355,31 @@ function toFigures({
   overLimit,
   errors,
   noMatch = 0,
+  gone = 0,
   domains = [],
 }: FiguresFacts): Figures {
   const byName = new Map(domains.map(({ name, ...hits }) => [name, hits]));
-  return { decisions, overLimit, errors, noMatch, domains: byName };
+  return { decisions, overLimit, errors, noMatch, gone, domains: byName };
+}
+
+/** What `all` has more than `part`, which is an earlier sum of the same series. */
+function subtract(all: Figures, part: Figures): Figures {
+  const domains = [...all.domains].map(([name, now]): [string, DomainTraffic] => {
+    const before: Partial<DomainTraffic> = part.domains.get(name) ?? {};
+    const { hits = 0, overLimit = 0, errors = 0, noMatch = 0, gone = 0 } = before;
+    return [
+      name,
+      {
+        hits: now.hits - hits,
+        overLimit: now.overLimit - overLimit,
+        gone: (now.gone ?? 0) - gone,
+        ...(now.errors !== undefined && { errors: now.errors - errors }),
+        ...(now.noMatch !== undefined && { noMatch: now.noMatch - noMatch }),
+      },
+    ];
+  });
+  const gone = (all.gone ?? 0) - (part.gone ?? 0);
+  return { ...addTraffic(all, part, -1), gone, domains: new Map(domains) };
 }
 
 function toGoneKeys(workers: Iterable<WorkerFacts>): Set<string> {

@@ -2,8 +2,7 @@
 // said of them. `REWRITE=1` writes what is said now.
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
-import { type Figures, noFigures } from '../fleet/tally.ts';
-import { type Compared, type CountedWorker, judgeAll } from './judgement.ts';
+import { type Compared, type CountedWorker, type Figures, judgeAll } from './judgement.ts';
 
 /** `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N`, and by domain `NAME=OVER LIMIT/HITS[/ERRORS/WITHOUT A RULE]`. */
 function toFigures(words: readonly string[]): Figures {
@@ -20,7 +19,7 @@ function toFigures(words: readonly string[]): Figures {
     errors: countOf('errors'),
     overLimit: countOf('over'),
     noMatch: countOf('no-match'),
-    domains: domains.length === 0 ? noFigures.domains : new Map(domains),
+    domains: new Map(domains),
   };
 }
 

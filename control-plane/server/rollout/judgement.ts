@@ -1,13 +1,24 @@
 // Compares the workers that have a revision with the others, and each with itself before it was offered it. Pure.
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import {
-  addTraffic,
-  type DomainTraffic,
-  type Figures,
-  noHits,
-  noTraffic,
-  type Traffic,
-} from '../fleet/tally.ts';
+import { addTraffic, noTraffic, type Traffic } from '../fleet/tally.ts';
+
+/** Of one domain. */
+export interface DomainTraffic {
+  readonly hits: number;
+  readonly overLimit: number;
+  /** This and `noMatch` are left out where the worker does not report them. */
+  readonly errors?: number;
+  readonly noMatch?: number;
+  readonly gone?: number;
+}
+
+export interface Figures extends Traffic {
+  /** Hits of rules that are intended to go: with the revision they are without a rule. */
+  readonly gone?: number;
+  readonly domains: ReadonlyMap<string, DomainTraffic>;
+}
+
+const noHits: DomainTraffic = { hits: 0, overLimit: 0, errors: 0, noMatch: 0 };
 
 /** The counts of one instance of a worker. */
 export interface CountedWorker extends Figures {
@@ -73,10 +84,13 @@ function toMeasures(mostPoints: number): readonly Measure[] {
   );
 }
 
-/** One worker's counts of all its requests, or of those for one domain. */
-interface Side extends Traffic {
+/** Counts of all requests, or of those for one domain. */
+type Counts = Traffic & Pick<Figures, 'gone'>;
+
+/** Those of one worker. */
+interface Side extends Counts {
   readonly name: string;
-  readonly before: Traffic | undefined;
+  readonly before: Counts | undefined;
 }
 
 export interface Compared {
@@ -201,12 +215,12 @@ function toDomain(
   return now && { name, ...now, before: past };
 }
 
-function toDomainTraffic(traffic: DomainTraffic = noHits, count: Counted): Traffic | undefined {
-  const { hits, [count]: counted } = traffic;
+function toDomainTraffic(traffic: DomainTraffic = noHits, count: Counted): Counts | undefined {
+  const { hits, gone = 0, [count]: counted } = traffic;
   if (counted === undefined) return undefined;
+  if (count !== 'noMatch') return { ...noTraffic, decisions: hits, [count]: counted };
   // Hits over limit are among the hits, the others are not.
-  const isApart = count === 'noMatch';
-  return { ...noTraffic, decisions: isApart ? hits + counted : hits, [count]: counted };
+  return { ...noTraffic, decisions: hits + counted + gone, noMatch: counted, gone };
 }
 
 /** With more than two, none counts as more than twice the one in the middle: what a single one says of itself does not
@@ -223,7 +237,7 @@ function weigh(others: readonly Side[]): readonly Side[] {
 /** Those with it would have enough requests if they had as many as the others: they stand still, or their callers have left
  * them. */
 function findStandstill(
-  having: readonly Traffic[],
+  having: readonly Counts[],
   others: readonly CountedWorker[],
 ): Judgement | undefined {
   if (having.length === 0 || others.length === 0) return undefined;
@@ -236,9 +250,9 @@ function findStandstill(
 
 /** What is usual: of those with it before it, and of the others now and before. Undefined where that is not known. */
 interface Usual {
-  readonly before: Traffic | undefined;
-  readonly others: Traffic | undefined;
-  readonly othersBefore: Traffic | undefined;
+  readonly before: Counts | undefined;
+  readonly others: Counts | undefined;
+  readonly othersBefore: Counts | undefined;
 }
 
 function compare(having: SideSums, others: SideSums, measures: readonly Measure[]): Judgement {
@@ -276,7 +290,7 @@ function compare(having: SideSums, others: SideSums, measures: readonly Measure[
 
 /** Such as `5.0 % where it is (0.1 % before), 0.2 % elsewhere`; without what was before where that is all the same. */
 function describe(
-  having: Traffic,
+  having: Counts,
   usual: Usual,
   measure: Measure,
   names: readonly [string, string, string],
@@ -286,8 +300,12 @@ function describe(
   const isSame =
     others !== undefined &&
     Math.abs(toUsualShare(usual, measure) - share(others, measure)) < leastShown;
-  const percentOf = (side: Traffic) => toPercent(share(side, measure));
-  const past = (side: Traffic | undefined) =>
+  const percentOf = (side: Counts) => {
+    const gone = goneOf(side, measure.count) / requestsOf(side);
+    const rest = gone === 0 ? '' : ` and ${toPercent(gone)} of rules that go`;
+    return `${toPercent(share(side, measure) - gone)}${rest}`;
+  };
+  const past = (side: Counts | undefined) =>
     side === undefined || isSame ? '' : ` (${percentOf(side)} before)`;
   const own = `${percentOf(having)}${here}${past(before)}`;
   if (others === undefined) return own;
@@ -297,10 +315,10 @@ function describe(
 /** Of one side, from which a worker can be taken: each is left out once, also where there are thousands. */
 interface SideSums {
   readonly workers: number;
-  readonly now: Traffic;
+  readonly now: Counts;
   /** What those had before of whom that is known, each with as many requests as it has now: that some have more of them
    * than before is no difference. */
-  readonly past: Traffic;
+  readonly past: Counts;
   /** What they had of requests before. */
   readonly pastRequests: number;
   /** Requests of those of whom it is not known, the two that have most. */
@@ -324,15 +342,15 @@ function without(sums: SideSums, worker: Side): SideSums {
   const isHeaviest = requests === 0 && requestsOf(worker) === sums.unknown[0];
   return {
     workers: sums.workers - 1,
-    now: addTraffic(sums.now, worker, -1),
-    past: addTraffic(sums.past, past, -1),
+    now: addCounts(sums.now, worker, -1),
+    past: addCounts(sums.past, past, -1),
     pastRequests: sums.pastRequests - requests,
     unknown: isHeaviest ? sums.unknown.slice(1) : sums.unknown,
   };
 }
 
 /** Undefined where it had too few requests, or that is not known. */
-function pastOf(worker: Side): { readonly past: Traffic; readonly requests: number } | undefined {
+function pastOf(worker: Side): { readonly past: Counts; readonly requests: number } | undefined {
   const { before } = worker;
   if (before === undefined || requestsOf(before) < minRequests) return undefined;
   const requests = requestsOf(before);
@@ -340,7 +358,7 @@ function pastOf(worker: Side): { readonly past: Traffic; readonly requests: numb
 }
 
 /** Undefined where it is not known of one that has more than next to nothing now, which makes no difference. */
-function toBefore({ workers, now, past, pastRequests, unknown }: SideSums): Traffic | undefined {
+function toBefore({ workers, now, past, pastRequests, unknown }: SideSums): Counts | undefined {
   const [heaviest] = unknown;
   const isUnknown =
     heaviest !== undefined && heaviest * workers * minWorkersOfSeveral >= requestsOf(now);
@@ -348,8 +366,10 @@ function toBefore({ workers, now, past, pastRequests, unknown }: SideSums): Traf
   return scale(past, pastRequests / requestsOf(past));
 }
 
-function scale({ decisions, overLimit, errors, noMatch }: Traffic, factor: number): Traffic {
+function scale({ gone = 0, ...counts }: Counts, factor: number): Counts {
+  const { decisions, overLimit, errors, noMatch } = counts;
   return {
+    gone: Math.round(gone * factor),
     decisions: Math.round(decisions * factor),
     overLimit: Math.round(overLimit * factor),
     errors: Math.round(errors * factor),
@@ -367,7 +387,7 @@ function toUsualShare({ before, others, othersBefore }: Usual, measure: Measure)
   return Math.max(own + now - share(othersBefore, measure), Math.min(own, now));
 }
 
-function isAbove(having: Traffic, usual: Usual, measure: Measure): boolean {
+function isAbove(having: Counts, usual: Usual, measure: Measure): boolean {
   const [one, other] = [share(having, measure), toUsualShare(usual, measure)];
   // Rounded: 45 % is ten points above 35 %, not a little more.
   const points = Number(((one - other) * 100).toFixed(9));
@@ -384,16 +404,24 @@ function isAbove(having: Traffic, usual: Usual, measure: Measure): boolean {
   return one - other > chance * Math.sqrt(variance);
 }
 
-function sum(all: readonly Traffic[]): Traffic {
-  return all.reduce((total, each) => addTraffic(total, each), noTraffic);
+function sum(all: readonly Counts[]): Counts {
+  return all.reduce((total, each) => addCounts(total, each), noTraffic);
 }
 
-function requestsOf({ decisions, errors }: Traffic): number {
+function addCounts(all: Counts, more: Counts, times = 1): Counts {
+  return { ...addTraffic(all, more, times), gone: (all.gone ?? 0) + times * (more.gone ?? 0) };
+}
+
+function requestsOf({ decisions, errors }: Counts): number {
   return decisions + errors;
 }
 
-function share(side: Traffic, { count }: Measure): number {
-  return side[count] / requestsOf(side);
+function share(side: Counts, { count }: Measure): number {
+  return (side[count] + goneOf(side, count)) / requestsOf(side);
+}
+
+function goneOf({ gone = 0 }: Counts, count: Counted): number {
+  return count === 'noMatch' ? gone : 0;
 }
 
 function toPercent(value: number): string {

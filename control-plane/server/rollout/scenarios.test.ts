@@ -43,7 +43,8 @@ interface Scene {
 type Command = (scene: Scene, ...words: string[]) => unknown;
 
 const commands: Readonly<Record<string, Command>> = {
-  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN]...`: of a domain each revision has other limits.
+  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN[:KEYS]]...`: of a domain each revision has other
+   * limits; its keys are `k`, or such as `k1,k2`.
    * `publish NUMBER nothing` removes all rules, `publish NUMBER of COUNT` has so many limits of one domain, both with
    * `allowed` by its author, and `publish NUMBER invalid` cannot be read. */
   publish({ fleet, groups }, number = '', ...how) {
@@ -57,7 +58,12 @@ const commands: Readonly<Record<string, Command>> = {
     const message = trailers.length === 0 ? undefined : `better\n\n${trailers.join('\n')}`;
     const domains = how.filter((_, at) => how[at - 1] === 'with');
     const revision = revisionOf(like, message);
-    const more = domains.map((name) => ({ path: `${name}.yaml`, text: ruleText(name, like) }));
+    const more = domains.map((given) => {
+      const [name = '', keys = 'k'] = given.split(':');
+      const [head = '', rule = ''] = ruleText(name, like).split(/(?= {2}- key: k)/);
+      const rules = keys.split(',').map((key) => rule.replace('key: k', `key: ${key}`));
+      return { path: `${name}.yaml`, text: `${head}${rules.join('')}` };
+    });
     const text = how.includes('of') ? limitsText(Number(how[how.indexOf('of') + 1])) : 'domain: [';
     const isOwn = how.includes('of') || how.includes('invalid');
     const given = isOwn ? [{ path: 'a.yaml', text }] : revision.files;

@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import { runInSlices } from '../../../shared/in-slices.ts';
+import { runAtOnce, runInSlices } from '../../../shared/in-slices.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { CheckedRules } from '../../authoring/checked-rules.ts';
@@ -14,6 +14,7 @@ import { judging, type RevisionMemory, wasInForce } from './admission.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { type Building, type Built, isLarge } from './building.ts';
 import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
+import { findingLostRules, type LostRules } from './lost-rules.ts';
 import type { Step } from './makers.ts';
 import { PolicySteps } from './policy-steps.ts';
 import { compareFor, currentOf, groupOf } from './served.ts';
@@ -49,6 +50,12 @@ export interface SnapshotCacheDeps {
   readonly clock: Clock;
 }
 
+interface FoundLost {
+  readonly of: readonly (BuiltSnapshots | undefined)[];
+  /** Undefined while they are looked for. */
+  found?: ReadonlyMap<string, LostRules>;
+}
+
 export class SnapshotCache implements SnapshotProvider {
   readonly #deps: SnapshotCacheDeps;
   readonly #lastGood: LastGood;
@@ -59,6 +66,8 @@ export class SnapshotCache implements SnapshotProvider {
   #built:
     | { readonly id: string; readonly outcome: BuildOutcome | Promise<BuildOutcome> }
     | undefined;
+  /** Of the revision on trial, beside that in force. */
+  #lost: FoundLost | undefined;
   /** What is built or judged in slices now. */
   #last: Promise<void> | undefined;
   #isClosed = false;
@@ -131,6 +140,27 @@ export class SnapshotCache implements SnapshotProvider {
     return compareFor(this.#state, node);
   }
 
+  /** The rules that the revision on trial takes out of domains; undefined while they are looked for. */
+  lostRules(): ReadonlyMap<string, LostRules> | undefined {
+    const { inForce, trial } = this.#state;
+    const of = [inForce?.built, trial?.built];
+    const [before, after] = of;
+    if (this.#lost?.of[0] === before && this.#lost?.of[1] === after) return this.#lost?.found;
+    const lost: FoundLost = { of };
+    this.#lost = lost;
+    if (before === undefined || after === undefined || trial === undefined) lost.found = new Map();
+    else {
+      const finding = findingLostRules(before.ruleSet, after.ruleSet);
+      if (!isLarge(trial.whole)) lost.found = runAtOnce(finding);
+      else {
+        void runInSlices(finding).then((found) => {
+          lost.found = found;
+        });
+      }
+    }
+    return lost.found;
+  }
+
   /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
   onChange(listener: () => void): () => void {
     return subscribe(this.#listeners, listener);
@@ -194,6 +224,7 @@ export class SnapshotCache implements SnapshotProvider {
   happen(event: ServingEvent): void {
     const { state, effects } = step(this.#state, event, this.#facts());
     this.#state = state;
+    if (state.trial === undefined) this.#lost = undefined;
     for (const effect of effects) this.#perform(effect);
   }
 

@@ -446,7 +446,7 @@ export function createLedger(deps: LedgerDeps) {
           has?.version === snapshot?.version &&
           counted?.version === has?.version &&
           decisionsPerSecond >= 100 &&
-          (counted?.decisions ?? 0) + (counted?.errors ?? 0) >= 4 * reportSeconds * 100,
+          (counted?.now.decisions ?? 0) + (counted?.now.errors ?? 0) >= 4 * reportSeconds * 100,
       ).length;
     const having = counting(content);
     const others = counting(inForce);

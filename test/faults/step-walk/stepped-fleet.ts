@@ -578,6 +578,7 @@ export class SteppedFleet {
     const snapshots = {
       current: (node: NodeIdentity) => currentOf(plane.serving, node),
       compare: (node: NodeIdentity) => compareFor(plane.serving, node),
+      lostRules: () => new Map(),
     };
     const readCounted = () => this.#counted(plane);
     const { running } = plane.fleet?.following ?? {};
@@ -621,7 +622,9 @@ export class SteppedFleet {
       errors: totals.errors + 200 * errors,
       overLimit: totals.overLimit + 200 * overLimit,
     };
-    worker.tally ??= createTally({ nodeId: node.id, newSeries: () => String(++this.#series) });
+    worker.tally ??= createTally({
+      ...{ nodeId: node.id, newSeries: () => String(++this.#series), mostRules: () => 0 },
+    });
     const report = { version: has.version, totals: worker.totals, seconds: 1, rules: [] };
     const rest = { store: null, otherRuleCount: 0, unmatched: [] };
     worker.tally.take({ ...report, ...rest }, worker.totals, has.version, this.nowMs);
