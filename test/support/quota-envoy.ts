@@ -267,9 +267,10 @@ export class QuotaEnvoy {
 
   #report(nowMs: number): void {
     this.#stream ??= this.#open();
+    const elapsedMs = this.#hasBucket ? nowMs - this.#reportedMs : 0;
     const usage = {
       bucketId: { bucket: this.#bucket },
-      timeElapsed: { seconds: Math.floor((nowMs - this.#reportedMs) / 1_000) },
+      timeElapsed: { seconds: Math.floor(elapsedMs / 1_000) },
       numRequestsAllowed: this.#allowed,
       numRequestsDenied: this.#denied,
     };

@@ -33,7 +33,7 @@ export class Share {
   readonly holder: Holder;
   /** A paced limit's: requests in each window. Else: requests it may still let through, as of its last report. */
   amount = 0;
-  /** Requests a second, let through or not; undefined until it has reported twice. */
+  /** Requests a second, let through or not; undefined until it has reported those of a time. */
   askedPerSecond: number | undefined;
   /** When it reported last, monotonic. */
   reportedMs: number;
@@ -80,17 +80,30 @@ export class Share {
     this.isNews = true;
   }
 
-  observe(asked: number, nowMs: number): void {
+  /** The caller says how long it has counted: that is used where nothing is known of it, as after a server's start. */
+  observe(asked: number, nowMs: number, saidMs: number): void {
     this.hasReported = true;
     this.reportedMs = nowMs;
     this.countedMs = nowMs;
     this.#asked += asked;
-    const passedMs = nowMs - this.#askedSinceMs;
+    const passedMs = Math.max(
+      nowMs - this.#askedSinceMs,
+      this.askedPerSecond === undefined ? saidMs : 0,
+    );
     if (passedMs < shortestRateMs) return;
     this.askedPerSecond = (this.#asked * 1_000) / passedMs;
     this.#asked = 0;
     this.#askedSinceMs = nowMs;
   }
+}
+
+/** What a caller says of the time since its last report. */
+export interface Reported {
+  /** Requests that it let through. */
+  readonly allowed: number;
+  /** Requests that were made. */
+  readonly asked: number;
+  readonly saidMs: number;
 }
 
 type PoolOf = Pick<Pool, 'key' | 'domain' | 'entries' | 'match' | 'lease'>;
@@ -199,11 +212,10 @@ export class Pool {
     return Math.min(allowed, Math.max(0, Math.ceil(allowed - Math.max(0, left))));
   }
 
-  /** The caller let `allowed` requests through since its last report, `asked` were made. */
-  report(share: Share, allowed: number, asked: number, nowMs: number): void {
+  report(share: Share, { allowed, asked, saidMs }: Reported, nowMs: number): void {
     const beforeMs = this.#beganMs - share.reportedMs;
     const passedMs = nowMs - share.reportedMs;
-    share.observe(asked, nowMs);
+    share.observe(asked, nowMs, saidMs);
     if (asked > 0) this.activeMs = nowMs;
     // Some of it may be from windows that are over: by time, but no more than was assigned then.
     const before = beforeMs > 0 ? Math.floor((allowed * beforeMs) / passedMs) : 0;

@@ -77,6 +77,16 @@ test('what an Envoy that has ended was assigned is free a second later, and a ne
   for (const total of totals(both.slice(2))) t.true(total >= 95 && total <= 110, `${total}`);
 });
 
+test('Envoys that come back have shares by demand with their first reports', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const envoys = startEnvoys(world, [60, 60, 10]);
+  await runEnvoys([world], envoys, 2 * interval);
+  for (const envoy of envoys) envoy.cut();
+  const rows = await runEnvoys([world], envoys, 2 * interval);
+  // What they had before is free after the first second.
+  for (const total of totals(rows.slice(1))) t.true(total >= 95 && total <= 110, `${total}`);
+});
+
 test('a share that is not used moves with the next report', async (t) => {
   const world = createQuotaWorld(aSecond);
   const [idle, busy] = startEnvoys(world, [90, 90]) as [QuotaEnvoy, QuotaEnvoy];

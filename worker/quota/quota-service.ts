@@ -144,7 +144,7 @@ export class QuotaService implements QuotaStreamHost {
     this.buckets++;
   }
 
-  reported(member: Member, { allowed, denied }: BucketUsage): void {
+  reported(member: Member, { allowed, denied, elapsedSeconds }: BucketUsage): void {
     this.#counters.reports.add(1);
     const [passed, refused] = [Number(allowed), Number(denied)];
     const asked = passed + refused;
@@ -154,9 +154,10 @@ export class QuotaService implements QuotaStreamHost {
     }
     if (member.stakes.length === 0) this.#countUnmatched(member, asked);
     const nowMs = this.nowMs();
+    const report = { allowed: passed, asked, saidMs: elapsedSeconds * secondMs };
     for (const { pool, share, stats, match } of member.stakes) {
       const over = this.#isShadow(match) ? pool.toOver(share, passed, nowMs) : 0;
-      pool.report(share, passed, asked, nowMs);
+      pool.report(share, report, nowMs);
       stats.totalHits.add(asked);
       stats.withinLimit.add(passed - over);
       stats.overLimit.add(refused + over);
