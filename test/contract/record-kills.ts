@@ -97,6 +97,7 @@ function mortalOwn(life: Life, own: OwnText): OwnText {
     setAside: () => life.perform(() => own.setAside()) ?? never,
     write: (kept) => life.perform(() => own.write(kept)) ?? never,
     keep: (kept) => void life.perform(() => own.keep(kept)),
+    restore: () => own.restore(),
     settled: () => own.settled(),
   };
 }

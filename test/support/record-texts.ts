@@ -29,6 +29,7 @@ export function createMemoryText(): OwnText {
       kept = given;
       return undefined;
     },
+    restore() {},
     settled: async () => {},
   };
 }

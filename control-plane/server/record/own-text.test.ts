@@ -10,7 +10,7 @@ import { emptyRecord, toRecordText } from './record.ts';
 const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
 const kept = { text: textOf(1), plane: 'p'.repeat(64) };
 
-test('the newest text of a store is found again, and no other store finds it', async (t) => {
+test('the newest text of a store is found again, also where somebody removed it, and no other store finds it', async (t) => {
   const log = createRecordedLog();
   const folder = join(createRulesFolder(t).path, 'new', 'state');
   const own = openOwnText(folder, 'one store', log);
@@ -21,8 +21,14 @@ test('the newest text of a store is found again, and no other store finds it', a
   t.deepEqual(await openOwnText(folder, 'one store', log).read(), { ...kept, text: textOf(2) });
   t.is(await openOwnText(folder, 'another', log).read(), undefined);
   t.deepEqual(log.lines, []);
-  t.is(statSync(join(folder, 'rollout.json')).mode & 0o777, 0o600);
+  const file = join(folder, 'rollout.json');
+  t.is(statSync(file).mode & 0o777, 0o600);
   t.is(statSync(folder).mode & 0o777, 0o700);
+  rmSync(folder, { recursive: true });
+  own.restore();
+  await own.settled();
+  t.deepEqual(await own.read(), { ...kept, text: textOf(2) });
+  t.deepEqual(log.lines, [`warning ${file} was removed: it is written again`]);
 });
 
 for (const content of [

@@ -1,6 +1,6 @@
 // The record in the state directory: a copy for the next start of this control plane, or, of one that shares none, the
 // record itself.
-import { mkdir } from 'node:fs/promises';
+import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Value } from 'typebox/value';
@@ -34,6 +34,8 @@ export interface OwnText {
   keep(kept: KeptText): void;
   /** Resolves with why it cannot be written, for people; with undefined when it is. */
   write(kept: KeptText): Promise<string | undefined>;
+  /** Returns at once; what this process has written and somebody has removed is written again, which is logged. */
+  restore(): void;
   /** Resolves when nothing is being written any more. */
   settled(): Promise<void>;
 }
@@ -82,6 +84,13 @@ export function openOwnText(stateDirectory: string, store: string, log: Log): Ow
     return problem;
   }
 
+  async function restore(): Promise<string | undefined> {
+    if (written === undefined || newest === undefined || (await isThere(path))) return undefined;
+    log.warning(`${path} was removed: it is written again`);
+    written = undefined;
+    return keep(newest);
+  }
+
   return {
     path,
     setAside: () => setAside(path),
@@ -108,6 +117,17 @@ export function openOwnText(stateDirectory: string, store: string, log: Log): Ow
       writing = writing.then(() => write(kept));
       return writing;
     },
+    restore() {
+      writing = writing.then(restore);
+    },
     settled: async () => void (await writing),
   };
+}
+
+/** False only where it is known not to be. */
+async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    (error: unknown) => codeOf(error) !== 'ENOENT',
+  );
 }

@@ -216,15 +216,24 @@ test('while the record is being read it is not read again', async (t) => {
   t.is(counts.reads, 2, 'and once at the start');
 });
 
-test('a record that somebody removes is known still, and written again with the next change', async (t) => {
-  const { look, text, one, two } = await startTwo();
-  await one.write(begin);
-  text.content = undefined;
-  await look(1_000);
-  t.deepEqual(one.record.rollout, rollout);
-  t.true(await one.write((record) => ({ ...record, after: 'x' })));
-  await look(1_000);
-  t.deepEqual([two.record.rollout, two.record.after], [rollout, 'x']);
+test('a record that somebody removes, or replaces by an older one, is written again, and that is said', async (t) => {
+  const { log, look, text, one, two } = await startTwo();
+  await one.write((record) => ({ ...record, after: 'x' }));
+  const older = text.content;
+  await two.write(begin);
+  for (const [content, problem] of [
+    [undefined, /has no record any more: what is known here is written again/],
+    [older, /has an older record/],
+  ] as const) {
+    text.content = content;
+    text.writes++;
+    await look(1_000);
+    const onRecord = parseRecord(text.content ?? '');
+    t.deepEqual(onRecord.ok && onRecord.record.rollout, rollout);
+    t.regex(log.lines.join(), problem);
+    await look(1_000);
+    t.deepEqual([one.record.rollout, two.record.rollout], [rollout, rollout]);
+  }
 });
 
 // Proof of SECURITY.md: steers and approves rollouts; any other file or text is renamed and reported

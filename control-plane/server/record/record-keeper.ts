@@ -167,6 +167,7 @@ export class RecordKeeper implements RevisionMemory {
 
   /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
   tick(isWaiting: boolean): void {
+    this.#deps.own.restore();
     this.#happen({ kind: 'tick', isWaiting });
   }
 

@@ -464,8 +464,17 @@ function noteRecord(
   const found = theirs === 'damaged' ? undefined : theirs;
   const reached = noteReachable(seen);
   const { known, before } = reached.state;
+  const lost = isShared(turn.state) ? describeLoss(known, version, theirs) : undefined;
+  if (lost !== undefined) {
+    const text = `Rollout: ${turn.state.options.place} ${lost}: what is known here is written again`;
+    const said = become(
+      reached,
+      { known: { ...known, version } },
+      { kind: 'log', level: 'warning', text },
+    );
+    return swap(said, known.record, false, now);
+  }
   if (found === undefined) {
-    // One that somebody has removed is written again with the next change.
     const removed = become(reached, { known: { ...known, version } });
     const isUnwritten = before !== undefined && version !== undefined;
     // The others get what is known here in place of the damaged one, whoever leads.
@@ -478,6 +487,18 @@ function noteRecord(
   const held = become(reached, { denied: undefined, before: isWritten ? undefined : before });
   const read = setKnown(held, version, record, now);
   return isWritten ? end(read, false, now) : swap(read, record, false, now);
+}
+
+/** What has become of the record that this process has seen, where somebody has removed it or put an older one back;
+ * undefined where it is as known, or newer. */
+function describeLoss(
+  { version: seen, record }: Known,
+  version: string | undefined,
+  theirs: RolloutRecord | 'damaged' | undefined,
+): string | undefined {
+  if (seen === undefined || seen === version || theirs === 'damaged') return undefined;
+  if (theirs === undefined) return 'has no record any more';
+  return (theirs.writes ?? 0) < (record.writes ?? 0) ? 'has an older record' : undefined;
 }
 
 /** An end that this control plane knows holds also where the record does not have it: the process before could not write it, or
@@ -602,7 +623,8 @@ function leadsOpen(state: RecordState): boolean {
 
 function toOwn(record: RolloutRecord, { options, plane }: RecordState): RolloutRecord {
   const { id, name } = options;
-  return { ...record, leader: { id, plane, name, hasLeft: false }, beat: 0 };
+  const leader = { id, plane, name, hasLeft: false };
+  return { ...record, leader, beat: 0, writes: (record.writes ?? 0) + 1 };
 }
 
 function toKnown(version: string | undefined, record: RolloutRecord, sinceMs: number): Known {

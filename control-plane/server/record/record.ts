@@ -91,6 +91,8 @@ const recordJson = Type.Object({
   steps: Type.Optional(Type.String({ maxLength: 4_096 })),
   /** Counts the leader's signs of life. */
   beat: Type.Integer({ minimum: 0 }),
+  /** Counts the changes, so that an older record that somebody puts back is known as one; the release before has none. */
+  writes: Type.Optional(Type.Integer({ minimum: 0 })),
 });
 export type RolloutRecord = Omit<Type.Static<typeof recordJson>, 'format'>;
 
