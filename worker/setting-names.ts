@@ -43,7 +43,8 @@ export function givenName({ givenNames }: GivenNames, first: string): string {
   return givenNames[first] ?? first;
 }
 
-function toEstablished(neutral: string): string {
+/** The counterpart that names a product. */
+export function toEstablished(neutral: string): string {
   return productWords.reduce(nameProduct, neutral);
 }
 

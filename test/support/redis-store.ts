@@ -5,6 +5,7 @@ import { parseStoreTarget, type StoreType } from '../../worker/counters/redis/ad
 import { parseCredentials } from '../../worker/counters/redis/credentials.ts';
 import type { PoolOptions } from '../../worker/counters/redis/redis-pool.ts';
 import { createRedisStore } from '../../worker/counters/redis/redis-store.ts';
+import { createRemedies } from '../../worker/counters/redis/remedies.ts';
 import type { RedisStoreOptions } from '../../worker/counters/redis/store-deps.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import type { Gauge } from '../../worker/metrics.ts';
@@ -72,7 +73,6 @@ export function createRecordedRedisStore(
     {
       target: { ...parsed.value, credentials: parsed.value.credentials ?? parseCredentials(auth) },
       addressSetting: 'KVSTORE_URL',
-      sentinelAuthSetting: 'KVSTORE_SENTINEL_AUTH',
       readCredentials,
       tls,
       sentinelCredentials,
@@ -83,7 +83,13 @@ export function createRecordedRedisStore(
         closeOnReadonlyError: false,
         timeoutMs: 10_000,
         pipelineWindowMs: 0,
-        readonlySetting: 'REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR',
+        describeRemedy: createRemedies({
+          addressSetting: 'KVSTORE_URL',
+          type,
+          credentialsFrom: 'AUTH',
+          tls: tls !== undefined,
+          closesOnReadonly: pool.closeOnReadonlyError === true,
+        }),
         jitterMaxSeconds: 300,
         failureMode: 'error',
         ...pool,

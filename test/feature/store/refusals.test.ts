@@ -8,7 +8,7 @@ import { createRecordedRedisStore, openRedisStore } from '../../support/redis-st
 
 const server = startRedisServer(ownedByFile(test));
 const readOnly =
-  "READONLY You can't write against a read only replica; set REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR=true, so that the connection is closed and the next one leads to the master";
+  "READONLY You can't write against a read only replica; set KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR=true, so that the connection is closed and the next one leads to the master";
 
 function count(store: CounterStore, ...hits: HitOptions[]): Promise<CountOutcome> {
   return countOn(store, hits.map(createHit));

@@ -154,7 +154,7 @@ test.serial('servers and sentinels have credentials of their own', async (t) => 
   await eventually('a warning', () => without.log.lines.length > 0);
   t.regex(
     without.log.lines[0] ?? '',
-    /sentinel 127\.0\.0\.1:\d+: PING: NOAUTH .* \(KVSTORE_SENTINEL_AUTH is the password of the sentinels\)/,
+    /sentinel 127\.0\.0\.1:\d+: PING: NOAUTH .* \(write the password, or user:password, of the sentinels in KVSTORE_SENTINEL_AUTH\)/,
   );
   t.false(without.log.lines.join().includes('open'));
   t.regex(received, /ping/i);

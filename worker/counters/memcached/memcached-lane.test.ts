@@ -44,25 +44,35 @@ function setUp(answer: (command: string) => Answer | undefined, isReachable = tr
   };
 }
 
-test('hits that cannot be added are over with the refusal, and said', async (t) => {
-  const { lane, idle, refusals, stats } = setUp((command) =>
-    command.startsWith('incr') ? 'NOT_FOUND' : 'SERVER_ERROR out of memory',
-  );
-  lane.change('add', 'k', 1, 60);
-  lane.change('add', 'other', 1, 60);
-  lane.flush();
-  await idle;
-  t.true(lane.isIdle, 'told once all are over');
-  t.deepEqual(
-    refusals,
-    ['k', 'other'].map(
-      (key) => `hits on "${key}" are not counted: it said "SERVER_ERROR out of memory"`,
-    ),
-  );
-  t.deepEqual(stats(), {
-    'ratelimit.memcache.increment.__code=miss': 2,
-    'ratelimit.memcache.add.__code=error': 2,
-  });
+test('hits that cannot be added are over with the refusal, which is logged with what to change', async (t) => {
+  const remedies = {
+    'SERVER_ERROR out of memory storing object': 'give it more memory (memcached -m)',
+    'SERVER_ERROR object too large for cache': 'let it take larger items (memcached -I)',
+    'CLIENT_ERROR unauthenticated':
+      'workers send no credentials: start it without them (memcached -S, -Y)',
+    'ERROR Too many open connections':
+      'let it take more (memcached -c), or write a smaller MEMSTORE_MAX_IDLE_CONNS (MEMCACHE_MAX_IDLE_CONNS)',
+    'CLIENT_ERROR cannot increment or decrement non-numeric value':
+      'another program has set it: write a CACHE_KEY_PREFIX that no other program has',
+    '-ERR unknown command':
+      'is it Redis? then write BACKEND_TYPE=redis, and its address in KVSTORE_URL (REDIS_URL)',
+    'CLIENT_ERROR bad data chunk': undefined,
+  };
+  for (const [said, remedy] of Object.entries(remedies)) {
+    const { lane, idle, refusals, stats } = setUp((command) =>
+      command.startsWith('incr') ? 'NOT_FOUND' : said,
+    );
+    lane.change('add', 'k', 1, 60);
+    lane.flush();
+    await idle;
+    t.true(lane.isIdle, 'told once all are over');
+    const shown = remedy === undefined ? '' : `; ${remedy}`;
+    t.deepEqual(refusals, [`hits on "k" are not counted: it said "${said}"${shown}`]);
+    t.deepEqual(stats(), {
+      'ratelimit.memcache.increment.__code=miss': 1,
+      'ratelimit.memcache.add.__code=error': 1,
+    });
+  }
 });
 
 test('a change beyond 65,536 pending ones is not counted, and only hits are an error', (t) => {

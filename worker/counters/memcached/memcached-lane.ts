@@ -163,7 +163,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     if (answer instanceof Error) return false;
     deps.onAnswer();
     if (typeof answer === 'string') {
-      refusals.report(`counters cannot be read: it said "${shorten(answer)}"`);
+      refusals.report(`counters cannot be read: ${describeRefusal(answer)}`);
       return false;
     }
     for (const [key, text] of answer) {
@@ -276,7 +276,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   function fail(change: Change, answer: Answer): void {
     // The connection's end was told before.
     if (typeof answer === 'string') {
-      refusals.report(`hits on "${change.key}" are not counted: it said "${shorten(answer)}"`);
+      refusals.report(`hits on "${change.key}" are not counted: ${describeRefusal(answer)}`);
     }
     finish(change);
   }
@@ -311,6 +311,21 @@ function isNumber(answer: Answer): boolean {
   return typeof answer === 'string' && /^\d+ *$/.test(answer);
 }
 
-function shorten(text: string): string {
-  return text.slice(0, 120);
+/** What to change where a server refuses, which its words leave out. */
+const remedies: readonly (readonly [of: RegExp, remedy: string])[] = [
+  [/out of memory/, 'give it more memory (memcached -m)'],
+  [/too large/, 'let it take larger items (memcached -I)'],
+  [/unauthenticated/, 'workers send no credentials: start it without them (memcached -S, -Y)'],
+  [
+    /Too many open connections/,
+    'let it take more (memcached -c), or write a smaller MEMSTORE_MAX_IDLE_CONNS (MEMCACHE_MAX_IDLE_CONNS)',
+  ],
+  [/non-numeric/, 'another program has set it: write a CACHE_KEY_PREFIX that no other program has'],
+  [/^-/, 'is it Redis? then write BACKEND_TYPE=redis, and its address in KVSTORE_URL (REDIS_URL)'],
+];
+
+function describeRefusal(answer: string): string {
+  const remedy = remedies.find(([of]) => of.test(answer))?.[1];
+  const said = `it said "${answer.slice(0, 120)}"`;
+  return remedy === undefined ? said : `${said}; ${remedy}`;
 }

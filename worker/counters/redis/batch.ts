@@ -28,8 +28,8 @@ import {
   toCommandText,
   toIncrementText,
 } from './connection.ts';
-import { isLoginRefusal } from './credentials.ts';
 import { limiterScripts, toArguments, toLimiterText } from './limiter-scripts.ts';
+import type { DescribeRemedy } from './remedies.ts';
 import type { ScriptSupport } from './script-support.ts';
 
 /** The batches of one server share these. */
@@ -41,10 +41,7 @@ export interface BatchDeps {
   readonly clock: Clock;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
-  /** What to do where the server is a read-only replica, as after a failover. */
-  readonly readonlyRemedy: string;
-  /** What to do about a refusal for lack of credentials. */
-  readonly loginRemedy: string;
+  readonly describeRemedy: DescribeRemedy;
 }
 
 /**
@@ -443,7 +440,7 @@ export class Batch {
 
   /** The only place where a server's error becomes ours. */
   #toFailure(operation: Operation, error: Error): Failure {
-    const { name, scripts, readonlyRemedy, loginRemedy } = this.#deps;
+    const { name, scripts, describeRemedy } = this.#deps;
     // The position in the script means nothing to the reader.
     const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
     const lost = isLost(error);
@@ -453,11 +450,10 @@ export class Batch {
         ? undefined
         : scripts.refused(algorithm, showKey(operation), said);
     const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
-    const cure = isLoginRefusal(said) ? loginRemedy : isReadonly(said) ? readonlyRemedy : undefined;
-    const remedy = cure === undefined ? '' : `; ${cure}`;
-    const text = lost
-      ? 'the connection was lost before the answer came'
-      : `${remedy === '' ? said : said.replace(/\.$/, '')}${ofCounter}${remedy}`;
+    const remedy = describeRemedy(said);
+    const shown =
+      remedy === undefined ? said + ofCounter : `${said.replace(/\.$/, '')}${ofCounter}; ${remedy}`;
+    const text = lost ? 'the connection was lost before the answer came' : shown;
     return {
       error: refused ?? new AppError('store', `${name}: ${text}`),
       overflow: said.includes('would overflow'),

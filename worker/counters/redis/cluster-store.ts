@@ -48,6 +48,7 @@ export function createClusterStore(
   const totals = createConnectionTotals(deps);
   const knownExpiries = createKnownExpiries();
   const parallelism = toParallelism(options, deps);
+  const { describeRemedy } = options.pool;
   const failsDecisions = options.pool.failureMode === 'error';
   const closing = new AbortController();
   const nodes = new Map<string, Node>();
@@ -104,7 +105,10 @@ export function createClusterStore(
     // With a failure mode that answers without the store, the start does not wait for it.
     if (failsDecisions) {
       await awaitFirstConnection(
-        { name, addressSetting, startup, tryToConnect, clock, random: Math.random, log },
+        {
+          ...{ name, addressSetting, describeRemedy, startup, tryToConnect },
+          ...{ clock, random: Math.random, log },
+        },
         AbortSignal.any([signal, closing.signal]),
       );
       scheduleRefresh(refreshMs);
@@ -292,7 +296,9 @@ export function createClusterStore(
       const reason = errorText(error);
       noteFailure(reason);
       // Later the nodes log for themselves.
-      if (masters.size === 0) unserved.report(`${name}: ${reason}`);
+      if (masters.size > 0) return;
+      const remedy = describeRemedy(reason);
+      unserved.report(`${name}: ${reason}${remedy === undefined ? '' : `; ${remedy}`}`);
     } finally {
       refreshing = false;
       scheduleRefresh(wantsRefresh || masters.size === 0 ? hastyRefreshMs : refreshMs);

@@ -42,13 +42,3 @@ async function readAuthFile(path: string): Promise<string> {
     throw new AppError('store', `the credentials file ${path} cannot be read: ${reason}`);
   }
 }
-
-/** Whether a server wants other credentials, by its error. */
-export function isLoginRefusal(failure: string): boolean {
-  return /\b(?:NOAUTH|WRONGPASS)\b|^AUTH: |invalid (?:username-)?password/i.test(failure);
-}
-
-/** What to do then; the settings of a store have names of one family. */
-export function describeLogin(addressSetting: string): string {
-  return `write the password, or user:password, in ${addressSetting.replace(/_URL$/, '_AUTH')}`;
-}

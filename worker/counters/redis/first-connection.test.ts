@@ -28,6 +28,7 @@ async function collectLines(
     {
       name: 'key-value store h:1',
       addressSetting: 'REDIS_PERSECOND_URL',
+      describeRemedy: () => undefined,
       startup,
       tryToConnect: () =>
         ++attempts > count ? Promise.resolve() : Promise.reject(new Error(failure)),
@@ -67,17 +68,4 @@ test('without settings of its own a start notices within 1.5 s that the store is
   const waits = await collectWaits(20, () => 0.999, result.settings.bothStores.startup);
   t.is(waits.length, 20);
   t.true(Math.max(...waits.map(Number)) <= 1.5);
-});
-
-test('what is refused for its credentials names their setting, everything else that of the address', async (t) => {
-  const startup = { initialIntervalMs: 1_000, maxIntervalMs: 1_000, maxElapsedMs: 0 };
-  const hintOf = async (failure: string) => {
-    const [line] = await collectLines(1, () => 0, startup, failure);
-    return /\((.*)\)$/.exec(line ?? '')?.[1];
-  };
-  const ofAuth = 'write the password, or user:password, in REDIS_PERSECOND_AUTH';
-  t.is(await hintOf('PING: NOAUTH Authentication required.'), ofAuth);
-  t.is(await hintOf('AUTH: WRONGPASS invalid username-password pair'), ofAuth);
-  t.is(await hintOf('AUTH: ERR invalid password'), ofAuth);
-  t.is(await hintOf('connect ECONNREFUSED'), 'REDIS_PERSECOND_URL says where it is');
 });

@@ -5,7 +5,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
-import { describeLogin, isLoginRefusal } from './credentials.ts';
+import type { DescribeRemedy } from './remedies.ts';
 
 /** The least time between log lines, for configured waits that are very short. */
 const failureIntervalMs = 900;
@@ -22,6 +22,7 @@ export interface FirstConnectionDeps {
   readonly name: string;
   /** The name of the address's setting, for texts. */
   readonly addressSetting: string;
+  readonly describeRemedy: DescribeRemedy;
   readonly startup: StartupOptions;
   readonly tryToConnect: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
@@ -35,7 +36,7 @@ export async function awaitFirstConnection(
   deps: FirstConnectionDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, addressSetting, startup, clock, random, log } = deps;
+  const { name, addressSetting, describeRemedy, startup, clock, random, log } = deps;
   const failures = createRepeatedLog({
     clock,
     intervalMs: failureIntervalMs,
@@ -60,9 +61,8 @@ export async function awaitFirstConnection(
       throw new AppError('cannot_start', `${name} did not answer within ${seconds} s: ${failure}`);
     }
     const delayMs = Math.round(backoffDelayMs(backoff, step++));
-    failures.report(
-      `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${hintOf(failure, addressSetting)})`,
-    );
+    const hint = describeRemedy(failure) ?? `${addressSetting} says where it is`;
+    failures.report(`${name}: ${failure}; next attempt in ${delayMs / 1000} s (${hint})`);
     const due = Promise.withResolvers<void>();
     const cancel = clock.after(delayMs, due.resolve);
     await unlessAborted(due.promise, signal).catch(() => {
@@ -72,10 +72,4 @@ export async function awaitFirstConnection(
   }
   const waited = failures.recover();
   if (waited !== undefined) log.notice(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);
-}
-
-function hintOf(failure: string, addressSetting: string): string {
-  return isLoginRefusal(failure)
-    ? describeLogin(addressSetting)
-    : `${addressSetting} says where it is`;
 }

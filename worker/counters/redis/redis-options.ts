@@ -4,10 +4,12 @@ import { AppError } from '../../../shared/errors.ts';
 import { toClientTls } from '../../client-tls.ts';
 import { givenName } from '../../setting-names.ts';
 import type { CountingSettings } from '../counting-settings.ts';
+import { parseStoreTarget } from './address.ts';
 import { createCloudCredentialsReader, createCloudIamCredentials } from './cloud-iam-token.ts';
 import { createRegionReader } from './cloud-region.ts';
 import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
 import type { StoreSettings } from './redis-settings.ts';
+import { createRemedies, type RemedyOptions } from './remedies.ts';
 import type { RedisStoreOptions } from './store-deps.ts';
 
 /** The provider ends connections opened with a token after 12 hours (behaviour: cloud-iam): they are
@@ -23,11 +25,11 @@ export function toRedisStoreOptions(
   const store = settings[which];
   const family = which === 'store' ? 'KVSTORE' : 'KVSTORE_PERSECOND';
   const { closeOnReadonlyError, startup, tls } = settings.bothStores;
+  const addressSetting = givenName(settings, `${family}_URL`);
   if (store.target === undefined) throw new AppError('internal', `${which} has no address`);
   return {
     target: store.target,
-    addressSetting: givenName(settings, `${family}_URL`),
-    sentinelAuthSetting: givenName(settings, `${family}_SENTINEL_AUTH`),
+    addressSetting,
     readCredentials: createReader(store, clock),
     sentinelCredentials: parseCredentials(store.sentinelAuth),
     tls: store.tls || store.target.tls ? toClientTls(tls) : undefined,
@@ -35,7 +37,13 @@ export function toRedisStoreOptions(
       size: store.poolSize,
       onEmpty: { behavior: store.poolOnEmpty, waitMs: store.poolOnEmptyWaitMs },
       closeOnReadonlyError,
-      readonlySetting: givenName(settings, 'KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR'),
+      describeRemedy: createRemedies({
+        addressSetting,
+        type: store.type,
+        credentialsFrom: findCredentials(store),
+        tls: store.tls || store.target.tls,
+        closesOnReadonly: closeOnReadonlyError,
+      }),
       maxAgeMs: store.cloudIam.enabled ? tokenConnectionMs : undefined,
       timeoutMs: store.timeoutMs,
       pipelineWindowMs: store.pipelineWindowMs,
@@ -45,6 +53,14 @@ export function toRedisStoreOptions(
     clusterParallelism: store.clusterPipelineParallelism,
     startup,
   };
+}
+
+/** In the order of their precedence. */
+function findCredentials(store: StoreSettings): RemedyOptions['credentialsFrom'] {
+  if (store.cloudIam.enabled) return 'CLOUDIAM_USER_ID';
+  const address = parseStoreTarget(store.url, store.type, store.socketType);
+  if (address.ok && address.value.credentials !== undefined) return 'URL';
+  return store.authFile === '' ? 'AUTH' : 'AUTH_FILE';
 }
 
 /** Undefined: the target's credentials, if any. */

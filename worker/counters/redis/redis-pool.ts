@@ -11,8 +11,8 @@ import type { KnownExpiries } from '../known-expiries.ts';
 import { type Batching, createBatching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText, Connection, RawReply } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
-import { describeLogin, isLoginRefusal } from './credentials.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
+import type { DescribeRemedy } from './remedies.ts';
 import { createScriptSupport, NoScripts, type ScriptSupport } from './script-support.ts';
 
 /** How often a lasting failure is logged. */
@@ -30,8 +30,7 @@ export interface PoolOptions {
   readonly onEmpty: EmptyPoolRule;
   /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR. */
   readonly closeOnReadonlyError: boolean;
-  /** The name of that setting, for texts. */
-  readonly readonlySetting: string;
+  readonly describeRemedy: DescribeRemedy;
   /** KVSTORE_TIMEOUT: for connecting and for each answer. */
   readonly timeoutMs: number;
   /** The age at which connections are replaced, approximately; undefined: never. */
@@ -206,11 +205,8 @@ class Pool implements RedisPool {
 
   #createBatching(): Batching {
     const { name, knownExpiries, clock, log } = this.#deps;
-    const { jitterMaxSeconds, timeoutMs, onEmpty, pipelineWindowMs } = this.#options;
-    const { closeOnReadonlyError, readonlySetting } = this.#options;
-    const readonlyRemedy = closeOnReadonlyError
-      ? `${readonlySetting}=true: the connection is closed, the next one may lead to the master`
-      : `set ${readonlySetting}=true, so that the connection is closed and the next one leads to the master`;
+    const { jitterMaxSeconds, timeoutMs, onEmpty, pipelineWindowMs, describeRemedy } =
+      this.#options;
     return createBatching({
       name,
       batches: {
@@ -219,8 +215,7 @@ class Pool implements RedisPool {
         scripts: this.#scripts,
         clock,
         jitterMaxSeconds,
-        readonlyRemedy,
-        loginRemedy: describeLogin(this.#deps.addressSetting),
+        describeRemedy,
       },
       lanes: this.#lanes,
       overflow: this.#overflow,
@@ -307,9 +302,9 @@ class Pool implements RedisPool {
 
   #reportIfAway(reason: string): void {
     if (this.active > 0) return;
-    const { name, addressSetting } = this.#deps;
-    const remedy = isLoginRefusal(reason) ? `; ${describeLogin(addressSetting)}` : '';
-    this.#connectionFailures.report(`${name}: ${reason}${remedy}`);
+    const remedy = this.#options.describeRemedy(reason);
+    const shown = remedy === undefined ? '' : `; ${remedy}`;
+    this.#connectionFailures.report(`${this.#deps.name}: ${reason}${shown}`);
   }
 
   #breakerChanged(state: BreakerState, before: BreakerState): void {

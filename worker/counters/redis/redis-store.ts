@@ -52,6 +52,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
         {
           name,
           addressSetting,
+          describeRemedy: options.pool.describeRemedy,
           startup,
           tryToConnect: (attempt) => pool.tryToOpen(attempt),
           clock,
@@ -103,12 +104,11 @@ function createOpen(
     case 'unix':
       return (signal) => openConnection({ ...common, address }, signal);
     case 'sentinel': {
-      const { sentinelCredentials, sentinelAuthSetting } = options;
+      const { sentinelCredentials } = options;
       return createMasterOpener({
         ...common,
         group: address,
         sentinelCredentials,
-        sentinelAuthSetting,
         closing,
       });
     }

@@ -15,8 +15,6 @@ export interface MasterOpenerDeps {
   readonly readCredentials: ReadCredentials;
   /** Credentials of the sentinels; undefined for none. */
   readonly sentinelCredentials: Credentials | undefined;
-  /** The name of their setting. */
-  readonly sentinelAuthSetting: string;
   /** Also for the sentinels. */
   readonly tls: ConnectionTls | undefined;
   readonly database: number;
@@ -73,12 +71,7 @@ export function createMasterOpener(
     const connection = await openConnection(
       { ...deps, address, database: 0, readCredentials, callDuration: undefined },
       signal,
-    ).catch((error: unknown) => {
-      const text = errorText(error);
-      throw /\b(?:NOAUTH|WRONGPASS)\b/.test(text)
-        ? new Error(`${text} (${deps.sentinelAuthSetting} is the password of the sentinels)`)
-        : error;
-    });
+    );
     try {
       const reply = await connection.ask(
         toCommandText('SENTINEL', 'get-master-addr-by-name', group.master),

@@ -22,8 +22,6 @@ export interface RedisStoreOptions {
   readonly readCredentials?: ReadCredentials | undefined;
   /** KVSTORE_SENTINEL_AUTH. */
   readonly sentinelCredentials: Credentials | undefined;
-  /** The name of that setting, for texts. */
-  readonly sentinelAuthSetting: string;
   /** Undefined: no TLS. */
   readonly tls: ClientTlsOptions | undefined;
   readonly pool: PoolOptions;
