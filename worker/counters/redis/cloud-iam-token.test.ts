@@ -105,6 +105,14 @@ test('a token is shared for ten minutes, and then made anew', async (t) => {
   clock.advance(1_000);
   t.not((await read())?.password, first?.password);
   t.is(asked(), 2);
+  clock.setWall(clock.wallMs() - 3_600_000);
+  await read();
+  t.is(asked(), 3, 'one that the clock, set back, has signed later');
+  clock.advance(540_000);
+  clock.setWall(clock.wallMs() - 300_000);
+  clock.advance(60_000);
+  await read();
+  t.is(asked(), 4, 'one that is older than the clock has it');
 });
 
 test('a token is given up a minute before its credentials end', async (t) => {

@@ -41,7 +41,10 @@ export function createCloudIamCredentials(
   { clock, readRegion, readCloudCredentials }: CloudIamDeps,
 ): ReadCredentials {
   let token: string | undefined;
+  /** On both clocks: a token that was signed by a clock which has been set since is none. */
+  let signedMs = 0;
   let reusableUntilMs = 0;
+  let oldFromMs = 0;
   /** Shared by connections that open at the same time. */
   let signing: Promise<string> | undefined;
 
@@ -53,12 +56,19 @@ export function createCloudIamCredentials(
     const nowMs = clock.wallMs();
     const expiresMs = credentials.expiration?.getTime() ?? Number.POSITIVE_INFINITY;
     token = await signToken({ ...options, region }, credentials, new Date(nowMs));
+    signedMs = nowMs;
     reusableUntilMs = Math.min(nowMs + reuseMs, expiresMs - credentialsMarginMs);
+    oldFromMs = clock.monotonicMs() + reuseMs;
     return token;
   }
 
+  function isReusable(): boolean {
+    const nowMs = clock.wallMs();
+    return nowMs >= signedMs && nowMs < reusableUntilMs && clock.monotonicMs() < oldFromMs;
+  }
+
   return async () => {
-    if (token === undefined || clock.wallMs() >= reusableUntilMs) {
+    if (token === undefined || !isReusable()) {
       signing ??= sign().finally(() => {
         signing = undefined;
       });
