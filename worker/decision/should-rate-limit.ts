@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/counter-key.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { owned } from '../../shared/owned-text.ts';
 import type { DomainRules, Limit, Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
@@ -240,7 +241,8 @@ function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | und
 /** Named as in the reference (behaviour: spans). */
 function startSpan(trace: SpanParent, request: RateLimitRequest): Span {
   return trace.startSpan('ratelimit', 'ShouldRateLimit Execution', {
-    domain: request.domain,
+    // It waits for a slow receiver.
+    domain: owned(request.domain),
     'request string': toRequestText(request),
   });
 }

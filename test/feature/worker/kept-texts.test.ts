@@ -129,6 +129,8 @@ test('no place that keeps a text of a request keeps the request, by either port'
       LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
       RECORD_DECISIONS: join(folder, 'decisions.jsonl'),
       RECORD_DECISIONS_RATE: '1',
+      TRACING_ENABLED: 'true',
+      OTEL_BSP_SCHEDULE_DELAY: '600000',
     },
   });
   const postJson = async (request: unknown) => {
