@@ -52,6 +52,8 @@ const maxComplaints = 20;
 /** The least time between log lines about a slow or unstable receiver. */
 const troubleIntervalMs = 60_000;
 
+const standardGrpcUrl = 'http://localhost:4317';
+
 type HeaderReader = (name: string) => string | undefined;
 const headerGetter: TextMapGetter<HeaderReader> = {
   get: (header, name) => header(name),
@@ -82,7 +84,7 @@ export function createOtelTracer(
     );
   };
   const { processor, hasRoom } = createBoundedExport(
-    protocol === 'grpc' ? new GrpcExporter() : new HttpExporter(),
+    protocol === 'grpc' ? createGrpcExporter(log) : new HttpExporter(),
     readBatchOptions(),
     {
       onFailure: failures.report,
@@ -171,6 +173,18 @@ export function createOtelTracer(
       cancel();
     },
   };
+}
+
+/** It throws for an address that it cannot read, quoting it; the one for HTTP complains and takes the standard one. */
+function createGrpcExporter(log: Log): GrpcExporter {
+  try {
+    return new GrpcExporter();
+  } catch {
+    log.warning(
+      `tracing: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not an address: write such as http://collector:4317; traces are sent to ${standardGrpcUrl}`,
+    );
+    return new GrpcExporter({ url: standardGrpcUrl });
+  }
 }
 
 /** B3 without a sampling state leaves the decision to us; the library reads it as a refusal. `traceparent` always has

@@ -271,12 +271,19 @@ test.serial(
 );
 
 test.serial('an endpoint that is none is told without what may be a password in it', async (t) => {
-  const receiver = await startOtlpReceiver(t, 'http');
-  const worker = await startWorker(t, receiver, {
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '://user:open-sesame@collector',
-  });
-  t.regex(worker.output(), /tracing: Configuration: Could not parse/);
-  t.notRegex(worker.output(), /open-sesame/);
+  for (const [protocol, told] of [
+    ['http', /tracing: Configuration: Could not parse/],
+    ['grpc', /OTLP_TRACES_ENDPOINT is not an address: write such as http:/],
+  ] as const) {
+    const receiver = await startOtlpReceiver(t, protocol);
+    const worker = await startWorker(t, receiver, {
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '://user:open-sesame@collector',
+    });
+    t.regex(worker.output(), told);
+    t.notRegex(worker.output(), /open-sesame/);
+    await worker.stop();
+  }
 });
 
 test.serial('a receiver that refuses is told once, and so is its return', async (t) => {
