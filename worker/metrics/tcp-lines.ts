@@ -5,6 +5,8 @@ import { countLines, type LineReceiverDeps, type LineTransport } from './line-si
 
 const reconnectMs = 3000;
 const dialTimeoutMs = 1500;
+/** A connection that is not lost within this time leads to a receiver: a balancer accepts without one. */
+const quietMs = 5000;
 /** A receiver that takes nothing for this long counts as lost. */
 const stallMs = 10_000;
 /** Limit of bytes that wait for a slow receiver. */
@@ -20,6 +22,7 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
   let isWatching = false;
   let cancelReconnect = () => {};
   let cancelDeadline = () => {};
+  let cancelBack = () => {};
 
   function open(): void {
     const opened = connect({ host, port, family, noDelay: true });
@@ -31,7 +34,7 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
     opened.on('connect', () => {
       cancelDeadline();
       isConnected = true;
-      onBack();
+      cancelBack = clock.after(quietMs, onBack);
     });
     // Input is not expected; it is discarded so that it does not fill the buffers.
     opened.resume();
@@ -42,6 +45,7 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
       isConnected = false;
       isWatching = false;
       cancelDeadline();
+      cancelBack();
       if (isClosed) return;
       onLost(reason);
       cancelReconnect = clock.after(reconnectMs, open);
@@ -84,6 +88,7 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
       isClosed = true;
       cancelReconnect();
       cancelDeadline();
+      cancelBack();
       if (isConnected) {
         await new Promise<void>((resolve) => {
           const cancel = clock.after(graceMs, resolve);
