@@ -182,24 +182,22 @@ export function isJudged(record: RolloutRecord, revision: string, content: strin
   return against === record.inForce[0]?.content;
 }
 
+type Tried = Pick<TrialState, 'revision' | 'content' | 'saidBefore'>;
+
 /** The verdict by which it is taken back, other than in an earlier try, on which `saidBefore` was said. */
 export function takenBackOf(
   record: RolloutRecord,
-  {
-    revision,
-    content,
-    saidBefore,
-  }: Pick<TrialState, 'content' | 'saidBefore'> & { readonly revision: string },
+  { revision, content, saidBefore }: Tried,
 ): Verdict | undefined {
-  return takenBackBy(verdictOf(record, revision, content), saidBefore);
+  return takenBackBy(verdictOf(record, revision.id, content), saidBefore);
 }
 
 /** The verdict by which it is held back, since it would remove too much of the rules in force on record. */
 export function heldBackOf(
   record: RolloutRecord,
-  { revision, content, saidBefore }: Parameters<typeof takenBackOf>[1],
+  { revision, content, saidBefore }: Tried,
 ): Verdict | undefined {
-  const said = verdictOf(record, revision, content);
+  const said = verdictOf(record, revision.id, content);
   return heldBackBy(said, saidBefore, record.inForce[0]?.content);
 }
 

@@ -123,7 +123,7 @@ function findInForce(
   // Other control planes know what it would remove, and that was not known here when it was served:
   // following.ts goes back.
   const isHeldBack = (record: RolloutRecord) =>
-    !mayRemove && heldBackOf(record, { ...now, saidBefore: newest?.saidBefore }) !== undefined;
+    !mayRemove && heldBackOf(record, { ...inForce, saidBefore: newest?.saidBefore }) !== undefined;
   const word = { reason: '', by: '', atMs: inForce.sinceMs };
   const change: ChangeRecord = (record) =>
     isOnRecord(record) || isHeldBack(record) ? undefined : withInForce(record, now, word);

@@ -16,6 +16,7 @@ type Given = ReadonlyMap<string, string>;
 const toGiven = (text: string): Given =>
   new Map(text.split(' ').map((word) => [word.split('=')[0] ?? '', word.replace(/^[^=]*=?/, '')]));
 
+const trial = { revision: { id: 'new' }, content: 'new content' };
 const judgements = {
   good: 'within the bounds: no difference',
   bad: 'errors 9.0 % where it is',
@@ -84,7 +85,7 @@ function toView(given: Given, open: RolloutOnRecord): View {
   const peopled = given.get('peopled')?.split(',').map(Number);
   const follows = given.get('unknown') === 'follow' ? ' to follow this step' : '';
   return {
-    trial: { revision: 'new', content: 'new content', supersedes: given.has('supersedes') },
+    trial: { ...trial, supersedes: given.has('supersedes') },
     newer: given.has('newer') ? newer : undefined,
     isLacked: given.has('lacked'),
     members,

@@ -70,7 +70,7 @@ const fewestSilent = 2;
 
 export function decide(view: View, record: RolloutRecord, options: DecideOptions): Decision {
   const open = openRolloutOf(record);
-  if (open?.revision !== view.trial.revision) return decideToBegin(view, open);
+  if (open?.revision !== view.trial.revision.id) return decideToBegin(view, open);
   const evidence = findEvidence(view, open);
   if (!view.leads) {
     if (view.isVacant) return { change: { kind: 'lead' }, phase: 'gathering', text: '' };
@@ -90,7 +90,7 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
     return smaller ?? { change: undefined, phase: 'paused', text: open.reason };
   }
   const { revision, content } = view.trial;
-  const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
+  const isApproved = verdictOf(record, revision.id, content)?.outcome === 'approved';
   return decideToGoOn(view, open, { ...options, isApproved });
 }
 

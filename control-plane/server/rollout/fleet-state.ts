@@ -338,7 +338,8 @@ function noteLocated(
   facts: Facts,
 ): Turn {
   const { running } = turn.state.following;
-  if (isIncluded || running?.revision !== revision || running.takenBack) return turn;
+  if (isIncluded || running === undefined || running.takenBack) return turn;
+  if (idOf(running) !== revision) return turn;
   return takeBack(turn, running, { reason: toReplaced(newest), by: '' }, facts);
 }
 
@@ -497,7 +498,7 @@ function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
     .flatMap(({ value }) => value?.takenBack ?? [])
     .find(({ rollout }) => undoableOf(record, rollout));
   if (said === undefined || running?.takenBack) return turn;
-  if (running !== undefined && running.revision === record.rollout?.revision) {
+  if (running !== undefined && idOf(running) === record.rollout?.revision) {
     return takeBack(turn, running, said, facts);
   }
   if (openRolloutOf(record) !== undefined || turn.state.writing > 0) return turn;
@@ -566,7 +567,8 @@ function decideOn(
   const { monotonicMs, snapshots } = facts;
   const { record, contentId } = facts.record.known;
   const open = openRolloutOf(record);
-  const { revision, content, supersedes, plan, pools } = now;
+  const { trial, plan, pools } = now;
+  const revision = trial.revision.id;
   // A change of the record is a sign of life too.
   const led = state.led.contentId === contentId ? state.led : { contentId, atMs: monotonicMs };
   const asks = asksPeers(state, facts);
@@ -583,7 +585,7 @@ function decideOn(
   const isNewer = newest !== undefined && newest.revision.id !== revision;
   const view: View = {
     ...seen,
-    trial: { revision, content, supersedes },
+    trial,
     newer: isNewer ? { revision: newest.revision.id, isWaiting: newest.isWaiting } : undefined,
     leads: leads(facts.record),
     isVacant: isVacant(facts.record),
@@ -628,8 +630,8 @@ function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
 }
 
 /** The rollout as its first step has it. */
-function toBegun({ revision, content }: Running, { freshId }: Facts) {
-  return { id: freshId, revision, content };
+function toBegun({ trial: { revision, content } }: Running, { freshId }: Facts) {
+  return { id: freshId, revision: revision.id, content };
 }
 
 function begin(
@@ -638,13 +640,14 @@ function begin(
   isSame: (record: RolloutRecord) => boolean,
   facts: Facts,
 ): Turn {
+  const { trial } = now;
   const rollout = toBegun(now, facts);
   const change: ChangeRecord = (record) => {
     // Another control plane has brought it into force, taken it back or held it back meanwhile: following.ts ends the
     // trial.
     const isInForce = record.inForce[0]?.content === rollout.content;
-    const isHeldBack = !now.mayRemove && heldBackOf(record, now) !== undefined;
-    const isOver = isInForce || isHeldBack || takenBackOf(record, now) !== undefined;
+    const isHeldBack = !trial.mayRemove && heldBackOf(record, trial) !== undefined;
+    const isOver = isInForce || isHeldBack || takenBackOf(record, trial) !== undefined;
     return isSame(record) && !isOver ? withBegun(record, rollout, facts.wallMs) : undefined;
   };
   return write(turn, { change, says: [toLog(now, 'notice', 'begins')] }, facts);
@@ -662,10 +665,10 @@ function lead(turn: Turn, now: Running, facts: Facts): Turn {
   const where = `at step ${(rollout?.step ?? 0) + 1}`;
   const how = rollout?.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
   const after = isSame ? 'a restart' : leader.name;
-  const what = `lead the rollout of revision ${toShortId(now.revision)} after ${after}: it ${how}`;
+  const what = `lead the rollout of revision ${toShortId(idOf(now))} after ${after}: it ${how}`;
   const log = toLog(now, 'notice', `${how}, ${name} leads after ${after}`);
   const gathering = become(turn, { watch: gatherAgain(turn.state.watch, facts.monotonicMs) });
-  const says = [log, { kind: 'audit', revision: now.revision, what } as const];
+  const says = [log, { kind: 'audit', revision: idOf(now), what } as const];
   return write(gathering, { change, says }, facts);
 }
 
@@ -677,7 +680,8 @@ function takeBack(
   facts: Facts,
   asked?: Write['asked'],
 ): Turn {
-  const { endedBefore, revision } = now;
+  const { endedBefore } = now;
+  const revision = idOf(now);
   const { following } = turn.state;
   const open = openRolloutOf(facts.record.known.record);
   const begun = open?.revision === revision ? open.id : undefined;
@@ -707,7 +711,7 @@ function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, fa
     return refuse('the rollout is paused already');
   }
   const problem = 'the rollout has changed meanwhile: look at its state and try again';
-  if (action === 'abort' && running?.revision === open.revision) {
+  if (action === 'abort' && running?.trial.revision.id === open.revision) {
     const anyway = '; the workers of this control plane go back all the same';
     return takeBack(turn, running, { reason, by }, facts, {
       asked,
@@ -750,7 +754,7 @@ function retry(turn: Turn, { asked, reason, by }: Asked, facts: Facts): Turn {
 function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
   const { asked, revision, reason, by } = event;
   const { following, decision } = turn.state;
-  if (following.running?.revision === revision && decision.phase === 'indivisible') {
+  if (following.running?.trial.revision.id === revision && decision.phase === 'indivisible') {
     const said = { asked, by, reason: `approved by ${by}: ${reason}` };
     return act(turn, 'promote', said, facts);
   }
@@ -793,10 +797,14 @@ function undo(
   const { running } = turn.state.following;
   const open = openRolloutOf(facts.record.known.record);
   const withdrawn = running === undefined ? turn : takeBack(turn, running, word, facts);
-  const isElse = open !== undefined && open.revision !== running?.revision;
+  const isElse = open !== undefined && open.revision !== running?.trial.revision.id;
   return isElse ? abort(withdrawn, open, word, facts) : withdrawn;
 }
 
-function toLog({ revision }: Running, level: 'notice' | 'warning', what: string): Said {
-  return { kind: 'log', level, text: `Rollout of revision ${toShortId(revision)}: ${what}` };
+function toLog(now: Running, level: 'notice' | 'warning', what: string): Said {
+  return { kind: 'log', level, text: `Rollout of revision ${toShortId(idOf(now))}: ${what}` };
+}
+
+function idOf({ trial }: Running): string {
+  return trial.revision.id;
 }

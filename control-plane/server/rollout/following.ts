@@ -20,9 +20,8 @@ import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
 
 /** The rollout of the revision on trial, as this control plane has it. */
-export interface Running
-  extends Pick<TrialState, 'content' | 'supersedes' | 'mayRemove' | 'saidBefore' | 'sinceMs'> {
-  readonly revision: string;
+export interface Running {
+  readonly trial: TrialState;
   readonly plan: RolloutPlan;
   readonly pools: Pools;
   /** Whether the removal of domains is intended: its author asked for it, or it was approved. */
@@ -96,14 +95,15 @@ export function followTrial(before: Following, facts: Facts, plan: RolloutPlan):
   const { trial } = snapshots;
   const running = begin(before.running, facts, plan);
   const settled: Turn =
-    running === undefined || open?.revision === running.revision
+    running === undefined || open?.revision === running.trial.revision.id
       ? { following: { ...before, running }, effects: [] }
       : settle({ ...before, running }, running, record);
   const now = settled.following.running;
-  const isHere = open === undefined || open.revision === now?.revision;
+  const isOpen = now !== undefined && open?.revision === now.trial.revision.id;
+  const isHere = open === undefined || isOpen;
   const serves = isHere ? facts.record.known.contentId : undefined;
   const following = { ...settled.following, serves };
-  if (now !== undefined && open?.revision === now.revision) {
+  if (isOpen) {
     // It may have been taken back meanwhile.
     return isOld(facts.record) ? settled : offer(following, now, open);
   }
@@ -124,11 +124,11 @@ function begin(
   plan: RolloutPlan,
 ): Running | undefined {
   const { trial, inForce } = snapshots;
-  if (trial?.revision.id === before?.revision && trial?.sinceMs === before?.sinceMs) return before;
+  const isSame = trial?.revision.id === before?.trial.revision.id;
+  if (isSame && trial?.sinceMs === before?.trial.sinceMs) return before;
   return (
     trial && {
-      ...trial,
-      revision: trial.revision.id,
+      trial,
       plan,
       // A revision does not choose its own steps: those of the groups in force count.
       pools: toPools(plan.steps, inForce?.nodeGroups ?? trial.groups, trial.unchangedGroups),
@@ -145,7 +145,8 @@ function begin(
 /** The record has another rollout than that of the revision on trial, or has it no more. */
 function settle(following: Following, now: Running, record: RolloutRecord): Turn {
   const ended = { ...following, running: undefined };
-  const takenBack = takenBackOf(record, now);
+  const { trial } = now;
+  const takenBack = takenBackOf(record, trial);
   if (takenBack !== undefined) {
     return {
       following: ended,
@@ -154,14 +155,14 @@ function settle(following: Following, now: Running, record: RolloutRecord): Turn
   }
   // Another control plane ended it without knowledge of the take-back.
   if (undoableOf(record, now.takenBack?.rollout)) return { following, effects: [] };
-  const isInForce = record.inForce[0]?.content === now.content;
+  const isInForce = record.inForce[0]?.content === trial.content;
   if (record.rollout?.id === now.endedBefore && !isInForce) return { following, effects: [] };
   // Another revision may have followed already.
-  if (isInForce || record.inForce[1]?.revision === now.revision) {
+  if (isInForce || record.inForce[1]?.revision === trial.revision.id) {
     return { following: ended, effects: [{ kind: 'end_trial' }] };
   }
   // Another control plane has not come as far as this one.
-  const isElse = openRolloutOf(record) !== undefined && !now.supersedes;
+  const isElse = openRolloutOf(record) !== undefined && !trial.supersedes;
   return isElse ? withhold(following) : { following, effects: [] };
 }
 

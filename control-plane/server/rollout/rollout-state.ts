@@ -48,8 +48,8 @@ export function toRolloutState(
   const chosen = members.filter(({ isChosen }) => isChosen);
   const isAlone = !options.hasPeers && isThis;
   return {
-    revision: running.revision,
-    sinceMs: running.sinceMs,
+    revision: running.trial.revision.id,
+    sinceMs: running.trial.sinceMs,
     step: open && isGiven(open) ? open.step + 1 : 0,
     steps: running.pools.steps.length + 1,
     ...decision,

@@ -1,4 +1,5 @@
 // The facts that a control plane knows when it decides on a rollout. Plain data; fleet-watch.ts sees the workers.
+import type { TrialState } from '../snapshot/snapshot-state.ts';
 import type { Judgement } from './judgement.ts';
 import type { PlacedWorker } from './pools.ts';
 
@@ -55,10 +56,8 @@ export interface Seen {
 }
 
 export interface View extends Seen {
-  readonly trial: {
-    readonly revision: string;
-    readonly content: string;
-    readonly supersedes: boolean;
+  readonly trial: Pick<TrialState, 'content' | 'supersedes'> & {
+    readonly revision: { readonly id: string };
   };
   /** The newest revision, where that is another one: it waits for the end of this rollout, or is invalid or held
    * back. */
