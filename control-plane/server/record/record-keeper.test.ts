@@ -262,7 +262,7 @@ test('of what the process before could not write, what was taken back is written
       withEnd(record, 'taken_back', { reason: 'a typo', by: 'ops', atMs: 5 });
     text.mode = 'away';
     t.false(await one.write(end));
-    if (isKept) one.keepTakenBack(end);
+    if (isKept) one.keep(end, false);
     text.mode = 'fine';
     const again = open('again');
     await again.start();
@@ -323,10 +323,10 @@ test('what is kept here is known here and at the next start, and written with th
   const outcome = { content: 'a content', atMs: 5, reason: '', by: '' };
   const note = (record: RolloutRecord) =>
     noteOutcome(record, { ...outcome, kind: 'in_force', revision: 'a' });
-  one.keepHere(() => undefined);
+  one.keep(() => undefined, true);
   t.is(await own.read(), undefined);
   const before = one.contentId;
-  one.keepHere(note);
+  one.keep(note, true);
   t.deepEqual(
     [text.writes, one.record.outcomes[0]?.revisions, told],
     [0, ['a'], ['one: a in_force']],

@@ -155,14 +155,10 @@ export class RecordKeeper implements RevisionMemory {
     return this.#want({ kind: 'write', change, attempt: 1 });
   }
 
-  /** Changes the record in the state directory alone, for the next start: no other control plane needs it. */
-  keepHere(change: ChangeRecord): void {
-    this.#happen({ kind: 'kept', change, isKnownHere: true });
-  }
-
-  /** For the next start of this control plane: its workers have lost a revision, and that could not be written. */
-  keepTakenBack(change: ChangeRecord): void {
-    this.#happen({ kind: 'kept', change, isKnownHere: false });
+  /** Changes the record in the state directory alone, for the next start: no other control plane needs it, or it could not
+   * be written, and is not known here either (`isKnownHere`). */
+  keep(change: ChangeRecord, isKnownHere: boolean): void {
+    this.#happen({ kind: 'kept', change, isKnownHere });
   }
 
   /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */

@@ -55,8 +55,14 @@ export type ToRemember =
     }
   /** Nobody else needs it: it stays in the state directory. */
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
-  /** Nobody wants the revision of this rollout any more. */
-  | { readonly kind: 'give_way'; readonly open: RolloutOnRecord; readonly newest: string };
+  | GiveWay;
+
+/** Nobody wants the revision of this rollout any more. */
+export interface GiveWay {
+  readonly kind: 'give_way';
+  readonly open: RolloutOnRecord;
+  readonly newest: string;
+}
 
 interface Turn {
   readonly memory: Memory;

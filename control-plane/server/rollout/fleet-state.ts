@@ -431,7 +431,7 @@ function noteWritten(
   const isDone = isWritten || isTakenBack(facts.record.known.record, asked?.ends);
   const why = trouble ?? (turn.state.isStopped ? 'this control plane stops: try again' : undefined);
   const problem = asked && (isDone ? undefined : `${why ?? asked.problem}${asked.anyway}`);
-  const answered = asked ? become(turn, {}, { kind: 'answer', asked: asked.asked, problem }) : turn;
+  const answered = asked ? answer(turn, asked.asked, problem) : turn;
   if (isWritten) return look(become(answered, {}, ...says), true, facts);
   if (otherwise === 'note_again') {
     return become(answered, { memory: { ...answered.state.memory, noted: undefined } });
@@ -700,7 +700,7 @@ function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, fa
   const { running } = turn.state.following;
   const { known, trouble } = facts.record;
   const open = openRolloutOf(known.record);
-  const refuse = (problem: string) => become(turn, {}, { kind: 'answer', asked, problem });
+  const refuse = (problem: string) => answer(turn, asked, problem);
   if (open === undefined && action === 'retry') {
     return retry(turn, { asked, reason, by }, facts);
   }
@@ -733,7 +733,7 @@ function promote(turn: Turn, given: Asked, facts: Facts): Turn {
   const before = open && whyTakenBack(record, open.content);
   if (before === undefined) return act(turn, 'promote', given, facts);
   const problem = `its rules were taken back before (${before}): they reach the workers by all steps`;
-  return become(turn, {}, { kind: 'answer', asked: given.asked, problem });
+  return answer(turn, given.asked, problem);
 }
 
 /** The newest revision was taken back, and begins with its first step again. */
@@ -742,13 +742,25 @@ function retry(turn: Turn, { asked, reason, by }: Asked, facts: Facts): Turn {
   const isTakenBack = newest?.problems.some(({ rule }) => rule === 'taken-back') === true;
   if (newest?.content === undefined || !isTakenBack) {
     const problem = 'no rollout is under way, and the newest revision was not taken back';
-    return become(turn, {}, { kind: 'answer', asked, problem });
+    return answer(turn, asked, problem);
   }
   const { content, revision } = newest;
-  const said = { revision: revision.id, content, reason, by, outcome: 'approved' } as const;
-  const change: ChangeRecord = (record) => withVerdict(record, { ...said, atMs: facts.wallMs });
+  return writeApproval(turn, { revision: revision.id, content, asked, reason, by }, facts);
+}
+
+function writeApproval(
+  turn: Turn,
+  { asked, ...said }: Asked & { readonly revision: string; readonly content: string },
+  facts: Facts,
+): Turn {
+  const verdict = { ...said, outcome: 'approved', atMs: facts.wallMs } as const;
+  const change: ChangeRecord = (record) => withVerdict(record, verdict);
   const problem = 'it could not be put on record: try again';
   return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
+}
+
+function answer(turn: Turn, asked: number, problem: string | undefined): Turn {
+  return become(turn, {}, { kind: 'answer', asked, problem });
 }
 
 function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
@@ -764,11 +776,8 @@ function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
   const { content, problem } = isNew
     ? { content: open.content }
     : findApproved(event, facts.snapshots);
-  if (content === undefined) return become(turn, {}, { kind: 'answer', asked, problem });
-  const verdict = { revision, content, reason, by, outcome: 'approved' } as const;
-  const change: ChangeRecord = (record) => withVerdict(record, { ...verdict, atMs: facts.wallMs });
-  const otherwise = 'it could not be put on record: try again';
-  return write(turn, { change, asked: { asked, problem: otherwise, anyway: '' } }, facts);
+  if (content === undefined) return answer(turn, asked, problem);
+  return writeApproval(turn, { revision, content, asked, reason, by }, facts);
 }
 
 /** The content of the newest revision, which is held back, or of a step to it; or why it is not approved. */

@@ -10,6 +10,7 @@ import {
   undoableOf,
 } from '../record/record.ts';
 import { isOld, isVacant, leads, type RecordState } from '../record/record-state.ts';
+import type { GiveWay } from '../record/remembering.ts';
 import { mayRemove } from '../snapshot/admission.ts';
 import type { TrialEvent } from '../snapshot/serving-state.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
@@ -59,8 +60,7 @@ export type FollowEffect =
   | TrialEvent
   | { readonly kind: 'find_trial'; readonly open: RolloutOnRecord }
   | { readonly kind: 'find_in_force'; readonly wanted: InForceOnRecord; readonly before: string }
-  /** Nobody wants the revision of this rollout any more. */
-  | { readonly kind: 'give_way'; readonly open: RolloutOnRecord; readonly newest: string };
+  | GiveWay;
 
 interface Turn {
   readonly following: Following;

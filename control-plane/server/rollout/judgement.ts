@@ -100,14 +100,12 @@ export interface Compared {
   readonly others: readonly CountedWorker[];
 }
 
-/** Each group by itself, as groups differ in their traffic.
- *
- * @param hadTime whether those with it had the time to report what they count
- */
+/** Each group by itself, as groups differ in their traffic. `hadTime`: whether those with it had the time to report what
+ * they count. */
 export function judgeAll(
   groups: readonly Compared[],
   mostPoints: number,
-  hadTime = true,
+  hadTime: boolean,
 ): Judgement {
   const judgement = judgeGroups(groups, mostPoints, hadTime);
   const having = groups.flatMap((group) => group.having);
@@ -131,9 +129,13 @@ function nameStore(workers: readonly CountedWorker[]): string | undefined {
 function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: boolean): Judgement {
   const compared = groups.filter(({ having }) => having.length > 0);
   const elsewhere = groups.flatMap(({ others }) => others);
-  const judgements = compared.map(({ name, having, others }) => {
+  const judgements = compared.map((group) => {
+    const { name, having, others } = group;
+    const found = judge(group, mostPoints);
+    // Those that have no others in their group stand still where all others do not.
     const beside = others.length > 0 ? others : elsewhere;
-    const judgement = judge(having, others, mostPoints, { hadTime, elsewhere: beside });
+    const stalled = hadTime && found.kind === 'silent' ? findStandstill(having, beside) : undefined;
+    const judgement = stalled ?? found;
     if (name === undefined) return judgement;
     return { ...judgement, text: `node group '${toExcerpt(name)}': ${judgement.text}` };
   });
@@ -145,26 +147,13 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good', text: good };
 }
 
-interface JudgeOptions {
-  readonly hadTime?: boolean;
-  /** Workers of all groups without it, by which those that have no others in theirs are found to stall. */
-  readonly elsewhere?: readonly CountedWorker[];
-}
-
 /**
  * Bad when errors are more than one point above what is usual for these workers, or when hits over limit or descriptors
  * without a rule, of all or of one domain, or the errors of one domain, are more than `mostPoints` above, or more than
  * three points and half as many again, which is not chance. Not where it is so because of a single worker of more than two with the revision.
  */
-export function judge(
-  having: readonly CountedWorker[],
-  others: readonly CountedWorker[],
-  mostPoints: number,
-  { hadTime = true, elsewhere = others }: JudgeOptions = {},
-): Judgement {
+function judge({ having, others }: Compared, mostPoints: number): Judgement {
   const all = judgeSides(having, weigh(others), toMeasures(mostPoints));
-  if (all.kind === 'silent')
-    return (hadTime ? findStandstill(having, elsewhere) : undefined) ?? all;
   if (all.kind !== 'good') return all;
   for (const head of new Set(having.flatMap(({ domains }) => [...domains.keys()]))) {
     for (const measure of toDomainMeasures(mostPoints)) {

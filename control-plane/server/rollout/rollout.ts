@@ -30,13 +30,6 @@ import { type FollowEffect, isPast } from './following.ts';
 import { planOf, type RolloutPlan } from './plan.ts';
 import { type RolloutState, toRolloutState } from './rollout-state.ts';
 
-/** An action of the control plane by itself, for the audit log. */
-export interface RolloutEvent {
-  readonly revision: string;
-  /** Such as `take back revision 0123456789ab: ...`. */
-  readonly what: string;
-}
-
 /** Never rejects. `contentId` is that of the record that this control plane knows; `undoes`: it has taken the rollout back,
  * and whoever is asked has to ask it why. */
 export type AskPeers = (
@@ -57,7 +50,8 @@ export interface RolloutDeps {
   readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
   /** Of a rollout, unknown to workers and never the same twice. */
   readonly drawId: () => string;
-  readonly onEvent: (event: RolloutEvent) => void;
+  /** An action of the control plane by itself, for the audit log. */
+  readonly onEvent: (event: Extract<FleetEffect, { kind: 'audit' }>) => void;
   /** Sees each step, for a trace. */
   readonly onStep?: (before: FleetState, event: FleetEvent, facts: Facts, turn: Turn) => void;
   readonly log: Log;
@@ -265,10 +259,8 @@ export class Rollout {
         this.#asked.delete(effect.asked);
         break;
       case 'keep_here':
-        keeper.keepHere(effect.change);
-        break;
       case 'keep_taken_back':
-        keeper.keepTakenBack(effect.change);
+        keeper.keep(effect.change, effect.kind === 'keep_here');
         break;
       case 'write':
         this.#await(this.#write(effect));

@@ -1,19 +1,16 @@
 // The facts that a control plane knows when it decides on a rollout. Plain data; fleet-watch.ts sees the workers.
 import type { TrialState } from '../snapshot/snapshot-state.ts';
+import type { WorkerFacts } from './facts.ts';
 import type { Judgement } from './judgement.ts';
 import type { PlacedWorker } from './pools.ts';
 
 /** A worker reports every five seconds, and what it counts is known from its second report: before, silence is none. */
 export const reportedMs = 15_000;
 
-/** A worker that the revision changes something for, of any control plane. */
-export interface Member extends PlacedWorker {
-  /** The worker's name for people. */
-  readonly name: string;
+/** A worker that the revision changes something for, of any control plane, with the state of what it is given. */
+export interface Member extends PlacedWorker, Readonly<Pick<WorkerFacts, 'name' | 'state'>> {
   /** Whether it is given the revision. */
   readonly isChosen: boolean;
-  /** The state of the revision that it is given. */
-  readonly state: 'in_force' | 'pending' | 'refused';
   /** Why it refuses the revision, and for how long. */
   readonly refusal: { readonly text: string; readonly forMs: number } | undefined;
   /** For how long it has neither accepted nor refused what it is given. */
