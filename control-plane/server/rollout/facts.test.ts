@@ -105,7 +105,8 @@ const versionOf = (word: string) =>
 const now: Tallied = {
   ...{ decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
   rules: new Map([
-    ['revision-2.k', { hits: 4, overLimit: 1 }],
+    ['revision-2.k', { hits: 3, overLimit: 1 }],
+    ['revision-2.a.b', { hits: 1, overLimit: 0 }],
     ['else.k', { hits: 9, overLimit: 0 }],
   ]),
   failures: new Map([['revision-1', { errors: 0, noMatch: 2 }]]),
