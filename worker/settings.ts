@@ -5,7 +5,7 @@ import { toHelp } from '../shared/settings/document.ts';
 import { type DumpRow, toDump } from '../shared/settings/dump.ts';
 import { nameOf, parseSettings, showSetting } from '../shared/settings/parse-settings.ts';
 import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
-import { maskArguments } from '../shared/settings/shown-value.ts';
+import { maskFile } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import { listClientTlsRows } from './client-tls.ts';
 import type { CountingSettings } from './counters/counting-settings.ts';
@@ -242,7 +242,7 @@ export async function findTlsFileProblems(
       readFile(path).then(
         () => [],
         (error: unknown) => [
-          `${shown}: the file cannot be read (${maskArguments(errorText(error), [path])}); name a PEM file that this process may read`,
+          `${shown}: the file cannot be read (${errorText(error).replaceAll(path, () => maskFile(path))}); name a PEM file that this process may read`,
         ],
       ),
     ),

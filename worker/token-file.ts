@@ -2,6 +2,7 @@
 // a token that was replaced is picked up; never part of an error or a log.
 import { errorText } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
+import { maskFile } from '../shared/settings/shown-value.ts';
 import { readSmallFile } from '../shared/small-file.ts';
 
 export type TokenReading =
@@ -21,7 +22,7 @@ export async function readTokenFile(path: string): Promise<TokenReading> {
       ? { ok: true, token }
       : bad('has other characters than one token in ASCII, without white space');
   } catch (error) {
-    return bad(`cannot be read (${errorText(error)})`);
+    return bad(`cannot be read (${errorText(error).replaceAll(path, () => maskFile(path))})`);
   }
 }
 

@@ -11,7 +11,7 @@ interface RowOptions {
   readonly otherNames?: readonly string[];
   readonly doc: string;
   readonly defaultText?: string;
-  readonly secret?: 'url' | 'whole';
+  readonly secret?: 'url' | 'file' | 'whole';
   readonly deprecated?: string;
 }
 

@@ -29,8 +29,9 @@ export interface Setting<T> {
   readonly accepts: string;
   /** The words of a choice, as documents show them. */
   readonly words: readonly string[] | undefined;
-  /** `whole`: the value is never shown. `url`: only its credentials are hidden. */
-  readonly secret: 'no' | 'url' | 'whole';
+  /** `whole`: the value is never shown. `url`: only its credentials are hidden. `file`: the path of a file with a secret,
+   * hidden where the secret itself may stand in its place. */
+  readonly secret: 'no' | 'url' | 'file' | 'whole';
   /** Why it should no longer be used. */
   readonly deprecated: string | undefined;
   parse(text: string): ValueResult<T>;

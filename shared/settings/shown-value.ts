@@ -15,12 +15,22 @@ export function showGiven(setting: Setting<unknown>, name: string, text: string)
 /** The text as the setting's secrecy allows it; an empty text stays empty. */
 export function maskSecret(setting: Setting<unknown>, text: string): string {
   if (text === '' || setting.secret === 'whole') return text && mask;
+  if (setting.secret === 'file') return maskFile(text);
   // A value may have been meant for another setting.
   return setting.secret === 'url' || hasCredentials(text) ? maskAddress(text) : text;
 }
 
+/** With a folder in front, or an ending: what has neither may be a password or a token, as may a text with other
+ * characters. */
+const pathForm = /^(?:\.{0,2}(?:\/[\w.@-]+)+|[\w/-]+\.[a-z]{2,5})$/;
+
+/** The path of a file with a secret. */
+export function maskFile(path: string): string {
+  return pathForm.test(path) ? path : mask;
+}
+
 const secretWord =
-  /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|auth(?:orization)?|credentials?|signature|api.?key|access.?key|private.?key)["']?\s*[=:]\s*\S/i;
+  /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|auth(?:orization)?|credentials?|signature|api.?key|access.?key|account.?key|private.?key)["']?\s*[=:]\s*\S/i;
 /** A user in a URL before its host, or in its place. */
 const userOfUrl = /:\/\/[^\s/]*@|:\/\/[^\s/?#[:]*:(?!\d*(?:[/?#,]|$))/;
 /** How often escapes within escapes are decoded. */

@@ -34,6 +34,7 @@ export const workerTable = {
       keyFile: text({
         names: ['HTTP_SERVER_TLS_KEY'],
         default: '',
+        secret: 'file',
         doc: 'File of the private key, for the debug port too',
       }),
     },
@@ -76,6 +77,7 @@ export const workerTable = {
       keyFile: text({
         names: ['GRPC_SERVER_TLS_KEY'],
         default: '',
+        secret: 'file',
         doc: 'File of the private key',
       }),
       clientCaFile: text({

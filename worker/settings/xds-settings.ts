@@ -33,6 +33,7 @@ export function xdsSettings() {
     tokenFile: text({
       names: ['CONFIG_GRPC_XDS_TOKEN_FILE'],
       default: '',
+      secret: 'file',
       doc: 'File of a token, sent as the header `authorization: Bearer TOKEN` and read again at every connection; not together with that header in CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS',
     }),
     tls: {
@@ -49,6 +50,7 @@ export function xdsSettings() {
       keyFile: text({
         names: ['CONFIG_GRPC_XDS_CLIENT_TLS_KEY'],
         default: '',
+        secret: 'file',
         doc: 'File of the private key',
       }),
       caFile: text({

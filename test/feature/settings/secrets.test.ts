@@ -5,8 +5,14 @@ import { controlPlaneTable } from '../../../control-plane/server/settings/table.
 import { parseControlPlaneSettings } from '../../../control-plane/server/settings.ts';
 import { parseGitAddress } from '../../../control-plane/server/store/git-address.ts';
 import { type Environment, type SettingsTable, toRows } from '../../../shared/settings/setting.ts';
+import { readBeginning } from '../../../shared/small-file.ts';
+import { createFileCredentials } from '../../../worker/counters/redis/credentials.ts';
 import { workerTable } from '../../../worker/settings/table.ts';
-import { parseWorkerSettings } from '../../../worker/settings.ts';
+import {
+  findTlsFileProblems,
+  findTokenFileProblems,
+  parseWorkerSettings,
+} from '../../../worker/settings.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { programFile } from '../../support/programs.ts';
 
@@ -55,11 +61,18 @@ const certainForms = [
   encodeURIComponent(encodeURIComponent(`https://${secret}@host`)),
 ];
 
+/** What somebody writes in place of the path of a file that has it. */
+const fileForms = [secret, `Bearer ${secret}`, `a/${secret}=`, `-----BEGIN KEY-----\n${secret}\n`];
+
 function listCases(table: SettingsTable): { readonly name: string; readonly form: string }[] {
   return toRows(table).flatMap(({ setting: { names, secret } }) =>
     names
       .slice(0, secret === 'no' ? 1 : undefined)
-      .flatMap((name) => (secret === 'no' ? certainForms : forms).map((form) => ({ name, form }))),
+      .flatMap((name) =>
+        (secret === 'no' ? certainForms : forms)
+          .concat(secret === 'file' ? fileForms : [])
+          .map((form) => ({ name, form })),
+      ),
   );
 }
 
@@ -70,11 +83,18 @@ const workers: readonly Environment[] = [
   { BACKEND_TYPE: 'memcache', CONFIG_TYPE: 'GRPC_XDS_SOTW', USE_PROMETHEUS: 'true' },
 ];
 
-test('a worker repeats no secret of a setting: in its messages, warnings and settings', (t) => {
+test('a worker repeats no secret of a setting: in its messages, warnings and settings', async (t) => {
   // In turn: a form of what may be secret comes in more ways than there are workers, so that each is given it.
   for (const [turn, { name, form }] of listCases(workerTable).entries()) {
     const result = parseWorkerSettings({ ...workers[turn % workers.length], [name]: form });
-    const shown = JSON.stringify([result.warnings, result.ok ? result.dump : result.problems]);
+    const files = result.ok ? [...result.tlsFiles, ...result.tokenFiles] : [];
+    const shown = JSON.stringify([
+      result.warnings,
+      result.ok ? result.dump : result.problems,
+      await findTlsFileProblems(files, (path) => readBeginning(path, 0)),
+      await findTokenFileProblems(files),
+      await createFileCredentials(form)().then(String, (error: Error) => error.message),
+    ]);
     if (shown.includes(secret)) t.fail(`${name}=${form}: ${shown}`);
   }
   t.pass();

@@ -48,6 +48,7 @@ export function memcachedSettings() {
       keyFile: text({
         names: bothNames('MEMSTORE_TLS_CLIENT_KEY'),
         default: '',
+        secret: 'file',
         doc: 'File of the private key',
       }),
       caFile: text({

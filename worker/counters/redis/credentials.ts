@@ -1,6 +1,7 @@
 // The user name and password for a connection. Read for each attempt to connect, to pick up a rotated
 // file; never part of an error or a log.
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { maskFile } from '../../../shared/settings/shown-value.ts';
 import { readSmallFile } from '../../../shared/small-file.ts';
 
 export interface Credentials {
@@ -26,7 +27,7 @@ export function parseCredentials(text: string): Credentials | undefined {
 export function createFileCredentials(path: string): ReadCredentials {
   return async () => {
     const text = (await readAuthFile(path)).trim();
-    if (text === '') throw new AppError('store', `the credentials file ${path} is empty`);
+    if (text === '') throw new AppError('store', `the credentials file ${maskFile(path)} is empty`);
     return parseCredentials(text);
   };
 }
@@ -39,6 +40,7 @@ async function readAuthFile(path: string): Promise<string> {
     return await readSmallFile(path, maxBytes);
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? error.code : errorText(error);
-    throw new AppError('store', `the credentials file ${path} cannot be read: ${reason}`);
+    const shown = maskFile(path);
+    throw new AppError('store', `the credentials file ${shown} cannot be read: ${reason}`);
   }
 }

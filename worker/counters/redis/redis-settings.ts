@@ -53,6 +53,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
     authFile: text({
       names: names('AUTH_FILE'),
       default: '',
+      secret: 'file',
       doc: 'File that holds the same, read again at every connection attempt; not together with AUTH',
     }),
     sentinelAuth: text({
@@ -149,6 +150,7 @@ export function bothStoresSettings() {
       keyFile: text({
         names: bothNames('KVSTORE_TLS_CLIENT_KEY'),
         default: '',
+        secret: 'file',
         doc: 'File of the private key',
       }),
       caFile: text({

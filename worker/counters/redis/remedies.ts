@@ -47,6 +47,10 @@ export function createRemedies(options: RemedyOptions): DescribeRemedy {
     ],
     [wrongLogin, loginOf],
     [
+      /the credentials file/,
+      `name a file with the password, or user:password, in ${of('AUTH_FILE')}`,
+    ],
+    [
       deniedCommand,
       (failure) =>
         `allow it to the user (ACL SETUSER NAME +${deniedCommand.exec(failure)?.[1]}; worker/docs/operating.md lists what a worker needs), or name another user in ${sourceOf(failure)}`,
