@@ -23,12 +23,12 @@ import { describeCertificates } from './listen/server-tls.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
 import { createRecentStoreCalls } from './metrics/store-calls.ts';
 import type { Metrics } from './metrics.ts';
-import { createFileSource } from './rules-source/file-source.ts';
+import { FileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
 import { createParsingThread, type ParsingThread } from './rules-source/parsing-thread.ts';
 import { createRuleEnds } from './rules-source/rule-ends.ts';
 import { toRuleSetOptions } from './rules-source/rule-set-options.ts';
-import { createRulesInForce } from './rules-source/rules-in-force.ts';
+import { RulesInForce } from './rules-source/rules-in-force.ts';
 import type { GoodLoad, RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import { givenName } from './setting-names.ts';
@@ -87,7 +87,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     isShared: settings.processes.count > 1,
     log,
   });
-  const rulesInForce = createRulesInForce({
+  const rulesInForce = new RulesInForce({
     log,
     metrics,
     health,
@@ -275,14 +275,14 @@ async function createSource(
 ): Promise<RulesSource> {
   const { metrics, builder, parsingThread } = parts;
   if (settings.config.source === 'xds') {
-    const { createXdsSource } = await import('./rules-source/xds-source.ts');
+    const { XdsSource } = await import('./rules-source/xds-source.ts');
     const { toXdsSourceOptions } = await import('./rules-source/xds-source-options.ts');
     const { loadDiscoveryProtos } = await import('../shared/wire/discovery.ts');
     const { loadProtos } = await import('../shared/wire/protos.ts');
     const options = toXdsSourceOptions(settings, Math.random, readToken);
     const { tls } = options.servers[0];
     if (tls !== undefined) measureExpiry('xds', tls, { metrics, clock });
-    return createXdsSource({
+    return new XdsSource({
       ...parts,
       options,
       discovery: loadDiscoveryProtos(),
@@ -291,7 +291,7 @@ async function createSource(
       clock,
     });
   }
-  return createFileSource({
+  return new FileSource({
     options: settings.runtime,
     load: createLoadRules(builder, parsingThread, clock),
     metrics,

@@ -5,7 +5,7 @@ import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
-import { createFileSource } from '../../worker/rules-source/file-source.ts';
+import { FileSource } from '../../worker/rules-source/file-source.ts';
 import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
@@ -28,7 +28,7 @@ testRulesSource(test, {
     };
     put(first);
     const log = createRecordedLog();
-    const source = createFileSource({
+    const source = new FileSource({
       options: {
         root: folder.path,
         subdirectory: '',

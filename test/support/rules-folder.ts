@@ -8,7 +8,7 @@ import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import type { FileSourceDeps, FileSourceOptions } from '../../worker/rules-source/file-source.ts';
-import { createFileSource } from '../../worker/rules-source/file-source.ts';
+import { FileSource } from '../../worker/rules-source/file-source.ts';
 import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
 import type { LoadResult } from '../../worker/rules-source/source.ts';
 import { createRecordedLog } from './recorded-log.ts';
@@ -68,7 +68,7 @@ export async function startFileSource(
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 0, log });
   const loads: LoadResult[] = [];
-  const source = createFileSource({
+  const source = new FileSource({
     options: {
       root,
       subdirectory: '',

@@ -10,10 +10,10 @@ import { createHealth } from '../../worker/health.ts';
 import type { ManagementServer } from '../../worker/management-stream.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import type { ParsingThread } from '../../worker/rules-source/parsing-thread.ts';
-import { createRulesInForce } from '../../worker/rules-source/rules-in-force.ts';
+import { RulesInForce } from '../../worker/rules-source/rules-in-force.ts';
 import type { RulesSource } from '../../worker/rules-source/source.ts';
 import {
-  createXdsSource,
+  XdsSource,
   type XdsSourceDeps,
   type XdsSourceOptions,
 } from '../../worker/rules-source/xds-source.ts';
@@ -47,7 +47,7 @@ export function createSourceUnderTest(
   deps: Pick<XdsSourceDeps, 'log' | 'metrics'>,
 ): RulesSource {
   const first = { headers: {}, tls: undefined, maxMessageBytes: 0, ...server };
-  return createXdsSource({
+  return new XdsSource({
     options: {
       nodeId: 'default',
       nodeMetadata: '',
@@ -73,7 +73,7 @@ export async function startXdsSource(t: ExecutionContext, options: XdsSourceRunO
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 0, log });
   const health = createHealth({ requireConfig: true });
-  const rules = createRulesInForce({ log, metrics, health, clock, portsWait: false });
+  const rules = new RulesInForce({ log, metrics, health, clock, portsWait: false });
   const source = createSourceUnderTest(options, { log, metrics });
   t.teardown(() => source.close());
   await source.start((result) => rules.apply(result));

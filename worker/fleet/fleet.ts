@@ -26,7 +26,7 @@ export interface FleetDeps {
   readonly clock: Clock;
 }
 
-export interface WorkerLink extends Link {
+export interface WorkerLink extends Pick<Link, 'start' | 'describe' | 'stop'> {
   /** Notes a sample of a descriptor without a rule. */
   noteUnmatched(sample: UnmatchedSample): void;
 }
@@ -45,7 +45,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
   const { settings, instance, metrics, limited, source, counters, log, clock } = deps;
   const { xds, counting, limits } = settings;
   const { isShared, needsServer } = storeKinds[counting.backend];
-  const { createLink } = await import('./link.ts');
+  const { Link } = await import('./link.ts');
   const { createLinkReports } = await import('./link-report.ts');
   const { openManagementStream } = await import('../management-stream.ts');
   const { toXdsSourceOptions } = await import('../rules-source/xds-source-options.ts');
@@ -58,7 +58,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     version: () => source.version?.() ?? '',
     clock,
   });
-  const link = createLink({
+  const link = new Link({
     server: toXdsSourceOptions(settings, Math.random, deps.readToken).servers[0],
     method: loadFleetLink(),
     openStream: openManagementStream,
@@ -81,6 +81,11 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     random: Math.random,
     processes: settings.processes.count,
   });
-  source.onServer?.(link.follow);
-  return { ...link, noteUnmatched: reports.noteUnmatched };
+  source.onServer?.((server) => link.follow(server));
+  return {
+    start: () => link.start(),
+    describe: () => link.describe(),
+    stop: () => link.stop(),
+    noteUnmatched: reports.noteUnmatched,
+  };
 }

@@ -8,7 +8,7 @@ import { listenFor } from '../../test/support/listen.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { type ManagementStreamDeps, openManagementStream } from '../management-stream.ts';
-import { createLink, type LinkDeps } from './link.ts';
+import { Link, type LinkDeps } from './link.ts';
 
 type StreamDeps = ManagementStreamDeps<unknown, unknown>;
 
@@ -26,7 +26,7 @@ function setUp(given: Partial<LinkDeps> = {}) {
   const streams: StreamDeps[] = [];
   const sent: { readonly message: FromWorkerMessage; readonly onSent: () => void }[] = [];
   let reports = 0;
-  const link = createLink({
+  const link = new Link({
     server: { url: 'control-plane:1', headers: {}, tls: undefined, maxMessageBytes: 0 },
     method: loadFleetLink(),
     openStream(deps) {

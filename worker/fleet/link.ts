@@ -40,16 +40,6 @@ export interface LinkDeps {
   readonly processes: number;
 }
 
-export interface Link {
-  start(): void;
-  /** Reports to this server from now on. */
-  follow(server: ManagementServer): void;
-  /** Lines for the debug port. */
-  describe(): string;
-  /** Sends a last report, for half a second at most. */
-  stop(): Promise<void>;
-}
-
 export const intervalMs = 5_000;
 /** Without an answer to a report, or without having sent it, a server is lost: the network may have forgotten the
  * connection. */
@@ -59,152 +49,179 @@ const lastReportMs = 500;
 const unimplementedRetryMs = 600_000;
 const troubleIntervalMs = 60_000;
 
-export function createLink(deps: LinkDeps): Link {
-  const { hello, reports, log, clock, random } = deps;
-  const backoff: BackoffOptions = { initialMs: 1_000, maxMs: 30_000, multiplier: 2, random };
-  let { server } = deps;
-  const trouble = createRepeatedLog({
-    clock,
-    intervalMs: troubleIntervalMs,
-    again: 'when-changed',
-    write: (text) => log.info(text),
-  });
-  let stream: ManagementStream<FromWorkerMessage> | undefined;
-  let isOpen = false;
+export class Link {
+  readonly #deps: LinkDeps;
+  readonly #hello;
+  readonly #reports;
+  readonly #log;
+  readonly #clock;
+  readonly #random;
+  readonly #backoff: BackoffOptions;
+  #server;
+  readonly #trouble;
+  #stream: ManagementStream<FromWorkerMessage> | undefined;
+  #isOpen = false;
   /** Whether a report is being sent. */
-  let isReporting = false;
-  let failures = 0;
-  let state = 'not connected yet';
-  let hasSaidUnimplemented = false;
-  let isStarted = false;
-  let isStopped = false;
-  let cancelTimer = () => {};
+  #isReporting = false;
+  #failures = 0;
+  #state = 'not connected yet';
+  #hasSaidUnimplemented = false;
+  #isStarted = false;
+  #isStopped = false;
+  #cancelTimer = () => {};
   /** Whether the server has answered a report on this stream: those of earlier versions do not. */
-  let isAnswering = false;
+  #isAnswering = false;
   /** While an answer, or the end of the sending, is awaited. */
-  let cancelSilence: (() => void) | undefined;
+  #cancelSilence: (() => void) | undefined;
 
-  function awaitProgress(): void {
-    cancelSilence ??= clock.after(silenceMs, () => {
+  constructor(deps: LinkDeps) {
+    this.#deps = deps;
+    this.#hello = deps.hello;
+    this.#reports = deps.reports;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    this.#random = deps.random;
+    this.#backoff = { initialMs: 1_000, maxMs: 30_000, multiplier: 2, random: deps.random };
+    this.#server = deps.server;
+    this.#trouble = createRepeatedLog({
+      clock: deps.clock,
+      intervalMs: troubleIntervalMs,
+      again: 'when-changed',
+      write: (text) => deps.log.info(text),
+    });
+  }
+
+  #awaitProgress(): void {
+    this.#cancelSilence ??= this.#clock.after(silenceMs, () => {
       const reason = `the server has answered nothing for ${silenceMs / 1000}s`;
-      const lost = server;
-      stream?.close();
-      onEnd(reason, false);
-      deps.onLost?.(lost, reason);
+      const lost = this.#server;
+      this.#stream?.close();
+      this.#onEnd(reason, false);
+      this.#deps.onLost?.(lost, reason);
     });
   }
 
-  function noteProgress(): void {
-    cancelSilence?.();
-    cancelSilence = undefined;
+  #noteProgress(): void {
+    this.#cancelSilence?.();
+    this.#cancelSilence = undefined;
   }
 
-  function connect(): void {
-    isOpen = false;
-    isAnswering = false;
-    noteProgress();
+  #connect(): void {
+    this.#isOpen = false;
+    this.#isAnswering = false;
+    this.#noteProgress();
     const answers = createLinkAnswers({
-      counters: deps.counters,
-      allowsReset: hello.allowsReset,
-      isAlone: hello.countsAlone && deps.processes > 1,
+      counters: this.#deps.counters,
+      allowsReset: this.#hello.allowsReset,
+      isAlone: this.#hello.countsAlone && this.#deps.processes > 1,
     });
-    stream = deps.openStream<FromWorkerMessage, ToWorkerMessage>({
-      server,
-      method: deps.method,
-      clock,
-      onOpen() {
-        isOpen = true;
-        isReporting = false;
-        stream?.send({ hello });
-        report();
+    this.#stream = this.#deps.openStream<FromWorkerMessage, ToWorkerMessage>({
+      server: this.#server,
+      method: this.#deps.method,
+      clock: this.#clock,
+      onOpen: () => {
+        this.#isOpen = true;
+        this.#isReporting = false;
+        this.#stream?.send({ hello: this.#hello });
+        this.#report();
       },
-      onResponse(message) {
-        isAnswering = true;
-        noteProgress();
+      onResponse: (message) => {
+        this.#isAnswering = true;
+        this.#noteProgress();
         // The stream on which the question came: a later one has not asked.
-        const asking = stream;
+        const asking = this.#stream;
         answers.take(message, (answer, onSent) => asking?.send({ counters: answer }, onSent));
       },
-      onEnd,
+      onEnd: (reason, isUnimplemented) => this.#onEnd(reason, isUnimplemented),
     });
   }
 
-  function onEnd(reason: string, isUnimplemented: boolean): void {
-    stream = undefined;
-    cancelTimer();
-    noteProgress();
-    if (isStopped) return;
+  #onEnd(reason: string, isUnimplemented: boolean): void {
+    this.#stream = undefined;
+    this.#cancelTimer();
+    this.#noteProgress();
+    if (this.#isStopped) return;
     const why = toExcerpt(reason, 500);
-    state = `not connected: ${why}`;
+    this.#state = `not connected: ${why}`;
     if (isUnimplemented) {
-      if (!hasSaidUnimplemented) {
-        log.info(
-          `The management server ${server.url} takes no reports of this worker; it is done without`,
+      if (!this.#hasSaidUnimplemented) {
+        this.#log.info(
+          `The management server ${this.#server.url} takes no reports of this worker; it is done without`,
         );
       }
-      hasSaidUnimplemented = true;
-      cancelTimer = clock.after(unimplementedRetryMs, connect);
+      this.#hasSaidUnimplemented = true;
+      this.#cancelTimer = this.#clock.after(unimplementedRetryMs, () => this.#connect());
       return;
     }
-    trouble.report(`The link to the control plane ${server.url} is not open: ${why}`);
-    cancelTimer = clock.after(backoffDelayMs(backoff, failures), connect);
-    failures++;
+    this.#trouble.report(`The link to the control plane ${this.#server.url} is not open: ${why}`);
+    this.#cancelTimer = this.#clock.after(backoffDelayMs(this.#backoff, this.#failures), () =>
+      this.#connect(),
+    );
+    this.#failures++;
   }
 
-  function report(done = () => {}): void {
-    isReporting = true;
-    awaitProgress();
-    stream?.send({ report: reports.take() }, () => {
-      isReporting = false;
-      if (!isAnswering) noteProgress();
-      noteOpen();
+  #report(done = () => {}): void {
+    this.#isReporting = true;
+    this.#awaitProgress();
+    this.#stream?.send({ report: this.#reports.take() }, () => {
+      this.#isReporting = false;
+      if (!this.#isAnswering) this.#noteProgress();
+      this.#noteOpen();
       done();
     });
-    cancelTimer();
-    cancelTimer = clock.after(intervalMs * (0.8 + 0.4 * random()), reportAgain);
+    this.#cancelTimer();
+    this.#cancelTimer = this.#clock.after(intervalMs * (0.8 + 0.4 * this.#random()), () =>
+      this.#reportAgain(),
+    );
   }
 
-  function reportAgain(): void {
-    failures = 0;
-    if (!isReporting) report();
-    else cancelTimer = clock.after(intervalMs, reportAgain);
+  #reportAgain(): void {
+    this.#failures = 0;
+    if (!this.#isReporting) this.#report();
+    else this.#cancelTimer = this.#clock.after(intervalMs, () => this.#reportAgain());
   }
 
-  function noteOpen(): void {
-    state = `connected to ${server.url}, last report at ${new Date(clock.wallMs()).toISOString()}`;
-    if (trouble.recover() !== undefined)
-      log.info(`The link to the control plane ${server.url} is open`);
+  #noteOpen(): void {
+    this.#state = `connected to ${this.#server.url}, last report at ${new Date(this.#clock.wallMs()).toISOString()}`;
+    if (this.#trouble.recover() !== undefined)
+      this.#log.info(`The link to the control plane ${this.#server.url} is open`);
   }
 
-  return {
-    start() {
-      isStarted = true;
-      connect();
-    },
-    follow(next) {
-      if (next.url === server.url || isStopped) return;
-      server = next;
-      if (!isStarted) return;
-      stream?.close();
-      cancelTimer();
-      failures = 0;
-      connect();
-    },
-    describe: () => `link to the control plane: ${state}`,
-    async stop() {
-      isStopped = true;
-      cancelTimer();
-      if (stream !== undefined && isOpen && !isReporting) {
-        const sent = Promise.withResolvers<void>();
-        const cancel = clock.after(lastReportMs, sent.resolve);
-        report(sent.resolve);
-        await sent.promise;
-        cancel();
-      }
-      cancelTimer();
-      noteProgress();
-      trouble.flush();
-      stream?.close();
-    },
-  };
+  start(): void {
+    this.#isStarted = true;
+    this.#connect();
+  }
+
+  /** Reports to this server from now on. */
+  follow(next: ManagementServer): void {
+    if (next.url === this.#server.url || this.#isStopped) return;
+    this.#server = next;
+    if (!this.#isStarted) return;
+    this.#stream?.close();
+    this.#cancelTimer();
+    this.#failures = 0;
+    this.#connect();
+  }
+
+  /** Lines for the debug port. */
+  describe(): string {
+    return `link to the control plane: ${this.#state}`;
+  }
+
+  /** Sends a last report, for half a second at most. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelTimer();
+    if (this.#stream !== undefined && this.#isOpen && !this.#isReporting) {
+      const sent = Promise.withResolvers<void>();
+      const cancel = this.#clock.after(lastReportMs, sent.resolve);
+      this.#report(sent.resolve);
+      await sent.promise;
+      cancel();
+    }
+    this.#cancelTimer();
+    this.#noteProgress();
+    this.#trouble.flush();
+    this.#stream?.close();
+  }
 }

@@ -35,7 +35,7 @@ import type { RecordBatch } from '../recording/record-buffer.ts';
 import type { AcceptedRules, Serving, ServingAddresses } from '../serving.ts';
 import type { ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
-import { createProcessSlot, type ProcessSlot } from './process-slot.ts';
+import { ProcessSlot } from './process-slot.ts';
 import { createRemoteCounters } from './remote-counters.ts';
 import { createRemoteProfiler, type RemoteProfiler } from './remote-profiler.ts';
 import { RulesSender } from './shared-documents.ts';
@@ -103,14 +103,14 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   });
 
   function createMember(number: number): Member {
-    const slot = createProcessSlot({
+    const slot = new ProcessSlot({
       number,
       fork,
       log,
       clock,
       onStart() {
         member.isStarted = false;
-        member.rules = new RulesSender(slot.send, partNames);
+        member.rules = new RulesSender((message) => slot.send(message), partNames);
         member.reported = merge.addProcess();
         if (number === 1 || first.hasConnected) brief(member);
       },
@@ -138,7 +138,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
         return true;
       }),
       isStarted: false,
-      rules: new RulesSender(slot.send, partNames),
+      rules: new RulesSender((message) => slot.send(message), partNames),
       hasStore: true,
       reported: merge.addProcess(),
       connected: Promise.withResolvers(),

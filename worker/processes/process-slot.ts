@@ -11,17 +11,6 @@ import type { FromProcess, ToProcess } from './message.ts';
 /** `ended`: not started yet, or to be replaced soon. */
 export type ProcessState = 'ended' | 'starting' | 'connected' | 'serving';
 
-export interface ProcessSlot {
-  readonly number: number;
-  readonly state: ProcessState;
-  start(): void;
-  /** Sends to the current process. Resolves when the message has left, or was lost with the process. */
-  send(message: ToProcess): Promise<void>;
-  describe(): string;
-  /** Asks it to end, and kills it if it does not. */
-  stop(graceMs: number): Promise<void>;
-}
-
 export interface ProcessSlotDeps {
   readonly number: number;
   readonly fork: ForkProcess;
@@ -46,124 +35,148 @@ export const maxSilentSteps = 6;
 /** Beyond the time for decisions in flight. */
 const stopMarginMs = 4_000;
 
-export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {
-  const { number, fork, log, clock } = deps;
-  let state: ProcessState = 'ended';
-  let forked: ForkedProcess | undefined;
-  let reason: string | undefined;
-  let stateSinceMs = clock.wallMs();
-  let servingSinceMs: number | undefined;
-  let failures = 0;
-  let restarts = 0;
-  let lastEnd = '';
-  let description: readonly string[] = [];
-  let silentSteps = 0;
-  let cancelRestart = () => {};
-  let cancelWatch = () => {};
-  let stopping: { readonly gone: PromiseWithResolvers<void> } | undefined;
+export class ProcessSlot {
+  readonly number: number;
+  readonly #deps: ProcessSlotDeps;
+  readonly #fork;
+  readonly #log;
+  readonly #clock;
+  #state: ProcessState = 'ended';
+  #forked: ForkedProcess | undefined;
+  #reason: string | undefined;
+  #stateSinceMs;
+  #servingSinceMs: number | undefined;
+  #failures = 0;
+  #restarts = 0;
+  #lastEnd = '';
+  #description: readonly string[] = [];
+  #silentSteps = 0;
+  #cancelRestart = () => {};
+  #cancelWatch = () => {};
+  #stopping: { readonly gone: PromiseWithResolvers<void> } | undefined;
 
-  function enter(next: ProcessState): void {
-    state = next;
-    stateSinceMs = clock.wallMs();
+  constructor(deps: ProcessSlotDeps) {
+    this.number = deps.number;
+    this.#deps = deps;
+    this.#fork = deps.fork;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    this.#stateSinceMs = deps.clock.wallMs();
   }
 
-  function start(): void {
-    reason = undefined;
-    servingSinceMs = undefined;
-    description = [];
-    enter('starting');
-    forked = fork({ onMessage: receive, onGone });
-    deps.onStart();
+  #enter(next: ProcessState): void {
+    this.#state = next;
+    this.#stateSinceMs = this.#clock.wallMs();
   }
 
-  function receive(message: FromProcess): void {
-    silentSteps = 0;
-    if (message.kind === 'connected') enter('connected');
-    else if (message.kind === 'failed') reason = message.message;
-    else if (message.kind === 'report') description = message.description;
+  start(): void {
+    this.#reason = undefined;
+    this.#servingSinceMs = undefined;
+    this.#description = [];
+    this.#enter('starting');
+    this.#forked = this.#fork({
+      onMessage: (message) => this.#receive(message),
+      onGone: (how) => this.#onGone(how),
+    });
+    this.#deps.onStart();
+  }
+
+  #receive(message: FromProcess): void {
+    this.#silentSteps = 0;
+    if (message.kind === 'connected') this.#enter('connected');
+    else if (message.kind === 'failed') this.#reason = message.message;
+    else if (message.kind === 'report') this.#description = message.description;
     else if (message.kind === 'listening') {
-      enter('serving');
-      servingSinceMs = clock.monotonicMs();
-      if (restarts > 0) log.notice(`Process ${number} serves again (pid ${forked?.pid})`);
+      this.#enter('serving');
+      this.#servingSinceMs = this.#clock.monotonicMs();
+      if (this.#restarts > 0)
+        this.#log.notice(`Process ${this.number} serves again (pid ${this.#forked?.pid})`);
     }
-    deps.onMessage(message);
+    this.#deps.onMessage(message);
   }
 
-  function watchSilence(): void {
-    silentSteps = 0;
+  #watchSilence(): void {
+    this.#silentSteps = 0;
     const waitForStep = () => {
-      cancelWatch = clock.after(silenceStepMs, () => {
-        if (++silentSteps >= maxSilentSteps) {
+      this.#cancelWatch = this.#clock.after(silenceStepMs, () => {
+        if (++this.#silentSteps >= maxSilentSteps) {
           const seconds = (silenceStepMs * maxSilentSteps) / 1000;
-          log.error(`Process ${number} (pid ${forked?.pid}) has said nothing for ${seconds}s`);
-          forked?.kill();
+          this.#log.error(
+            `Process ${this.number} (pid ${this.#forked?.pid}) has said nothing for ${seconds}s`,
+          );
+          this.#forked?.kill();
         } else waitForStep();
       });
     };
     waitForStep();
   }
 
-  function onGone(how: string): void {
-    cancelWatch();
-    const pid = forked?.pid;
-    forked = undefined;
-    enter('ended');
-    if (stopping !== undefined) {
-      stopping.gone.resolve();
+  #onGone(how: string): void {
+    this.#cancelWatch();
+    const pid = this.#forked?.pid;
+    this.#forked = undefined;
+    this.#enter('ended');
+    if (this.#stopping !== undefined) {
+      this.#stopping.gone.resolve();
       return;
     }
     const isSteady =
-      servingSinceMs !== undefined && clock.monotonicMs() - servingSinceMs >= steadyMs;
-    failures = isSteady ? 0 : failures;
-    lastEnd = reason ?? `${pid === undefined ? '' : `pid ${pid} `}${how}`;
-    if (!deps.onEnd(how, reason)) return;
-    const delayMs = backoffDelayMs(backoff, failures++);
-    log.error(
-      `Process ${number}${pid === undefined ? '' : ` (pid ${pid})`} ${reason === undefined ? how : `failed: ${reason}`}; another takes its place in ${delayMs}ms`,
+      this.#servingSinceMs !== undefined &&
+      this.#clock.monotonicMs() - this.#servingSinceMs >= steadyMs;
+    this.#failures = isSteady ? 0 : this.#failures;
+    this.#lastEnd = this.#reason ?? `${pid === undefined ? '' : `pid ${pid} `}${how}`;
+    if (!this.#deps.onEnd(how, this.#reason)) return;
+    const delayMs = backoffDelayMs(backoff, this.#failures++);
+    this.#log.error(
+      `Process ${this.number}${pid === undefined ? '' : ` (pid ${pid})`} ${this.#reason === undefined ? how : `failed: ${this.#reason}`}; another takes its place in ${delayMs}ms`,
     );
-    restarts++;
-    cancelRestart = clock.after(delayMs, start);
+    this.#restarts++;
+    this.#cancelRestart = this.#clock.after(delayMs, () => this.start());
   }
 
-  function describeState(): string {
-    const since = new Date(stateSinceMs).toISOString();
-    switch (state) {
+  #describeState(): string {
+    const since = new Date(this.#stateSinceMs).toISOString();
+    switch (this.#state) {
       case 'ended':
-        return lastEnd === '' ? 'not started yet' : `ended at ${since} (${lastEnd})`;
+        return this.#lastEnd === '' ? 'not started yet' : `ended at ${since} (${this.#lastEnd})`;
       case 'starting':
-        return `pid ${forked?.pid}, starts, and waits for the counter store, since ${since}`;
+        return `pid ${this.#forked?.pid}, starts, and waits for the counter store, since ${since}`;
       case 'connected':
-        return `pid ${forked?.pid}, waits for rules since ${since}`;
+        return `pid ${this.#forked?.pid}, waits for rules since ${since}`;
       case 'serving':
-        return `pid ${forked?.pid}, serves since ${since}`;
+        return `pid ${this.#forked?.pid}, serves since ${since}`;
     }
   }
 
-  return {
-    number,
-    get state() {
-      return state;
-    },
-    start,
-    async send(message) {
-      if (message.kind === 'start') watchSilence();
-      await forked?.send(message);
-    },
-    describe() {
-      const times = toCountText(restarts, 'time');
-      const replaced = restarts === 0 ? '' : `, replaced ${times}`;
-      return [`process ${number}: ${describeState()}${replaced}`, ...description].join(', ');
-    },
-    async stop(graceMs) {
-      cancelRestart();
-      if (forked === undefined) return;
-      if (stopping === undefined) {
-        stopping = { gone: Promise.withResolvers<void>() };
-        void forked.send({ kind: 'stop', graceMs });
-      }
-      const cancelKill = clock.after(graceMs + stopMarginMs, () => forked?.kill());
-      await stopping.gone.promise;
-      cancelKill();
-    },
-  };
+  get state(): ProcessState {
+    return this.#state;
+  }
+
+  /** Sends to the current process. Resolves when the message has left, or was lost with the process. */
+  async send(message: ToProcess): Promise<void> {
+    if (message.kind === 'start') this.#watchSilence();
+    await this.#forked?.send(message);
+  }
+
+  describe(): string {
+    const times = toCountText(this.#restarts, 'time');
+    const replaced = this.#restarts === 0 ? '' : `, replaced ${times}`;
+    return [
+      `process ${this.number}: ${this.#describeState()}${replaced}`,
+      ...this.#description,
+    ].join(', ');
+  }
+
+  /** Asks it to end, and kills it if it does not. */
+  async stop(graceMs: number): Promise<void> {
+    this.#cancelRestart();
+    if (this.#forked === undefined) return;
+    if (this.#stopping === undefined) {
+      this.#stopping = { gone: Promise.withResolvers<void>() };
+      void this.#forked.send({ kind: 'stop', graceMs });
+    }
+    const cancelKill = this.#clock.after(graceMs + stopMarginMs, () => this.#forked?.kill());
+    await this.#stopping.gone.promise;
+    cancelKill();
+  }
 }

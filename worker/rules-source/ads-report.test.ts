@@ -3,12 +3,12 @@ import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createStubMetrics } from '../../test/support/stub-metrics.ts';
-import { createAdsReport } from './ads-report.ts';
+import { AdsReport } from './ads-report.ts';
 
 test('each event of the exchange is in its own statistic', (t) => {
   const metrics = createStubMetrics();
   const url = 'cp:50051';
-  const report = createAdsReport({
+  const report = new AdsReport({
     ...{ urls: [url], usesTls: false, nodeId: 'w1', metrics },
     ...{ log: createRecordedLog(), clock: createManualClock() },
   });

@@ -6,25 +6,6 @@ import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Metrics } from '../metrics.ts';
 
-export interface AdsReport {
-  /** The address of the server that is asked. */
-  readonly url: string;
-  connecting(url: string): void;
-  opened(): void;
-  /** The connection ended or failed. */
-  ended(end: AdsConnectionEnd): void;
-  received(): void;
-  acknowledged(): void;
-  refused(): void;
-  /** All of a version is in force. */
-  noteAccepted(version: string): void;
-  /** A version is not, or not entirely, in force; `kept` names what stays from earlier versions. */
-  noteRefusal(version: string, text: string, kept: readonly string[]): void;
-  /** Several lines for the debug port. */
-  describe(): string;
-  close(): void;
-}
-
 export interface AdsConnectionEnd {
   readonly wasOpen: boolean;
   readonly reason: string;
@@ -54,116 +35,152 @@ const silenceMs = 5_000;
 /** Limit of listed names. */
 const maxNames = 20;
 
-export function createAdsReport(deps: AdsReportDeps): AdsReport {
-  const { urls, nodeId, metrics, log, clock } = deps;
-  let [url = ''] = urls;
-  const isConnected = metrics.gauge('ratelimit.xds.connected');
-  const responses = metrics.counter('ratelimit.xds.responses');
-  const acks = metrics.counter('ratelimit.xds.acks');
-  const nacks = metrics.counter('ratelimit.xds.nacks');
-  const reconnects = metrics.counter('ratelimit.xds.reconnects');
-  const node = toShown(nodeId);
-  const trouble = createRepeatedLog({
-    clock,
-    intervalMs: troubleIntervalMs,
-    write: (text) => log.error(text),
-  });
-  let link = 'not connected yet';
+export class AdsReport {
+  readonly #deps: AdsReportDeps;
+  readonly #urls;
+  /** Of the server that is asked. */
+  #url: string;
+  readonly #log;
+  readonly #clock;
+  readonly #isConnected;
+  readonly #responses;
+  readonly #acks;
+  readonly #nacks;
+  readonly #reconnects;
+  readonly #node;
+  readonly #trouble;
+  #link = 'not connected yet';
   /** Undefined while connected, and before the first connection. */
-  let lostAt: string | undefined;
-  let accepted = 'none yet';
-  let refusal = 'none';
-  let keptNames: readonly string[] = [];
-  let isFirstAttempt = true;
-  let isSilent = true;
-  let cancelSilence = () => {};
+  #lostAt: string | undefined;
+  #accepted = 'none yet';
+  #refusal = 'none';
+  #keptNames: readonly string[] = [];
+  #isFirstAttempt = true;
+  #isSilent = true;
+  #cancelSilence = () => {};
 
-  function now(): string {
-    return new Date(clock.wallMs()).toISOString();
+  constructor(deps: AdsReportDeps) {
+    this.#deps = deps;
+    this.#urls = deps.urls;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    [this.#url = ''] = deps.urls;
+    this.#isConnected = deps.metrics.gauge('ratelimit.xds.connected');
+    this.#responses = deps.metrics.counter('ratelimit.xds.responses');
+    this.#acks = deps.metrics.counter('ratelimit.xds.acks');
+    this.#nacks = deps.metrics.counter('ratelimit.xds.nacks');
+    this.#reconnects = deps.metrics.counter('ratelimit.xds.reconnects');
+    this.#node = toShown(deps.nodeId);
+    this.#trouble = createRepeatedLog({
+      clock: deps.clock,
+      intervalMs: troubleIntervalMs,
+      write: (text) => deps.log.error(text),
+    });
   }
 
-  function watchSilence(): void {
-    cancelSilence = clock.after(silenceMs, () =>
-      log.warning(
-        `The management server ${url} has sent nothing for node ${node}: still waiting for rules; ` +
+  #now(): string {
+    return new Date(this.#clock.wallMs()).toISOString();
+  }
+
+  #watchSilence(): void {
+    this.#cancelSilence = this.#clock.after(silenceMs, () =>
+      this.#log.warning(
+        `The management server ${this.#url} has sent nothing for node ${this.#node}: still waiting for rules; ` +
           'if it does not know this node, set CONFIG_GRPC_XDS_NODE_ID to one that it knows',
       ),
     );
   }
 
-  return {
-    get url() {
-      return url;
-    },
-    connecting(asked) {
-      url = asked;
-      if (!isFirstAttempt) reconnects.add(1);
-      isFirstAttempt = false;
-      log.info(`Connecting to the management server ${url} as node ${node}`);
-    },
-    opened() {
-      isConnected.set(1);
-      lostAt = undefined;
-      link = `connected since ${now()}`;
-      const outage = trouble.recover();
-      const text = `Connected to the management server ${url}`;
-      if (outage === undefined) log.info(text);
-      else log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
-      // Later a server without changes sends nothing.
-      if (isSilent) watchSilence();
-    },
-    ended({ wasOpen, reason, nextAttemptMs, nextUrl, hasRules }) {
-      isConnected.set(0);
-      cancelSilence();
-      const why = toExcerpt(reason, 500);
-      if (wasOpen) lostAt = now();
-      const since = lostAt === undefined ? 'yet' : `since ${lostAt}`;
-      link = `not connected ${since}, last attempt failed at ${now()}: ${why}`;
-      const what = wasOpen ? 'Lost' : 'Could not reach';
-      const wait = formatDuration(Math.round(nextAttemptMs));
-      const next =
-        nextAttemptMs === 0
-          ? `the next attempt is at ${nextUrl}, at once`
-          : `next attempt in ${wait}${nextUrl === url ? '' : `, at ${nextUrl}`}`;
-      const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
-      const setting = findSetting(reason, wasOpen, deps.usesTls);
-      const hint = setting === undefined ? '' : ` (${setting})`;
-      trouble.report(`${what} the management server ${url}: ${why}; ${next}, ${rules}${hint}`);
-    },
-    received() {
-      responses.add(1);
-      isSilent = false;
-      cancelSilence();
-    },
-    acknowledged() {
-      acks.add(1);
-    },
-    refused() {
-      nacks.add(1);
-    },
-    noteAccepted(version) {
-      accepted = `${toShown(version)} at ${now()}`;
-      keptNames = [];
-    },
-    noteRefusal(version, text, kept) {
-      refusal = `version ${toShown(version)} at ${now()}\n${text}`;
-      keptNames = kept;
-    },
-    describe() {
-      const lines = [
-        `management server ${url} as node ${node}, ${link}${isSilent ? ', nothing received yet' : ''}`,
-        ...(urls.length > 1 ? [`management servers to choose from: ${urls.join(', ')}`] : []),
-        `last version accepted: ${accepted}`,
-        `last refusal: ${refusal}`,
-      ];
-      if (keptNames.length > 0)
-        lines.push(`in force from earlier versions: ${listNames(keptNames)}`);
-      return lines.join('\n');
-    },
-    close() {
-      cancelSilence();
-    },
-  };
+  /** The address of the server that is asked. */
+  get url(): string {
+    return this.#url;
+  }
+
+  connecting(asked: string): void {
+    this.#url = asked;
+    if (!this.#isFirstAttempt) this.#reconnects.add(1);
+    this.#isFirstAttempt = false;
+    this.#log.info(`Connecting to the management server ${this.#url} as node ${this.#node}`);
+  }
+
+  opened(): void {
+    this.#isConnected.set(1);
+    this.#lostAt = undefined;
+    this.#link = `connected since ${this.#now()}`;
+    const outage = this.#trouble.recover();
+    const text = `Connected to the management server ${this.#url}`;
+    if (outage === undefined) this.#log.info(text);
+    else this.#log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
+    // Later a server without changes sends nothing.
+    if (this.#isSilent) this.#watchSilence();
+  }
+
+  /** The connection ended or failed. */
+  ended({ wasOpen, reason, nextAttemptMs, nextUrl, hasRules }: AdsConnectionEnd): void {
+    this.#isConnected.set(0);
+    this.#cancelSilence();
+    const why = toExcerpt(reason, 500);
+    if (wasOpen) this.#lostAt = this.#now();
+    const since = this.#lostAt === undefined ? 'yet' : `since ${this.#lostAt}`;
+    this.#link = `not connected ${since}, last attempt failed at ${this.#now()}: ${why}`;
+    const what = wasOpen ? 'Lost' : 'Could not reach';
+    const wait = formatDuration(Math.round(nextAttemptMs));
+    const next =
+      nextAttemptMs === 0
+        ? `the next attempt is at ${nextUrl}, at once`
+        : `next attempt in ${wait}${nextUrl === this.#url ? '' : `, at ${nextUrl}`}`;
+    const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
+    const setting = findSetting(reason, wasOpen, this.#deps.usesTls);
+    const hint = setting === undefined ? '' : ` (${setting})`;
+    this.#trouble.report(
+      `${what} the management server ${this.#url}: ${why}; ${next}, ${rules}${hint}`,
+    );
+  }
+
+  received(): void {
+    this.#responses.add(1);
+    this.#isSilent = false;
+    this.#cancelSilence();
+  }
+
+  acknowledged(): void {
+    this.#acks.add(1);
+  }
+
+  refused(): void {
+    this.#nacks.add(1);
+  }
+
+  /** All of a version is in force. */
+  noteAccepted(version: string): void {
+    this.#accepted = `${toShown(version)} at ${this.#now()}`;
+    this.#keptNames = [];
+  }
+
+  /** A version is not, or not entirely, in force; `kept` names what stays from earlier versions. */
+  noteRefusal(version: string, text: string, kept: readonly string[]): void {
+    this.#refusal = `version ${toShown(version)} at ${this.#now()}\n${text}`;
+    this.#keptNames = kept;
+  }
+
+  /** Several lines for the debug port. */
+  describe(): string {
+    const lines = [
+      `management server ${this.#url} as node ${this.#node}, ${this.#link}${this.#isSilent ? ', nothing received yet' : ''}`,
+      ...(this.#urls.length > 1
+        ? [`management servers to choose from: ${this.#urls.join(', ')}`]
+        : []),
+      `last version accepted: ${this.#accepted}`,
+      `last refusal: ${this.#refusal}`,
+    ];
+    if (this.#keptNames.length > 0)
+      lines.push(`in force from earlier versions: ${listNames(this.#keptNames)}`);
+    return lines.join('\n');
+  }
+
+  close(): void {
+    this.#cancelSilence();
+  }
 }
 
 /** Text from outside, in quotes. */

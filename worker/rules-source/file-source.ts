@@ -63,129 +63,157 @@ const staleMs = 30_000;
 /** Replaces the trigger of a load while there is no root. */
 const rootIsAway = 'the root is away';
 
-export function createFileSource({
-  options,
-  load,
-  metrics,
-  log,
-  clock,
-  timing = defaultTiming,
-  bounds = defaultBounds,
-}: FileSourceDeps): RulesSource {
-  const { root, watchRoot } = options;
-  const upper = join(root, options.subdirectory);
-  const directory = join(upper, options.appDirectory);
-  // The reference also takes `config.anything.yaml` beside the directory `config`.
-  const beside =
-    watchRoot && options.appDirectory !== ''
-      ? { directory: upper, prefix: `${options.appDirectory}.` }
-      : undefined;
-  const watchedAtStart = watchRoot ? dirname(root) : directory;
-  const loadAttempts = metrics.counter('runtime.load_attempts');
-  const loadFailures = metrics.counter('runtime.load_failures');
-  const fileCount = metrics.gauge('runtime.num_values');
-
-  let onLoad: (result: LoadResult) => void = () => {};
+export class FileSource implements RulesSource {
+  readonly #load;
+  readonly #log;
+  readonly #clock;
+  readonly #timing;
+  readonly #bounds;
+  readonly #root;
+  readonly #watchRoot;
+  readonly #upper;
+  readonly #directory;
+  readonly #watchedAtStart;
+  readonly #loadAttempts;
+  readonly #loadFailures;
+  readonly #fileCount;
+  #onLoad: (result: LoadResult) => void = () => {};
   /** The state of the files at the last delivered load. */
-  let seenTrigger: string | undefined;
-  let seenReading: Reading | undefined;
-  let hasLoaded = false;
+  #seenTrigger: string | undefined;
+  #seenReading: Reading | undefined;
+  #hasLoaded = false;
   /** Whether the rules in force came from at least one file. */
-  let hadFiles = false;
-  let lastLoad = 'nothing was loaded yet';
+  #hadFiles = false;
+  #lastLoad = 'nothing was loaded yet';
   /** Since when the files differ from those that were read last, while only a swap loads them again. */
-  let staleSinceMs: number | undefined;
-  let hasSaidStale = false;
-  let closed = false;
-  let isChecking = false;
-  let isNewsWaiting = false;
-  let stopPolling = () => {};
+  #staleSinceMs: number | undefined;
+  #hasSaidStale = false;
+  #closed = false;
+  #isChecking = false;
+  #isNewsWaiting = false;
+  #stopPolling = () => {};
+  readonly #follower;
 
-  const follower = createFileFollower({
-    files: { directory, beside, ignoreDotFiles: options.ignoreDotFiles, bounds },
-    directoriesToWatch,
-    isNews,
-    onNews: () => void check('news'),
-    timing,
-    log,
-    clock,
-  });
+  constructor(deps: FileSourceDeps) {
+    this.#load = deps.load;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    this.#timing = deps.timing ?? defaultTiming;
+    this.#bounds = deps.bounds ?? defaultBounds;
+    this.#root = deps.options.root;
+    this.#watchRoot = deps.options.watchRoot;
+    this.#upper = join(deps.options.root, deps.options.subdirectory);
+    this.#directory = join(this.#upper, deps.options.appDirectory);
+    // The reference also takes `config.anything.yaml` beside the directory `config`.
+    const beside =
+      deps.options.watchRoot && deps.options.appDirectory !== ''
+        ? { directory: this.#upper, prefix: `${deps.options.appDirectory}.` }
+        : undefined;
+    this.#watchedAtStart = deps.options.watchRoot ? dirname(deps.options.root) : this.#directory;
+    this.#loadAttempts = deps.metrics.counter('runtime.load_attempts');
+    this.#loadFailures = deps.metrics.counter('runtime.load_failures');
+    this.#fileCount = deps.metrics.gauge('runtime.num_values');
+    this.#follower = createFileFollower({
+      files: {
+        directory: this.#directory,
+        beside: beside,
+        ignoreDotFiles: deps.options.ignoreDotFiles,
+        bounds: this.#bounds,
+      },
+      directoriesToWatch: (listing) => this.#directoriesToWatch(listing),
+      isNews: (path, name) => this.#isNews(path, name),
+      onNews: () => void this.#check('news'),
+      timing: this.#timing,
+      log: deps.log,
+      clock: deps.clock,
+    });
+  }
 
-  function isNews(path: string, name: string): boolean {
-    if (watchRoot) return name === '..data' || (path === dirname(root) && name === basename(root));
+  #isNews(path: string, name: string): boolean {
+    if (this.#watchRoot)
+      return name === '..data' || (path === dirname(this.#root) && name === basename(this.#root));
     // Of a ConfigMap's own folders only the link to the current one matters.
     return !name.startsWith('..') || name === '..data';
   }
 
   /** One look at a time; a change meanwhile triggers one more. */
-  async function check(cause: 'news' | 'poll'): Promise<void> {
-    if (isChecking) {
-      isNewsWaiting ||= cause === 'news';
+  async #check(cause: 'news' | 'poll'): Promise<void> {
+    if (this.#isChecking) {
+      this.#isNewsWaiting ||= cause === 'news';
       return;
     }
-    isChecking = true;
+    this.#isChecking = true;
     try {
-      await checkOnce(cause);
-      while (isNewsWaiting && !closed) {
-        isNewsWaiting = false;
-        await checkOnce('news');
+      await this.#checkOnce(cause);
+      while (this.#isNewsWaiting && !this.#closed) {
+        this.#isNewsWaiting = false;
+        await this.#checkOnce('news');
       }
     } finally {
-      isChecking = false;
+      this.#isChecking = false;
     }
   }
 
-  async function checkOnce(cause: 'news' | 'poll'): Promise<void> {
-    const trigger = await readTrigger();
+  async #checkOnce(cause: 'news' | 'poll'): Promise<void> {
+    const trigger = await this.#readTrigger();
     // Removing the root is no change; its return is.
-    if (trigger === rootIsAway && seenTrigger !== undefined) return;
+    if (trigger === rootIsAway && this.#seenTrigger !== undefined) return;
     // A write within one tick of the file system's clock only shows in the content.
-    const isContentCompared = cause === 'news' && !watchRoot;
-    if (closed) return;
-    if (trigger === seenTrigger && !isContentCompared) {
-      if (watchRoot && cause === 'poll') await noteStale();
+    const isContentCompared = cause === 'news' && !this.#watchRoot;
+    if (this.#closed) return;
+    if (trigger === this.#seenTrigger && !isContentCompared) {
+      if (this.#watchRoot && cause === 'poll') await this.#noteStale();
       return;
     }
 
-    let reading = await read();
-    if (trigger === seenTrigger && isSame(reading, seenReading)) return;
-    let result = await toResult(reading);
-    for (let again = 0; !result.ok && again < maxRereads && !closed; again++) {
-      await new Promise<void>((resolve) => clock.after(timing.settle, resolve));
-      if ((await follower.list()).signature === reading.listing.signature) break;
-      reading = await read();
-      result = await toResult(reading);
+    let reading = await this.#read();
+    if (trigger === this.#seenTrigger && isSame(reading, this.#seenReading)) return;
+    let result = await this.#toResult(reading);
+    for (let again = 0; !result.ok && again < maxRereads && !this.#closed; again++) {
+      await new Promise<void>((resolve) => this.#clock.after(this.#timing.settle, resolve));
+      if ((await this.#follower.list()).signature === reading.listing.signature) break;
+      reading = await this.#read();
+      result = await this.#toResult(reading);
     }
-    if (closed) return;
+    if (this.#closed) return;
 
-    seenTrigger = watchRoot ? trigger : reading.listing.signature;
-    seenReading = reading;
-    staleSinceMs = undefined;
-    hasSaidStale = false;
-    hasLoaded ||= result.ok;
-    if (result.ok) hadFiles = reading.files.length > 0;
-    fileCount.set(reading.files.length);
-    lastLoad = `${result.ok ? 'loaded' : 'could not load'} ${result.origin}`;
-    onLoad(result);
+    this.#seenTrigger = this.#watchRoot ? trigger : reading.listing.signature;
+    this.#seenReading = reading;
+    this.#staleSinceMs = undefined;
+    this.#hasSaidStale = false;
+    this.#hasLoaded ||= result.ok;
+    if (result.ok) this.#hadFiles = reading.files.length > 0;
+    this.#fileCount.set(reading.files.length);
+    this.#lastLoad = `${result.ok ? 'loaded' : 'could not load'} ${result.origin}`;
+    this.#onLoad(result);
   }
 
   /** Says once that files were edited in place, which is not noticed here. */
-  async function noteStale(): Promise<void> {
-    if (hasSaidStale) return;
-    const { signature } = await follower.list();
-    if (signature === seenReading?.listing.signature) staleSinceMs = undefined;
-    else staleSinceMs ??= clock.monotonicMs();
-    if (staleSinceMs === undefined || clock.monotonicMs() - staleSinceMs < staleMs) return;
-    hasSaidStale = true;
-    log.warning(
-      `The files in ${directory} differ from the rules in force: they are loaded when ${root} is replaced (RUNTIME_WATCH_ROOT=true), or, with RUNTIME_WATCH_ROOT=false, when files change`,
+  async #noteStale(): Promise<void> {
+    if (this.#hasSaidStale) return;
+    const { signature } = await this.#follower.list();
+    if (signature === this.#seenReading?.listing.signature) this.#staleSinceMs = undefined;
+    else this.#staleSinceMs ??= this.#clock.monotonicMs();
+    if (
+      this.#staleSinceMs === undefined ||
+      this.#clock.monotonicMs() - this.#staleSinceMs < staleMs
+    )
+      return;
+    this.#hasSaidStale = true;
+    this.#log.warning(
+      `The files in ${this.#directory} differ from the rules in force: they are loaded when ${this.#root} is replaced (RUNTIME_WATCH_ROOT=true), or, with RUNTIME_WATCH_ROOT=false, when files change`,
     );
   }
 
   /** A folder that stays in its place is probably edited in place. */
-  async function noteAwaited(): Promise<void> {
-    if (!watchRoot) return;
-    const links = [root, join(root, '..data'), join(upper, '..data'), join(directory, '..data')];
+  async #noteAwaited(): Promise<void> {
+    if (!this.#watchRoot) return;
+    const links = [
+      this.#root,
+      join(this.#root, '..data'),
+      join(this.#upper, '..data'),
+      join(this.#directory, '..data'),
+    ];
     const areLinks = await Promise.all(
       links.map((path) =>
         lstat(path).then(
@@ -195,50 +223,58 @@ export function createFileSource({
       ),
     );
     if (areLinks.some(Boolean)) return;
-    log.notice(
-      `RUNTIME_ROOT ${root} is not a link: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; for that write RUNTIME_WATCH_ROOT=false`,
+    this.#log.notice(
+      `RUNTIME_ROOT ${this.#root} is not a link: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; for that write RUNTIME_WATCH_ROOT=false`,
     );
   }
 
   /** The rules are loaded again when this text changes. */
-  async function readTrigger(): Promise<string> {
-    if (!watchRoot) return (await follower.list()).signature;
-    const links = [root, join(root, '..data'), join(upper, '..data'), join(directory, '..data')];
+  async #readTrigger(): Promise<string> {
+    if (!this.#watchRoot) return (await this.#follower.list()).signature;
+    const links = [
+      this.#root,
+      join(this.#root, '..data'),
+      join(this.#upper, '..data'),
+      join(this.#directory, '..data'),
+    ];
     const identities = await Promise.all([...new Set(links)].map(readLinkIdentity));
     if (identities[0] === 'ENOENT') return rootIsAway;
-    const target = await realpath(root).catch(codeOf);
+    const target = await realpath(this.#root).catch(codeOf);
     // It may have been removed since the look.
-    const isAway = target === 'ENOENT' && (await readLinkIdentity(root)) === 'ENOENT';
+    const isAway = target === 'ENOENT' && (await readLinkIdentity(this.#root)) === 'ENOENT';
     return isAway ? rootIsAway : [...identities, target].join('\n');
   }
 
-  async function read(): Promise<Reading> {
-    const reading = await follower.read();
-    loadAttempts.add(reading.attempts);
+  async #read(): Promise<Reading> {
+    const reading = await this.#follower.read();
+    this.#loadAttempts.add(reading.attempts);
     const errors = reading.problems.filter(isError).length;
-    loadFailures.add(errors + reading.listing.linkedDirectories);
+    this.#loadFailures.add(errors + reading.listing.linkedDirectories);
     return reading;
   }
 
-  async function directoriesToWatch(listing: Listing): Promise<string[]> {
-    if (watchRoot) return [dirname(root), root, upper, directory];
-    return listing.missing ? [await nearestDirectory(directory)] : [...listing.directories];
+  async #directoriesToWatch(listing: Listing): Promise<string[]> {
+    if (this.#watchRoot) return [dirname(this.#root), this.#root, this.#upper, this.#directory];
+    return listing.missing ? [await nearestDirectory(this.#directory)] : [...listing.directories];
   }
 
-  async function toResult({ listing, files, problems }: Reading): Promise<LoadResult> {
+  async #toResult({ listing, files, problems }: Reading): Promise<LoadResult> {
     // Also those that could not be read.
     const found = listing.files.length;
-    const origin = `${toCountText(found, 'file')} from ${directory}`;
+    const origin = `${toCountText(found, 'file')} from ${this.#directory}`;
     const all = [...problems];
     const isEmpty = found === 0 && !listing.missing && !all.some(isError);
-    const isEmptied = isEmpty && hadFiles;
-    if (listing.missing || isEmpty) all.push(describeAbsence(listing.missing));
+    const isEmptied = isEmpty && this.#hadFiles;
+    if (listing.missing || isEmpty) all.push(this.#describeAbsence(listing.missing));
     let loaded: Awaited<ReturnType<LoadRules>>;
     try {
-      loaded = await load(files);
+      loaded = await this.#load(files);
     } catch (error) {
       const defect = `these files met a defect of the program: ${stackText(error)}`;
-      loaded = { ok: false, problems: [problemOf('error', 'program-defect', directory, defect)] };
+      loaded = {
+        ok: false,
+        problems: [problemOf('error', 'program-defect', this.#directory, defect)],
+      };
     }
     if (!loaded.ok) return { ok: false, problems: [...all, ...loaded.problems], origin };
     if (all.some(isError)) {
@@ -248,49 +284,56 @@ export function createFileSource({
   }
 
   /** The problem of a missing directory, or else of missing rules in it. */
-  function describeAbsence(isMissing: boolean): Problem {
-    if (isMissing && watchRoot && !hasLoaded) {
+  #describeAbsence(isMissing: boolean): Problem {
+    if (isMissing && this.#watchRoot && !this.#hasLoaded) {
       const message = 'the directory does not exist; no limit applies';
-      const hint = `create it, then replace ${root}: only that is noticed, as RUNTIME_WATCH_ROOT is true`;
-      return problemOf('warning', 'no-rules-file', directory, message, hint);
+      const hint = `create it, then replace ${this.#root}: only that is noticed, as RUNTIME_WATCH_ROOT is true`;
+      return problemOf('warning', 'no-rules-file', this.#directory, message, hint);
     }
     if (isMissing) {
       const message = 'the directory does not exist any more';
-      return problemOf('error', 'unreadable-file', directory, message);
+      return problemOf('error', 'unreadable-file', this.#directory, message);
     }
-    if (hadFiles) {
+    if (this.#hadFiles) {
       // Removing every limit is hardly ever meant: a missing mount looks the same.
       const message = 'no file named *.yaml or *.yml any more';
       const hint =
         'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew';
-      return problemOf('error', 'no-rules-file', directory, message, hint);
+      return problemOf('error', 'no-rules-file', this.#directory, message, hint);
     }
     const message = 'no file named *.yaml or *.yml; no limit applies';
-    const hint = `changes are noticed when ${root} is replaced, as RUNTIME_WATCH_ROOT is true`;
-    return problemOf('warning', 'no-rules-file', directory, message, watchRoot ? hint : undefined);
+    const hint = `changes are noticed when ${this.#root} is replaced, as RUNTIME_WATCH_ROOT is true`;
+    return problemOf(
+      'warning',
+      'no-rules-file',
+      this.#directory,
+      message,
+      this.#watchRoot ? hint : undefined,
+    );
   }
 
-  return {
-    async start(listener) {
-      onLoad = listener;
-      await requireDirectory(watchedAtStart, directory, watchRoot);
-      await follower.watch([watchedAtStart]);
-      await check('news');
-      await noteAwaited();
-      if (!closed) stopPolling = repeatAfter(clock, timing.poll, () => check('poll'));
-    },
-    describe() {
-      const trigger = watchRoot
-        ? `loads again when ${root} is replaced (RUNTIME_WATCH_ROOT=true)`
-        : `loads again when a file below ${directory} changes (RUNTIME_WATCH_ROOT=false)`;
-      return `files: ${lastLoad}; ${trigger}`;
-    },
-    async close() {
-      closed = true;
-      stopPolling();
-      follower.close();
-    },
-  };
+  async start(listener: (result: LoadResult) => void): Promise<void> {
+    this.#onLoad = listener;
+    await requireDirectory(this.#watchedAtStart, this.#directory, this.#watchRoot);
+    await this.#follower.watch([this.#watchedAtStart]);
+    await this.#check('news');
+    await this.#noteAwaited();
+    if (!this.#closed)
+      this.#stopPolling = repeatAfter(this.#clock, this.#timing.poll, () => this.#check('poll'));
+  }
+
+  describe(): string {
+    const trigger = this.#watchRoot
+      ? `loads again when ${this.#root} is replaced (RUNTIME_WATCH_ROOT=true)`
+      : `loads again when a file below ${this.#directory} changes (RUNTIME_WATCH_ROOT=false)`;
+    return `files: ${this.#lastLoad}; ${trigger}`;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#stopPolling();
+    this.#follower.close();
+  }
 }
 
 async function requireDirectory(

@@ -5,7 +5,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createHealth } from '../health.ts';
 import { createRegistry } from '../metrics/registry.ts';
-import { createRulesInForce } from './rules-in-force.ts';
+import { RulesInForce } from './rules-in-force.ts';
 
 function ruleSet(domainCount: number, limitCount: number): RuleSet {
   const names = Array.from({ length: domainCount }, (_, index) => `d${index}`);
@@ -36,7 +36,7 @@ function setUp() {
   const metrics = createRegistry({ runtimeNamesMax: 0, log });
   const health = createHealth({ requireConfig: true });
   const clock = createManualClock(1_767_225_600_000);
-  const rules = createRulesInForce({ log, metrics, health, clock, portsWait: true });
+  const rules = new RulesInForce({ log, metrics, health, clock, portsWait: true });
   return { log, metrics, health, clock, rules };
 }
 

@@ -30,7 +30,7 @@ import type {
 } from '../management-stream.ts';
 import type { Metrics } from '../metrics.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
-import { createAdsReport, toShown } from './ads-report.ts';
+import { AdsReport, toShown } from './ads-report.ts';
 import {
   findReplaced,
   type Intake,
@@ -80,218 +80,258 @@ const maxRefusalLength = 8_192;
 const maxWaiting = 8;
 
 /** Good rules stay in force whatever happens to the server. */
-export function createXdsSource(deps: XdsSourceDeps): RulesSource {
-  const { options, discovery, protos, parsingThread, builder, metrics, log, clock } = deps;
-  const { servers, nodeId } = options;
-  const clientOptions = {
-    node: toAdsNode({
-      id: nodeId,
-      metadata: options.nodeMetadata,
-      agreement: options.agreement,
-      instance: deps.instance,
-    }),
-    typeUrl: rateLimitConfigTypeUrl,
-    serverCount: servers.length,
-    backoff: options.backoff,
-    connectRetryMs: options.connectRetryMs,
-  };
-  const urls = servers.map(({ url }) => url);
-  const report = createAdsReport({
-    urls,
-    usesTls: servers.some(({ tls }) => tls !== undefined),
-    nodeId,
-    metrics,
-    log,
-    clock,
-  });
-  const intakeDeps = {
-    decode: (bytes: Buffer) => protos.rateLimitConfig.deserialize(bytes),
-    builder,
-  };
-
-  let onLoad: (result: LoadResult) => void = () => {};
-  let onServer: (server: ManagementServer) => void = () => {};
-  let state = initialAdsState;
-  let inForce: ResourcesInForce = new Map();
-  let isTaking = false;
+export class XdsSource implements RulesSource {
+  readonly #discovery;
+  readonly #parsingThread;
+  readonly #log;
+  readonly #clock;
+  readonly #servers;
+  readonly #clientOptions;
+  readonly #report;
+  readonly #intakeDeps;
+  #onLoad: (result: LoadResult) => void = () => {};
+  #onServer: (server: ManagementServer) => void = () => {};
+  #state = initialAdsState;
+  #inForce: ResourcesInForce = new Map();
+  #isTaking = false;
   /** Responses that arrived meanwhile. */
-  let waiting: DiscoveryResponseMessage[] = [];
+  #waiting: DiscoveryResponseMessage[] = [];
   /** The last refusal, unless something was accepted since. */
-  let refused: { readonly digest: string; readonly text: string } | undefined;
-  let openStream: OpenManagementStream | undefined;
-  let connection: ManagementStream<DiscoveryRequestMessage> | undefined;
+  #refused: { readonly digest: string; readonly text: string } | undefined;
+  #openStream: OpenManagementStream | undefined;
+  #connection: ManagementStream<DiscoveryRequestMessage> | undefined;
   /** Ends the current stream as if it had ended by itself. */
-  let endStream: (reason: string) => void = () => {};
-  let cancelWait = () => {};
-  let nextAttemptMs = 0;
-  let hasRules = false;
-  let closed = false;
+  #endStream: (reason: string) => void = () => {};
+  #cancelWait = () => {};
+  #nextAttemptMs = 0;
+  #hasRules = false;
+  #closed = false;
 
-  function give(event: AdsEvent): void {
-    if (closed) return;
-    const step = stepAdsClient(clientOptions, state, event);
-    state = step.state;
-    for (const action of step.actions) perform(action);
+  constructor(deps: XdsSourceDeps) {
+    this.#discovery = deps.discovery;
+    this.#parsingThread = deps.parsingThread;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    this.#servers = deps.options.servers;
+    this.#clientOptions = {
+      node: toAdsNode({
+        id: deps.options.nodeId,
+        metadata: deps.options.nodeMetadata,
+        agreement: deps.options.agreement,
+        instance: deps.instance,
+      }),
+      typeUrl: rateLimitConfigTypeUrl,
+      serverCount: deps.options.servers.length,
+      backoff: deps.options.backoff,
+      connectRetryMs: deps.options.connectRetryMs,
+    };
+    const urls = deps.options.servers.map(({ url }) => url);
+    this.#report = new AdsReport({
+      urls: urls,
+      usesTls: deps.options.servers.some(({ tls }) => tls !== undefined),
+      nodeId: deps.options.nodeId,
+      metrics: deps.metrics,
+      log: deps.log,
+      clock: deps.clock,
+    });
+    this.#intakeDeps = {
+      decode: (bytes: Buffer) => deps.protos.rateLimitConfig.deserialize(bytes),
+      builder: deps.builder,
+    };
   }
 
-  function perform(action: AdsAction): void {
+  #give(event: AdsEvent): void {
+    if (this.#closed) return;
+    const step = stepAdsClient(this.#clientOptions, this.#state, event);
+    this.#state = step.state;
+    for (const action of step.actions) this.#perform(action);
+  }
+
+  #perform(action: AdsAction): void {
     switch (action.kind) {
       case 'connect':
-        connect(action.server);
+        this.#connect(action.server);
         break;
       case 'send':
-        if (action.request.errorDetail) report.refused();
-        else if (action.request.responseNonce) report.acknowledged();
-        connection?.send(action.request);
+        if (action.request.errorDetail) this.#report.refused();
+        else if (action.request.responseNonce) this.#report.acknowledged();
+        this.#connection?.send(action.request);
         break;
       case 'deliver':
-        deliver(action.response);
+        this.#deliver(action.response);
         break;
       case 'wait':
-        nextAttemptMs = action.delayMs;
-        cancelWait();
-        cancelWait = clock.after(action.delayMs, () => give({ kind: 'waited' }));
+        this.#nextAttemptMs = action.delayMs;
+        this.#cancelWait();
+        this.#cancelWait = this.#clock.after(action.delayMs, () => this.#give({ kind: 'waited' }));
         break;
     }
   }
 
-  function connect(index: number): void {
-    const server = servers[index] ?? servers[0];
-    report.connecting(server.url);
+  #connect(index: number): void {
+    const server = this.#servers[index] ?? this.#servers[0];
+    this.#report.connecting(server.url);
     let isOpen = false;
-    connection = openStream?.({
+    const onEnd = (reason: string) => {
+      this.#connection = undefined;
+      this.#waiting = [];
+      this.#give({ kind: isOpen ? 'ended' : 'connect-failed' });
+      const nextUrl = this.#servers[this.#state.server]?.url;
+      this.#report.ended({
+        wasOpen: isOpen,
+        reason,
+        nextAttemptMs: this.#nextAttemptMs,
+        nextUrl,
+        hasRules: this.#hasRules,
+      });
+    };
+    this.#connection = this.#openStream?.({
       server,
-      method: discovery.aggregated.StreamAggregatedResources,
-      clock,
-      onOpen() {
+      method: this.#discovery.aggregated.StreamAggregatedResources,
+      clock: this.#clock,
+      onOpen: () => {
         isOpen = true;
-        report.opened();
-        onServer(server);
-        give({ kind: 'opened' });
+        this.#report.opened();
+        this.#onServer(server);
+        this.#give({ kind: 'opened' });
       },
-      onResponse(response) {
-        report.received();
-        if (!isTaking) give({ kind: 'response', response });
+      onResponse: (response) => {
+        this.#report.received();
+        if (!this.#isTaking) this.#give({ kind: 'response', response });
         // Each response is complete: when there are too many, only the newest are kept.
-        else waiting = [...waiting, response].slice(-maxWaiting);
+        else this.#waiting = [...this.#waiting, response].slice(-maxWaiting);
       },
       onEnd,
     });
-    endStream = (reason) => {
-      connection?.close();
+    this.#endStream = (reason) => {
+      this.#connection?.close();
       onEnd(reason);
     };
-
-    function onEnd(reason: string): void {
-      connection = undefined;
-      waiting = [];
-      give({ kind: isOpen ? 'ended' : 'connect-failed' });
-      const nextUrl = servers[state.server]?.url;
-      report.ended({ wasOpen: isOpen, reason, nextAttemptMs, nextUrl, hasRules });
-    }
   }
 
   /** Decisions and streams continue while it is examined. */
-  function deliver(response: DiscoveryResponseMessage): void {
-    isTaking = true;
-    const atMs = clock.wallMs();
-    void take(response.resources ?? [], atMs).then((intake) => {
-      isTaking = false;
-      if (closed) return;
-      conclude(response, intake, atMs);
-      const next = waiting.shift();
-      if (next !== undefined) give({ kind: 'response', response: next });
+  #deliver(response: DiscoveryResponseMessage): void {
+    this.#isTaking = true;
+    const atMs = this.#clock.wallMs();
+    void this.#take(response.resources ?? [], atMs).then((intake) => {
+      this.#isTaking = false;
+      if (this.#closed) return;
+      this.#conclude(response, intake, atMs);
+      const next = this.#waiting.shift();
+      if (next !== undefined) this.#give({ kind: 'response', response: next });
     });
   }
 
-  function conclude(
+  #conclude(
     { versionInfo = '', resources = [] }: DiscoveryResponseMessage,
     intake: Intake,
     atMs: number,
   ): void {
     const { digest } = intake;
-    if (refused !== undefined && refused.digest === digest) {
+    if (this.#refused !== undefined && this.#refused.digest === digest) {
       // Some servers resend refused responses for ever: logged only once.
-      give({ kind: 'refused', text: refused.text });
+      this.#give({ kind: 'refused', text: this.#refused.text });
       return;
     }
-    inForce = intake.inForce;
-    const ofVersion = `of version ${toShown(versionInfo)} from ${report.url}`;
+    this.#inForce = intake.inForce;
+    const ofVersion = `of version ${toShown(versionInfo)} from ${this.#report.url}`;
     const total = resources.length;
-    const taken = inForce.size - intake.kept.length;
+    const taken = this.#inForce.size - intake.kept.length;
     const { ruleSet, warnings, problems, kept } = intake;
     if (ruleSet !== undefined) {
-      hasRules = true;
+      this.#hasRules = true;
       const part = problems.length === 0 ? '' : `${taken} of `;
       const origin = `${part}${toCountText(total, 'resource')} ${ofVersion}`;
-      const documents = [...inForce.values()].map(({ document }) => document);
-      onLoad({ ok: true, ruleSet, documents, atMs, warnings, origin });
+      const documents = [...this.#inForce.values()].map(({ document }) => document);
+      this.#onLoad({ ok: true, ruleSet, documents, atMs, warnings, origin });
     }
     if (problems.length === 0) {
-      refused = undefined;
-      report.noteAccepted(versionInfo);
-      give({ kind: 'accepted' });
+      this.#refused = undefined;
+      this.#report.noteAccepted(versionInfo);
+      this.#give({ kind: 'accepted' });
       return;
     }
-    onLoad({ ok: false, problems, origin: `${total - taken} of ${total} resources ${ofVersion}` });
+    this.#onLoad({
+      ok: false,
+      problems,
+      origin: `${total - taken} of ${total} resources ${ofVersion}`,
+    });
     const text = toRefusalText(problems);
-    refused = { digest, text };
-    report.noteRefusal(versionInfo, text, kept);
-    give({ kind: 'refused', text });
+    this.#refused = { digest, text };
+    this.#report.noteRefusal(versionInfo, text, kept);
+    this.#give({ kind: 'refused', text });
   }
 
-  async function take(resources: readonly AnyMessage[], atMs: number): Promise<Intake> {
+  async #take(resources: readonly AnyMessage[], atMs: number): Promise<Intake> {
     try {
-      const prepared = await parseLarge(await runInSlices(prepareResources(resources)));
-      return await runInSlices(takeResources(intakeDeps, resources, inForce, atMs, prepared));
+      const prepared = await this.#parseLarge(await runInSlices(prepareResources(resources)));
+      return await runInSlices(
+        takeResources(this.#intakeDeps, resources, this.#inForce, atMs, prepared),
+      );
     } catch (error) {
       // The thread was closed meanwhile; then nothing is concluded.
-      if (!closed) log.error(`Resources met a defect of the program: ${stackText(error)}`);
+      if (!this.#closed)
+        this.#log.error(`Resources met a defect of the program: ${stackText(error)}`);
       const defect = `met a defect of the worker: ${errorText(error)}`;
       const problem = problemOf('error', 'program-defect', 'the response', defect);
-      const kept = [...inForce.keys()];
-      return { inForce, kept, ruleSet: undefined, warnings: [], problems: [problem], digest: '' };
+      const kept = [...this.#inForce.keys()];
+      return {
+        inForce: this.#inForce,
+        kept,
+        ruleSet: undefined,
+        warnings: [],
+        problems: [problem],
+        digest: '',
+      };
     }
   }
 
   /** Before the first rules there are no decisions. */
-  async function parseLarge(prepared: PreparedResources): Promise<PreparedResources> {
-    if (!hasRules || parsingThread === undefined) return prepared;
+  async #parseLarge(prepared: PreparedResources): Promise<PreparedResources> {
+    if (!this.#hasRules || this.#parsingThread === undefined) return prepared;
     const parsed = new Map<AnyMessage, ParsedResource>();
-    const known = new Set([...inForce.values()].map(({ digest }) => digest));
+    const known = new Set([...this.#inForce.values()].map(({ digest }) => digest));
     for (const [index, { any, digest }] of prepared.digested.entries()) {
       const { value } = any;
       if (value === undefined || known.has(digest) || !isLargeResource(value)) continue;
       const shown = `resource ${index + 1} of the response`;
-      const before = findReplaced(value, inForce);
-      const { decode } = intakeDeps;
-      parsed.set(any, await parsingThread.parseResource(value, shown, decode, before));
+      const before = findReplaced(value, this.#inForce);
+      const { decode } = this.#intakeDeps;
+      parsed.set(any, await this.#parsingThread.parseResource(value, shown, decode, before));
     }
     return { ...prepared, parsed };
   }
 
-  return {
-    async start(listener) {
-      onLoad = listener;
-      // Loaded here, because only a worker with a management server needs gRPC's client.
-      openStream = (await import('../management-stream.ts')).openManagementStream;
-      give({ kind: 'start' });
-    },
-    version: () => state.ackedVersion,
-    onServer(listener) {
-      onServer = listener;
-    },
-    lose(server, reason) {
-      if (connection !== undefined && servers[state.server]?.url === server.url) endStream(reason);
-    },
-    describe: () => report.describe(),
-    async close() {
-      closed = true;
-      cancelWait();
-      report.close();
-      connection?.close();
-    },
-  };
+  async start(listener: (result: LoadResult) => void): Promise<void> {
+    this.#onLoad = listener;
+    // Loaded here, because only a worker with a management server needs gRPC's client.
+    this.#openStream = (await import('../management-stream.ts')).openManagementStream;
+    this.#give({ kind: 'start' });
+  }
+
+  version(): string {
+    return this.#state.ackedVersion;
+  }
+
+  onServer(listener: (server: ManagementServer) => void): void {
+    this.#onServer = listener;
+  }
+
+  lose(server: ManagementServer, reason: string): void {
+    if (this.#connection !== undefined && this.#servers[this.#state.server]?.url === server.url)
+      this.#endStream(reason);
+  }
+
+  describe(): string {
+    return this.#report.describe();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelWait();
+    this.#report.close();
+    this.#connection?.close();
+  }
 }
 
 function toRefusalText(problems: readonly Problem[]): string {

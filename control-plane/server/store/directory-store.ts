@@ -17,7 +17,7 @@ import { type Bounds, controlPlaneBounds } from '../../../shared/rules-file.ts';
 import { findObstacles, writeChange } from './directory-change.ts';
 import { checkChange, existingPaths } from './file-change.ts';
 import { toJsonDigest } from './json-digest.ts';
-import { createLookLoop } from './look-loop.ts';
+import { LookLoop } from './look-loop.ts';
 import {
   byPath,
   type Revision,
@@ -90,7 +90,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     clock,
   });
 
-  const loop = createLookLoop({
+  const loop = new LookLoop({
     description: directory,
     look: () => look(),
     onIdle: follower.pause,
@@ -162,10 +162,10 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 
   return {
     description: directory,
-    read: loop.read,
-    watch: loop.watch,
-    trigger: loop.trigger,
-    status: loop.status,
+    read: () => loop.read(),
+    watch: (onRevision) => loop.watch(onRevision),
+    trigger: () => loop.trigger(),
+    status: () => loop.status(),
     write,
     async between(older, newer) {
       const infos = await history.list();

@@ -26,7 +26,7 @@ import {
   readRevisionOf,
   resolveObject,
 } from './git-tree.ts';
-import { createLookLoop } from './look-loop.ts';
+import { LookLoop } from './look-loop.ts';
 import { type Revision, toRevisionInfo } from './revision.ts';
 import {
   type Author,
@@ -105,7 +105,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   /** Ids of the files that the host left out of the newest copy, as too large. */
   let leftOut = new Set<string>();
 
-  const loop = createLookLoop({
+  const loop = new LookLoop({
     description,
     look,
     async readLastKnown(signal) {
@@ -207,11 +207,11 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
 
   return {
     description,
-    read: loop.read,
-    watch: loop.watch,
-    trigger: loop.trigger,
-    status: loop.status,
-    close: loop.close,
+    read: () => loop.read(),
+    watch: (onRevision) => loop.watch(onRevision),
+    trigger: () => loop.trigger(),
+    status: () => loop.status(),
+    close: () => loop.close(),
     write: (change, writeOptions) =>
       loop.exclusively(async (publish, signal) => {
         for (let again = 0; again < maxAttempts; again++) {

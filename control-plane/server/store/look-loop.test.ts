@@ -2,12 +2,12 @@ import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { revisionOf } from '../../../test/support/revision-store.ts';
-import { createLookLoop } from './look-loop.ts';
+import { LookLoop } from './look-loop.ts';
 
 test('whoever asks, and however often, a remote store is polled once in the least time', async (t) => {
   const clock = createManualClock();
   let looks = 0;
-  const loop = createLookLoop({
+  const loop = new LookLoop({
     description: 'a remote',
     look: async () => revisionOf(++looks),
     pollMs: 60_000,

@@ -10,16 +10,6 @@ import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { type Revision, toRevisionInfo } from './revision.ts';
 import type { ConfigStore, StoreStatus } from './store.ts';
 
-export interface LookLoop
-  extends Pick<ConfigStore, 'read' | 'watch' | 'trigger' | 'status' | 'close'> {
-  readonly isWatched: boolean;
-  /** The newest known revision. */
-  readonly seen: Revision | undefined;
-  /** Runs `task` while no poll or other task runs; `publish` makes a revision the newest, `signal` aborts
-   * when the store is closed. */
-  exclusively<Result>(task: Task<Result>): Promise<Result>;
-}
-
 type Task<Result> = (
   publish: (revision: Revision) => Revision,
   signal: AbortSignal,
@@ -50,101 +40,123 @@ interface Watcher {
   notifiedId: string | undefined;
 }
 
-export function createLookLoop(deps: LookLoopDeps): LookLoop {
-  const { description, pollMs, leastMs, log, clock } = deps;
-  const watchers = new Set<Watcher>();
-  const closing = new AbortController();
-  let queue: Promise<unknown> = Promise.resolve();
-  let waitingLook: Promise<Revision> | undefined;
+export class LookLoop
+  implements Pick<ConfigStore, 'read' | 'watch' | 'trigger' | 'status' | 'close'>
+{
+  readonly #deps: LookLoopDeps;
+  readonly #description;
+  readonly #pollMs;
+  readonly #leastMs;
+  readonly #log;
+  readonly #clock;
+  readonly #watchers = new Set<Watcher>();
+  readonly #closing = new AbortController();
+  #queue: Promise<unknown> = Promise.resolve();
+  #waitingLook: Promise<Revision> | undefined;
   /** When the last poll began. */
-  let lookAtMs = Number.NEGATIVE_INFINITY;
-  let seen: Revision | undefined;
-  let hasReadLastKnown = deps.readLastKnown === undefined;
-  let lastSuccessMs: number | undefined;
-  let failure: { readonly sinceMs: number; readonly text: string } | undefined;
-  let kept: Revision | undefined;
-  let stopPolling = () => {};
-  const failures = createRepeatedLog({
-    clock,
-    intervalMs: failureIntervalMs,
-    again: 'when-changed',
-    write(text) {
-      const consequence =
-        kept === undefined
-          ? 'no revision of it is known'
-          : `revision ${kept.id} is kept${ageOf(kept)}`;
-      log.warning(
-        `The store ${description} cannot be read: ${text}; ${consequence}; next attempt in ${formatDuration(pollMs)}`,
-      );
-    },
-  });
+  #lookAtMs = Number.NEGATIVE_INFINITY;
+  #seen: Revision | undefined;
+  #hasReadLastKnown;
+  #lastSuccessMs: number | undefined;
+  #failure: { readonly sinceMs: number; readonly text: string } | undefined;
+  #kept: Revision | undefined;
+  #stopPolling = () => {};
+  readonly #failures;
 
-  function exclusively<Result>(task: Task<Result>): Promise<Result> {
-    const result = queue.then(() => {
-      if (closing.signal.aborted) throw new AppError('store', `${description} was closed`);
-      return task(publish, closing.signal);
+  constructor(deps: LookLoopDeps) {
+    this.#deps = deps;
+    this.#description = deps.description;
+    this.#pollMs = deps.pollMs;
+    this.#leastMs = deps.leastMs;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    this.#hasReadLastKnown = deps.readLastKnown === undefined;
+    this.#failures = createRepeatedLog({
+      clock: deps.clock,
+      intervalMs: failureIntervalMs,
+      again: 'when-changed',
+      write: (text) => {
+        const consequence =
+          this.#kept === undefined
+            ? 'no revision of it is known'
+            : `revision ${this.#kept.id} is kept${this.#ageOf(this.#kept)}`;
+        deps.log.warning(
+          `The store ${deps.description} cannot be read: ${text}; ${consequence}; next attempt in ${formatDuration(deps.pollMs)}`,
+        );
+      },
     });
-    queue = result.catch(() => {});
+  }
+
+  /** Runs `task` while no poll or other task runs; `publish` makes a revision the newest, `signal` aborts
+   * when the store is closed. */
+  exclusively<Result>(task: Task<Result>): Promise<Result> {
+    const result = this.#queue.then(() => {
+      if (this.#closing.signal.aborted)
+        throw new AppError('store', `${this.#description} was closed`);
+      return task((revision) => this.#publish(revision), this.#closing.signal);
+    });
+    this.#queue = result.catch(() => {});
     return result;
   }
 
   /** A poll that has not started yet serves all callers. Nothing else waits for its turn. */
-  function look(): Promise<Revision> {
-    const waitMs = lookAtMs + leastMs - clock.monotonicMs();
-    waitingLook ??= waitMs <= 0 ? lookNow() : pass(waitMs).then(lookNow);
-    return waitingLook;
+  read(): Promise<Revision> {
+    const waitMs = this.#lookAtMs + this.#leastMs - this.#clock.monotonicMs();
+    this.#waitingLook ??=
+      waitMs <= 0 ? this.#lookNow() : this.#pass(waitMs).then(() => this.#lookNow());
+    return this.#waitingLook;
   }
 
   /** Until then, or the store is closed. */
-  function pass(ms: number): Promise<void> {
+  #pass(ms: number): Promise<void> {
     const turn = Promise.withResolvers<void>();
-    const cancel = clock.after(ms, turn.resolve);
+    const cancel = this.#clock.after(ms, turn.resolve);
     const end = () => turn.resolve();
-    closing.signal.addEventListener('abort', end, { once: true });
+    this.#closing.signal.addEventListener('abort', end, { once: true });
     return turn.promise.finally(() => {
       cancel();
-      closing.signal.removeEventListener('abort', end);
+      this.#closing.signal.removeEventListener('abort', end);
     });
   }
 
-  function lookNow(): Promise<Revision> {
-    return exclusively(async (_publish, signal) => {
-      waitingLook = undefined;
-      lookAtMs = clock.monotonicMs();
+  #lookNow(): Promise<Revision> {
+    return this.exclusively(async (_publish, signal) => {
+      this.#waitingLook = undefined;
+      this.#lookAtMs = this.#clock.monotonicMs();
       let newest: Revision | undefined;
       try {
-        newest = await deps.look(signal);
-        noteSuccess();
+        newest = await this.#deps.look(signal);
+        this.#noteSuccess();
       } catch (error) {
         if (signal.aborted) throw error;
-        newest = seen ?? (await readLastKnown());
-        noteFailure(error, newest);
+        newest = this.#seen ?? (await this.#readLastKnown());
+        this.#noteFailure(error, newest);
         if (newest === undefined) throw error;
       }
-      return publish(newest);
+      return this.#publish(newest);
     });
   }
 
   /** A failure has been recorded, and the next poll follows. */
-  function trigger(): Promise<void> {
-    return look().then(
+  trigger(): Promise<void> {
+    return this.read().then(
       () => {},
       () => {},
     );
   }
 
-  async function readLastKnown(): Promise<Revision | undefined> {
-    if (hasReadLastKnown) return undefined;
-    hasReadLastKnown = true;
-    return deps.readLastKnown?.(closing.signal);
+  async #readLastKnown(): Promise<Revision | undefined> {
+    if (this.#hasReadLastKnown) return undefined;
+    this.#hasReadLastKnown = true;
+    return this.#deps.readLastKnown?.(this.#closing.signal);
   }
 
   /** Returns the newest revision: the same object while nothing is new. That its author has become known
    * is kept, but no news for watchers. */
-  function publish(revision: Revision): Revision {
-    const newest = seen !== undefined && isSame(seen, revision) ? seen : revision;
-    seen = newest;
-    for (const watcher of [...watchers]) {
+  #publish(revision: Revision): Revision {
+    const newest = this.#seen !== undefined && isSame(this.#seen, revision) ? this.#seen : revision;
+    this.#seen = newest;
+    for (const watcher of [...this.#watchers]) {
       if (watcher.notifiedId === newest.id) continue;
       watcher.notifiedId = newest.id;
       watcher.onRevision(newest);
@@ -152,69 +164,72 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return newest;
   }
 
-  function noteSuccess(): void {
-    lastSuccessMs = clock.wallMs();
-    failure = undefined;
-    const outage = failures.recover();
+  #noteSuccess(): void {
+    this.#lastSuccessMs = this.#clock.wallMs();
+    this.#failure = undefined;
+    const outage = this.#failures.recover();
     if (outage === undefined) return;
     const time = formatDuration(Math.round(outage.seconds) * 1000);
     const attempts = toCountText(outage.times, 'attempt');
-    log.notice(`The store ${description} can be read again, after ${time} and ${attempts}`);
+    this.#log.notice(
+      `The store ${this.#description} can be read again, after ${time} and ${attempts}`,
+    );
   }
 
-  function noteFailure(error: unknown, known: Revision | undefined): void {
+  #noteFailure(error: unknown, known: Revision | undefined): void {
     const text = errorText(error);
-    failure = { sinceMs: failure?.sinceMs ?? clock.wallMs(), text };
+    this.#failure = { sinceMs: this.#failure?.sinceMs ?? this.#clock.wallMs(), text };
     // Callers that do not watch get the rejection, or read the status.
-    if (watchers.size === 0) return;
-    kept = known;
-    failures.report(text);
+    if (this.#watchers.size === 0) return;
+    this.#kept = known;
+    this.#failures.report(text);
   }
 
-  function ageOf(revision: Revision): string {
-    const seconds = Math.max(0, Math.round((clock.wallMs() - revision.atMs) / 1000));
+  #ageOf(revision: Revision): string {
+    const seconds = Math.max(0, Math.round((this.#clock.wallMs() - revision.atMs) / 1000));
     return ` (it is ${formatDuration(seconds * 1000)} old)`;
   }
 
-  return {
-    get isWatched() {
-      return watchers.size > 0;
-    },
-    get seen() {
-      return seen;
-    },
-    read: look,
-    exclusively,
-    watch(onRevision) {
-      if (closing.signal.aborted) return () => {};
-      const watcher: Watcher = { onRevision, notifiedId: undefined };
-      watchers.add(watcher);
-      if (watchers.size === 1) stopPolling = repeatAfter(clock, pollMs, trigger);
-      void trigger();
-      return () => {
-        if (!watchers.delete(watcher) || watchers.size > 0) return;
-        stopPolling();
-        deps.onIdle?.();
-      };
-    },
-    trigger,
-    status(): StoreStatus {
-      return {
-        reachable: failure === undefined,
-        lastSuccessMs,
-        failingSinceMs: failure?.sinceMs,
-        lastError: failure?.text,
-        revision: seen && toRevisionInfo(seen),
-      };
-    },
-    async close() {
-      closing.abort(new AppError('store', `${description} was closed`));
-      stopPolling();
-      watchers.clear();
-      deps.onIdle?.();
-      await queue;
-    },
-  };
+  get isWatched(): boolean {
+    return this.#watchers.size > 0;
+  }
+
+  /** The newest known revision. */
+  get seen(): Revision | undefined {
+    return this.#seen;
+  }
+
+  watch(onRevision: Watcher['onRevision']): () => void {
+    if (this.#closing.signal.aborted) return () => {};
+    const watcher: Watcher = { onRevision, notifiedId: undefined };
+    this.#watchers.add(watcher);
+    if (this.#watchers.size === 1)
+      this.#stopPolling = repeatAfter(this.#clock, this.#pollMs, () => this.trigger());
+    void this.trigger();
+    return () => {
+      if (!this.#watchers.delete(watcher) || this.#watchers.size > 0) return;
+      this.#stopPolling();
+      this.#deps.onIdle?.();
+    };
+  }
+
+  status(): StoreStatus {
+    return {
+      reachable: this.#failure === undefined,
+      lastSuccessMs: this.#lastSuccessMs,
+      failingSinceMs: this.#failure?.sinceMs,
+      lastError: this.#failure?.text,
+      revision: this.#seen && toRevisionInfo(this.#seen),
+    };
+  }
+
+  async close() {
+    this.#closing.abort(new AppError('store', `${this.#description} was closed`));
+    this.#stopPolling();
+    this.#watchers.clear();
+    this.#deps.onIdle?.();
+    await this.#queue;
+  }
 }
 
 function isSame(one: Revision, other: Revision): boolean {
