@@ -396,8 +396,9 @@ class Walk {
 
   #isUndo(content: string, before: RolloutRecord | undefined): boolean {
     const was = before?.inForce.some((each) => each.content === content) === true;
-    // A control plane that undoes an undo may not know of the first one yet.
-    return was || this.#second - (this.#inForceAt.get(content) ?? -10) <= 5;
+    // A control plane that undoes an undo may not know of the first one yet, or its end has been lost.
+    const within = before && openRolloutOf(before)?.content === content ? undoneSeconds : 5;
+    return was || this.#second - (this.#inForceAt.get(content) ?? -undoneSeconds - 1) <= within;
   }
 
   #check(): void {
