@@ -10,6 +10,7 @@ import { ruleText } from '../../../test/support/rules-folder.ts';
 import type { Counted, Tallied } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
+import { LostRules } from '../snapshot/lost-rules.ts';
 import { selectSnapshot } from '../snapshot/served.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ConnectedWorker, VanishedWorker } from '../xds/workers.ts';
@@ -111,6 +112,7 @@ const now: Tallied = {
   ]),
   failures: new Map([['revision-1', { errors: 0, noMatch: 2 }]]),
 };
+const lost = new LostRules('else', true, new Map([['k', 'gone']]));
 const counted: Counted = {
   ...{ nodeId: 'w', series: 's', version: after.version, storeAway: undefined },
   ...{ now, older: now, before: undefined },
@@ -166,14 +168,15 @@ function showFigures({
   overLimit,
   errors,
   noMatch,
+  gone,
   domains = [],
 }: FiguresFacts): string {
   const each = domains.map(({ name, hits, overLimit: over }) => `, ${name} ${over}/${hits}`);
-  return `${decisions} decisions, ${overLimit} over limit, ${errors} errors, ${noMatch} without a rule${each.join('')}`;
+  return `${decisions} decisions, ${overLimit} over limit, ${errors} errors, ${noMatch} without a rule${gone ? `, ${gone} of rules that go` : ''}${each.join('')}`;
 }
 
-/** `[(off|same|first|meant)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is in force already, nothing is, or the
- * domains that it removes are meant to go. */
+/** `[(off|same|first|meant|lost)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is in force already, nothing is,
+ * the domains that it removes are meant to go, or one that stays loses a rule. */
 // Proof of SECURITY.md: cannot speak for another worker, or take its stream
 testLines(test, new URL('facts.txt', import.meta.url), (given) => {
   const [, flag, text = ''] = /^(?:\((\w+)\) )?(.*)$/.exec(given) ?? [];
@@ -190,7 +193,7 @@ testLines(test, new URL('facts.txt', import.meta.url), (given) => {
       snapshots: {
         current: () => (flag === 'off' ? before : after),
         compare: () => (flag === 'off' ? undefined : { before: first, after }),
-        lostRules: () => new Map(),
+        lostRules: () => new Map(flag === 'lost' ? [['else', lost] as const] : []),
       },
       readCounted: () => new Map(workers.flatMap(({ reported }) => (reported ? [reported] : []))),
     },

@@ -7,7 +7,6 @@ import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { Fate, LostRules } from '../snapshot/lost-rules.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import type { Running } from './following.ts';
@@ -192,15 +191,16 @@ function toFacts(
 
 type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
 
-/** Finds the change of a node: all nodes of a group have the same. */
+/** Finds the change of a node: all nodes of a group have the same, before it and with it. */
 function createFindChange(
   lost: ReadonlyMap<string, LostRules>,
   isRemovalMeant: boolean,
 ): (both: Both) => Change {
-  const known = new Map<Snapshot | undefined, Change>();
+  const known = new Map<string, Change>();
   return (both) => {
-    const found = known.get(both.after) ?? new Change(both, lost, isRemovalMeant);
-    known.set(both.after, found);
+    const key = `${both.before?.version} ${both.after?.version}`;
+    const found = known.get(key) ?? new Change(both, lost, isRemovalMeant);
+    known.set(key, found);
     return found;
   };
 }
@@ -259,11 +259,10 @@ class Change {
     const domains = this.#changed.map(
       (name): DomainSums => ({ name, hits: 0, overLimit: 0, ...none }),
     );
-    const all = { ...(older ? addTraffic(now, older, -1) : now) };
+    const all = { ...(older ? addTraffic(now, older, -1) : now), gone: 0 };
     this.#add(all, domains, now, 1);
     if (older !== undefined) this.#add(all, domains, older, -1);
-    const { decisions, overLimit, errors, noMatch } = all;
-    const gone = domains.reduce((sum, each) => sum + (each.gone ?? 0), 0);
+    const { decisions, overLimit, errors, noMatch, gone } = all;
     return {
       ...{ decisions, overLimit, errors, domains },
       // A worker may report more for one domain than for all.
@@ -273,7 +272,7 @@ class Change {
   }
 
   #add(
-    all: { noMatch: number },
+    all: { noMatch: number; gone: number },
     domains: readonly DomainSums[],
     { rules, failures }: Tallied,
     times: 1 | -1,
@@ -285,13 +284,15 @@ class Change {
       if (sums.noMatch !== undefined) sums.noMatch += times * noMatch;
     }
     for (const [rule, { hits, overLimit }] of rules) {
-      const { index = -1, fate } = this.#placeOf(rule);
+      const { index, fate } = this.#placeOf(rule);
       const sums = domains[index];
-      if (sums === undefined) continue;
-      if (fate === 'kept') {
+      if (fate === 'gone') {
+        all.gone += times * hits;
+        if (sums !== undefined) sums.gone = (sums.gone ?? 0) + times * hits;
+      } else if (fate === 'kept' && sums !== undefined) {
         sums.hits += times * hits;
         sums.overLimit += times * overLimit;
-      } else if (fate === 'gone') sums.gone = (sums.gone ?? 0) + times * hits;
+      }
     }
   }
 
