@@ -13,6 +13,11 @@ import type { Limiter } from '../rules/limit-shape.ts';
  */
 export type LimiterReading = readonly number[];
 
+interface LimiterInWindow extends Limiter {
+  /** The length of the window after this one, where it may be another, as of calendar months. */
+  readonly nextSeconds?: number | undefined;
+}
+
 /** Far above any number of hits, and exact as a double. */
 const mostHits = 2 ** 52;
 /** Tolerance for rounding errors in a number of hits. */
@@ -73,11 +78,13 @@ class SlidingWindow extends LimiterCounter {
   readonly #previous: number;
   readonly #elapsedMs: number;
   readonly #windowMs: number;
+  /** The length of the next window. */
+  readonly #nextMs: number;
   /** `room` when this window has no hits. */
   readonly #free: number;
 
   constructor(
-    limiter: Limiter,
+    limiter: LimiterInWindow,
     previous: number,
     current: number,
     elapsedMs: number,
@@ -90,6 +97,7 @@ class SlidingWindow extends LimiterCounter {
     this.#previous = previous;
     this.#elapsedMs = elapsedMs;
     this.#windowMs = windowMs;
+    this.#nextMs = limiter.nextSeconds === undefined ? windowMs : limiter.nextSeconds * 1000;
     this.#free = free;
   }
 
@@ -106,12 +114,12 @@ class SlidingWindow extends LimiterCounter {
       // Within this window: when the weight of the one before has fallen enough.
       return rest - ((spare - this.#current) * this.#windowMs) / this.#previous;
     }
-    return rest + this.#windowMs - (spare * this.#windowMs) / this.#current;
+    return rest + this.#nextMs - (spare * this.#nextMs) / this.#current;
   }
 
   msUntilFree(): number {
     const rest = this.#windowMs - this.#elapsedMs;
-    if (this.#current > 0) return rest + this.#windowMs;
+    if (this.#current > 0) return rest + this.#nextMs;
     return this.#previous > 0 ? rest : 0;
   }
 
@@ -189,7 +197,10 @@ class TokenBucket extends LimiterCounter {
   }
 }
 
-export function openLimiterCounter(limiter: Limiter, reading: LimiterReading): LimiterCounter {
+export function openLimiterCounter(
+  limiter: LimiterInWindow,
+  reading: LimiterReading,
+): LimiterCounter {
   const [first = 0, second = 0, third = 0, fourth = 1] = reading;
   return limiter.algorithm === 'sliding_window'
     ? new SlidingWindow(limiter, first, second, third, fourth)

@@ -52,7 +52,7 @@ export function createHit(options: HitOptions): Hit {
     descriptorIndex: options.descriptorIndex ?? 0,
     stopsOthers: options.stopsOthers ?? 'alone',
     after: -1,
-    limiter: options.limiter && toLimiterHit(options.limiter),
+    limiter: options.limiter && toLimiterHit(options.limiter, Number(options.hits ?? 1)),
     lease: options.lease,
   };
 }

@@ -2,7 +2,7 @@
 // (redis/limiter-scripts.ts), on this process' clocks. Buckets use the monotonic clock, windows the wall
 // clock.
 import type { LimiterReading } from '../../shared/counting/limiter.ts';
-import type { LimiterWindow } from './store.ts';
+import { type LimiterWindow, unevenMs } from './store.ts';
 
 export interface KeptLimiter {
   /** The end of its window in milliseconds of Unix time, or when the bucket is full, in microseconds of the
@@ -47,7 +47,8 @@ function readSliding(
   // The clock was set back, or windows began elsewhere: these hits count in the window of now, which bounds the time for
   // which they do.
   if (end > startMs) return [previous, current, elapsedMs, lengthMs];
-  if (end > startMs - lengthMs) return [current, 0, elapsedMs, lengthMs];
+  // Of windows of uneven length the one before may be shorter than this one.
+  if (end > startMs - lengthMs + (isEven ? 0 : unevenMs)) return [current, 0, elapsedMs, lengthMs];
   return [0, 0, elapsedMs, lengthMs];
 }
 
@@ -59,7 +60,7 @@ export interface Keeping {
 
 /** `reading` is the counter after the hit, at the same moment. */
 export function keepReading(
-  { algorithm }: LimiterWindow,
+  { algorithm, isEven }: LimiterWindow,
   reading: LimiterReading,
   { wallMs, monotonicMs }: Moment,
 ): Keeping {
@@ -70,5 +71,6 @@ export function keepReading(
   }
   const restMs = lengthMs - elapsedMs;
   const kept = { end: wallMs + restMs, current: second, previous: first };
-  return { kept, ttlMs: second > 0 ? restMs + lengthMs : restMs };
+  const nextMs = lengthMs + (isEven ? 0 : unevenMs);
+  return { kept, ttlMs: second > 0 ? restMs + nextMs : restMs };
 }

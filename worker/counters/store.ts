@@ -41,6 +41,8 @@ export interface Hit {
 /** What a hit on a limiter has more than one on a fixed window. The numbers are set together with `after`. */
 export interface LimiterHit {
   readonly window: LimiterWindow;
+  /** As many as its hit has, also for a copy that is not counted. */
+  readonly hits: number;
   /** Whole seconds, at least 1, until these hits would be admitted, or, if they were, until all of the limit is
    * free; infinite where they can never be admitted. */
   resetSeconds: number;
@@ -53,8 +55,8 @@ export interface LimiterHit {
 }
 
 /** Of a hit that the store has not answered yet. */
-export function toLimiterHit(window: LimiterWindow): LimiterHit {
-  return { window, resetSeconds: -1, waitSeconds: 0, closedMs: -1, windowLeftMs: -1 };
+export function toLimiterHit(window: LimiterWindow, hits: number): LimiterHit {
+  return { window, hits, resetSeconds: -1, waitSeconds: 0, closedMs: -1, windowLeftMs: -1 };
 }
 
 /** `after` of hits that did not fit into their counter, which is below 2^63: they are over every limit, and the counter
@@ -82,7 +84,12 @@ export interface LimiterWindow extends Limiter {
   readonly windowSeconds: number;
   /** Whether all windows have the same length, as calendar months do not. */
   readonly isEven: boolean;
+  /** The length of the window after this one, where it may be another. */
+  readonly nextSeconds?: number | undefined;
 }
+
+/** By how much windows of uneven length differ at most, and a day. */
+export const unevenMs = 4 * 86_400_000;
 
 /**
  * - `add`: every hit is added.
@@ -186,7 +193,8 @@ export function takeHit(
   const { room } = counter;
   const isCounted = !isOver || limiter.window.countsOver;
   hit.after = limit - room + (isCounted ? 0 : hits);
-  const waitMs = room >= hits ? 0 : counter.msUntil(hits);
+  // Also of hits that only look: all of the request has to be admitted.
+  const waitMs = room >= limiter.hits ? 0 : counter.msUntil(limiter.hits);
   limiter.resetSeconds = toSeconds(isOver ? waitMs : counter.msUntilFree());
   limiter.waitSeconds = waitMs <= 0 ? 0 : toSeconds(waitMs);
   // Where hits over the limit are counted, every hit has to reach the store.

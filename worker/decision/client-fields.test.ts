@@ -12,6 +12,7 @@ descriptors:
   - {key: user, rate_limit: {unit: minute, requests_per_unit: 3}}
   - {key: named, rate_limit: {unit: hour, requests_per_unit: 50}}
   - {key: bucket, rate_limit: {unit: second, requests_per_unit: 10, algorithm: token_bucket, burst: 25}}
+  - {key: slow, rate_limit: {unit: minute, requests_per_unit: 10, algorithm: token_bucket}}
   - {key: several, rate_limits: [{unit: minute, requests_per_unit: 5}, {unit: day, requests_per_unit: 2}]}
   - {key: files, value: '/a/*', share_threshold: true, rate_limit: {unit: hour, requests_per_unit: 9}}
 `;
@@ -72,6 +73,22 @@ test('a refused request waits also for a limit that it used up itself, in each f
       [0, 3_585],
     ],
   );
+});
+
+test('a refused request that the local cache knows waits also for a bucket, of which nothing is counted then', async (t) => {
+  const { decide } = createWorker(rules, {
+    clientFields: { ...all, rateLimit: false, policy: false },
+    stopIncrementWhenOver: 'true',
+    localCacheBytes: 1,
+  });
+  const waits: unknown[] = [];
+  for (let time = 0; time < 3; time++) {
+    const outcome = await decide(
+      ask({ of: 'user=ada', hitsAddend: 3 }, { of: 'slow=x', hitsAddend: 9 }),
+    );
+    if (outcome.ok) waits.push(...outcome.response.responseHeadersToAdd.map(({ value }) => value));
+  }
+  t.deepEqual(waits, ['48', '48']);
 });
 
 test('a request that can never be admitted is not told to come again', async (t) => {

@@ -113,7 +113,9 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
       (limiter === undefined || isFound(limiter, hits)) &&
       overLimitCache.has(mapKey, requestsPerUnit, limit, receivedMs);
     const limiterHit =
-      limiter === undefined ? undefined : toLimiterHit(toLimiterWindow(limiter, unit, window));
+      limiter === undefined
+        ? undefined
+        : toLimiterHit(toLimiterWindow(limiter, { unit, unitMultiplier }, window), hits);
     if (isKnownOver) {
       trail?.knownOver(key, match);
       if (limiterHit !== undefined) {
@@ -143,14 +145,22 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
   };
 
   /** Returns the same object while the window lasts: stores cache texts by it. */
-  const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => {
+  const toLimiterWindow = (
+    limiter: Limiter,
+    { unit, unitMultiplier }: { readonly unit: Unit; readonly unitMultiplier: number },
+    window: Window,
+  ): LimiterWindow => {
     const known = limiterWindows.get(limiter);
     if (known?.windowStart === window.start) return known;
+    const isEven = unit !== 'month' || !deps.calendarMonths;
     const limiterWindow = {
       ...limiter,
       windowStart: window.start,
       windowSeconds: window.seconds,
-      isEven: unit !== 'month' || !deps.calendarMonths,
+      isEven,
+      nextSeconds: isEven
+        ? undefined
+        : windowAt(unit, unitMultiplier, window.start + window.seconds).seconds,
     };
     limiterWindows.set(limiter, limiterWindow);
     return limiterWindow;

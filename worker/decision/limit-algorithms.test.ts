@@ -1,7 +1,7 @@
 // What the store is asked for limiters; answers and statistics are in decisions.test.ts, the arithmetic in
 // test/contract/limiters.test.ts.
 import test from 'ava';
-import { ask, createWorker } from '../../test/support/decision-worker.ts';
+import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
 import { createPerSecondStore } from '../counters/redis/redis-kind.ts';
 
 const withKey = (lines: string) => `
@@ -35,26 +35,34 @@ descriptors:
   });
 }
 
-test('calendar months of a limiter are not even, all its other windows are', async (t) => {
-  const evenOf = async (unit: string, calendarMonths: boolean) => {
-    const seen: (boolean | undefined)[] = [];
-    const yaml = withKey(
-      `rate_limit: {unit: ${unit}, requests_per_unit: 4, algorithm: sliding_window}`,
-    );
-    const worker = createWorker(yaml, {
-      calendarMonths,
-      store: (inner) => ({
-        ...inner,
-        count(request) {
-          seen.push(...request.hits.map(({ limiter }) => limiter?.window.isEven));
-          inner.count(request);
-        },
-      }),
-    });
-    await worker.decide(ask('k=x'));
-    return seen;
+test('months of the calendar are as long as they are: a wait into a longer one, and one without a request', async (t) => {
+  const yaml = withKey(
+    'rate_limit: {unit: month, requests_per_unit: 5, algorithm: sliding_window}',
+  );
+  const worker = createWorker(yaml, { calendarMonths: true });
+  const decide = async (hitsAddend: number) => {
+    const outcome = await worker.decide(ask({ of: 'k=x', hitsAddend }));
+    return {
+      is: summarize(outcome),
+      reset: outcome.ok && outcome.response.statuses[0]?.secondsUntilReset,
+    };
   };
-  t.deepEqual(await evenOf('month', true), [false]);
-  t.deepEqual(await evenOf('month', false), [true]);
-  t.deepEqual(await evenOf('day', true), [true]);
+  const advanceTo = (date: string) =>
+    worker.clock.advance(Date.parse(date) - worker.clock.wallMs());
+  // From November, which has 30 days.
+  await decide(5);
+  const { is, reset } = await decide(3);
+  t.is(is, 'OVER [OVER 0]');
+  worker.clock.advance(Number(reset) * 1_000 - 2_000);
+  t.is((await decide(3)).is, 'OVER [OVER 2]');
+  worker.clock.advance(2_000);
+  t.is((await decide(3)).is, 'OK [OK 0]');
+  advanceTo('2027-03-15T00:00:00Z');
+  t.is((await decide(5)).is, 'OK [OK 0]');
+  advanceTo('2027-04-30T12:00:00Z');
+  t.is((await decide(0)).is, 'OK [OK 4]');
+  advanceTo('2027-05-01T00:00:10Z');
+  t.is((await decide(5)).is, 'OK [OK 0]', 'April had none');
+  advanceTo('2027-05-31T23:00:00Z');
+  t.is((await decide(0)).is, 'OK [OK 0]');
 });

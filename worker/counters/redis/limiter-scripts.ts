@@ -3,7 +3,7 @@
 // steps. Time is the server's own. (behaviour: limiter-scripts)
 import { createHash } from 'node:crypto';
 import type { LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
-import type { LimiterWindow } from '../store.ts';
+import { type LimiterWindow, unevenMs } from '../store.ts';
 import { type CommandText, toBulkText } from './connection.ts';
 
 export interface Script {
@@ -42,7 +42,8 @@ end`;
  * two numbers of hits, the milliseconds since this window began, and its length.
  *
  * A later end is of a clock that was set back, or of windows that began elsewhere: its hits count in the window of now,
- * and that is stored, or they would count in each one until then. Windows of uneven length begin by the workers' clocks,
+ * and that is stored, or they would count in each one until then. Of windows of uneven length the one before may be shorter than
+ * this one, and the next one longer. They begin by the workers' clocks,
  * which may be ahead of the server's: there a later one goes on. */
 const slidingWindow = `
 local time = redis.call('TIME')
@@ -50,8 +51,12 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, counts_over = tonumber(ARGV[1]), ARGV[3] == '1'
 local start, length, jitter = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7]) * 1000
 ${takeHits}
+local uneven = 0
 if ARGV[6] == '1' then start = now - (now - start) % length
-elseif now >= start + length then start = start + length end
+else
+  uneven = ${unevenMs}
+  if now >= start + length then start = start + length end
+end
 local finish = start + length
 local current, previous, corrected = 0, 0, false
 local kept = redis.call('GET', KEYS[1])
@@ -62,7 +67,7 @@ if kept then
     current, previous = c, p
     if ARGV[6] ~= '1' and e > now and e <= finish + length then start, finish = e - length, e
     else corrected = e ~= finish end
-  elseif e > start - length then previous = c end
+  elseif e > start - length + uneven then previous = c end
 end
 local elapsed = math.min(now - start, length)
 local free = math.floor(limit - previous * (length - math.max(elapsed, 0)) / length + 1e-9)
@@ -70,7 +75,7 @@ local room = take(free - current, free, -4503599627370496, 8)
 local after = free - room
 if after ~= current or corrected then
   local ttl = 0
-  if after > 0 then ttl = finish + length - now elseif previous > 0 then ttl = finish - now end
+  if after > 0 then ttl = finish + length + uneven - now elseif previous > 0 then ttl = finish - now end
   if ttl > 0 then
     redis.call('SET', KEYS[1], string.format('%.0f %.0f %.0f', finish, after, previous), 'PX', string.format('%.0f', ttl + jitter))
   else
