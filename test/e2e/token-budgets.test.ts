@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { parse } from 'yaml';
 import { startEnvoy } from '../support/envoy.ts';
 import { eventually } from '../support/eventually.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
@@ -19,6 +20,18 @@ function blockOf(language: string): string {
   const [found, ...others] = blocks.filter((block) => block.language === language);
   if (found === undefined || others.length > 0) throw new Error(`not one block of ${language}`);
   return found.text;
+}
+
+/** The page's configuration, with the model of the body in the descriptor. */
+function withModels(yaml: string): string {
+  const { filter, actions } = parse(blockOf('yaml models envoy')) as {
+    filter: object;
+    actions: [];
+  };
+  const text = JSON.stringify(parse(yaml))
+    .replaceAll(/"actions":\[.*?\]/g, () => `"actions":${JSON.stringify(actions)}`)
+    .replace('"domain":"llm"', '"domain":"models"');
+  return text.replace('"http_filters":[', () => `"http_filters":[${JSON.stringify(filter)},`);
 }
 
 /** Uses as many tokens as the header asks for. */
@@ -38,7 +51,7 @@ function replaceOnce(text: string, from: string, to: string): string {
   return text.replace(from, to);
 }
 
-async function startBudget(t: ExecutionContext, rules: string) {
+async function startBudget(t: ExecutionContext, rules: string, complete = (yaml: string) => yaml) {
   const [grpcPort, httpPort, envoyPort] = [await freePort(), await freePort(), await freePort()];
   const modelPort = await startModel(t);
   const clock = createManualClock(Date.UTC(2026, 0, 1));
@@ -58,23 +71,20 @@ async function startBudget(t: ExecutionContext, rules: string) {
   yaml = replaceOnce(yaml, socket('0.0.0.0', 10000), socket('127.0.0.1', envoyPort));
   yaml = replaceOnce(yaml, socket('model', 8000), socket('127.0.0.1', modelPort));
   yaml = replaceOnce(yaml, socket('ratelane', 8081), socket('127.0.0.1', grpcPort));
-  await startEnvoy(t, yaml, envoyPort);
+  await startEnvoy(t, complete(yaml), envoyPort);
   const chargesOf = async () => {
     const stats = await worker.page('/stats');
-    return Number(
-      /^ratelimit\.service\.rate_limit\.llm\.customer\.total_hits: (\d+)$/m.exec(stats)?.[1] ?? 0,
-    );
+    const counts = stats.matchAll(/^ratelimit\.service\.rate_limit\..*\.total_hits: (\d+)$/gm);
+    return counts.reduce((sum, [, hits]) => sum + Number(hits), 0);
   };
   return {
     clock,
     /** The status; resolves when what was used has been charged. */
-    async call(tokens: number): Promise<number> {
+    async call(tokens: number, body = '{}', type = 'application/json'): Promise<number> {
       const before = await chargesOf();
-      const headers = { 'x-customer': 'ada', 'x-tokens': String(tokens) };
-      const answer = await fetch(`http://127.0.0.1:${envoyPort}/v1/chat`, {
-        method: 'POST',
-        headers,
-      });
+      const headers = { 'x-customer': 'ada', 'x-tokens': String(tokens), 'content-type': type };
+      const url = `http://127.0.0.1:${envoyPort}/v1/chat`;
+      const answer = await fetch(url, { method: 'POST', headers, body });
       await answer.arrayBuffer();
       if (answer.status === 200) {
         await eventually('the charge', async () => (await chargesOf()) >= before + tokens);
@@ -117,6 +127,16 @@ test('calls are let through as the guide says', async (t) => {
     t.is(await call(Number(tokens)), Number(status), line);
     if (left !== undefined) t.is(await whatIsLeft(), left, line);
   }
+});
+
+test('each model has a budget, by the body of the request, and none is missing without it', async (t) => {
+  const { call } = await startBudget(t, blockOf('yaml models'), withModels);
+  const large = '{"model": "large-1"}';
+  t.is(await call(1_200, large), 200);
+  t.is(await call(1, large), 429);
+  t.is(await call(1, '{"model": "large-2"}'), 200);
+  for (const type of ['application/json', 'text/plain']) t.is(await call(3_000, '{', type), 200);
+  t.is(await call(1, large, 'text/plain'), 429);
 });
 
 test('a response without usage costs nothing', async (t) => {

@@ -247,6 +247,24 @@ function startSpan(trace: SpanParent, request: RateLimitRequest): Span {
   });
 }
 
+/** With the rules that were over their limit, by their names in the statistics. */
+function endSpan(
+  span: Span,
+  matches: readonly (Match | undefined)[],
+  outcome: DecisionOutcome,
+): void {
+  if (!outcome.ok) {
+    span.end(outcome.error.message);
+    return;
+  }
+  const { statuses } = outcome.response;
+  const over = matches.filter((_, index) => statuses[index]?.code === codes.overLimit);
+  if (over.length > 0) {
+    span.set({ 'ratelimit.over_limit': owned(over.map((match) => match?.metricKey).join(', ')) });
+  }
+  span.end();
+}
+
 function startStoreSpan(trace: SpanParent, call: StoreCall | undefined): Span | undefined {
   return call && trace.startSpan(call.scope, call.name, call.attributes);
 }
@@ -299,7 +317,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
   const leave = (decision: Decision, outcome: DecisionOutcome): void => {
-    decision.span?.end(outcome.ok ? undefined : outcome.error.message);
+    if (decision.span !== undefined) endSpan(decision.span, decision.matches, outcome);
     if (decision.sample !== undefined) recorder?.record(decision, decision.sample, outcome);
     decision.answer(outcome);
   };

@@ -6,6 +6,7 @@ import type { TreeMap, TreeNode } from '../../../shared/rules/yaml/yaml-node.ts'
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { type ActionEntry, toEntry } from './envoy-action.ts';
 import { fieldOf, findAllOfType, isTrue, mapOf, mapsOf, textOf } from './envoy-fields.ts';
+import { findLateMetadata, type LateMetadata, namespaceRead } from './late-metadata.ts';
 
 export interface EnvoyFile {
   readonly root: TreeNode;
@@ -35,13 +36,14 @@ export interface AskedDomain {
 export interface UnsentActions {
   readonly reporter: Reporter;
   readonly offset: number;
-  readonly reason: string;
+  readonly message: string;
+  readonly hint?: string;
 }
 
 export interface EnvoyQuestions {
   readonly domains: readonly AskedDomain[];
   readonly descriptors: readonly AskedDescriptor[];
-  /** Actions that no filter sends. */
+  /** Actions that no filter sends, or sends without what they read. */
   readonly unsent: readonly UnsentActions[];
   /** Whether the descriptors are complete: nothing comes from elsewhere or is unknown. */
   readonly isComplete: boolean;
@@ -50,6 +52,7 @@ export interface EnvoyQuestions {
 interface RateLimitFilter extends AskedDomain {
   readonly name: string;
   readonly stage: number;
+  readonly late: LateMetadata;
 }
 
 interface RouteConfiguration {
@@ -102,14 +105,27 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     }
   }
 
+  /** What is written after the filters that send it is there at the end of the stream. */
+  function reportLate(action: TreeMap, senders: readonly RateLimitFilter[], reporter: Reporter) {
+    const namespace = namespaceRead(action);
+    if (namespace === undefined) return;
+    const writer = senders.map(({ late }) => late.get(namespace)).find((name) => name);
+    if (writer === undefined) return;
+    const message = `the metadata '${toExcerpt(namespace)}' is empty here: the filter '${toExcerpt(writer)}' writes it after the rate limit filter`;
+    const hint = 'put that filter before the rate limit filter';
+    unsent.push({ reporter, offset: action.offset, message, hint });
+  }
+
   function addRateLimit(
     rateLimit: TreeMap,
     domains: Iterable<string>,
+    senders: readonly RateLimitFilter[],
     cluster: string | undefined,
     reporter: Reporter,
   ): void {
     const entries: ActionEntry[] = [];
     for (const action of mapsOf(rateLimit, 'actions')) {
+      if (!isTrue(rateLimit, 'apply_on_stream_done')) reportLate(action, senders, reporter);
       const entry = toEntry(action, cluster);
       if (entry === undefined) {
         leaveOut(reporter, action.offset, 'this action is not known, nor what it sends');
@@ -176,14 +192,18 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
   function addManager(manager: TreeMap, reporter: Reporter): void {
     const filters: RateLimitFilter[] = [];
     const localStages = new Set<number>();
-    for (const item of mapsOf(manager, 'http_filters')) {
+    const items = mapsOf(manager, 'http_filters');
+    for (const [position, item] of items.entries()) {
       const config = fieldOf(item, 'typed_config');
       for (const map of findAllOfType(config, types.filter)) {
         const domain = addDomain(map, reporter);
         const { offset } = map;
-        filters.push({ name: textOf(item, 'name'), stage: stageOf(map), domain, reporter, offset });
+        const late = findLateMetadata(items, position);
+        const [name, stage] = [textOf(item, 'name'), stageOf(map)];
+        const filter = { name, stage, late, domain, reporter, offset };
+        filters.push(filter);
         for (const rateLimit of mapsOf(map, 'rate_limits')) {
-          addRateLimit(rateLimit, [domain], undefined, reporter);
+          addRateLimit(rateLimit, [domain], [filter], undefined, reporter);
         }
       }
       for (const map of findAllOfType(config, types.quotaFilter)) addQuotaFilter(map, reporter);
@@ -250,12 +270,14 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
         const ofStage = filters.filter((filter) => filter.stage === stage);
         const all = new Set(ofStage.flatMap((filter) => [...(domainsOf.get(filter) ?? [])]));
         if (ofStage.length === 0 && !localStages.has(stage)) {
-          unsent.push({ reporter, offset, reason: 'no rate limit filter has their stage' });
+          const message = 'these actions are never sent: no rate limit filter has their stage';
+          unsent.push({ reporter, offset, message });
         } else if (all.size === 0 && ofStage.length > 0) {
-          const reason = 'every route has limits of its own, ignores these, or only answers';
-          unsent.push({ reporter, offset, reason });
+          const message =
+            'these actions are never sent: every route has limits of its own, ignores these, or only answers';
+          unsent.push({ reporter, offset, message });
         }
-        addRateLimit(rateLimit, all, cluster, reporter);
+        addRateLimit(rateLimit, all, ofStage, cluster, reporter);
       }
     }
 
@@ -268,7 +290,9 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
         for (const map of findAllOfType(configs.entries.get(filter.name)?.value, types.perRoute)) {
           const domain = addDomain(map, reporter) || filter.domain;
           const own = mapsOf(map, 'rate_limits');
-          for (const rateLimit of own) addRateLimit(rateLimit, [domain], cluster, reporter);
+          for (const rateLimit of own) {
+            addRateLimit(rateLimit, [domain], [filter], cluster, reporter);
+          }
           const ofHost = textOf(map, 'vh_rate_limits');
           changed.set(filter, { domain, hasOwn: own.length > 0, ofHost });
         }

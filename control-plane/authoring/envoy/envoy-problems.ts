@@ -59,8 +59,8 @@ export function findEnvoyProblems(
     const message = `there are no rules for domain '${toExcerpt(domain)}', so nothing of it is limited`;
     reporter[tell]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
-  for (const { reporter, offset, reason } of unsent) {
-    reporter[tell]('envoy-never-sent', offset, '', `these actions are never sent: ${reason}`);
+  for (const { reporter, offset, message, hint } of unsent) {
+    reporter[tell]('envoy-never-sent', offset, '', message, hint);
   }
   const reached = new Set<PlacedRule>();
   const known = new Map<string, boolean>();

@@ -42,10 +42,12 @@ function writeEnvoy(folder: string): void {
           "@type": ${http}.network.http_connection_manager.v3.HttpConnectionManager
           ${read('rds', own)}
           http_filters:
+            ${read('before', '')}
             - name: limit
               typed_config: {"@type": ${http}.http.ratelimit.v3.RateLimit, ${read('filter', 'domain: shop')}}
             - name: quota
               typed_config: ${quotaOf(read('bucket', ''))}
+            ${read('behind', '')}
 `,
   );
 }

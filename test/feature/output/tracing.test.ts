@@ -20,7 +20,7 @@ descriptors:
   - key: k
     rate_limit: {unit: minute, requests_per_unit: 100}
   - key: s
-    rate_limit: {unit: second, requests_per_unit: 100}
+    rate_limit: {unit: second, requests_per_unit: 0}
 `,
 };
 const service = 'envoy.service.ratelimit.v3.RateLimitService';
@@ -82,6 +82,7 @@ function named(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
 for (const protocol of ['http', 'grpc'] as const) {
   // Proof of migrating.md: The lengths of `Redis Pipeline Execution` are the counters of its decision, whose
   // round trip others share
+  // Proof of migrating.md: `ratelimit.over_limit` of `ShouldRateLimit Execution` names the rules that are over
   test.serial(
     `TRACING_EXPORTER_PROTOCOL=${protocol}: a decision over gRPC is a server span with the decision and the store's call below it, of TRACING_SERVICE_NAME in TRACING_SERVICE_NAMESPACE`,
     async (t) => {
@@ -115,6 +116,7 @@ for (const protocol of ['http', 'grpc'] as const) {
         domain: 'd',
         'request string':
           'domain:"d" descriptors:{entries:{key:"k" value:"v"}} descriptors:{entries:{key:"s" value:"v"}}',
+        'ratelimit.over_limit': 'd.s',
       });
       const call = named(spans, 'Redis Pipeline Execution');
       t.is(call.scope, 'redis.fixedCacheImpl');
