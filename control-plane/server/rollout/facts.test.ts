@@ -110,7 +110,10 @@ const now: Tallied = {
     ['revision-2.a.b', { hits: 1, overLimit: 0 }],
     ['else.k', { hits: 9, overLimit: 0 }],
   ]),
-  failures: new Map([['revision-1', { errors: 0, noMatch: 2 }]]),
+  failures: new Map([
+    ['revision-1', { errors: 0, noMatch: 2 }],
+    ['else', { errors: 0, noMatch: 1 }],
+  ]),
 };
 const lost = new LostRules('else', true, new Map([['k', 'gone']]));
 const counted: Counted = {
@@ -126,7 +129,7 @@ const older = { ...now, decisions: now.decisions - 900, overLimit: now.overLimit
 
 /** `ID[/INSTANCE] [has=VERSION] [sent=VERSION] [refuses=VERSION] [long] [wants=nothing|same] [at=ADDRESS]`, where the instance
  * is `i`, and `-` for none; has revision 2 where nothing is said. What it counts: `[counts=VERSION] [of=ID] [as=INSTANCE]
- * [recent] [few] [before=VERSION]`, where few are the descriptors without a rule. Gone: `since=MS`. */
+ * [recent] [unnamed] [before=VERSION]`, where domains without rules are not named. Gone: `since=MS`. */
 function toWorker(text: string) {
   const [name = '', ...words] = text.split(' ');
   const [id = '', instance = 'i'] = name.split('/');
@@ -157,7 +160,7 @@ function toWorker(text: string) {
           ...counted,
           ...{ nodeId: of('of') ?? 'w', version: versionOf(sums) },
           ...(words.includes('recent') && { older }),
-          ...(words.includes('few') && { now: { ...now, noMatch: 1 } }),
+          ...(words.includes('unnamed') && { now: { ...now, noMatch: 9 } }),
           ...(before !== undefined && { before: { version: versionOf(before), now, older } }),
         };
   return { worker, reported: reported && ([of('as') ?? instance, reported] as const) };

@@ -260,24 +260,22 @@ class Change {
       (name): DomainSums => ({ name, hits: 0, overLimit: 0, ...none }),
     );
     const all = { ...(older ? addTraffic(now, older, -1) : now), gone: 0 };
+    if (this.#removed.size > 0 && now.failures) {
+      // A worker that reports no values (CONFIG_FLEET_LINK_VALUES) does not name domains without rules.
+      all.noMatch = this.#countNamed(now) - (older ? this.#countNamed(older) : 0);
+    }
     this.#add(all, domains, now, 1);
     if (older !== undefined) this.#add(all, domains, older, -1);
     const { decisions, overLimit, errors, noMatch, gone } = all;
-    return {
-      ...{ decisions, overLimit, errors, domains },
-      // A worker may report more for one domain than for all.
-      noMatch: Math.max(0, noMatch),
-      ...(gone > 0 && { gone }),
-    };
+    return { decisions, overLimit, errors, noMatch, domains, ...(gone > 0 && { gone }) };
   }
 
   #add(
-    all: { noMatch: number; gone: number },
+    all: { gone: number },
     domains: readonly DomainSums[],
     { rules, failures }: Tallied,
     times: 1 | -1,
   ): void {
-    for (const name of this.#removed) all.noMatch -= times * (failures?.get(name)?.noMatch ?? 0);
     for (const sums of domains) {
       const { errors, noMatch } = failures?.get(sums.name) ?? noTraffic;
       if (sums.errors !== undefined) sums.errors += times * errors;
@@ -294,6 +292,13 @@ class Change {
         sums.overLimit += times * overLimit;
       }
     }
+  }
+
+  /** Descriptors without a rule, of the domains whose removal is not intended. */
+  #countNamed({ failures }: Tallied): number {
+    let sum = 0;
+    for (const [name, { noMatch }] of failures ?? []) if (!this.#removed.has(name)) sum += noMatch;
+    return sum;
   }
 
   #placeOf(rule: string): RulePlace {
