@@ -281,18 +281,11 @@ export async function startSimulatedFleet(
     };
     const rules = [...has.resources].flatMap(([domain, resource]) => {
       const given = effect.domains?.[domain];
-      const hits = hitsOfDomain - ofDomain(given, 'errors') - ofDomain(given, 'noMatch');
-      const overLimit = ofDomain(given, 'overLimit');
       const keys = keysOf(resource);
-      const share = (count: number) => count / keys.length;
-      return keys.map((key) => ({
-        ...{
-          rule: `${domain}.${key}`,
-          hits: share(hits),
-          overLimit: share(overLimit),
-          nearLimit: 0,
-        },
-      }));
+      const failed = ofDomain(given, 'errors') + ofDomain(given, 'noMatch');
+      const hits = (hitsOfDomain - failed) / keys.length;
+      const overLimit = ofDomain(given, 'overLimit') / keys.length;
+      return keys.map((key) => ({ rule: `${domain}.${key}`, hits, overLimit, nearLimit: 0 }));
     });
     const store = {
       kind: 'redis',

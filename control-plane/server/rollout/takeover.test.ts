@@ -3,7 +3,6 @@
 import test from 'ava';
 import { revisionOf } from '../../../test/support/revision-store.ts';
 import {
-  type Effect,
   type SimulatedFleet,
   sharedTiming,
   startSimulatedFleet,
@@ -36,30 +35,15 @@ const otherOf = (name: string) => (name === 'a' ? 'b' : 'a');
 const takeovers = ({ events }: SimulatedFleet) =>
   events.filter((each) => each.startsWith('lead the rollout'));
 
-const ends: readonly {
-  readonly what: string;
-  readonly effect: Effect;
-  /** How often the record was written. */
-  readonly writes: number;
-  readonly outcome: 'in_force' | 'taken_back';
-}[] = [
-  { what: 'a good revision', effect: {}, writes: 4, outcome: 'in_force' },
-  {
-    what: 'one that workers refuse',
-    effect: { isRefused: true },
-    writes: 3,
-    outcome: 'taken_back',
-  },
-  {
-    what: 'one that limits everything',
-    effect: { overLimit: 1 },
-    writes: 3,
-    outcome: 'taken_back',
-  },
-];
+/** How often the record is written, and what comes of it. */
+const ends = [
+  ['a good revision', {}, 4, 'in_force'],
+  ['one that workers refuse', { isRefused: true }, 3, 'taken_back'],
+  ['one that limits everything', { overLimit: 1 }, 3, 'taken_back'],
+] as const;
 
 for (const [kind, timing] of Object.entries(timings)) {
-  for (const { what, effect, writes, outcome } of ends) {
+  for (const [what, effect, writes, outcome] of ends) {
     for (let write = 1; write <= writes; write++) {
       for (const moment of ['before', 'after'] as const) {
         test(`${kind}, ${what}: killed ${moment} write ${write} of the record, nothing stays half applied`, async (t) => {
