@@ -17,6 +17,7 @@ import {
   type LeaderTiming,
   type RecordEffect,
   type RecordEvent,
+  type RecordOptions,
   type RecordState,
   startRecord,
   step,
@@ -43,17 +44,11 @@ export const engineTiming: LeaderTiming = {
   readAgain: 1_000,
 };
 
-export interface RecordKeeperDeps {
+export interface RecordKeeperDeps extends Pick<RecordOptions, 'id' | 'name' | 'steps' | 'timing'> {
   /** In an engine, or beside the rules; undefined where this is the only control plane. */
   readonly shared: SharedText | undefined;
-  readonly timing: LeaderTiming;
   /** In the state directory: a copy, or the record itself. */
   readonly own: OwnText;
-  /** --rollout; '' without one. */
-  readonly steps: string;
-  /** The id of this process, never used before. */
-  readonly id: string;
-  readonly name: string;
   /** This control plane has put on record what became of a revision: the newest of these. So has no other one. */
   readonly onOutcome?: (outcomes: Outcomes) => void;
   readonly log: Log;

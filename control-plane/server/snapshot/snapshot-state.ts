@@ -1,5 +1,4 @@
 // The state of the snapshots in force, for API, commands and metrics, from what cache.ts has.
-import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import {
   type RevisionInfo,
   saysTrailer,
@@ -10,71 +9,45 @@ import type { StoreStatus } from '../store/store.ts';
 import { mayRemove } from './admission.ts';
 import type { GroupSnapshots } from './build.ts';
 import type { NodeGroup } from './node-groups.ts';
-import type { InForce, Said, Trial } from './served.ts';
+import type { InForce, Trial } from './served.ts';
 import { countServed, type ServedCounts } from './served-counts.ts';
 import type { NewestRevision, ServingState } from './serving-state.ts';
 
 /** Plain data. */
-export interface SnapshotState {
+export interface SnapshotState extends Pick<ServingState, 'withdrawn' | 'counts'> {
   readonly store: StoreStatus;
   /** The newest revision of the store, and its problems. */
-  readonly newest:
-    | {
-        readonly revision: RevisionInfo;
-        /** Equal where every node gets the same; undefined when it is invalid. */
-        readonly content: string | undefined;
-        readonly valid: boolean;
-        /** Valid, but it would remove most limits without an approval. */
-        readonly isHeldBack: boolean;
-        /** Good, and next when the revision on trial is in force or taken back. */
-        readonly isWaiting: boolean;
-        /** About an earlier try of it, or of its content. */
-        readonly saidBefore: Said | undefined;
-        readonly problems: readonly Problem[];
-      }
-    | undefined;
+  readonly newest: NewestState | undefined;
   readonly inForce: InForceState | undefined;
   /** A good revision that only some workers are given, until its rollout has come to an end. */
   readonly trial: TrialState | undefined;
-  /** A revision whose trial was given up here, because this newer one wants something else. */
-  readonly withdrawn: { readonly revision: string; readonly by: string } | undefined;
   /** Why the revision in force may be out of date; undefined when it is current. */
   readonly stale: Staleness | undefined;
-  /** Since the start of the process. */
-  readonly counts: {
-    readonly accepted: number;
-    readonly refused: number;
-    readonly takenBack: number;
-  };
 }
 
-export interface TrialState {
+interface NewestState extends Omit<NewestRevision, 'whole' | 'invalidSinceMs'> {
   readonly revision: RevisionInfo;
-  readonly sinceMs: number;
+  readonly valid: boolean;
+}
+
+/** `sinceMs`: wall time since when this process serves it. */
+interface ServedState extends Pick<InForce, 'revision' | 'sinceMs'> {
   /** Equal where every node gets the same. */
   readonly content: string;
-  /** Whether its author wants it in place of another one's rollout. */
-  readonly supersedes: boolean;
   /** Whether it may remove most limits without an approval. */
   readonly mayRemove: boolean;
-  /** About an earlier try of it, or of its content. */
-  readonly saidBefore: Said | undefined;
+}
+
+export interface TrialState extends ServedState, Pick<Trial, 'saidBefore'> {
+  /** Whether its author wants it in place of another one's rollout. */
+  readonly supersedes: boolean;
   /** The groups in the order in which nodes are matched. */
   readonly groups: readonly NodeGroup[];
   /** The names of groups whose nodes get nothing else by it. */
   readonly unchangedGroups: ReadonlySet<string>;
 }
 
-export interface InForceState {
-  readonly revision: RevisionInfo;
-  /** Wall time since when this revision is served by this process. */
-  readonly sinceMs: number;
-  /** Equal where every node gets the same. */
-  readonly content: string;
-  /** Whether this control plane has given it to all without steps, as its author wants it. */
-  readonly isAtOnce: boolean;
-  /** Whether it may remove most limits without an approval. */
-  readonly mayRemove: boolean;
+export interface InForceState extends ServedState, Pick<InForce, 'isAtOnce'> {
   readonly domains: readonly string[];
   /** What nodes get of them. */
   readonly served: ServedCounts;
@@ -99,21 +72,17 @@ export function toSnapshotState(
   const mayRemoveBy = (revision: RevisionInfo) => mayRemove(revision, options.allowsRemoval);
   return {
     store,
-    newest: newest && {
-      revision: toRevisionInfo(newest.whole),
-      content: newest.content,
-      valid: newest.invalidSinceMs === undefined,
-      isHeldBack: newest.isHeldBack,
-      isWaiting: newest.isWaiting,
-      saidBefore: newest.saidBefore,
-      problems: newest.problems,
-    },
+    newest: newest && toNewestState(newest),
     inForce: inForce && toInForceState(inForce, mayRemoveBy(inForce.revision)),
     trial: trial && toTrialState(trial, inForce, mayRemoveBy(trial.whole)),
     withdrawn,
     stale: toStaleness(newest, store),
     counts,
   };
+}
+
+function toNewestState({ whole, invalidSinceMs, ...judged }: NewestRevision): NewestState {
+  return { ...judged, revision: toRevisionInfo(whole), valid: invalidSinceMs === undefined };
 }
 
 function toStaleness(
