@@ -1,6 +1,7 @@
 // Runs git: bounded in time and output, without prompts, with nothing secret in its arguments. The other
 // git-* files know the commands.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { Readable } from 'node:stream';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { redact } from '../../../shared/redact.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
@@ -14,7 +15,8 @@ export interface RunOptions {
   readonly timeoutSetting?: string;
   /** Limit of the output in bytes. */
   readonly maxBytes?: number;
-  readonly input?: string | Buffer;
+  /** In parts, the next of which is made when git has taken the one before. */
+  readonly input?: string | Iterable<string>;
   readonly environment?: Readonly<Record<string, string>>;
   /** Git's configuration for this command alone. */
   readonly config?: readonly (readonly [string, string])[];
@@ -264,7 +266,7 @@ interface ProcessResult {
 
 async function runProcess(
   args: readonly string[],
-  { timeoutMs, timeoutSetting, maxBytes = defaultMaxBytes, input, signal }: RunOptions,
+  { timeoutMs, timeoutSetting, maxBytes = defaultMaxBytes, input = '', signal }: RunOptions,
   env: Record<string, string | undefined>,
 ): Promise<ProcessResult> {
   signal?.throwIfAborted();
@@ -308,7 +310,7 @@ async function runProcess(
   child.stderr?.on('error', () => {});
   // A process that ends without reading its input reports why in other ways.
   child.stdin?.on('error', () => {});
-  child.stdin?.end(input);
+  if (child.stdin) Readable.from(input).pipe(child.stdin);
   let drainTimer: NodeJS.Timeout | undefined;
   child.on('exit', () => {
     drainTimer = setTimeout(() => {

@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Git } from './git-command.ts';
 import { resolveObject } from './git-tree.ts';
+import type { StoredFile } from './revision.ts';
 import type { Author, Change } from './store.ts';
 
 export interface CommitOptions {
@@ -29,7 +30,11 @@ export async function makeCommit(
 ): Promise<string | undefined> {
   const { parent, folder, committer, signal } = options;
   const index = join(options.indexFolder, `index-${randomUUID()}`);
-  const run = async (args: readonly string[], input = '', more: Record<string, string> = {}) => {
+  const run = async (
+    args: readonly string[],
+    input: string | Iterable<string> = '',
+    more: Record<string, string> = {},
+  ) => {
     const environment = { GIT_INDEX_FILE: index, ...more };
     return (await git.run(args, { timeoutMs, input, environment, signal })).toString().trim();
   };
@@ -40,9 +45,10 @@ export async function makeCommit(
     // Deletions first: a folder may replace a file of the same name.
     for (const path of change.delete)
       lines.push(`0 ${'0'.repeat(parent.length)}\t${prefix}${path}\0`);
-    for (const { path, text } of change.put) {
-      const blob = await run(['hash-object', '-w', '--no-filters', '--stdin'], text);
-      lines.push(`100644 ${blob}\t${prefix}${path}\0`);
+    const blobs = await run(['fast-import', '--quiet', '--done'], toBlobs(change.put));
+    for (const [index, blob] of blobs.split('\n').entries()) {
+      const file = change.put[index];
+      if (file !== undefined) lines.push(`100644 ${blob}\t${prefix}${file.path}\0`);
     }
     await run(['update-index', '-z', '--index-info'], lines.join(''));
     // Large files of others are not in the copy.
@@ -59,6 +65,16 @@ export async function makeCommit(
     await rm(index, { force: true });
     await rm(`${index}.lock`, { force: true });
   }
+}
+
+/** For fast-import, which stores all files in one process, and answers with their ids, one a line. */
+function* toBlobs(files: readonly StoredFile[]): Generator<string, void> {
+  for (const { text } of files) {
+    yield `blob\nmark :1\ndata ${Buffer.byteLength(text)}\n`;
+    yield text;
+    yield '\nget-mark :1\n';
+  }
+  yield 'done\n';
 }
 
 /** Git refuses an author without a name; an address may be empty. */
