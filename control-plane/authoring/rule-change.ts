@@ -2,7 +2,7 @@
 // not matter, and a removed rule is compared with the one that replaces it.
 import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../../shared/in-slices.ts';
-import { groupByDomain } from '../../shared/rules/file-order.ts';
+import { groupInSteps } from '../../shared/rules/file-order.ts';
 import {
   describeShape,
   describeTime,
@@ -15,6 +15,7 @@ import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.t
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { findDocumentsAt, hasEnds, toTimeText } from '../../shared/rules/rule-end.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';
+import { sortInSteps } from '../../shared/sorted-in-steps.ts';
 import type { CheckedRules } from './checked-rules.ts';
 
 export type RuleChangeKind =
@@ -75,23 +76,26 @@ export interface ComparedRules {
 
 /** Ordered by domain, then by the old rules, then by the new ones. */
 export function compareRules(before: ComparedRules, after: ComparedRules): RuleChange[] {
-  return runAtOnce(comparing(before, after));
+  return runAtOnce(comparing(before, after, (change) => change));
 }
 
-/** The same, in steps. */
-export function* comparing(
+/** The same, in steps. `toItem`: what is kept of a change, which itself holds rules of both sides. */
+export function* comparing<Item>(
   before: ComparedRules,
   after: ComparedRules,
-): Generator<void, RuleChange[]> {
-  const [groupsBefore, groupsAfter] = [before, after].map(({ documents }) =>
-    groupByDomain(documents),
-  ) as [DomainDocuments, DomainDocuments];
-  const domains = [...new Set([...groupsBefore.keys(), ...groupsAfter.keys()])].sort();
-  const changes: RuleChange[] = [];
+  toItem: (change: RuleChange) => Item,
+): Generator<void, Item[]> {
+  const groupsBefore = yield* groupInSteps(before.documents);
+  const groupsAfter = yield* groupInSteps(after.documents);
+  const added = [...groupsAfter.keys()].filter((domain) => !groupsBefore.has(domain));
+  const domains = yield* sortInSteps([...groupsBefore.keys(), ...added], compareNames);
+  const items: Item[] = [];
+  const add = (change: RuleChange) => void items.push(toItem(change));
   for (const domain of domains) {
+    yield;
     const [was, is] = [before.ruleSet.domains.get(domain), after.ruleSet.domains.get(domain)];
-    if (was === undefined) changes.push(domainChange('domain_added', domain));
-    if (is === undefined) changes.push(domainChange('domain_removed', domain));
+    if (was === undefined) add(domainChange('domain_added', domain));
+    if (is === undefined) add(domainChange('domain_removed', domain));
     if (was === is) continue;
     const rulesBefore = was && (yield* was.lookup());
     const rulesAfter = is && (yield* is.lookup());
@@ -105,21 +109,16 @@ export function* comparing(
       const compare = (one: DomainRules | undefined, other: DomainRules | undefined) =>
         compareMatches(domain, group, one?.match(sample), other?.match(sample));
       const now = [...compare(rulesBefore, rulesAfter), ...compareEnds(domain, group)];
-      for (const change of now) changes.push(change);
+      for (const change of now) add(change);
       for (const change of compare(lastingBefore, lastingAfter)) {
         if (!now.some(({ kind, text }) => kind === change.kind && text === change.text)) {
-          changes.push({
-            ...change,
-            text: `${change.text}, once rules have ended`,
-            isLasting: true,
-          });
+          add({ ...change, text: `${change.text}, once rules have ended`, isLasting: true });
         }
       }
       yield;
     }
-    yield;
   }
-  return changes;
+  return items;
 }
 
 /** The rules of a domain that stay, in whose place others can be until they end. */
@@ -141,7 +140,9 @@ function compareEnds(domain: string, group: RequestGroup): RuleChange[] {
   ];
 }
 
-type DomainDocuments = ReturnType<typeof groupByDomain>;
+function compareNames(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
 
 /** The requests that one rule, of either side, is written for. */
 interface RequestGroup extends Pick<RuleChange, 'requests' | 'ruleBefore' | 'ruleAfter'> {

@@ -4,16 +4,15 @@ import Type from 'typebox';
 import type { Clock } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
-import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { type JobThread, TooMuch } from '../../../shared/thread/job-thread.ts';
 import type { Range } from '../../authoring/rehearsal/effect/estimate.ts';
-import type { RuleChange } from '../../authoring/rule-change.ts';
 import { orNull } from '../or-null.ts';
 import { type BothRules, estimateApart, replayApart } from './effect-job.ts';
 import { unlessBusy } from './examination.ts';
 import { round } from './joined.ts';
 import { toTime } from './revision-json.ts';
-import { findingRuleOwners } from './rule-owners.ts';
+import type { RuleChangeJson } from './rule-change-json.ts';
+import { findingRuleOwners, type RuleOwners } from './rule-owners.ts';
 import type { TopJson } from './top-json.ts';
 
 const rangeJson = Type.Object(
@@ -59,7 +58,7 @@ export const effectJson = Type.Object(
 export type EffectJson = Type.Static<typeof effectJson>;
 
 export interface EffectInput extends BothRules {
-  readonly changes: readonly RuleChange[];
+  readonly changes: readonly RuleChangeJson[];
   /** A directory; undefined: nothing is recorded. */
   readonly recordings: string | undefined;
   /** Reads the values of the domain that are limited now. */
@@ -146,7 +145,8 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
       ? []
       : await orWhy(estimateApart(input.thread, input, { values, nowMs }, signal));
   if (typeof estimated === 'string') return { ...nothing, notes: [...notes, estimated] };
-  const passed = await findPassed(top, before, changes);
+  const owners = await runInSlices(findingRuleOwners(before));
+  const passed = await runInSlices(countingPassed(top, owners, changes));
   if (estimated.length === 0 && passed === 0) {
     return {
       ...nothing,
@@ -195,20 +195,31 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
 }
 
 /** How many hits a second passed in the last minute, under the rules that change. */
-async function findPassed(
-  top: TopJson,
-  documents: readonly RuleDocument[],
-  changes: readonly RuleChange[],
-): Promise<number> {
-  const owners = await runInSlices(findingRuleOwners(documents));
-  const keyOf = (entries: RuleChange['requests']) =>
+function* countingPassed(
+  { rules }: TopJson,
+  owners: RuleOwners,
+  changes: readonly RuleChangeJson[],
+): Generator<void, number> {
+  const keyOf = (entries: RuleChangeJson['requests']) =>
     JSON.stringify(entries.map(({ key, value }) => [key, value]));
-  const changed = new Set(changes.map(({ requests }) => keyOf(requests)));
-  return top.rules.reduce((sum, { rule, hitsPerSecond, overLimitPerSecond }) => {
+  const passed = new Map<string, number>();
+  for (const { rule, hitsPerSecond, overLimitPerSecond } of rules) {
+    yield;
     const row = owners.find(rule);
-    const isChanged = row !== undefined && changed.has(keyOf(row.entries));
-    return isChanged ? sum + Math.max(0, hitsPerSecond - overLimitPerSecond) : sum;
-  }, 0);
+    if (row === undefined) continue;
+    const key = keyOf(row.entries);
+    const own = Math.max(0, hitsPerSecond - overLimitPerSecond);
+    passed.set(key, (passed.get(key) ?? 0) + own);
+  }
+  let sum = 0;
+  for (const { requests } of changes) {
+    yield;
+    const key = keyOf(requests);
+    sum += passed.get(key) ?? 0;
+    // A rule may have several changes.
+    passed.delete(key);
+  }
+  return sum;
 }
 
 function exactly(count: number): Range {

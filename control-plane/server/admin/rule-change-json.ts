@@ -13,26 +13,12 @@ export const ruleChangeJson = Type.Object({
 });
 export type RuleChangeJson = Type.Static<typeof ruleChangeJson>;
 
-/** In steps. */
-export function* toRuleChangesJson(
-  changes: readonly RuleChange[],
-): Generator<void, RuleChangeJson[]> {
-  const shown: RuleChangeJson[] = [];
-  for (const change of changes) {
-    shown.push(toRuleChangeJson(change));
-    if (shown.length % changesAtOnce === 0) yield;
-  }
-  return shown;
-}
-
-const changesAtOnce = 100;
-
 export function toRuleChangeJson(change: RuleChange): RuleChangeJson {
   const { kind, domain, requests, text, ruleBefore, ruleAfter } = change;
   return {
     kind,
     domain,
-    requests: requests.map(({ key, value }) => ({ key, value })),
+    requests: [...requests],
     text,
     ruleBefore: ruleBefore ? toPlaceText(ruleBefore) : null,
     ruleAfter: ruleAfter ? toPlaceText(ruleAfter) : null,

@@ -29,10 +29,11 @@ export interface Step {
 }
 
 /** Says what a change is, by whichever file it is made. In steps. */
-export type Comparing<Rules> = (
+export type Comparing<Rules> = <Item>(
   before: Rules,
   after: Rules,
-) => Generator<void, readonly RuleChange[]>;
+  toItem: (change: RuleChange) => Item,
+) => Generator<void, readonly Item[]>;
 
 /** What one step changed, in steps. */
 export function* findingChanged<Rules extends GovernedRules>(
@@ -42,11 +43,10 @@ export function* findingChanged<Rules extends GovernedRules>(
 ): Generator<void, ReadonlySet<string>> {
   const changed = new Set<string>();
   if (before.policyText !== after.policyText) changed.add(policyKey);
-  for (const change of yield* comparing(before, after)) {
+  yield* comparing(before, after, (change) => {
     changed.add(toKey(change));
     if (isOfGroup(change)) changed.add(toGroupsKey(change));
-    yield;
-  }
+  });
   const had = new Set<string>();
   for (const { identity } of yield* findingViolations(policy, before.documents)) had.add(identity);
   for (const { identity } of yield* findingViolations(policy, after.documents)) {

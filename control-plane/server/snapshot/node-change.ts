@@ -28,17 +28,18 @@ export function readGroupDomains(
 
 /** Changes of the rules first, then those of groups. */
 export function compareForNodes(before: RulesForNodes, after: RulesForNodes): RuleChange[] {
-  return runAtOnce(comparingForNodes(before, after));
+  return runAtOnce(comparingForNodes(before, after, (change) => change));
 }
 
-/** The same, in steps. */
-export function* comparingForNodes(
+/** The same, in steps. `toItem`: as for `comparing`. */
+export function* comparingForNodes<Item>(
   before: RulesForNodes,
   after: RulesForNodes,
-): Generator<void, RuleChange[]> {
-  const changes = yield* comparing(before, after);
-  for (const change of yield* comparingGroups(before, after)) changes.push(change);
-  return changes;
+  toItem: (change: RuleChange) => Item,
+): Generator<void, Item[]> {
+  const items = yield* comparing(before, after, toItem);
+  for (const change of yield* comparingGroups(before, after)) items.push(toItem(change));
+  return items;
 }
 
 /** Changes of one domain that are named. */

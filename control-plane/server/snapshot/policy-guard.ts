@@ -154,7 +154,8 @@ function* findChangeProblems<Rules extends GovernedRules>(
   const policy = before.policyText === undefined ? after.policy : before.policy;
   const breaches: Breach[] = [];
   if (policy.policies.length === 0) return breaches;
-  const byDomain = Map.groupBy(yield* comparing(before, after), ({ domain }) => domain);
+  const all = yield* comparing(before, after, (change) => change);
+  const byDomain = Map.groupBy(all, ({ domain }) => domain);
   for (const [domain, changes] of byDomain) {
     for (const each of policiesOf(policy, domain)) {
       const { owners } = each;

@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
-import { comparing, type RuleChange } from '../../../authoring/rule-change.ts';
+import { comparing } from '../../../authoring/rule-change.ts';
 import { orNull } from '../../or-null.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { judgeChange, toFileText } from '../change.ts';
@@ -15,7 +15,7 @@ import { toLongAnswer } from '../long-answer.ts';
 import { patching } from '../patch-text.ts';
 import { problemJson } from '../problem-json.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
-import { ruleChangeJson, toRuleChangesJson } from '../rule-change-json.ts';
+import { type RuleChangeJson, ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
 import { topJson } from '../top-json.ts';
 
 const plannedChangeJson = Type.Object(
@@ -87,6 +87,7 @@ export class Default extends AdminController {
             comparing(
               { ruleSet, documents: ofDomain(inForce, domain) },
               { ruleSet: examined.ruleSet, documents: ofDomain(examined.documents, domain) },
+              toRuleChangeJson,
             ),
           );
     const path = `${api.repositoryFolder}${file.path}`;
@@ -97,13 +98,13 @@ export class Default extends AdminController {
       path,
       valid: refused.length === 0,
       problems: this.toProblems([...new Set([...refused, ...own])]),
-      changes: await runInSlices(toRuleChangesJson(changes ?? [])),
+      changes: changes ?? [],
       patch: await runInSlices(patching(path, file.text, yaml)),
       effect: changes === undefined ? null : await this.findEffect(domain, examined, changes),
     });
   }
 
-  private findEffect(domain: string, examined: Examination, changes: readonly RuleChange[]) {
+  private findEffect(domain: string, examined: Examination, changes: readonly RuleChangeJson[]) {
     const { api } = this;
     const { recordings, thread, clock } = api;
     const wanted = { domain, limit: 200 };

@@ -12,7 +12,7 @@ import { toLongAnswer } from '../long-answer.ts';
 import { problemJson, refusedRules } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
 import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
-import { ruleChangeJson, toRuleChangesJson } from '../rule-change-json.ts';
+import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
 const fileJson = Type.Object({ path: Type.String({ maxLength: 1024 }), text: Type.String() });
@@ -118,12 +118,11 @@ export class Default extends AdminController {
     const before = await this.findRevision(from);
     const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
     const compared = [await this.toCompared(before), await this.toCompared(after)] as const;
-    const changes = await runInSlices(comparingForNodes(...compared));
     return toLongAnswer({
       from: toRevisionJson(before),
       to: toRevisionJson(after),
       files: compareFiles(before, after),
-      changes: await runInSlices(toRuleChangesJson(changes)),
+      changes: await runInSlices(comparingForNodes(...compared, toRuleChangeJson)),
     });
   }
 
@@ -141,12 +140,12 @@ export class Default extends AdminController {
     const { governed } = known.governed ? known : this.api.snapshots;
     const changes =
       governed && examined.governed
-        ? await runInSlices(comparingForNodes(governed, examined.governed))
+        ? await runInSlices(comparingForNodes(governed, examined.governed, toRuleChangeJson))
         : [];
     return toLongAnswer({
       from: toRevisionJson(before),
       files: compareFiles(before, after),
-      changes: await runInSlices(toRuleChangesJson(changes)),
+      changes,
     });
   }
 
