@@ -63,6 +63,8 @@ const rulesAtOnce = 500;
 /** The rules of one domain, without those that had ended when they were checked. */
 export class CheckedDomainRules {
   readonly limitCount: number;
+  /** How many names `limitNames` gives. */
+  readonly limitNameCount: number;
   readonly #domain: string;
   readonly #lists: readonly (readonly RuleDescriptor[])[];
   #lookup: WeakRef<DomainRules> | undefined;
@@ -70,11 +72,12 @@ export class CheckedDomainRules {
   private constructor(
     domain: string,
     lists: readonly (readonly RuleDescriptor[])[],
-    limitCount: number,
+    { limits, names }: { readonly limits: number; readonly names: number },
   ) {
     this.#domain = domain;
     this.#lists = lists;
-    this.limitCount = limitCount;
+    this.limitCount = limits;
+    this.limitNameCount = names;
   }
 
   static *create(
@@ -83,22 +86,21 @@ export class CheckedDomainRules {
     current: readonly RuleDocument[],
   ): Generator<void, CheckedDomainRules> {
     const lists = current.map(({ descriptors }) => descriptors);
-    let [seen, limits] = [0, 0];
+    let [seen, limits, names] = [0, 0, 0];
     for (const list of lists) {
-      for (const { rule } of walkRules(list, domain)) {
+      for (const each of walkRules(list, domain)) {
         if (++seen % rulesAtOnce === 0) yield;
-        if (rule.rateLimit !== undefined) limits++;
+        if (each.rule.rateLimit !== undefined) limits++;
+        if (isLasting(each)) names++;
       }
     }
-    return new CheckedDomainRules(domain, lists, limits);
+    return new CheckedDomainRules(domain, lists, { limits, names });
   }
 
   /** Of the limits that can refuse a request and stay: domain and keys, each once, a parent before its children. A limit that
    * gets an end is on its way out. */
   *limitNames(): Generator<string, void> {
-    for (const { name, rule, ends } of this.named()) {
-      if (!ends && rule.rateLimit !== undefined && !rule.rateLimit.unlimited) yield name;
-    }
+    for (const each of this.named()) if (isLasting(each)) yield each.name;
   }
 
   /** All rules, a parent before its children. */
@@ -122,6 +124,10 @@ export interface NamedRule {
   readonly rule: RuleDescriptor;
   /** By itself, or with one above it. */
   readonly ends: boolean;
+}
+
+function isLasting({ rule: { rateLimit }, ends }: NamedRule): boolean {
+  return !ends && rateLimit !== undefined && !rateLimit.unlimited;
 }
 
 /** Parents before their children. */

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import type { CheckedRules } from '../../authoring/checked-rules.ts';
+import type { CheckedDomainRules, CheckedRules } from '../../authoring/checked-rules.ts';
 import {
   againTrailer,
   allowRemovalTrailer,
@@ -342,22 +342,21 @@ export function* findingRemoval(
 
 /** Of one domain of before. */
 interface ComparedLimits {
-  readonly all: Names;
+  readonly rules: CheckedDomainRules;
   /** Those that nobody has any more. */
   readonly removed: Names;
 }
 
 interface Names {
-  count: number;
-  readonly first: string[];
-}
-
-function add(names: Names, name: string): void {
-  names.count++;
-  if (names.first.length < maxNamed) names.first.push(name);
+  readonly count: number;
+  readonly first: readonly string[];
 }
 
 const noNames: Names = { count: 0, first: [] };
+
+function allOf(rules: CheckedDomainRules): Names {
+  return { count: rules.limitNameCount, first: [...rules.limitNames().take(maxNamed)] };
+}
 
 function* compareLimits(
   before: CheckedRules,
@@ -366,23 +365,33 @@ function* compareLimits(
   const found = new Map<string, ComparedLimits>();
   for (const [domain, rules] of before.domains) {
     const now = after.domains.get(domain);
-    const isSame = now === rules;
-    const kept = new Set<string>();
-    for (const name of isSame ? [] : (now?.limitNames() ?? [])) {
-      kept.add(name);
-      yield;
-    }
-    const all: Names = { count: 0, first: [] };
-    const removed: Names = { count: 0, first: [] };
-    for (const name of rules.limitNames()) {
-      add(all, name);
-      if (!isSame && !kept.has(name)) add(removed, name);
-      yield;
-    }
-    found.set(domain, { all, removed });
+    // Most revisions leave most domains as they are.
+    const removed = now === rules ? noNames : yield* findRemoved(rules, now);
+    found.set(domain, { rules, removed });
     yield;
   }
   return found;
+}
+
+function* findRemoved(
+  before: CheckedDomainRules,
+  after: CheckedDomainRules | undefined,
+): Generator<void, Names> {
+  if (after === undefined) return allOf(before);
+  const kept = new Set<string>();
+  for (const name of after.limitNames()) {
+    kept.add(name);
+    yield;
+  }
+  let count = 0;
+  const first: string[] = [];
+  for (const name of before.limitNames()) {
+    yield;
+    if (kept.has(name)) continue;
+    count++;
+    if (first.length < maxNamed) first.push(name);
+  }
+  return { count, first };
 }
 
 /** The first domain that loses itself, or half of its limits. */
@@ -405,12 +414,15 @@ function* toRemoval(
   let lost: LostLimits | undefined;
   for (const domain of before) {
     yield;
-    const { all = noNames, removed = noNames } = limits.get(domain) ?? {};
-    const gone = kept.has(domain) ? removed : all;
-    limitCount += all.count;
+    const compared = limits.get(domain);
+    if (compared === undefined) continue;
+    const { rules, removed } = compared;
+    const all = rules.limitNameCount;
+    const gone = kept.has(domain) ? removed : allOf(rules);
+    limitCount += all;
     removedCount += gone.count;
-    if (!isUndo && gone.count >= minRemovedOfDomain && gone.count * 2 >= all.count) {
-      lost ??= { domain, count: gone.count, of: all.count, isWhole: !kept.has(domain) };
+    if (!isUndo && gone.count >= minRemovedOfDomain && gone.count * 2 >= all) {
+      lost ??= { domain, count: gone.count, of: all, isWhole: !kept.has(domain) };
     }
     for (const name of gone.first.slice(0, maxNamed - named.length)) named.push(toExcerpt(name));
   }
