@@ -64,18 +64,20 @@ export function receiveJob(next: Next): BuildJob {
 
 /** To the end of what there is. */
 export function* receiveFiles(next: Next): Steps<StoredFile[]> {
-  const files: { path: string; text: string }[] = [];
+  const files: { readonly path: string; readonly parts: string[] }[] = [];
   for (
     let piece = next() as FilePiece | undefined;
     piece !== undefined;
     piece = next() as FilePiece | undefined
   ) {
-    if ('files' in piece) for (const [path, text] of piece.files) files.push({ path, text });
-    else {
-      const last = files.at(-1);
-      if (last !== undefined) last.text += piece.more;
-    }
+    if ('more' in piece) files.at(-1)?.parts.push(piece.more);
+    else for (const [path, text] of piece.files) files.push({ path, parts: [text] });
     yield;
   }
-  return files;
+  const joined: StoredFile[] = [];
+  for (const { path, parts } of files) {
+    joined.push({ path, text: parts.join('') });
+    yield;
+  }
+  return joined;
 }
