@@ -4,8 +4,9 @@ import test from 'ava';
 import { toFileName } from '../../control-plane/server/admin/domain-file.ts';
 import { parseControlPlaneSettings } from '../../control-plane/server/settings.ts';
 import { parseNodeGroups } from '../../control-plane/server/snapshot/node-groups.ts';
-import { checkChange } from '../../control-plane/server/store/file-change.ts';
+import { checkingChange } from '../../control-plane/server/store/file-change.ts';
 import { toNodeIdentity } from '../../control-plane/server/xds/node-identity.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
@@ -126,7 +127,7 @@ const places = [
 test('no change writes beside its store', (t) => {
   for (const path of places) {
     const change = { put: [{ path, text: '' }], delete: [] };
-    const problems = checkChange(change, new Set(), defaultBounds);
+    const problems = runAtOnce(checkingChange(change, new Set(), defaultBounds));
     t.true(problems.length > 0, path);
   }
 });
@@ -146,7 +147,7 @@ test('no domain becomes a file elsewhere', (t) => {
     const name = toFileName(domain);
     t.regex(name, /^[A-Za-z0-9_][\w-]*\.yaml$/, domain);
     const change = { put: [{ path: name, text: '' }], delete: [] };
-    t.deepEqual(checkChange(change, new Set(), defaultBounds), []);
+    t.deepEqual(runAtOnce(checkingChange(change, new Set(), defaultBounds)), []);
     t.not(name, 'node-groups.yaml');
   }
 });

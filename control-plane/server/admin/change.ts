@@ -2,7 +2,7 @@
 // or that was made for another state of the files.
 import { toCountText } from '../../../shared/count-text.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { runInSlices } from '../../../shared/in-slices.ts';
+import { ownTurn, runInSlices } from '../../../shared/in-slices.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -126,6 +126,7 @@ export async function judgeChange(
 ): Promise<PlannedChange & { readonly refused: readonly Problem[] }> {
   const known = await examine(before);
   const change = await request.plan(before, known);
+  await ownTurn();
   const after = applyChange(before, change);
   const examined = await examine(after);
   const { problems, governed } = examined;

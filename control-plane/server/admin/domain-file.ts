@@ -1,12 +1,13 @@
 // Finds the file that a domain is in, and the entity tag of its text.
 
 import { createHash } from 'node:crypto';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { policyFile } from '../../authoring/policy/policy-file.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups.ts';
 import { existingPaths } from '../store/file-change.ts';
-import { toJsonDigest } from '../store/json-digest.ts';
+import { digestingJson } from '../store/json-digest.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 
 /**
@@ -96,8 +97,13 @@ export function toFileName(domain: string): string {
 }
 
 /** A strong entity tag, with its quotes. */
-export async function toTag(files: readonly StoredFile[]): Promise<string> {
-  const digest = await toJsonDigest([files.map(({ path, text }) => [path, text])]);
+export function toTag(files: readonly StoredFile[]): Promise<string> {
+  return runInSlices(tagging(files));
+}
+
+/** The same, in steps. */
+export function* tagging(files: readonly StoredFile[]): Generator<void, string> {
+  const digest = yield* digestingJson([files.map(({ path, text }) => [path, text])]);
   return `"${digest.slice(0, 32)}"`;
 }
 

@@ -71,6 +71,17 @@ export class KnownDocuments {
     return undefined;
   }
 
+  /** Those of these files that are known, by path. In steps. */
+  *findAll(files: Revision['files']): Generator<void, ReadonlyMap<string, RuleDocument>> {
+    const found = new Map<string, RuleDocument>();
+    for (const { path, text } of files) {
+      const document = this.find(path, text);
+      if (document !== undefined) found.set(path, document);
+      yield;
+    }
+    return found;
+  }
+
   /** What was built of the same files, unless rules have ended since. */
   *findBuilt({ files, problems }: Files, nowMs: number): Generator<void, Good | undefined> {
     if (problems.length > 0) return undefined;
@@ -95,14 +106,17 @@ export class KnownDocuments {
     this.#madeOf.set(outcome.built, { files, outcome });
   }
 
-  keep(files: Revision['files'], documents: readonly RuleDocument[]): void {
+  /** In steps. */
+  *keep(files: Revision['files'], documents: readonly RuleDocument[]): Generator<void, void> {
     for (const [path, known] of this.#byPath) {
+      yield;
       const alive = known.filter((document) => document.deref() !== undefined);
       if (alive.length === 0) this.#byPath.delete(path);
       else if (alive.length < known.length) this.#byPath.set(path, alive);
     }
     const texts = new Map(files.map(({ path, text }) => [path, text]));
     for (const document of documents) {
+      yield;
       const { file } = document;
       const text = texts.get(file);
       if (text === undefined || this.find(file, text) !== undefined) continue;
@@ -203,18 +217,14 @@ export class Building {
     const nowMs = clock.wallMs();
     const same = await runInSlices(known.findBuilt(revision, nowMs));
     if (same !== undefined) return { outcome: same, documents: same.built.documents };
-    const held = new Map<string, RuleDocument>();
-    for (const { path, text } of revision.files) {
-      const document = known.find(path, text);
-      if (document !== undefined) held.set(path, document);
-    }
+    const held = await runInSlices(known.findAll(revision.files));
     const needs = { known: new Set(held.keys()) };
     const received = await this.#inThread(revision, held, needs, nowMs);
     const { built, problems, advice, documents } = received;
     if (built === undefined) return { outcome: { ok: false, problems }, documents };
     const checked = await runInSlices(known.checker.check(documents, nowMs));
     if (!checked.ok) return { outcome: checked, documents };
-    known.keep(revision.files, documents);
+    await runInSlices(known.keep(revision.files, documents));
     const whole = Object.freeze({ ...built, ruleSet: checked.rules });
     const outcome: Good = { ok: true, built: whole, warnings: problems, advice };
     known.keepBuilt(revision, outcome);

@@ -35,7 +35,8 @@ export function countServed({
   const reached = groups.slice(0, last + 1);
   const domains = new Set<string>();
   for (const group of reached) for (const domain of group.domains) domains.add(domain);
-  const countLimits = (names: Iterable<string>) => {
+  const countLimits = (names: Iterable<string>, count: number) => {
+    if (count === ruleSet.domains.size) return ruleSet.limitCount;
     let sum = 0;
     for (const name of names) sum += ruleSet.domains.get(name)?.limitCount ?? 0;
     return sum;
@@ -43,11 +44,11 @@ export function countServed({
   const fewer = reached.filter((each) => each.domains.length < domains.size);
   const counts = {
     domains: domains.size,
-    limits: countLimits(domains),
+    limits: countLimits(domains, domains.size),
     fewer: fewer.slice(0, mostListed).map(({ group, domains: own }) => ({
       group: group.name,
       domains: own.length,
-      limits: countLimits(own),
+      limits: countLimits(own, own.length),
     })),
     fewerInAll: fewer.length,
   };

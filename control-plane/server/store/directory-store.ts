@@ -10,12 +10,13 @@ import {
   defaultFollowerTiming,
   type FollowerTiming,
 } from '../../../shared/file-follower.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import type { Log } from '../../../shared/log.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../../shared/rules-directory.ts';
 import { type Bounds, controlPlaneBounds } from '../../../shared/rules-file.ts';
 import { findObstacles, writeChange } from './directory-change.ts';
-import { checkChange, existingPaths } from './file-change.ts';
+import { checkingChange, existingPaths } from './file-change.ts';
 import { toJsonDigest } from './json-digest.ts';
 import { LookLoop } from './look-loop.ts';
 import {
@@ -148,7 +149,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
       if (expectedRevision !== undefined && expectedRevision !== before.id) {
         return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
       }
-      const impossible = checkChange(change, existingPaths(before), bounds);
+      const impossible = await runInSlices(checkingChange(change, existingPaths(before), bounds));
       const problems = impossible.length > 0 ? impossible : await writeChange(directory, change);
       if (problems.length > 0) return { ok: false, reason: 'refused', problems };
       return { ok: true, revision: publish(await look(toMade(options))) };
@@ -176,7 +177,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
       return { revisions: infos.slice(start, end).reverse(), isCut: to !== end };
     },
     findObstacles: async (change, before) => [
-      ...checkChange(change, existingPaths(before), bounds),
+      ...(await runInSlices(checkingChange(change, existingPaths(before), bounds))),
       ...(await findObstacles(directory, change)),
     ],
     async history(limit) {

@@ -21,12 +21,12 @@ export function existingPaths({
   return paths;
 }
 
-/** Every reason why this change cannot be made to a store with these files. */
-export function checkChange(
+/** Every reason why this change cannot be made to a store with these files. In steps. */
+export function* checkingChange(
   change: Change,
   existing: ReadonlySet<string>,
   bounds: Bounds,
-): Problem[] {
+): Generator<void, Problem[]> {
   const problems: Problem[] = [];
   const refuse = (path: string, message: string, hint?: string) => {
     problems.push(problemOf('error', 'unwritable-path', path, message, hint));
@@ -42,6 +42,7 @@ export function checkChange(
   }
   let totalBytes = 0;
   for (const { path, text } of change.put) {
+    yield;
     const reason = reasonAgainst(path, bounds);
     if (reason !== undefined) refuse(path, reason);
     const bytes = Buffer.byteLength(text);
@@ -59,6 +60,7 @@ export function checkChange(
     refuse('(all files)', `${after.size} files, more than the ${bounds.files} allowed`);
   }
   for (const { path } of change.put) {
+    yield;
     const above = foldersOf(path).find((folder) => after.has(folder));
     if (above !== undefined) refuse(path, `'${above}' is a file, so nothing can be in it`);
   }

@@ -4,10 +4,11 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import type { Log } from '../../../shared/log.ts';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import { type Bounds, controlPlaneBounds } from '../../../shared/rules-file.ts';
-import { checkChange, existingPaths } from './file-change.ts';
+import { checkingChange, existingPaths } from './file-change.ts';
 import {
   type GitAddress,
   type GitCredentials,
@@ -172,7 +173,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     if (expectedRevision !== undefined && !(await isSame(expectedRevision, before.id, signal))) {
       return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
     }
-    const problems = checkChange(change, existingPaths(before), bounds);
+    const problems = await runInSlices(checkingChange(change, existingPaths(before), bounds));
     if (problems.length > 0) return { ok: false, reason: 'refused', problems };
     const { committer } = options;
     const commit = await makeCommit(git, change, {
@@ -230,7 +231,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     },
     async findObstacles(change, before) {
       mirror.refuseTag();
-      return checkChange(change, existingPaths(before), bounds);
+      return runInSlices(checkingChange(change, existingPaths(before), bounds));
     },
     async history(limit) {
       const tip = await mirror.tip();

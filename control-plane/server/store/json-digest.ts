@@ -5,10 +5,11 @@ import { writingJson } from './json-in-slices.ts';
 
 /** SHA-256 in hexadecimal digits of the JSON of the values, one after the other. */
 export function toJsonDigest(values: Iterable<unknown>): Promise<string> {
-  return runInSlices(digesting(values));
+  return runInSlices(digestingJson(values));
 }
 
-function* digesting(values: Iterable<unknown>): Generator<void, string> {
+/** The same, in steps. */
+export function* digestingJson(values: Iterable<unknown>): Generator<void, string> {
   const hash = createHash('sha256');
   for (const value of values) {
     for (const part of writingJson(value)) {

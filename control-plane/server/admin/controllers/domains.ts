@@ -1,7 +1,7 @@
 // `/domains`: the rules of one domain as YAML, read and written with entity tags, so that no client
 // overwrites a change it has not seen.
 import Type from 'typebox';
-import { runInSlices } from '../../../../shared/in-slices.ts';
+import { ownTurn, runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
 import { orNull } from '../../or-null.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
@@ -13,6 +13,7 @@ import {
   freePath,
   listDomainFiles,
   namesTag,
+  tagging,
   toFileName,
   toTag,
 } from '../domain-file.ts';
@@ -109,12 +110,8 @@ export class Default extends AdminController {
     const { documents: documentsInForce } = this.api.snapshots;
     if (domain === undefined) {
       const all = listDomainFiles(revision, documents, documentsInForce);
-      const domains: Type.Static<typeof listed>[] = [];
-      for (const [name, own] of all) {
-        const etag = await toTag(own);
-        domains.push({ domain: name, files: own.map(({ path }) => path), etag });
-      }
-      return { revision: revision.id, domains };
+      await ownTurn();
+      return toLongAnswer({ revision: revision.id, domains: await runInSlices(listing(all)) });
     }
     const files = findDomainFiles(revision, documents, documentsInForce, domain);
     if (files.length === 0) throw noSuchDomain(domain);
@@ -286,6 +283,18 @@ export class Default extends AdminController {
     this.response.headers.set('etag', await toTag(own));
     return { domain, path: own[0]?.path ?? toFileName(domain), revision: after.id };
   }
+}
+
+function* listing(
+  all: ReturnType<typeof listDomainFiles>,
+): Generator<void, Type.Static<typeof listed>[]> {
+  const domains: Type.Static<typeof listed>[] = [];
+  for (const [domain, own] of all) {
+    const etag = yield* tagging(own);
+    domains.push({ domain, files: own.map(({ path }) => path), etag });
+    yield;
+  }
+  return domains;
 }
 
 async function findPlace(
