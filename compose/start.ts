@@ -131,11 +131,11 @@ within one minute:
 2. Three more, in one line. Expect 200, 200, and 429 for the one that is over the limit.
    curl -s -o /dev/null -w '%{http_code}\\n' -d '${body}' '${json}?[1-3]'
 
-3. What happened. Expect total_hits 4, over_limit 1.
+3. What happened. Expect total_hits 4, over_limit 1, and more if you have asked for other customers.
    curl -s http://localhost:${debugPort}/stats | grep shop.customer
 
 4. Raise the limit while it runs, and ask again. Expect 200 with "requestsPerUnit":10.
-   perl -pi -e 's/requests_per_unit: 3$/requests_per_unit: 10/' compose/rules/shop.yaml
+   perl -pi -e 's/requests_per_unit: 3$/requests_per_unit: 10/' compose/rules/shop.yaml; sleep 1
    curl -i -d '${body}' ${json}
 
 5. Is that in force everywhere? Expect yes, and exit code 0.

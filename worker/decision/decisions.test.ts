@@ -158,7 +158,7 @@ function testFile(name: string): void {
 // Proof of migrating.md: A limit in the request with an unknown unit fails the call
 testFile('limits');
 
-// Proof of migrating.md: `unit_multiplier`, `algorithm`, `burst`, `count_over_limit`, `rate_limits`
+// Proof of migrating.md: `unit_multiplier`, `algorithm`, `burst`, `count_over_limit`, `rate_limits`, `until`, `lease`
 testFile('limiters');
 testFile('local-cache');
 testFile('client-fields');

@@ -296,6 +296,7 @@ test('a request with one hit is counted by leases where its limit has one, and o
   t.deepEqual(counted, ['leases', 'store', 'store']);
 });
 
+// Proof of migrating.md: A counter key above 1,024 bytes is stored under its digest, unless `REDIS_LONG_KEYS=whole`
 test('counter keys above 1,024 bytes are counted under a digest after the prefix, or whole', async (t) => {
   const keysOf = async (keepsLongKeys: boolean, ...values: string[]) => {
     const keys: string[] = [];

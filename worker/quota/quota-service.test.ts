@@ -57,6 +57,7 @@ function usage(id: Readonly<Record<string, string>>, allowed = 1, denied = 0) {
   };
 }
 
+// Proof of migrating.md: gRPC reflection and `RateLimitQuotaService` are served
 test('a limit of 100 a second is shared by demand from the second reports on', async (t) => {
   const world = createQuotaWorld(aSecond);
   const rows = await runEnvoys([world], startEnvoys(world, [60, 60, 10]), 20);

@@ -41,6 +41,8 @@ async function commandCounts(redis: RedisServer): Promise<Map<string, number>> {
   );
 }
 
+// Proof of migrating.md: A start counts under keys `ratelane_warm_up_...` behind the prefix, [for at most a
+// minute](operating.md#a-workers-start-and-stop)
 test('all that a decision asks of Redis was asked before the ports open, under keys that soon expire', async (t) => {
   const redis = await startRedisServer(t);
   await warm({

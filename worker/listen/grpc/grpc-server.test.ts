@@ -396,7 +396,7 @@ test('a watcher that leaves is forgotten', async (t) => {
   t.true(await waitUntil(() => listeners === 0, 60_000));
 });
 
-// Proof of migrating.md: gRPC reflection is served
+// Proof of migrating.md: gRPC reflection and `RateLimitQuotaService` are served
 test('reflection lists the services and describes what they take', async (t) => {
   const { address } = await start(t);
   const client = connect(t, protos.reflectionService, address.port);
