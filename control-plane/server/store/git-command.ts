@@ -63,6 +63,8 @@ export interface GitDeps {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Read again for each command that may contact the remote, to pick up a changed secret. */
   readCredentials(): Promise<GitCredentials | undefined>;
+  /** Processes at once. */
+  readonly most?: number;
 }
 
 /** For a fetch: a large repository over a slow line takes minutes. */
@@ -99,7 +101,13 @@ const fixedConfig = [
   ['i18n.logOutputEncoding', 'UTF-8'],
 ] as const;
 
-export function createGit({ repository, address, environment, readCredentials }: GitDeps): Git {
+export function createGit({
+  repository,
+  address,
+  environment,
+  readCredentials,
+  most = mostProcesses,
+}: GitDeps): Git {
   /** The secrets of the credentials that were read last. */
   let latest: readonly string[] = [];
   const sameForAll = {
@@ -123,7 +131,7 @@ export function createGit({ repository, address, environment, readCredentials }:
     return redact(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), secrets);
   }
 
-  const places = new Places(mostProcesses);
+  const places = new Places(most);
 
   return {
     async run(args, options) {

@@ -590,6 +590,27 @@ test('by a path too, a revision that is not known is none, and asks no remote', 
   }
 });
 
+test('the store waits for no questions, however many, and reads its history once for all', async (t) => {
+  const repository = createGitRepository(t, { 'a.yaml': '1' });
+  const [go, logs] = ['go', 'logs'].map((name) => join(repository.folder, name)) as [
+    string,
+    string,
+  ];
+  const wait = `[ "$1" = merge-base ] && while [ ! -e ${go} ]; do sleep 0.05; done`;
+  const note = `case "$*" in *"-n 200"*) echo >> ${logs};; esac`;
+  const environment = beforeGit(repository, `${wait}\n${note}`);
+  const { store } = openGitStore(t, repository, {}, { environment });
+  const { id } = await store.read();
+  const questions = Array.from({ length: 20 }, () => store.locate(id, id));
+  repository.push({ 'a.yaml': '2' });
+  t.is(textsOf(await store.read()), 'a.yaml=2');
+  writeFileSync(go, '');
+  t.true((await Promise.all(questions)).every((found) => found?.isIncluded));
+  const histories = await Promise.all([200, 21, 200].map((limit) => store.history(limit)));
+  t.deepEqual(pluck(histories, 'length'), [3, 3, 3]);
+  t.is(readFileSync(logs, 'utf8'), '\n');
+});
+
 test('what Git has in the place of a file is reported by its name', async (t) => {
   const repository = createGitRepository(t);
   const lfs = 'version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 120\n';

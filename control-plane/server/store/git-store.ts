@@ -16,7 +16,7 @@ import {
   reasonAgainstFolder,
   reasonAgainstRefName,
 } from './git-address.ts';
-import { createGit, GitError } from './git-command.ts';
+import { createGit, GitError, mostProcesses } from './git-command.ts';
 import { makeCommit } from './git-commit.ts';
 import { createGitMirror } from './git-mirror.ts';
 import {
@@ -28,7 +28,7 @@ import {
   resolveObject,
 } from './git-tree.ts';
 import { LookLoop } from './look-loop.ts';
-import { type Revision, toRevisionInfo } from './revision.ts';
+import { type Revision, type RevisionInfo, toRevisionInfo } from './revision.ts';
 import {
   type Author,
   type Change,
@@ -72,6 +72,8 @@ export interface GitStoreDeps {
 /** How often a commit is made again because others have pushed meanwhile. */
 const maxAttempts = 3;
 const maxHistory = 1_000;
+/** Commits of one reading: callers ask for any number up to the last one. */
+const historySteps = [20, 200, maxHistory];
 
 /**
  * A revision's id is the commit that the branch or tag is at, whether or not it touches the folder; the
@@ -91,6 +93,11 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     .digest('hex');
   const repository = resolve(options.stateDirectory, `git-${identity.slice(0, 16)}`);
   const readCredentials = async () => (await deps.readCredentials?.()) ?? address.credentials;
+  const openGit = (path: string) =>
+    createGit({
+      ...{ repository: path, address, environment, readCredentials },
+      most: mostProcesses / 2,
+    });
   const mirror = createGitMirror({
     folder: repository,
     address,
@@ -100,9 +107,12 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     fetchTimeoutMs: options.fetchTimeoutMs,
     maxFileBytes: bounds.fileBytes,
     log,
-    openGit: (path) => createGit({ repository: path, address, environment, readCredentials }),
+    openGit,
   });
   const { git } = mirror;
+  /** For what callers ask: whoever may read asks for some with each call, and the store waits for none of them. */
+  const asked = openGit(repository);
+  const logs = new Map<string, Promise<RevisionInfo[]>>();
   /** Ids of the files that the host left out of the newest copy, as too large. */
   let leftOut = new Set<string>();
 
@@ -150,6 +160,23 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   ): Promise<Revision> {
     if (commit === loop.seen?.id) return loop.seen;
     return readRevisionOf(git, commit, { folder, bounds, isLeftOut, signal }).catch(toInvalid);
+  }
+
+  async function findTip(): Promise<string | undefined> {
+    return loop.seen?.id ?? (await mirror.tip());
+  }
+
+  /** A long history takes git seconds, so that of the newest commits is read once. */
+  function readHistory(tip: string, count: number): Promise<RevisionInfo[]> {
+    const key = `${count} ${tip}`;
+    const known = logs.get(key);
+    if (known !== undefined) return known;
+    const paths = folder === '' ? [] : [folder];
+    const log = readLog(asked, ['-n', String(count), tip, '--', ...paths]);
+    for (const each of logs.keys()) if (!each.endsWith(tip)) logs.delete(each);
+    logs.set(key, log);
+    log.catch(() => logs.delete(key));
+    return log;
   }
 
   /** Whether the folder has the same content in both commits. */
@@ -234,24 +261,31 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
       return runInSlices(checkingChange(change, existingPaths(before), bounds));
     },
     async history(limit) {
-      const tip = await mirror.tip();
+      const tip = await findTip();
+      const count = historySteps.find((each) => each >= limit) ?? maxHistory;
       if (tip === undefined || limit <= 0) return [];
-      const count = ['-n', String(Math.min(limit, maxHistory))];
-      const infos = await readLog(git, [...count, tip, '--', ...(folder === '' ? [] : [folder])]);
-      if (infos[0]?.id === tip) return infos;
-      return [...(await readLog(git, ['-n', '1', tip])), ...infos].slice(0, limit);
+      const infos = await readHistory(tip, count);
+      if (infos[0]?.id === tip) return infos.slice(0, limit);
+      const { seen } = loop;
+      const newest =
+        seen?.id === tip ? [toRevisionInfo(seen)] : await readLog(asked, ['-n', '1', tip]);
+      return [...newest, ...infos].slice(0, Math.min(limit, maxHistory));
     },
     async locate(id, newest) {
       if (!/^[0-9a-f]*$/.test(id) || id.length < shortestRevisionPrefix) return undefined;
-      if ((await mirror.tip()) === undefined) return undefined;
-      const found = await resolveObject(git, `${id}^{commit}`);
+      if ((await findTip()) === undefined) return undefined;
+      const found = await resolveObject(asked, `${id}^{commit}`);
       if (found === undefined) return undefined;
-      return { id: found, isIncluded: await isAncestor(git, found, newest) };
+      return { id: found, isIncluded: await isAncestor(asked, found, newest) };
     },
     async readRevision(id) {
-      if (!isCommitId(id) || (await mirror.tip()) === undefined) return undefined;
-      if ((await resolveObject(git, `${id}^{commit}`)) === undefined) return undefined;
-      return readAt(id);
+      if (id === loop.seen?.id) return loop.seen;
+      if (!isCommitId(id) || (await findTip()) === undefined) return undefined;
+      if ((await resolveObject(asked, `${id}^{commit}`)) === undefined) return undefined;
+      const isLeftOut = () => true;
+      return readRevisionOf(asked, id, { folder, bounds, isLeftOut, signal: undefined }).catch(
+        toInvalid,
+      );
     },
   };
 }
