@@ -28,6 +28,7 @@ import { createChangeTurns } from './admin/change-turns.ts';
 import { createEvents } from './admin/events.ts';
 import { createExamine, createReading } from './admin/examination.ts';
 import { watchFleet } from './admin/fleet-events.ts';
+import { mostLongAnswers } from './admin/long-answer.ts';
 import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import type { WebhookDeps } from './admin/webhook-route.ts';
@@ -44,6 +45,7 @@ import { markRevisions } from './history/last-hour/revision-marks.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
+import { Places } from './places.ts';
 import { createExchangeAsk, tellNews } from './record/peers/exchange.ts';
 import { createPeers } from './record/peers/peers.ts';
 import { noSteps } from './record/record.ts';
@@ -249,6 +251,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       reading: createReading(examining),
       thread,
       turns: createChangeTurns(clock),
+      longAnswers: new Places(mostLongAnswers),
       rollout,
       listSetAside: () => listSetAside(stateDirectory),
       peers,

@@ -6,6 +6,7 @@ import { createAuthorizer } from '../../control-plane/server/admin/authorize.ts'
 import { createChangeTurns } from '../../control-plane/server/admin/change-turns.ts';
 import { createEvents } from '../../control-plane/server/admin/events.ts';
 import { createExamine, createReading } from '../../control-plane/server/admin/examination.ts';
+import { mostLongAnswers } from '../../control-plane/server/admin/long-answer.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/server/admin/tokens.ts';
 import { addConsoleRoutes } from '../../control-plane/server/console/console-routes.ts';
 import { createFleet, type Fleet } from '../../control-plane/server/fleet/fleet.ts';
@@ -15,6 +16,7 @@ import { type Audit, createAudit } from '../../control-plane/server/history/acti
 import { createMarks } from '../../control-plane/server/history/last-hour/marks.ts';
 import { createControlPlaneMetrics } from '../../control-plane/server/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/server/metrics/overview.ts';
+import { Places } from '../../control-plane/server/places.ts';
 import type { PeerSource } from '../../control-plane/server/record/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/server/record/peers/peers.ts';
 import { RecordKeeper, unsharedTiming } from '../../control-plane/server/record/record-keeper.ts';
@@ -150,6 +152,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         reading: createReading(examining),
         thread,
         turns: createChangeTurns(clock),
+        longAnswers: new Places(mostLongAnswers),
         rollout,
         peers:
           api.peers && withAnswerMs(createPeers({ sources: api.peers, dnsProtocol: 'http:' }), api),

@@ -7,6 +7,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Activity } from '../history/activity/activity.ts';
 import type { Audit } from '../history/activity/audit.ts';
 import type { Marks } from '../history/last-hour/marks.ts';
+import type { Places } from '../places.ts';
 import type { Peers } from '../record/peers/peers.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
@@ -32,6 +33,8 @@ export interface AdminApi {
   /** Runs what takes long with large files. */
   readonly thread: JobThread;
   readonly turns: ChangeTurns;
+  /** Of answers that hold much memory until they are read. */
+  readonly longAnswers: Places;
   readonly rollout: Rollout;
   /** Paths of files of the state directory that could not be read, and were renamed. */
   listSetAside(): Promise<readonly string[]>;

@@ -35,6 +35,7 @@ import {
 } from './change.ts';
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
 import { creatingFindLift, listingEndedLifts } from './lifted.ts';
+import { toLongAnswer } from './long-answer.ts';
 import { type ProblemJson, toProblemJson } from './problem-json.ts';
 import { toPrefixHint } from './revision-json.ts';
 import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
@@ -80,6 +81,8 @@ interface AuditEntry {
 /** How long peers may take to ask their workers: for a reset in three steps. */
 export const peersMs = { reading: 2_000, reset: 4_000 };
 const searchedRevisions = 1000;
+/** How long an answer waits until others are sent. */
+const longAnswerWaitMs = 10_000;
 
 export class AdminController extends Controller {
   protected readonly api: AdminApi;
@@ -307,6 +310,26 @@ export class AdminController extends Controller {
       wallMs: clock.wallMs(),
       monotonicMs: clock.monotonicMs(),
     });
+  }
+
+  /** For a value that holds much memory until its JSON is read: few are made at once, the others wait. */
+  protected async sendLong<Value extends object>(
+    make: () => Promise<Value>,
+  ): Promise<Value | Response> {
+    const waited = AbortSignal.timeout(longAnswerWaitMs);
+    const signal = AbortSignal.any([waited, this.request.signal]);
+    const place = await this.api.longAnswers.take(signal).catch((error: unknown) => {
+      if (!waited.aborted) throw error;
+      const detail = 'other long answers are not read yet; try again';
+      throw new HttpError(429, { detail, headers: { 'retry-after': '10' } });
+    });
+    const leave = () => void place[Symbol.asyncDispose]();
+    try {
+      return await toLongAnswer(await make(), leave);
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   protected fromStore<Value>(answer: Promise<Value>): Promise<Value> {

@@ -45,3 +45,18 @@ test('the items of a generator are made when they are sent', async (t) => {
   const whole = streamJson({ list: make(), after: 1 });
   t.true((await whole.text()) === JSON.stringify({ list, after: 1 }));
 });
+
+test('the end of a long answer is told once: when it is read, when its reader leaves, or at once where it is short', async (t) => {
+  let ends = 0;
+  const send = (length: number) => toLongAnswer({ yaml: 'x'.repeat(length) }, () => ends++);
+  await send(1);
+  t.is(ends, 1);
+  const [read, left] = [await send(2_000_000), await send(2_000_000)];
+  if (!(read instanceof Response && left instanceof Response)) return t.fail();
+  t.is(ends, 1);
+  await read.text();
+  t.is(ends, 2);
+  await left.body?.cancel();
+  t.is(ends, 3);
+  return undefined;
+});

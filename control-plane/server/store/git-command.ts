@@ -7,6 +7,7 @@ import { redact } from '../../../shared/redact.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
 import { readSmallFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
+import { Places } from '../places.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
 
 export interface RunOptions {
@@ -334,49 +335,6 @@ async function runProcess(
   clearTimeout(drainTimer);
   signal?.removeEventListener('abort', abort);
   return { code, stdout: Buffer.concat(stdout), stderr, reason, cause };
-}
-
-/** So many at once; the others wait for their turn. */
-class Places {
-  #free: number;
-  readonly #waiting = new Set<() => void>();
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  /** Rejects with the signal's reason. Disposing of a place gives it to the next. */
-  async take(signal: AbortSignal | undefined): Promise<AsyncDisposable> {
-    signal?.throwIfAborted();
-    if (this.#free > 0) this.#free--;
-    else await this.#wait(signal);
-    return { [Symbol.asyncDispose]: async () => this.#leave() };
-  }
-
-  async #wait(signal: AbortSignal | undefined): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const abort = () => {
-      this.#waiting.delete(resolve);
-      reject(signal?.reason);
-    };
-    this.#waiting.add(resolve);
-    signal?.addEventListener('abort', abort, { once: true });
-    try {
-      await promise;
-    } finally {
-      signal?.removeEventListener('abort', abort);
-    }
-  }
-
-  #leave(): void {
-    const [next] = this.#waiting;
-    if (next === undefined) {
-      this.#free++;
-      return;
-    }
-    this.#waiting.delete(next);
-    next();
-  }
 }
 
 function killGroup(child: ChildProcess): void {

@@ -71,13 +71,15 @@ export class Default extends AdminController {
 
   async GET({ limit }: Fields<typeof Default.GET>, wanted?: string) {
     if (wanted !== undefined) {
-      const revision = await this.findRevision(wanted);
-      const { ruleSet, problems } = await this.api.examine(revision);
-      return toLongAnswer({
-        ...toRevisionJson(revision),
-        valid: ruleSet !== undefined,
-        files: [...revision.files],
-        problems: this.toProblems(problems),
+      return this.sendLong(async () => {
+        const revision = await this.findRevision(wanted);
+        const { ruleSet, problems } = await this.api.examine(revision);
+        return {
+          ...toRevisionJson(revision),
+          valid: ruleSet !== undefined,
+          files: [...revision.files],
+          problems: this.toProblems(problems),
+        };
       });
     }
     const state = this.api.snapshots.state();
@@ -115,14 +117,16 @@ export class Default extends AdminController {
   });
 
   async GET_diff({ from, to }: Fields<typeof Default.GET_diff>) {
-    const before = await this.findRevision(from);
-    const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
-    const compared = [await this.toCompared(before), await this.toCompared(after)] as const;
-    return toLongAnswer({
-      from: toRevisionJson(before),
-      to: toRevisionJson(after),
-      files: compareFiles(before, after),
-      changes: await runInSlices(comparingForNodes(...compared, toRuleChangeJson)),
+    return this.sendLong(async () => {
+      const before = await this.findRevision(from);
+      const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
+      const compared = [await this.toCompared(before), await this.toCompared(after)] as const;
+      return {
+        from: toRevisionJson(before),
+        to: toRevisionJson(after),
+        files: compareFiles(before, after),
+        changes: await runInSlices(comparingForNodes(...compared, toRuleChangeJson)),
+      };
     });
   }
 
