@@ -8,6 +8,7 @@ import { AppError } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
 import { watchOpenFiles } from '../../shared/open-files.ts';
+import { Places } from '../../shared/places.ts';
 import { readCredentials } from '../../shared/router/index.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import {
@@ -45,7 +46,6 @@ import { markRevisions } from './history/last-hour/revision-marks.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
-import { Places } from './places.ts';
 import { createExchangeAsk, tellNews } from './record/peers/exchange.ts';
 import { createPeers } from './record/peers/peers.ts';
 import { noSteps } from './record/record.ts';

@@ -16,7 +16,6 @@ import { type Audit, createAudit } from '../../control-plane/server/history/acti
 import { createMarks } from '../../control-plane/server/history/last-hour/marks.ts';
 import { createControlPlaneMetrics } from '../../control-plane/server/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/server/metrics/overview.ts';
-import { Places } from '../../control-plane/server/places.ts';
 import type { PeerSource } from '../../control-plane/server/record/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/server/record/peers/peers.ts';
 import { RecordKeeper, unsharedTiming } from '../../control-plane/server/record/record-keeper.ts';
@@ -29,6 +28,7 @@ import type { WebhookSettings } from '../../control-plane/server/store/webhook.t
 import { createWorkThread } from '../../control-plane/server/work-thread.ts';
 import type { ConnectedWorkers } from '../../control-plane/server/xds/workers.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
+import { Places } from '../../shared/places.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { eventually } from './eventually.ts';

@@ -1,13 +1,13 @@
 // The dependencies of the admin API's controllers. All exist before the first request; data of the store
 // and the workers may come later.
 import type { Clock } from '../../../shared/clock.ts';
+import type { Places } from '../../../shared/places.ts';
 import type { RoutedRequest } from '../../../shared/router/index.ts';
 import type { JobThread } from '../../../shared/thread/job-thread.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Activity } from '../history/activity/activity.ts';
 import type { Audit } from '../history/activity/audit.ts';
 import type { Marks } from '../history/last-hour/marks.ts';
-import type { Places } from '../places.ts';
 import type { Peers } from '../record/peers/peers.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';

@@ -3,11 +3,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { Places } from '../../../shared/places.ts';
 import { redact } from '../../../shared/redact.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
 import { readSmallFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
-import { Places } from '../places.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
 
 export interface RunOptions {
