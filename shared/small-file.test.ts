@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -13,6 +14,9 @@ test('a file is read up to its bound, and one without an end is refused by name'
     message: '/dev/zero has more than 100000 bytes',
   });
   await t.throwsAsync(readSmallFile(`${path}.old`, 100), { code: 'ENOENT' });
+  execFileSync('mkfifo', [`${path}.pipe`]);
+  t.is(await readSmallFile(`${path}.pipe`, 100), '', 'not waited for');
+  await t.throwsAsync(readSmallFile(join(path, '..'), 100), { code: 'EISDIR' });
   writeFileSync(path, '');
   t.is(await readSmallFile(path, 100), '');
 });

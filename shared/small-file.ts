@@ -1,5 +1,9 @@
 // Reads a file of a bounded size: no more of it than that, whatever an operator has named.
-import { createReadStream } from 'node:fs';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+
+/** A pipe that nothing writes to is empty: waiting for it would never end, and the process with it. */
+const fileFlags = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
  * The file's text, read as UTF-8. Rejects when the file cannot be read, or has more than `maxBytes`; no message
@@ -13,6 +17,7 @@ export async function readSmallFile(path: string, maxBytes: number): Promise<str
 
 /** One byte more than `maxBytes` where the file has more. */
 export async function readBeginning(path: string, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = await createReadStream(path, { end: maxBytes }).toArray();
+  const handle = await open(path, fileFlags);
+  const chunks: Buffer[] = await handle.createReadStream({ end: maxBytes }).toArray();
   return Buffer.concat(chunks);
 }

@@ -117,6 +117,10 @@ export function createRemedies(options: RemedyOptions): DescribeRemedy {
       `name the file of its CA in ${ofBoth('TLS_CACERT')}`,
     ],
     [
+      / is not a certificate \(| cannot be used \(/,
+      `name files in PEM in ${ofBoth('TLS_CACERT')}, ${ofBoth('TLS_CLIENT_CERT')} and ${ofBoth('TLS_CLIENT_KEY')}`,
+    ],
+    [
       /does not match certificate's altnames/,
       `write a host that its certificate has in ${of('URL')}, or ${ofBoth('TLS_SKIP_HOSTNAME_VERIFICATION')}=true`,
     ],
