@@ -22,7 +22,7 @@ import { toDecisionOptions } from './decision-options.ts';
 import { LargeRequests } from './grpc/large-requests.ts';
 import type { ListenAddress } from './grpc/listen-address.ts';
 import type { Health } from './health.ts';
-import { decisionMethodPath } from './listen/grpc/decision-method.ts';
+import { decisionMethodPath, undecodable } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttpServer } from './listen/http.ts';
 import { letCallersLeave } from './listen/leaving.ts';
@@ -139,6 +139,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       log,
       clock,
       duration: metrics.decisionDuration,
+      onUndecodable: () => metrics.counter(undecodable).add(1),
       tracer,
     },
     {

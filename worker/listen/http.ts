@@ -44,6 +44,8 @@ export interface HttpDeps {
   readonly clock: Clock;
   /** The duration of decisions. */
   readonly duration: Duration;
+  /** Called for a request that cannot be read. */
+  readonly onUndecodable?: () => void;
   /** Undefined: no spans are made. */
   readonly tracer?: Tracer | undefined;
 }
@@ -82,6 +84,7 @@ export function createHttpServer(
     clock,
     duration,
     tracer,
+    onUndecodable = () => {},
     largeRequests = new LargeRequests(() => clock.monotonicMs()),
   }: HttpDeps,
   target: HttpTarget,
@@ -101,6 +104,7 @@ export function createHttpServer(
     if (body.kind === 'aborted') return refuseAborted(reply);
     if (body.kind === 'too-large') {
       report(`body of more than ${maxRequestBytes} bytes`);
+      onUndecodable();
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
     }
     if (body.kind === 'too-many') return refuseBusy(reply, 'that are being read');
@@ -112,6 +116,7 @@ export function createHttpServer(
     duration.observe((clock.monotonicMs() - startMs) / 1000);
     if (!answer.ok) {
       if ('error' in answer) return refuse(reply, answer.error.message);
+      onUndecodable();
       // The caller of a well-formed request learns which limit it exceeds.
       return refuse(reply, answer.problem, answer.isTooLarge ? answer.problem : undefined);
     }

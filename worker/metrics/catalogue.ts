@@ -54,7 +54,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ),
   ownCounter(
     'ratelimit.service.call.should_rate_limit.undecodable',
-    'gRPC requests that could not be read: too large, or with bytes that are not UTF-8',
+    'Requests that could not be read: too large, or with bytes that are not UTF-8',
   ),
   ownCounter(
     'ratelimit.failure_mode.<mode>',

@@ -230,13 +230,15 @@ test('REQUEST_INVALID_UTF8: a request with a byte that is not UTF-8 fails by nam
     const caller = await createCaller((await worker.started).grpc);
     t.teardown(caller.close);
     const answers = [await caller.call(path, request), await caller.call(path, request)];
+    const { text: http } = (await worker.started).http;
+    await fetch(`http://${http}/json`, { method: 'POST', body: request });
     const logged = worker.log.lines.filter((line) => line.includes('cannot be read'));
     const stats = (await worker.page('/stats')).match(/undecodable: \d+/)?.[0];
     return { answers, logged, stats };
   };
   const failed = await run('fail');
   t.deepEqual(pluck(failed.answers, 'grpcStatus'), [13, 13]);
-  t.is(failed.stats, 'undecodable: 2');
+  t.is(failed.stats, 'undecodable: 3', 'with the one of /json');
   t.deepEqual(failed.logged, [
     'warning a gRPC request cannot be read, nothing is limited by it: descriptors[0], at key "k": string field contains invalid UTF-8',
   ]);

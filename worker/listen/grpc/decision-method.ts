@@ -37,7 +37,7 @@ export const decisionMethodPath = `/envoy.service.ratelimit.v3.RateLimitService/
 const scope = 'ratelimit grpc server';
 
 /** A series only from the first such request on: dashboards that list the types of errors have the reference's. */
-const undecodable = 'ratelimit.service.call.should_rate_limit.undecodable';
+export const undecodable = 'ratelimit.service.call.should_rate_limit.undecodable';
 /** How often unreadable requests are logged. */
 const refusalIntervalMs = 5_000;
 const lateText = 'the deadline of the call has passed';
