@@ -25,7 +25,7 @@ export interface Running {
   readonly trial: TrialState;
   readonly plan: RolloutPlan;
   readonly pools: Pools;
-  /** Whether the removal of domains is intended: its author asked for it, or it was approved. */
+  /** Whether what it removes is intended: its author asked for it, it was approved, or it undoes what came after it. */
   readonly isRemovalMeant: boolean;
   /** Of the record when it began here: that is the end of another rollout. */
   readonly endedBefore: string | undefined;
@@ -134,6 +134,7 @@ function begin(
       pools: toPools(plan.steps, inForce?.nodeGroups ?? trial.groups, trial.unchangedGroups),
       isRemovalMeant:
         mayRemove(trial.revision, false) ||
+        known.record.inForce.some(({ content }) => content === trial.content) ||
         isRemovalApproved(known.record, trial.revision.id, trial.content),
       endedBefore: openRolloutOf(known.record) ? undefined : known.record.rollout?.id,
       offered: undefined,
