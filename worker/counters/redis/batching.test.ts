@@ -8,7 +8,7 @@ import { testScenarios } from '../../../test/support/scenarios.ts';
 import { createBreaker } from '../failure/breaker.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CountRequest } from '../store.ts';
-import { createBatching, createPipelineWindow, type EmptyPoolRule, type Lane } from './batching.ts';
+import { Batching, createPipelineWindow, type EmptyPoolRule, type Lane } from './batching.ts';
 import { isLost, type RawReply, ReplyError } from './connection.ts';
 import { createScriptSupport } from './script-support.ts';
 
@@ -101,7 +101,7 @@ function setUp(options: SetUpOptions = {}) {
     onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },
     pipelineWindowMs: options.pipelineWindowMs ?? 0,
   };
-  const store = createBatching(deps);
+  const store = new Batching(deps);
   const [lane] = lanes as [FakeLane, ...FakeLane[]];
   return { store, lanes, lane, deps, clock, failures, log };
 }

@@ -87,15 +87,6 @@ export interface BatchingDeps {
   readonly pipelineWindowMs: number;
 }
 
-export interface Batching {
-  /** As CounterStore.count. */
-  count(request: CountRequest): void;
-  /** Call it when a lane has become ready, or the breaker has changed. */
-  lanesChanged(): void;
-  /** Refuses new requests; resolves when none is open, or after `graceMs`, when it fails the open ones. */
-  drain(graceMs: number): Promise<void>;
-}
-
 /** A lane with the batch that it carries, if any. */
 interface Slot {
   readonly lane: Lane;
@@ -107,51 +98,78 @@ interface Slot {
   isAnswered: boolean;
 }
 
-export function createBatching(deps: BatchingDeps): Batching {
-  const { name, breaker, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
-  const pipelineWindow =
-    deps.pipelineWindowMs > 0 ? createPipelineWindow(deps.pipelineWindowMs, clock) : undefined;
-  const waiting = new WaitingLine();
-  const slots = deps.lanes.map(toSlot);
-  const overflow = toSlot(deps.overflow);
-  const allSlots = [...slots, overflow];
+export class Batching {
+  readonly #deps: BatchingDeps;
+  readonly #name;
+  readonly #breaker;
+  readonly #clock;
+  readonly #log;
+  readonly #timeoutMs;
+  readonly #patienceMs;
+  readonly #onEmptyPool;
+  readonly #pipelineWindow;
+  readonly #waiting = new WaitingLine();
+  readonly #slots;
+  readonly #overflow;
+  readonly #allSlots;
   /** How many slots have a batch. */
-  let inFlight = 0;
-  let lastArrivalMs = Number.NEGATIVE_INFINITY;
-  let lastSentMs = Number.NEGATIVE_INFINITY;
-  let flushScheduled = false;
+  #inFlight = 0;
+  #lastArrivalMs = Number.NEGATIVE_INFINITY;
+  #lastSentMs = Number.NEGATIVE_INFINITY;
+  #flushScheduled = false;
   /** Requests wait for the pipeline window, not for the store. */
-  let isDelayed = false;
-  let cancelSweep: (() => void) | undefined;
+  #isDelayed = false;
+  #cancelSweep: (() => void) | undefined;
   /** Whether anything was answered since the last sweep. */
-  let heard = false;
+  #heard = false;
   /** For how many sweeps requests have been open without any answer of the server. Counted in sweeps, not
    * time: while this process is stalled, answers may be unread. */
-  let silentMs = 0;
+  #silentMs = 0;
   /** Where all open requests have failed and their callers ask again at once, silence goes on. */
-  let idleSinceMs = Number.NEGATIVE_INFINITY;
-  let draining: Promise<void> | undefined;
-  let drained: (() => void) | undefined;
+  #idleSinceMs = Number.NEGATIVE_INFINITY;
+  #draining: Promise<void> | undefined;
+  #drained: (() => void) | undefined;
 
-  return { count, lanesChanged, drain };
+  constructor(deps: BatchingDeps) {
+    this.#deps = deps;
+    this.#name = deps.name;
+    this.#breaker = deps.breaker;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+    this.#timeoutMs = deps.timeoutMs;
+    this.#patienceMs = deps.patienceMs;
+    this.#onEmptyPool = deps.onEmptyPool;
+    this.#pipelineWindow =
+      deps.pipelineWindowMs > 0
+        ? createPipelineWindow(deps.pipelineWindowMs, deps.clock)
+        : undefined;
+    this.#slots = deps.lanes.map(toSlot);
+    this.#overflow = toSlot(deps.overflow);
+    this.#allSlots = [...this.#slots, this.#overflow];
+  }
 
-  function count(request: CountRequest): void {
-    const refusal = findRefusal();
+  /** As CounterStore.count. */
+  count(request: CountRequest): void {
+    const refusal = this.#findRefusal();
     if (refusal !== undefined) {
-      setImmediate(() => settle(request, refusal));
+      setImmediate(() => this.#settle(request, refusal));
       return;
     }
     // Requests of one tick arrived at the same time.
-    if (!flushScheduled) lastArrivalMs = clock.monotonicMs();
-    if (cancelSweep === undefined && lastArrivalMs - idleSinceMs > patienceMs) silentMs = 0;
-    waiting.push(request, lastArrivalMs);
-    startSweeping();
-    if (flushScheduled) return;
-    if (pipelineWindow === undefined) {
-      scheduleFlush();
+    if (!this.#flushScheduled) this.#lastArrivalMs = this.#clock.monotonicMs();
+    if (
+      this.#cancelSweep === undefined &&
+      this.#lastArrivalMs - this.#idleSinceMs > this.#patienceMs
+    )
+      this.#silentMs = 0;
+    this.#waiting.push(request, this.#lastArrivalMs);
+    this.#startSweeping();
+    if (this.#flushScheduled) return;
+    if (this.#pipelineWindow === undefined) {
+      this.#scheduleFlush();
     } else {
-      flushScheduled = true;
-      setImmediate(holdBack, pipelineWindow);
+      this.#flushScheduled = true;
+      setImmediate((pass) => this.#holdBack(pass), this.#pipelineWindow);
     }
   }
 
@@ -159,282 +177,290 @@ export function createBatching(deps: BatchingDeps): Batching {
    * Called at the end of the tick of the first request. While a batch is in flight the next one gathers anyway,
    * and sleeping would delay answers; while nothing can be sent, waiting is useless.
    */
-  function holdBack(pass: PipelineWindow): void {
-    const canLeave = breaker.refusal === undefined && findFreeSlot() !== undefined;
-    isDelayed = canLeave && inFlight === 0 && waiting.size < manyRequests;
-    if (isDelayed) pass(lastArrivalMs, flush);
-    else flush();
+  #holdBack(pass: PipelineWindow): void {
+    const canLeave = this.#breaker.refusal === undefined && this.#findFreeSlot() !== undefined;
+    this.#isDelayed = canLeave && this.#inFlight === 0 && this.#waiting.size < manyRequests;
+    if (this.#isDelayed) pass(this.#lastArrivalMs, () => this.#flush());
+    else this.#flush();
   }
 
-  function findRefusal(): AppError | undefined {
-    if (draining !== undefined) return new AppError('store', `${name}: the worker is stopping`);
-    if (waiting.size >= maxWaiting) {
-      return new AppError('overloaded', `${name}: ${maxWaiting} requests are waiting already`);
+  #findRefusal(): AppError | undefined {
+    if (this.#draining !== undefined)
+      return new AppError('store', `${this.#name}: the worker is stopping`);
+    if (this.#waiting.size >= maxWaiting) {
+      return new AppError(
+        'overloaded',
+        `${this.#name}: ${maxWaiting} requests are waiting already`,
+      );
     }
     return undefined;
   }
 
-  function lanesChanged(): void {
-    if (waiting.size === 0) closeIdleOverflow();
-    else if (!flushScheduled) scheduleFlush();
+  /** Call it when a lane has become ready, or the breaker has changed. */
+  lanesChanged(): void {
+    if (this.#waiting.size === 0) this.#closeIdleOverflow();
+    else if (!this.#flushScheduled) this.#scheduleFlush();
   }
 
-  function scheduleFlush(): void {
-    flushScheduled = true;
-    setImmediate(flush);
+  #scheduleFlush(): void {
+    this.#flushScheduled = true;
+    setImmediate(() => this.#flush());
   }
 
-  function flush(): void {
-    flushScheduled = false;
-    isDelayed = false;
-    if (breaker.refusal !== undefined) {
-      refuseWaiting(breaker.refusal);
+  #flush(): void {
+    this.#flushScheduled = false;
+    this.#isDelayed = false;
+    if (this.#breaker.refusal !== undefined) {
+      this.#refuseWaiting(this.#breaker.refusal);
       return;
     }
-    sendWaiting();
-    closeIdleOverflow();
+    this.#sendWaiting();
+    this.#closeIdleOverflow();
   }
 
   /** While half-open, one batch is sent; later requests wait for its answer, but not for long. */
-  function refuseWaiting(refusal: AppError): void {
-    if (breaker.state === 'half-open') {
-      if (inFlight === 0) sendWaiting();
-      if (clock.monotonicMs() - lastSentMs < trialMs) return;
+  #refuseWaiting(refusal: AppError): void {
+    if (this.#breaker.state === 'half-open') {
+      if (this.#inFlight === 0) this.#sendWaiting();
+      if (this.#clock.monotonicMs() - this.#lastSentMs < trialMs) return;
     }
-    for (const request of waiting.takeAll()) fail(request, refusal);
-    finishDraining();
+    for (const request of this.#waiting.takeAll()) this.#fail(request, refusal);
+    this.#finishDraining();
   }
 
-  function sendWaiting(): void {
-    while (waiting.size > 0) {
-      const now = clock.monotonicMs();
-      if (inFlight >= hotLanes && now - lastSentMs < furtherLaneMs) return;
-      const slot = findFreeSlot() ?? (isFree(overflow) ? overflow : undefined);
+  #sendWaiting(): void {
+    while (this.#waiting.size > 0) {
+      const now = this.#clock.monotonicMs();
+      if (this.#inFlight >= hotLanes && now - this.#lastSentMs < furtherLaneMs) return;
+      const slot = this.#findFreeSlot() ?? (isFree(this.#overflow) ? this.#overflow : undefined);
       if (slot === undefined) return;
-      sendNextBatch(slot, now);
+      this.#sendNextBatch(slot, now);
     }
   }
 
   /** The first free one, so that the same few connections are busy. */
-  function findFreeSlot(): Slot | undefined {
-    return slots.find(isFree);
+  #findFreeSlot(): Slot | undefined {
+    return this.#slots.find(isFree);
   }
 
-  function closeIdleOverflow(): void {
-    if (!isFree(overflow)) return;
-    if (waiting.size === 0 || findFreeSlot() !== undefined) deps.closeOverflow();
+  #closeIdleOverflow(): void {
+    if (!isFree(this.#overflow)) return;
+    if (this.#waiting.size === 0 || this.#findFreeSlot() !== undefined) this.#deps.closeOverflow();
   }
 
-  function sendNextBatch(slot: Slot, now: number): void {
-    const batch = new Batch(deps.batches, undefined);
+  #sendNextBatch(slot: Slot, now: number): void {
+    const batch = new Batch(this.#deps.batches, undefined);
     let reads: Batch | undefined;
     while (batch.size < maxOperations) {
-      const request = waiting.shift();
+      const request = this.#waiting.shift();
       if (request === undefined) break;
-      const reason = findReasonToLeave(request, now);
+      const reason = this.#findReasonToLeave(request, now);
       if (reason !== undefined) {
-        settle(request, reason);
+        this.#settle(request, reason);
         continue;
       }
       batch.add(request);
       if (needsReading(request)) {
-        reads ??= new Batch(deps.batches, undefined);
+        reads ??= new Batch(this.#deps.batches, undefined);
         reads.read(request.hits);
       }
     }
     if (batch.requests.length === 0) return;
-    lastSentMs = now;
+    this.#lastSentMs = now;
     slot.batch = batch;
-    inFlight++;
-    send(slot, reads ?? batch);
+    this.#inFlight++;
+    this.#send(slot, reads ?? batch);
   }
 
-  function send(
-    slot: Slot,
-    batch: Batch,
-    commands: readonly CommandText[] = batch.toCommands(),
-  ): void {
-    slot.writtenMs = clock.monotonicMs();
+  #send(slot: Slot, batch: Batch, commands: readonly CommandText[] = batch.toCommands()): void {
+    slot.writtenMs = this.#clock.monotonicMs();
     slot.isAnswered = false;
     slot.lane.send(
       commands,
-      (replies) => take(slot, batch, replies),
-      () => noteAnswer(slot),
+      (replies) => this.#take(slot, batch, replies),
+      () => this.#noteAnswer(slot),
     );
   }
 
-  function noteAnswer(slot: Slot): void {
+  #noteAnswer(slot: Slot): void {
     slot.isAnswered = true;
-    heard = true;
-    if (breaker.refusal !== undefined) breaker.close();
+    this.#heard = true;
+    if (this.#breaker.refusal !== undefined) this.#breaker.close();
   }
 
-  function take(slot: Slot, batch: Batch, replies: RawReply[]): void {
+  #take(slot: Slot, batch: Batch, replies: RawReply[]): void {
     const { commands, expiries } = batch.take(replies);
     if (expiries !== undefined) {
       slot.lane.send(expiries.commands, (answers) => batch.confirm(expiries, answers));
     }
-    if (commands.length > 0) send(slot, batch, commands);
-    else if (batch === slot.batch) complete(slot, batch);
-    else sendAfterReads(slot, batch);
+    if (commands.length > 0) this.#send(slot, batch, commands);
+    else if (batch === slot.batch) this.#complete(slot, batch);
+    else this.#sendAfterReads(slot, batch);
   }
 
   /** Why an unsent request must no longer be sent, if so. */
-  function findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
+  #findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
     if (request.cancelled) {
-      return new AppError('store', `${name}: the caller left before its hits were sent`);
+      return new AppError('store', `${this.#name}: the caller left before its hits were sent`);
     }
     if (request.deadlineMs > now) return undefined;
-    const error = new AppError('store', `${name}: the deadline passed before the hits were sent`);
-    deps.onRequestFailure(error);
+    const error = new AppError(
+      'store',
+      `${this.#name}: the deadline passed before the hits were sent`,
+    );
+    this.#deps.onRequestFailure(error);
     return error;
   }
 
   /** The first round of a batch with `add-unless-over` has read the counters. The second is planned with them as
    * if the requests came one by one. */
-  function sendAfterReads(slot: Slot, reads: Batch): void {
-    const now = clock.monotonicMs();
-    const second = new Batch(deps.batches, reads.counters());
+  #sendAfterReads(slot: Slot, reads: Batch): void {
+    const now = this.#clock.monotonicMs();
+    const second = new Batch(this.#deps.batches, reads.counters());
     for (const request of slot.batch?.requests ?? []) {
       if (request === undefined) continue;
-      const reason = findReasonToLeave(request, now);
+      const reason = this.#findReasonToLeave(request, now);
       const failure = needsReading(request) ? reads.findFailure(request.hits) : undefined;
-      if (reason !== undefined) settle(request, reason);
-      else if (failure !== undefined) fail(request, failure);
+      if (reason !== undefined) this.#settle(request, reason);
+      else if (failure !== undefined) this.#fail(request, failure);
       else second.add(request);
     }
     if (second.requests.length === 0) {
-      finish(slot);
+      this.#finish(slot);
     } else {
       slot.batch = second;
-      send(slot, second);
+      this.#send(slot, second);
     }
   }
 
-  function complete(slot: Slot, batch: Batch): void {
+  #complete(slot: Slot, batch: Batch): void {
     const { requests } = batch;
     for (let index = 0; index < requests.length; index++) {
       const request = requests[index];
       if (request === undefined) continue;
       const error = batch.complete(index);
-      if (error === undefined) settle(request, undefined);
-      else fail(request, error);
+      if (error === undefined) this.#settle(request, undefined);
+      else this.#fail(request, error);
     }
-    finish(slot);
+    this.#finish(slot);
   }
 
-  function finish(slot: Slot): void {
+  #finish(slot: Slot): void {
     slot.batch = undefined;
-    inFlight--;
-    lanesChanged();
-    finishDraining();
+    this.#inFlight--;
+    this.lanesChanged();
+    this.#finishDraining();
   }
 
-  function fail(request: CountRequest, error: AppError): void {
-    deps.onRequestFailure(error);
-    settle(request, error);
+  #fail(request: CountRequest, error: AppError): void {
+    this.#deps.onRequestFailure(error);
+    this.#settle(request, error);
   }
 
-  function settle(request: CountRequest, error: AppError | undefined): void {
+  #settle(request: CountRequest, error: AppError | undefined): void {
     try {
       request.settle(error);
     } catch (thrown) {
-      log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
+      this.#log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
     }
   }
 
-  function startSweeping(): void {
-    cancelSweep ??= clock.after(sweepMs, sweep);
+  #startSweeping(): void {
+    this.#cancelSweep ??= this.#clock.after(sweepMs, () => this.#sweep());
   }
 
-  function sweep(): void {
-    cancelSweep = undefined;
-    const now = clock.monotonicMs();
-    const isSilent = !heard && breaker.state !== 'open' && isAnswerDue();
-    silentMs = isSilent ? silentMs + sweepMs : 0;
-    heard = false;
-    if (silentMs >= patienceMs) giveUp();
-    sweepWaiting(now);
-    for (const { lane, batch, writtenMs, isAnswered } of allSlots) {
+  #sweep(): void {
+    this.#cancelSweep = undefined;
+    const now = this.#clock.monotonicMs();
+    const isSilent = !this.#heard && this.#breaker.state !== 'open' && this.#isAnswerDue();
+    this.#silentMs = isSilent ? this.#silentMs + sweepMs : 0;
+    this.#heard = false;
+    if (this.#silentMs >= this.#patienceMs) this.#giveUp();
+    this.#sweepWaiting(now);
+    for (const { lane, batch, writtenMs, isAnswered } of this.#allSlots) {
       if (batch === undefined) continue;
       for (const [index, request] of batch.requests.entries()) {
         if (request === undefined || request.deadlineMs > now) continue;
         batch.requests[index] = undefined;
-        fail(request, new AppError('store', `${name}: no answer before the deadline`));
+        this.#fail(request, new AppError('store', `${this.#name}: no answer before the deadline`));
       }
-      if (!isAnswered && now >= writtenMs + timeoutMs + resetGraceMs) {
-        lane.reset(`no answer in ${timeoutMs} ms`);
+      if (!isAnswered && now >= writtenMs + this.#timeoutMs + resetGraceMs) {
+        lane.reset(`no answer in ${this.#timeoutMs} ms`);
       }
     }
-    if (!flushScheduled) flush();
-    if (waiting.size > 0) applyEmptyPoolRule(now);
-    if (waiting.size > 0 || inFlight > 0) startSweeping();
-    else idleSinceMs = now;
-    finishDraining();
+    if (!this.#flushScheduled) this.#flush();
+    if (this.#waiting.size > 0) this.#applyEmptyPoolRule(now);
+    if (this.#waiting.size > 0 || this.#inFlight > 0) this.#startSweeping();
+    else this.#idleSinceMs = now;
+    this.#finishDraining();
   }
 
   /** False when this server has answered everything sent to it. */
-  function isAnswerDue(): boolean {
-    if (inFlight === 0) return !isDelayed;
-    return allSlots.some(({ batch, isAnswered }) => batch !== undefined && !isAnswered);
+  #isAnswerDue(): boolean {
+    if (this.#inFlight === 0) return !this.#isDelayed;
+    return this.#allSlots.some(({ batch, isAnswered }) => batch !== undefined && !isAnswered);
   }
 
-  function giveUp(): void {
-    silentMs = 0;
-    breaker.openOnTimeout(`no answer in ${patienceMs} ms`);
-    const { refusal } = breaker;
+  #giveUp(): void {
+    this.#silentMs = 0;
+    this.#breaker.openOnTimeout(`no answer in ${this.#patienceMs} ms`);
+    const { refusal } = this.#breaker;
     if (refusal === undefined) return;
-    for (const request of takeSent()) fail(request, refusal);
+    for (const request of this.#takeSent()) this.#fail(request, refusal);
   }
 
   /** The requests of all batches in flight; their answers are ignored from now on. */
-  function takeSent(): CountRequest[] {
-    return allSlots.flatMap(({ batch }) => batch?.takeOpen() ?? []);
+  #takeSent(): CountRequest[] {
+    return this.#allSlots.flatMap(({ batch }) => batch?.takeOpen() ?? []);
   }
 
-  function sweepWaiting(now: number): void {
+  #sweepWaiting(now: number): void {
     const isLeaving = ({ cancelled, deadlineMs }: CountRequest) => cancelled || deadlineMs <= now;
-    for (const request of waiting.takeWhere(isLeaving)) {
-      settle(request, findReasonToLeave(request, now));
+    for (const request of this.#waiting.takeWhere(isLeaving)) {
+      this.#settle(request, this.#findReasonToLeave(request, now));
     }
   }
 
-  function applyEmptyPoolRule(now: number): void {
+  #applyEmptyPoolRule(now: number): void {
     // Then they do not wait for a connection.
-    if (breaker.refusal !== undefined) return;
-    const { behavior, waitMs } = onEmptyPool;
-    const isDue = now - (waiting.oldestMs ?? now) >= waitMs;
-    if (behavior === 'wait' || !isDue || findFreeSlot() !== undefined) return;
+    if (this.#breaker.refusal !== undefined) return;
+    const { behavior, waitMs } = this.#onEmptyPool;
+    const isDue = now - (this.#waiting.oldestMs ?? now) >= waitMs;
+    if (behavior === 'wait' || !isDue || this.#findFreeSlot() !== undefined) return;
     if (behavior === 'create') {
-      deps.openOverflow();
+      this.#deps.openOverflow();
       return;
     }
-    const error = new AppError('store', `${name}: no connection was free for ${waitMs} ms`);
-    for (const request of waiting.takeWhere((_, arrivedMs) => now - arrivedMs >= waitMs)) {
-      fail(request, error);
+    const error = new AppError('store', `${this.#name}: no connection was free for ${waitMs} ms`);
+    for (const request of this.#waiting.takeWhere((_, arrivedMs) => now - arrivedMs >= waitMs)) {
+      this.#fail(request, error);
     }
   }
 
-  function drain(graceMs: number): Promise<void> {
-    draining ??= new Promise((resolve) => {
-      const cancelGrace = clock.after(graceMs, () => endDrain());
-      drained = endDrain;
-      function endDrain() {
-        drained = undefined;
+  /** Refuses new requests; resolves when none is open, or after `graceMs`, when it fails the open ones. */
+  drain(graceMs: number): Promise<void> {
+    this.#draining ??= new Promise((resolve) => {
+      const endDrain = () => {
+        this.#drained = undefined;
         cancelGrace();
-        cancelSweep?.();
-        const error = new AppError('store', `${name}: the worker stopped before an answer came`);
-        for (const request of waiting.takeAll()) settle(request, error);
-        for (const request of takeSent()) settle(request, error);
+        this.#cancelSweep?.();
+        const error = new AppError(
+          'store',
+          `${this.#name}: the worker stopped before an answer came`,
+        );
+        for (const request of this.#waiting.takeAll()) this.#settle(request, error);
+        for (const request of this.#takeSent()) this.#settle(request, error);
         resolve();
-      }
+      };
+      const cancelGrace = this.#clock.after(graceMs, endDrain);
+      this.#drained = endDrain;
     });
-    finishDraining();
-    return draining;
+    this.#finishDraining();
+    return this.#draining;
   }
 
-  function finishDraining(): void {
-    if (waiting.size === 0 && inFlight === 0) drained?.();
+  #finishDraining(): void {
+    if (this.#waiting.size === 0 && this.#inFlight === 0) this.#drained?.();
   }
 }
 

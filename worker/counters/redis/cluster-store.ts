@@ -96,7 +96,7 @@ export function createClusterStore(
       else hits.push(hit);
     }
     const parts = [...byNode].map(
-      ([{ pool }, hits]): Part => ({ hits, count: pool.batching.count }),
+      ([{ pool }, hits]): Part => ({ hits, count: (request) => pool.batching.count(request) }),
     );
     countInParts(request, parts, { parallelism, continuesOnError: !failsDecisions });
   }

@@ -3,7 +3,7 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { type Connection, ReplyError, toCommandText } from './connection.ts';
-import { createRedisLane, type Redirect } from './redis-lane.ts';
+import { type Redirect, RedisLane } from './redis-lane.ts';
 
 const command = toCommandText('INCRBY', 'a', 1);
 const tick = () => new Promise((resolve) => setImmediate(resolve));
@@ -21,7 +21,7 @@ function setUp({ redirect, maxAgeMs, opening }: Given = {}) {
   let destroyed = 0;
   let isReadonly = true;
   let isBroken = false;
-  const lane = createRedisLane({
+  const lane = new RedisLane({
     clock,
     open: async () => {
       attempts++;

@@ -47,223 +47,213 @@ export type Redirect = (
   done: (replies: RawReply[]) => void,
 ) => void;
 
-export interface RedisLane extends Lane {
-  /** One attempt to connect. Once one has succeeded the lane reconnects by itself. */
-  tryToOpen(signal: AbortSignal): Promise<void>;
-  /** Connects, unless it is connected, and stays connected until `halt` or `close`. */
-  keepOpen(): void;
-  /** Ends the connection and all attempts until `keepOpen`. */
-  halt(reason: string): void;
-  /** Sends commands beside the batch, as Connection.send. False when there is no connection. */
-  sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean;
-  /** Ends the connection and all attempts. Idempotent. */
-  close(): void;
-}
-
-export function createRedisLane(deps: RedisLaneDeps): RedisLane {
-  const { clock } = deps;
-  let closed = false;
+export class RedisLane implements Lane {
+  readonly #deps: RedisLaneDeps;
+  readonly #clock;
+  #closed = false;
   /** Aborted to end attempts; later ones get a new one. */
-  let attempts = new AbortController();
-  let connection: Connection | undefined;
+  #attempts = new AbortController();
+  #connection: Connection | undefined;
   /** Unanswered sends of the connection. */
-  let pending = 0;
-  let isOld = false;
-  let cancelAging: (() => void) | undefined;
-  let opening: Promise<void> | undefined;
-  let isKept = false;
-  let openedMs = 0;
+  #pending = 0;
+  #isOld = false;
+  #cancelAging: (() => void) | undefined;
+  #opening: Promise<void> | undefined;
+  #isKept = false;
+  #openedMs = 0;
   /** Consecutive failed attempts, and connections that led to a read-only replica again. */
-  let failures = 0;
-  let cancelRetry: (() => void) | undefined;
+  #failures = 0;
+  #cancelRetry: (() => void) | undefined;
 
-  return {
-    get ready() {
-      return connection !== undefined;
-    },
-    send,
-    reset: (reason) => endByUs(reason),
-    tryToOpen,
-    keepOpen,
-    halt,
-    sendCommands,
-    close,
-  };
-
-  function tryToOpen(signal: AbortSignal): Promise<void> {
-    if (connection !== undefined) return Promise.resolve();
-    // Concurrent calls wait for the same attempt: there is one connection.
-    if (opening === undefined) {
-      const own = openConnection(AbortSignal.any([signal, attempts.signal])).finally(() => {
-        if (opening === own) opening = undefined;
-      });
-      opening = own;
-    }
-    return opening;
+  constructor(deps: RedisLaneDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock;
   }
 
-  async function openConnection(signal: AbortSignal): Promise<void> {
-    const opened = await deps.open(signal);
+  /** One attempt to connect. Once one has succeeded the lane reconnects by itself. */
+  tryToOpen(signal: AbortSignal): Promise<void> {
+    if (this.#connection !== undefined) return Promise.resolve();
+    // Concurrent calls wait for the same attempt: there is one connection.
+    if (this.#opening === undefined) {
+      const own = this.#openConnection(AbortSignal.any([signal, this.#attempts.signal])).finally(
+        () => {
+          if (this.#opening === own) this.#opening = undefined;
+        },
+      );
+      this.#opening = own;
+    }
+    return this.#opening;
+  }
+
+  async #openConnection(signal: AbortSignal): Promise<void> {
+    const opened = await this.#deps.open(signal);
     if (signal.aborted) {
       opened.destroy();
       throw new Error('the attempt to connect was given up');
     }
-    connection = opened;
-    pending = 0;
-    openedMs = clock.monotonicMs();
-    watchAge();
-    deps.onOpen();
+    this.#connection = opened;
+    this.#pending = 0;
+    this.#openedMs = this.#clock.monotonicMs();
+    this.#watchAge();
+    this.#deps.onOpen();
     void opened.ended.then((reason) => {
       // A connection that we ended is no longer the current one.
-      if (connection !== opened) return;
-      connection = undefined;
-      cancelAging?.();
-      ended(reason, false);
+      if (this.#connection !== opened) return;
+      this.#connection = undefined;
+      this.#cancelAging?.();
+      this.#ended(reason, false);
     });
   }
 
-  function watchAge(): void {
-    isOld = false;
-    if (deps.maxAgeMs === undefined) return;
+  #watchAge(): void {
+    this.#isOld = false;
+    if (this.#deps.maxAgeMs === undefined) return;
     // With jitter, so that the connections of a pool are not replaced at once.
-    cancelAging = clock.after(deps.maxAgeMs * (0.9 + Math.random() / 10), () => {
-      isOld = true;
-      endWhenOld();
+    this.#cancelAging = this.#clock.after(this.#deps.maxAgeMs * (0.9 + Math.random() / 10), () => {
+      this.#isOld = true;
+      this.#endWhenOld();
     });
   }
 
-  function endWhenOld(): void {
-    if (isOld && pending === 0) endByUs('it was due to be replaced');
+  #endWhenOld(): void {
+    if (this.#isOld && this.#pending === 0) this.#endByUs('it was due to be replaced');
   }
 
   /** The connection is not replaced before `done` has been called. */
-  function write(
+  #write(
     carrier: Connection,
     commands: readonly CommandText[],
     redirect: Redirect | undefined,
     done: (replies: RawReply[]) => void,
     onAnswer = () => {},
   ): void {
-    pending++;
+    this.#pending++;
     carrier.send(commands, (replies) => {
       if (!isLost(replies[0])) onAnswer();
-      if (redirect === undefined) finish(carrier, replies, done);
-      else redirect(commands, replies, (all) => finish(carrier, all, done));
+      if (redirect === undefined) this.#finish(carrier, replies, done);
+      else redirect(commands, replies, (all) => this.#finish(carrier, all, done));
     });
   }
 
-  function finish(
-    carrier: Connection,
-    replies: RawReply[],
-    done: (replies: RawReply[]) => void,
-  ): void {
-    if (connection === carrier) pending--;
+  #finish(carrier: Connection, replies: RawReply[], done: (replies: RawReply[]) => void): void {
+    if (this.#connection === carrier) this.#pending--;
     done(replies);
-    if (connection === carrier) endWhenOld();
+    if (this.#connection === carrier) this.#endWhenOld();
   }
 
-  function keepOpen(): void {
-    if (isKept) return;
-    isKept = true;
-    if (connection === undefined) openAgain();
+  /** Connects, unless it is connected, and stays connected until `halt` or `close`. */
+  keepOpen(): void {
+    if (this.#isKept) return;
+    this.#isKept = true;
+    if (this.#connection === undefined) this.#openAgain();
   }
 
-  function openAgain(): void {
-    if (closed) return;
-    isKept = true;
-    const { signal } = attempts;
-    tryToOpen(signal).catch((error: unknown) => {
+  #openAgain(): void {
+    if (this.#closed) return;
+    this.#isKept = true;
+    const { signal } = this.#attempts;
+    this.tryToOpen(signal).catch((error: unknown) => {
       if (signal.aborted) return;
-      openLater();
-      deps.onFailure(errorText(error));
+      this.#openLater();
+      this.#deps.onFailure(errorText(error));
     });
   }
 
-  function openLater(): void {
-    isKept = true;
-    const delayMs = backoffDelayMs(retries, failures);
-    failures++;
+  #openLater(): void {
+    this.#isKept = true;
+    const delayMs = backoffDelayMs(retries, this.#failures);
+    this.#failures++;
     // With jitter, so that many workers do not reconnect in step.
-    cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), openAgain);
+    this.#cancelRetry = this.#clock.after(delayMs * (0.5 + Math.random() / 2), () =>
+      this.#openAgain(),
+    );
   }
 
-  function ended(reason: string, byUs: boolean): void {
-    failures = 0;
-    if (deps.reconnects) openAgain();
-    deps.onEnd(reason, byUs);
+  #ended(reason: string, byUs: boolean): void {
+    this.#failures = 0;
+    if (this.#deps.reconnects) this.#openAgain();
+    this.#deps.onEnd(reason, byUs);
   }
 
-  function endByUs(reason: string): void {
-    if (destroyConnection()) ended(reason, true);
+  #endByUs(reason: string): void {
+    if (this.#destroyConnection()) this.#ended(reason, true);
   }
 
   /** The next connection may lead to the new master. Until then attempts have pauses, as without a server. */
-  function endReadonly(): void {
+  #endReadonly(): void {
     const reason = 'the server is a read-only replica';
-    if (!deps.reconnects || clock.monotonicMs() - openedMs >= readonlyAgainMs) {
-      endByUs(reason);
-    } else if (destroyConnection()) {
-      openLater();
-      deps.onEnd(reason, true);
+    if (!this.#deps.reconnects || this.#clock.monotonicMs() - this.#openedMs >= readonlyAgainMs) {
+      this.#endByUs(reason);
+    } else if (this.#destroyConnection()) {
+      this.#openLater();
+      this.#deps.onEnd(reason, true);
     }
   }
 
-  function destroyConnection(): boolean {
-    const ending = connection;
+  #destroyConnection(): boolean {
+    const ending = this.#connection;
     if (ending === undefined) return false;
-    connection = undefined;
-    cancelAging?.();
+    this.#connection = undefined;
+    this.#cancelAging?.();
     ending.destroy();
     return true;
   }
 
-  function halt(reason: string): void {
-    isKept = false;
-    attempts.abort();
-    attempts = new AbortController();
-    opening = undefined;
-    cancelRetry?.();
-    if (!destroyConnection()) return;
-    failures = 0;
-    deps.onEnd(reason, true);
+  /** Ends the connection and all attempts until `keepOpen`. */
+  halt(reason: string): void {
+    this.#isKept = false;
+    this.#attempts.abort();
+    this.#attempts = new AbortController();
+    this.#opening = undefined;
+    this.#cancelRetry?.();
+    if (!this.#destroyConnection()) return;
+    this.#failures = 0;
+    this.#deps.onEnd(reason, true);
   }
 
-  function close(): void {
-    closed = true;
-    halt('closed');
-    attempts.abort();
+  /** Ends the connection and all attempts. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.halt('closed');
+    this.#attempts.abort();
   }
 
-  function send(
+  send(
     commands: readonly CommandText[],
     done: (replies: RawReply[]) => void,
     onAnswer?: () => void,
   ): void {
-    const carrier = connection;
+    const carrier = this.#connection;
     if (carrier === undefined) {
       setImmediate(() => done(commands.map(() => new Error('no connection'))));
       return;
     }
     const endIfReadonly = (replies: RawReply[]) => {
       done(replies);
-      if (connection === carrier && replies.some(isReadonlyError)) endReadonly();
+      if (this.#connection === carrier && replies.some(isReadonlyError)) this.#endReadonly();
     };
-    const { closeOnReadonlyError, redirect } = deps;
-    write(carrier, commands, redirect, closeOnReadonlyError ? endIfReadonly : done, onAnswer);
+    const { closeOnReadonlyError, redirect } = this.#deps;
+    this.#write(carrier, commands, redirect, closeOnReadonlyError ? endIfReadonly : done, onAnswer);
   }
 
-  function sendCommands(
-    commands: readonly CommandText[],
-    done: (replies: RawReply[]) => void,
-  ): boolean {
-    const carrier = connection;
+  /** Sends commands beside the batch, as Connection.send. False when there is no connection. */
+  sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {
+    const carrier = this.#connection;
     if (carrier === undefined) return false;
-    const cancelTimeout = clock.after(deps.timeoutMs, () => carrier.destroy());
-    write(carrier, commands, undefined, (replies) => {
+    const cancelTimeout = this.#clock.after(this.#deps.timeoutMs, () => carrier.destroy());
+    this.#write(carrier, commands, undefined, (replies) => {
       cancelTimeout();
       done(replies);
     });
     return true;
+  }
+
+  get ready(): boolean {
+    return this.#connection !== undefined;
+  }
+
+  reset(reason: string): void {
+    this.#endByUs(reason);
   }
 }
 

@@ -8,10 +8,10 @@ import type { BreakerState } from '../failure/breaker.ts';
 import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
 import type { Outages, ServerBreaker } from '../failure/outages.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
-import { type Batching, createBatching, type EmptyPoolRule } from './batching.ts';
+import { Batching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText, Connection, RawReply } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
-import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
+import { type Redirect, RedisLane } from './redis-lane.ts';
 import type { DescribeRemedy } from './remedies.ts';
 import { createScriptSupport, NoScripts, type ScriptSupport } from './script-support.ts';
 
@@ -207,7 +207,7 @@ class Pool implements RedisPool {
     const { name, knownExpiries, clock, log } = this.#deps;
     const { jitterMaxSeconds, timeoutMs, onEmpty, pipelineWindowMs, describeRemedy } =
       this.#options;
-    return createBatching({
+    return new Batching({
       name,
       batches: {
         name,
@@ -235,7 +235,7 @@ class Pool implements RedisPool {
   #createLane(reconnects: boolean): RedisLane {
     const { clock, open, redirect } = this.#deps;
     const { timeoutMs, maxAgeMs, closeOnReadonlyError } = this.#options;
-    return createRedisLane({
+    return new RedisLane({
       clock,
       open,
       reconnects,

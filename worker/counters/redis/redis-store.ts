@@ -43,7 +43,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
     log,
   });
 
-  return { count: pool.batching.count, connect, state, close };
+  return { count: (request) => pool.batching.count(request), connect, state, close };
 
   async function connect(signal: AbortSignal): Promise<void> {
     // With a failure mode that answers without the store, the start does not wait for it.
