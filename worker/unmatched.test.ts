@@ -1,7 +1,7 @@
 import test from 'ava';
 import { parseRuleDocument } from '../shared/rules/document/document.ts';
 import { createStubMetrics } from '../test/support/stub-metrics.ts';
-import { createUnmatched } from './unmatched.ts';
+import { Unmatched } from './unmatched.ts';
 
 const shop = `domain: shop
 descriptors:
@@ -14,7 +14,7 @@ descriptors:
 
 function setUp(yaml = shop) {
   const metrics = createStubMetrics();
-  const unmatched = createUnmatched(metrics);
+  const unmatched = new Unmatched(metrics);
   const use = (text: string) => {
     const { document } = parseRuleDocument(text, 'shop.yaml');
     unmatched.useRules(document === undefined ? [] : [document]);

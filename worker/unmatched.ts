@@ -18,17 +18,6 @@ import { findDocumentsAt } from '../shared/rules/rule-end.ts';
 import { noMatchCounter, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Metrics } from './metrics.ts';
 
-export interface Unmatched {
-  take(sample: UnmatchedSample): void;
-  /** Drops samples taken under other rules. */
-  /** `atMs`: wall time by which some of their rules have ended. */
-  useRules(documents: readonly RuleDocument[], atMs?: number): void;
-  /** One line for `/status`. */
-  summarize(): string;
-  /** The page `/unmatched`. Decisions continue meanwhile. */
-  describe(): Promise<string[]>;
-}
-
 /** Descriptors of one domain with the same keys. */
 interface Shape {
   readonly examples: UnmatchedSample[];
@@ -47,76 +36,78 @@ const maxShapes = 100;
 const maxShapesPerDomain = 20;
 const maxExamples = 3;
 
-export function createUnmatched(metrics: Metrics): Unmatched {
-  let documents: readonly RuleDocument[] = [];
-  let documentsMs = 0;
+export class Unmatched {
+  readonly #metrics: Metrics;
+  #documents: readonly RuleDocument[] = [];
+  #documentsMs = 0;
   /** The domains of `documents`, made on demand: most workers never need it. */
-  let knownDomains: ReadonlySet<string> | undefined;
-  const domains = new Map<string, DomainSamples>();
-  let shapeCount = 0;
+  #knownDomains: ReadonlySet<string> | undefined;
+  readonly #domains = new Map<string, DomainSamples>();
+  #shapeCount = 0;
   /** Number of samples of domains that are not kept. */
-  let left = 0;
+  #left = 0;
 
-  function domainsWithRules(): ReadonlySet<string> {
-    knownDomains ??= new Set(documents.map(({ domain }) => domain));
-    return knownDomains;
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
   }
 
-  function* placingRulesOf(domain: string): Generator<void, readonly PlacedRule[] | undefined> {
-    const ofDomain = documents.filter((document) => document.domain === domain);
-    const current = groupByDomain(yield* findDocumentsAt(ofDomain, documentsMs)).get(domain);
+  #domainsWithRules(): ReadonlySet<string> {
+    this.#knownDomains ??= new Set(this.#documents.map(({ domain }) => domain));
+    return this.#knownDomains;
+  }
+
+  *#placingRulesOf(domain: string): Generator<void, readonly PlacedRule[] | undefined> {
+    const ofDomain = this.#documents.filter((document) => document.domain === domain);
+    const current = groupByDomain(yield* findDocumentsAt(ofDomain, this.#documentsMs)).get(domain);
     return current && (yield* placeDocuments(current));
   }
 
-  function shapeOf({ domain, entries }: UnmatchedSample): Shape | undefined {
-    let samples = domains.get(domain);
+  #shapeOf({ domain, entries }: UnmatchedSample): Shape | undefined {
+    let samples = this.#domains.get(domain);
     if (samples === undefined) {
-      if (shapeCount >= maxShapes) {
-        left++;
+      if (this.#shapeCount >= maxShapes) {
+        this.#left++;
         return undefined;
       }
       samples = { shapes: new Map(), left: 0 };
-      domains.set(domain, samples);
+      this.#domains.set(domain, samples);
     }
     const { shapes } = samples;
     // For a domain without rules, one sample is enough.
-    const name = domainsWithRules().has(domain)
+    const name = this.#domainsWithRules().has(domain)
       ? JSON.stringify(entries.map(({ key }) => key))
       : '';
     let shape = shapes.get(name);
     if (shape === undefined) {
-      if (shapeCount >= maxShapes || shapes.size >= maxShapesPerDomain) {
+      if (this.#shapeCount >= maxShapes || shapes.size >= maxShapesPerDomain) {
         samples.left++;
         return undefined;
       }
-      shapeCount++;
+      this.#shapeCount++;
       shape = { examples: [], samples: 0, lastSeconds: 0 };
       shapes.set(name, shape);
     }
     return shape;
   }
 
-  function* describing(): Generator<void, string[]> {
+  *#describing(): Generator<void, string[]> {
     const lines: string[] = [];
-    for (const [domain, samples] of domains)
-      lines.push(...(yield* describingDomain(domain, samples)));
-    if (left > 0) lines.push(`and ${toCountText(left, 'sample')} of other domains`);
+    for (const [domain, samples] of this.#domains)
+      lines.push(...(yield* this.#describingDomain(domain, samples)));
+    if (this.#left > 0) lines.push(`and ${toCountText(this.#left, 'sample')} of other domains`);
     return lines.map(escapeText);
   }
 
-  function* describingDomain(
-    domain: string,
-    { shapes, left }: DomainSamples,
-  ): Generator<void, string[]> {
+  *#describingDomain(domain: string, { shapes, left }: DomainSamples): Generator<void, string[]> {
     yield;
-    const rules = yield* placingRulesOf(domain);
+    const rules = yield* this.#placingRulesOf(domain);
     if (rules === undefined) {
-      const guess = nearestWord(domain, [...domainsWithRules()]);
+      const guess = nearestWord(domain, [...this.#domainsWithRules()]);
       const hint = didYouMean(guess, '; ') ?? '';
       const last = toTime(Math.max(...[...shapes.values()].map(({ lastSeconds }) => lastSeconds)));
       return [`domain ${domain}: there are no rules for it${hint} (last seen ${last})`];
     }
-    const total = toCountText(noMatchCounter(metrics, domain).value, 'descriptor');
+    const total = toCountText(noMatchCounter(this.#metrics, domain).value, 'descriptor');
     const lines = [`domain ${domain}: ${total} since the start found no rule`];
     for (const { examples, samples, lastSeconds } of shapes.values()) {
       const keys = examples[0]?.entries.map(({ key }) => `(${key})`).join('') ?? '';
@@ -138,42 +129,49 @@ export function createUnmatched(metrics: Metrics): Unmatched {
     return lines;
   }
 
-  return {
-    take(sample) {
-      const shape = shapeOf(sample);
-      if (shape === undefined) return;
-      shape.samples++;
-      shape.lastSeconds = sample.atSeconds;
-      const text = toText(sample.entries);
-      if (shape.examples.length >= maxExamples) return;
-      if (shape.examples.every(({ entries }) => toText(entries) !== text)) {
-        shape.examples.push(sample);
-      }
-    },
-    useRules(accepted, atMs = Number.NEGATIVE_INFINITY) {
-      documents = accepted;
-      documentsMs = atMs;
-      knownDomains = undefined;
-      domains.clear();
-      shapeCount = 0;
-      left = 0;
-    },
-    summarize() {
-      const names = [...domains.keys()];
-      if (names.length === 0) return 'unmatched: no descriptor since the rules came';
-      const known = names.filter((name) => domainsWithRules().has(name));
-      const parts = known.map((name) => `${noMatchCounter(metrics, name).value} of domain ${name}`);
-      const unknown = names.length - known.length;
-      if (unknown > 0) parts.push(`those of ${toCountText(unknown, 'domain')} without rules`);
-      return escapeText(`unmatched: ${parts.join(', ')}; /unmatched explains why`);
-    },
-    async describe() {
-      if (domains.size === 0) {
-        return ['every descriptor since the rules came found a rule, or there was none'];
-      }
-      return runInSlices(describing());
-    },
-  };
+  take(sample: UnmatchedSample): void {
+    const shape = this.#shapeOf(sample);
+    if (shape === undefined) return;
+    shape.samples++;
+    shape.lastSeconds = sample.atSeconds;
+    const text = toText(sample.entries);
+    if (shape.examples.length >= maxExamples) return;
+    if (shape.examples.every(({ entries }) => toText(entries) !== text)) {
+      shape.examples.push(sample);
+    }
+  }
+
+  /** Drops samples taken under other rules. */
+  /** `atMs`: wall time by which some of their rules have ended. */
+  useRules(accepted: readonly RuleDocument[], atMs = Number.NEGATIVE_INFINITY): void {
+    this.#documents = accepted;
+    this.#documentsMs = atMs;
+    this.#knownDomains = undefined;
+    this.#domains.clear();
+    this.#shapeCount = 0;
+    this.#left = 0;
+  }
+
+  /** One line for `/status`. */
+  summarize(): string {
+    const names = [...this.#domains.keys()];
+    if (names.length === 0) return 'unmatched: no descriptor since the rules came';
+    const known = names.filter((name) => this.#domainsWithRules().has(name));
+    const parts = known.map(
+      (name) => `${noMatchCounter(this.#metrics, name).value} of domain ${name}`,
+    );
+    const unknown = names.length - known.length;
+    if (unknown > 0) parts.push(`those of ${toCountText(unknown, 'domain')} without rules`);
+    return escapeText(`unmatched: ${parts.join(', ')}; /unmatched explains why`);
+  }
+
+  /** The page `/unmatched`. Decisions continue meanwhile. */
+  async describe(): Promise<string[]> {
+    if (this.#domains.size === 0) {
+      return ['every descriptor since the rules came found a rule, or there was none'];
+    }
+    return runInSlices(this.#describing());
+  }
 }
 
 function toText(entries: readonly Entry[]): string {

@@ -20,7 +20,7 @@ import type { ListenAddress } from './grpc/listen-address.ts';
 import { createHealth } from './health.ts';
 import { createDebugServer } from './listen/debug.ts';
 import { describeCertificates } from './listen/server-tls.ts';
-import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
+import { Statistics, type StatisticsOptions } from './metrics/statistics.ts';
 import { createRecentStoreCalls } from './metrics/store-calls.ts';
 import type { Metrics } from './metrics.ts';
 import { FileSource } from './rules-source/file-source.ts';
@@ -36,7 +36,7 @@ import type { WorkerSettings } from './settings.ts';
 import { collectStartGarbage } from './start-garbage.ts';
 import { createReadToken, type ReadToken } from './token-file.ts';
 import type { Tracer } from './tracing/tracer.ts';
-import { createUnmatched } from './unmatched.ts';
+import { Unmatched } from './unmatched.ts';
 
 export interface WorkerDeps {
   readonly settings: WorkerSettings;
@@ -78,7 +78,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   /** Identifies this start of the worker, however many processes decide. */
   const instance = randomUUID();
   const startedAt = new Date(clock.wallMs()).toISOString();
-  const statistics = createStatistics({ options: toStatisticsOptions(deps), log, clock });
+  const statistics = new Statistics({ options: toStatisticsOptions(deps), log, clock });
   const { metrics } = statistics;
   const agreement = toAgreement(settings);
   metrics.gauge('ratelimit.agreement').set(agreement.number);
@@ -94,7 +94,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     clock,
     portsWait: !settings.config.forceStart,
   });
-  const unmatched = createUnmatched(metrics);
+  const unmatched = new Unmatched(metrics);
   const storeCalls = createRecentStoreCalls(metrics.storeCallDurations, clock);
   const parsingThread = createParsingThread({ log, clock });
   const { tokenFile } = settings.xds;

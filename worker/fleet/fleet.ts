@@ -9,7 +9,7 @@ import type { MetricsRegistry } from '../metrics/registry.ts';
 import type { RulesSource } from '../rules-source/source.ts';
 import type { WorkerSettings } from '../settings.ts';
 import type { ReadToken } from '../token-file.ts';
-import { createLimitedValues, type LimitedValues } from './limited-values.ts';
+import { LimitedValues } from './limited-values.ts';
 import type { Link } from './link.ts';
 
 export interface FleetDeps {
@@ -37,7 +37,7 @@ export function createLimitedValuesFor(
   clock: Clock,
 ): LimitedValues | undefined {
   if (config.source !== 'xds' || !xds.link.enabled) return undefined;
-  return createLimitedValues(clock, xds.link.values !== 'none');
+  return new LimitedValues(clock, xds.link.values !== 'none');
 }
 
 /** Loads the modules that only a worker with a link needs. */
@@ -46,11 +46,11 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
   const { xds, counting, limits } = settings;
   const { isShared, needsServer } = storeKinds[counting.backend];
   const { Link } = await import('./link.ts');
-  const { createLinkReports } = await import('./link-report.ts');
+  const { LinkReports } = await import('./link-report.ts');
   const { openManagementStream } = await import('../management-stream.ts');
   const { toXdsSourceOptions } = await import('../rules-source/xds-source-options.ts');
   const { loadFleetLink } = await import('../../shared/wire/fleet.ts');
-  const reports = createLinkReports({
+  const reports = new LinkReports({
     metrics,
     limited,
     values: xds.link.values,
@@ -86,6 +86,6 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     start: () => link.start(),
     describe: () => link.describe(),
     stop: () => link.stop(),
-    noteUnmatched: reports.noteUnmatched,
+    noteUnmatched: (sample) => reports.noteUnmatched(sample),
   };
 }

@@ -4,7 +4,7 @@ import { pluck } from '../../test/support/pluck.ts';
 import { createRandom } from '../../test/support/random.ts';
 import type { RuleHit } from '../decision/hit.ts';
 import { codes, type DescriptorStatus } from '../decision/message.ts';
-import { createLimitedValues, type LimitedValues } from './limited-values.ts';
+import { LimitedValues } from './limited-values.ts';
 
 const over = { code: codes.overLimit } as DescriptorStatus;
 const ok = { code: codes.ok } as DescriptorStatus;
@@ -32,7 +32,7 @@ function refuse(limited: LimitedValues, ...values: string[]): void {
 }
 
 test('requests are counted once, and each of their descriptors that is over', (t) => {
-  const limited = createLimitedValues(createManualClock(), true);
+  const limited = new LimitedValues(createManualClock(), true);
   refuse(limited, 'a', 'b');
   refuse(limited, 'a');
   const entries = (value: string) => [{ key: 'k', value }];
@@ -64,7 +64,7 @@ test('requests are counted once, and each of their descriptors that is over', (t
 
 test('a period is reported once more when it is over, and another begins', (t) => {
   const clock = createManualClock();
-  const limited = createLimitedValues(clock, true);
+  const limited = new LimitedValues(clock, true);
   refuse(limited, 'a');
   clock.advance(59_000);
   t.is(limited.takePeriod().values.length, 1);
@@ -78,7 +78,7 @@ test('a period is reported once more when it is over, and another begins', (t) =
 });
 
 test('a metric key with a long value takes no more memory than others', (t) => {
-  const limited = createLimitedValues(createManualClock(), true);
+  const limited = new LimitedValues(createManualClock(), true);
   const request = { domain: 'd', hitsAddend: 0, descriptors: [] };
   const keys = ['a', 'b', 'a'].map((end) => `d.${'x'.repeat(60_000)}${end}`);
   for (const key of keys) limited.overLimit(request, [toHit(0, key)], [over], nextSecond++);
@@ -88,14 +88,14 @@ test('a metric key with a long value takes no more memory than others', (t) => {
 });
 
 test('long values are cut, and without values requests alone are counted', (t) => {
-  const limited = createLimitedValues(createManualClock(), true);
+  const limited = new LimitedValues(createManualClock(), true);
   refuse(limited, 'x'.repeat(1_000_000));
   refuse(limited, 'x'.repeat(2_000_000));
   const [value, ...more] = limited.takePeriod().values;
   t.deepEqual(more, []);
   t.is(value?.count, 2);
   t.is(value?.item.entries[0]?.value, `${'x'.repeat(127)}…`);
-  const none = createLimitedValues(createManualClock(), false);
+  const none = new LimitedValues(createManualClock(), false);
   refuse(none, 'a');
   t.is(none.requests, 1);
   t.deepEqual(none.takePeriod().values, []);
@@ -104,11 +104,11 @@ test('long values are cut, and without values requests alone are counted', (t) =
 test('the counts of several processes keep their bounds in the sum', (t) => {
   const clock = createManualClock();
   const random = createRandom(5);
-  const primary = createLimitedValues(clock, true);
+  const primary = new LimitedValues(clock, true);
   const truth = new Map<string, number>();
   for (let round = 0; round < 10; round++) {
     for (let number = 0; number < 3; number++) {
-      const own = createLimitedValues(clock, true);
+      const own = new LimitedValues(clock, true);
       for (let index = 0; index < 2_000; index++) {
         const value = `${Math.floor(random.below(3_000) ** 2 / 3_000)}`;
         truth.set(value, (truth.get(value) ?? 0) + 1);
@@ -134,7 +134,7 @@ test('the counts of several processes keep their bounds in the sum', (t) => {
 
 test('failed requests are counted by domain since the last call, of a hundred domains', (t) => {
   const clock = createManualClock();
-  const [primary, other] = [1, 2].map(() => createLimitedValues(clock, true)) as [
+  const [primary, other] = [1, 2].map(() => new LimitedValues(clock, true)) as [
     LimitedValues,
     LimitedValues,
   ];
@@ -158,7 +158,7 @@ test('failed requests are counted by domain since the last call, of a hundred do
 /** So many requests within a second, among so many values; those with small numbers are the most. */
 function flood(requests: number, values: number) {
   const random = createRandom(3);
-  const limited = createLimitedValues(
+  const limited = new LimitedValues(
     createManualClock(),
     true,
     () => random.below(2 ** 32) / 2 ** 32,

@@ -36,19 +36,6 @@ export interface LimitedPeriod {
   readonly unlistedAtMost: number;
 }
 
-export interface LimitedValues extends OverLimitObserver {
-  /** Requests answered OVER_LIMIT since the start. */
-  readonly requests: number;
-  /** The current period. A finished one is reported once more, and the next one begins. */
-  takePeriod(): LimitedPeriod;
-  /** Failed requests since the last call, by domain, of the first 100. */
-  takeFailures(): ReadonlyMap<string, number>;
-  /** Everything since the last call, for the primary. */
-  takeShare(): LimitedShare;
-  /** Adds the counts of another process. */
-  addShare(share: LimitedShare): void;
-}
-
 export const size = 1_000;
 export const periodMs = 60_000;
 /** Values in a report. */
@@ -61,35 +48,44 @@ const maxEntries = 16;
 const maxLength = 128;
 
 /** `keepsValues` false: only requests are counted. */
-export function createLimitedValues(
-  clock: Clock,
-  keepsValues: boolean,
-  random = Math.random,
-): LimitedValues {
-  const sketch = new SpaceSaving<LimitedDescriptor>(size);
-  const sampling = new Sampling(random);
-  let requests = 0;
-  let sharedRequests = 0;
-  let failures = new Map<string, number>();
-  let startMs = clock.wallMs();
-  let startMonotonicMs = clock.monotonicMs();
+export class LimitedValues implements OverLimitObserver {
+  readonly #clock: Clock;
+  readonly #keepsValues;
+  readonly #sketch = new SpaceSaving<LimitedDescriptor>(size);
+  readonly #sampling;
+  #requests = 0;
+  #sharedRequests = 0;
+  #failures = new Map<string, number>();
+  #startMs;
+  #startMonotonicMs;
   /** How many requests of a value other processes may have counted without listing it. */
-  let missed = 0;
+  #missed = 0;
 
-  function read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
-    const values = sketch.top(most + 1);
-    // The first omitted one bounds all others.
-    const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
-    const unlisted = Math.max(left, sketch.least);
-    return { values: values.map(widen), unlistedAtMost: unlisted + sampling.missedOf(unlisted) };
+  constructor(clock: Clock, keepsValues: boolean, random = Math.random) {
+    this.#clock = clock;
+    this.#keepsValues = keepsValues;
+    this.#sampling = new Sampling(random);
+    this.#startMs = clock.wallMs();
+    this.#startMonotonicMs = clock.monotonicMs();
   }
 
-  function countLimited(
+  #read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
+    const values = this.#sketch.top(most + 1);
+    // The first omitted one bounds all others.
+    const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
+    const unlisted = Math.max(left, this.#sketch.least);
+    return {
+      values: values.map(widen),
+      unlistedAtMost: unlisted + this.#sampling.missedOf(unlisted),
+    };
+  }
+
+  #countLimited(
     { domain, descriptors }: RateLimitRequest,
     limited: readonly RuleHit[],
     statuses: readonly DescriptorStatus[],
   ): void {
-    const { weight, variance } = sampling;
+    const { weight, variance } = this.#sampling;
     let last = -1;
     for (const { descriptorIndex, match } of limited) {
       // The limits of a list are consecutive, and have one status.
@@ -97,7 +93,7 @@ export function createLimitedValues(
       last = descriptorIndex;
       const entries = descriptors[descriptorIndex]?.entries ?? [];
       const key = toKey(match.metricKey, entries);
-      if (sketch.count(key, weight, 0, variance)) continue;
+      if (this.#sketch.count(key, weight, 0, variance)) continue;
       const { metricKey, metricKeyIsStatic } = match;
       const item = {
         domain: cut(domain),
@@ -105,80 +101,95 @@ export function createLimitedValues(
         metricKeyIsStatic,
         entries: entries.slice(0, maxEntries).map(cutEntry),
       };
-      sketch.insert(owned(key), item, weight, 0, variance);
+      this.#sketch.insert(owned(key), item, weight, 0, variance);
     }
   }
 
-  function addFailures(domain: string, count: number): void {
+  #addFailures(domain: string, count: number): void {
     const name = domain.length > maxLength ? cut(domain) : domain;
-    const known = failures.get(name);
-    if (known !== undefined) failures.set(name, known + count);
-    else if (failures.size < maxDomains) failures.set(owned(name), count);
+    const known = this.#failures.get(name);
+    if (known !== undefined) this.#failures.set(name, known + count);
+    else if (this.#failures.size < maxDomains) this.#failures.set(owned(name), count);
   }
 
-  function takeFailures(): ReadonlyMap<string, number> {
-    const taken = failures;
-    failures = new Map();
+  /** Failed requests since the last call, by domain, of the first 100. */
+  takeFailures(): ReadonlyMap<string, number> {
+    const taken = this.#failures;
+    this.#failures = new Map();
     return taken;
   }
 
-  return {
-    get requests() {
-      return requests;
-    },
-    overLimit(request, limited, statuses, nowSeconds) {
-      requests++;
-      if (!keepsValues || sampling.skips()) return;
-      countLimited(request, limited, statuses);
-      sampling.counted(nowSeconds);
-    },
-    failed: (domain) => addFailures(domain, 1),
-    takeFailures,
-    takePeriod() {
-      const passedMs = clock.monotonicMs() - startMonotonicMs;
-      const { values, unlistedAtMost } = read(maxReported);
-      const period = {
-        startMs,
-        seconds: passedMs / 1000,
-        values: values.map((value) => ({
-          ...value,
-          count: value.count + missed,
-          error: value.error + missed,
-        })),
-        unlistedAtMost: unlistedAtMost + missed,
-      };
-      if (passedMs >= periodMs) {
-        sketch.clear();
-        missed = 0;
-        sampling.restart();
-        startMs = clock.wallMs();
-        startMonotonicMs = clock.monotonicMs();
-      }
-      return period;
-    },
-    takeShare() {
-      const share = {
-        requests: requests - sharedRequests,
-        failures: takeFailures(),
-        ...read(mostShared),
-      };
-      sharedRequests = requests;
-      sketch.clear();
-      sampling.restart();
-      return share;
-    },
-    addShare(share) {
-      requests += share.requests;
-      for (const [domain, count] of share.failures) addFailures(domain, count);
-      missed += share.unlistedAtMost;
-      for (const { key, item, count, error } of share.values) {
-        // `missed` includes it already, as for all.
-        const known = Math.min(count, share.unlistedAtMost);
-        const [more, unsure] = [count - known, Math.max(0, error - known)];
-        if (more > 0 && !sketch.count(key, more, unsure)) sketch.insert(key, item, more, unsure);
-      }
-    },
-  };
+  /** Requests answered OVER_LIMIT since the start. */
+  get requests(): number {
+    return this.#requests;
+  }
+
+  overLimit(
+    request: RateLimitRequest,
+    limited: readonly RuleHit[],
+    statuses: readonly DescriptorStatus[],
+    nowSeconds: number,
+  ): void {
+    this.#requests++;
+    if (!this.#keepsValues || this.#sampling.skips()) return;
+    this.#countLimited(request, limited, statuses);
+    this.#sampling.counted(nowSeconds);
+  }
+
+  failed(domain: string): void {
+    this.#addFailures(domain, 1);
+  }
+
+  /** The current period. A finished one is reported once more, and the next one begins. */
+  takePeriod(): LimitedPeriod {
+    const passedMs = this.#clock.monotonicMs() - this.#startMonotonicMs;
+    const { values, unlistedAtMost } = this.#read(maxReported);
+    const period = {
+      startMs: this.#startMs,
+      seconds: passedMs / 1000,
+      values: values.map((value) => ({
+        ...value,
+        count: value.count + this.#missed,
+        error: value.error + this.#missed,
+      })),
+      unlistedAtMost: unlistedAtMost + this.#missed,
+    };
+    if (passedMs >= periodMs) {
+      this.#sketch.clear();
+      this.#missed = 0;
+      this.#sampling.restart();
+      this.#startMs = this.#clock.wallMs();
+      this.#startMonotonicMs = this.#clock.monotonicMs();
+    }
+    return period;
+  }
+
+  /** Everything since the last call, for the primary. */
+  takeShare(): LimitedShare {
+    const share = {
+      requests: this.#requests - this.#sharedRequests,
+      failures: this.takeFailures(),
+      ...this.#read(mostShared),
+    };
+    this.#sharedRequests = this.#requests;
+    this.#sketch.clear();
+    this.#sampling.restart();
+    return share;
+  }
+
+  /** Adds the counts of another process. */
+  addShare(share: LimitedShare): void {
+    this.#requests += share.requests;
+    for (const [domain, count] of share.failures) this.#addFailures(domain, count);
+    this.#missed += share.unlistedAtMost;
+    for (const { key, item, count, error } of share.values) {
+      // `missed` includes it already, as for all.
+      const known = Math.min(count, share.unlistedAtMost);
+      const [more, unsure] = [count - known, Math.max(0, error - known)];
+      if (more > 0 && !this.#sketch.count(key, more, unsure))
+        this.#sketch.insert(key, item, more, unsure);
+    }
+  }
 }
 
 /** The keys of the entries nearly always follow from the rule; the values differ. The metric key may contain

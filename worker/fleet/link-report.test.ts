@@ -2,13 +2,13 @@ import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRegistry } from '../metrics/registry.ts';
-import { createLimitedValues } from './limited-values.ts';
-import { createLinkReports } from './link-report.ts';
+import { LimitedValues } from './limited-values.ts';
+import { LinkReports } from './link-report.ts';
 
 test('a report has the quota service where Envoys ask it, with the assignments since the report before', (t) => {
   const metrics = createRegistry({ runtimeNamesMax: 100, log: createRecordedLog() });
-  const reports = createLinkReports({
-    ...{ metrics, limited: createLimitedValues(systemClock, false), clock: systemClock },
+  const reports = new LinkReports({
+    ...{ metrics, limited: new LimitedValues(systemClock, false), clock: systemClock },
     ...{ values: 'none', storeKind: 'memory', version: () => 'v1' },
   });
   t.is(reports.take().quota, null);

@@ -32,13 +32,6 @@ export interface LinkReportDeps {
   readonly clock: Clock;
 }
 
-export interface LinkReports {
-  /** The changes since the last report. */
-  take(): ReportMessage;
-  /** Keeps the sample for the next report; of too many samples the last ones are kept. */
-  noteUnmatched(sample: UnmatchedSample): void;
-}
-
 interface RuleTraffic extends RuleTrafficMessage {
   hits: number;
   overLimit: number;
@@ -56,52 +49,70 @@ const noMatchNames =
 
 const traffic = { totalHits: 'hits', overLimit: 'overLimit', nearLimit: 'nearLimit' } as const;
 
-export function createLinkReports(deps: LinkReportDeps): LinkReports {
-  const { metrics, limited, values, storeKind, version, clock } = deps;
-  const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
-  const otherErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
+export class LinkReports {
+  readonly #metrics;
+  readonly #limited;
+  readonly #values;
+  readonly #storeKind;
+  readonly #version;
+  readonly #clock;
+  readonly #storeErrors;
+  readonly #otherErrors;
   /** The origin and the reported part of each counter, by its index. */
-  const origins: CounterOrigin[] = [];
-  const told: number[] = [];
-  let lastMs = clock.monotonicMs();
-  let unmatched: UnmatchedSample[] = [];
-  let nearLimitHits = 0;
-  let noMatch = 0;
-  let assignments = 0;
-  let withoutStore = 0;
-  const outage = createStoreOutage();
+  readonly #origins: CounterOrigin[] = [];
+  readonly #told: number[] = [];
+  #lastMs;
+  #unmatched: UnmatchedSample[] = [];
+  #nearLimitHits = 0;
+  #noMatch = 0;
+  #assignments = 0;
+  #withoutStore = 0;
+  readonly #outage = createStoreOutage();
 
-  function takeRules(): Pick<
-    ReportMessage,
-    'rules' | 'otherRules' | 'otherRuleCount' | 'failures'
-  > {
+  constructor(deps: LinkReportDeps) {
+    this.#metrics = deps.metrics;
+    this.#limited = deps.limited;
+    this.#values = deps.values;
+    this.#storeKind = deps.storeKind;
+    this.#version = deps.version;
+    this.#clock = deps.clock;
+    this.#storeErrors = deps.metrics.counter(
+      'ratelimit.service.call.should_rate_limit.redis_error',
+    );
+    this.#otherErrors = deps.metrics.counter(
+      'ratelimit.service.call.should_rate_limit.service_error',
+    );
+    this.#lastMs = deps.clock.monotonicMs();
+  }
+
+  #takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount' | 'failures'> {
     const unmatchedByDomain = new Map<string, number>();
     const byRule = new Map<string, RuleTraffic>();
     const listed = new Set<RuleTraffic>();
     // Their names contain values of requests.
     const unnamed = newTraffic('');
     let unnamedCount = 0;
-    const { counters } = metrics;
+    const { counters } = this.#metrics;
     for (let index = 0; index < counters.length; index++) {
       const counter = counters[index];
       if (counter === undefined) break;
       const { value } = counter;
-      const more = value - (told[index] ?? 0);
-      if (more === 0 && index < told.length) continue;
-      told[index] = value;
-      origins[index] ??= counter.origin;
-      const origin = origins[index] as CounterOrigin;
+      const more = value - (this.#told[index] ?? 0);
+      if (more === 0 && index < this.#told.length) continue;
+      this.#told[index] = value;
+      this.#origins[index] ??= counter.origin;
+      const origin = this.#origins[index] as CounterOrigin;
       const unmatchedOf = toUnmatchedDomain(origin);
       if (unmatchedOf !== undefined) {
-        noMatch += more;
+        this.#noMatch += more;
         // The name of a domain without rules is a text of a request.
-        if (origin.kind === 'name' || values !== 'none') {
+        if (origin.kind === 'name' || this.#values !== 'none') {
           unmatchedByDomain.set(unmatchedOf, (unmatchedByDomain.get(unmatchedOf) ?? 0) + more);
         }
       }
       if (origin.kind === 'name') {
-        if (origin.name.startsWith('ratelimit.failure_mode.')) withoutStore += more;
-        if (origin.name === 'ratelimit.quota.assignments') assignments += more;
+        if (origin.name.startsWith('ratelimit.failure_mode.')) this.#withoutStore += more;
+        if (origin.name === 'ratelimit.quota.assignments') this.#assignments += more;
         continue;
       }
       const field =
@@ -109,8 +120,8 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       if (origin.kind !== 'rule' || field === undefined || more === 0) continue;
       // The rule counts the same hits.
       const isListed = origin.listedAs !== undefined;
-      if (field === 'nearLimit' && !isListed) nearLimitHits += more;
-      if (!origin.isStatic && values !== 'plain') {
+      if (field === 'nearLimit' && !isListed) this.#nearLimitHits += more;
+      if (!origin.isStatic && this.#values !== 'plain') {
         if (isListed) continue;
         unnamed[field] += more;
         if (field === 'hits') unnamedCount++;
@@ -135,88 +146,97 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       unnamed.nearLimit += nearLimit;
     }
     const otherRuleCount = others.length + unnamedCount;
-    const domains = toFailures(limited.takeFailures(), unmatchedByDomain);
+    const domains = toFailures(this.#limited.takeFailures(), unmatchedByDomain);
     return { rules, otherRules: unnamed, otherRuleCount, failures: { domains } };
   }
 
-  function readTotals(): TotalsMessage {
-    const { count, counts } = metrics.decisionDuration;
-    const errors = storeErrors.value + otherErrors.value;
+  #readTotals(): TotalsMessage {
+    const { count, counts } = this.#metrics.decisionDuration;
+    const errors = this.#storeErrors.value + this.#otherErrors.value;
     return {
       decisions: count,
-      overLimit: limited.requests,
+      overLimit: this.#limited.requests,
       errors,
-      nearLimitHits,
-      noMatch,
+      nearLimitHits: this.#nearLimitHits,
+      noMatch: this.#noMatch,
       durations: counts,
-      withoutStore,
-      storeDurations: readStoreCalls(metrics.storeCallDurations).counts,
+      withoutStore: this.#withoutStore,
+      storeDurations: readStoreCalls(this.#metrics.storeCallDurations).counts,
     };
   }
 
-  function takeQuota(): QuotaMessage | undefined {
-    const gauge = (name: string) => metrics.gauges.find((each) => each.name === name)?.value ?? 0;
+  #takeQuota(): QuotaMessage | undefined {
+    const gauge = (name: string) =>
+      this.#metrics.gauges.find((each) => each.name === name)?.value ?? 0;
     const streams = gauge('ratelimit.quota.streams');
-    const quota = { streams, buckets: gauge('ratelimit.quota.buckets'), assignments };
-    assignments = 0;
+    const quota = {
+      streams,
+      buckets: gauge('ratelimit.quota.buckets'),
+      assignments: this.#assignments,
+    };
+    this.#assignments = 0;
     return streams === 0 ? undefined : quota;
   }
 
-  function readStore(nowMs: number): StoreMessage {
+  #readStore(nowMs: number): StoreMessage {
     let serversAway = 0;
     let clockOffsetMs = 0;
-    for (const { name, value } of metrics.gauges) {
+    for (const { name, value } of this.#metrics.gauges) {
       if (name.endsWith('.breaker.open')) serversAway += value;
       if (name.endsWith('.clock_offset_ms') && Math.abs(value) > Math.abs(clockOffsetMs)) {
         clockOffsetMs = value;
       }
     }
-    const unreachableSeconds = outage.note(nowMs, serversAway, withoutStore);
-    return { kind: storeKind, serversAway, clockOffsetMs, unreachableSeconds };
+    const unreachableSeconds = this.#outage.note(nowMs, serversAway, this.#withoutStore);
+    return { kind: this.#storeKind, serversAway, clockOffsetMs, unreachableSeconds };
   }
 
-  function tell({ key, value }: Entry): EntryMessage {
-    return { key, value: values === 'plain' ? value : hash(value) };
+  #tell({ key, value }: Entry): EntryMessage {
+    return { key, value: this.#values === 'plain' ? value : hash(value) };
   }
 
-  return {
-    take() {
-      metrics.prepareReading();
-      const nowMs = clock.monotonicMs();
-      const seconds = (nowMs - lastMs) / 1000;
-      lastMs = nowMs;
-      const rules = takeRules();
-      const { startMs, ...period } = limited.takePeriod();
-      const samples = values === 'none' ? [] : unmatched;
-      unmatched = [];
-      return {
-        version: version(),
-        totals: readTotals(),
-        seconds,
-        ...rules,
-        limited: {
-          periodStart: Math.round(startMs),
-          seconds: period.seconds,
-          unlistedAtMost: period.unlistedAtMost,
-          values: period.values.map(({ item, count, error }) => ({
-            domain: item.domain,
-            rule: item.metricKeyIsStatic || values === 'plain' ? item.metricKey : '',
-            entries: item.entries.map(tell),
-            count,
-            error,
-          })),
-        },
-        unmatched: samples.map(({ domain, entries }) => ({ domain, entries: entries.map(tell) })),
-        store: readStore(nowMs),
-        quota: takeQuota() ?? null,
-      };
-    },
-    noteUnmatched(sample) {
-      if (values === 'none') return;
-      if (unmatched.length >= maxUnmatched) unmatched.shift();
-      unmatched.push(sample);
-    },
-  };
+  /** The changes since the last report. */
+  take(): ReportMessage {
+    this.#metrics.prepareReading();
+    const nowMs = this.#clock.monotonicMs();
+    const seconds = (nowMs - this.#lastMs) / 1000;
+    this.#lastMs = nowMs;
+    const rules = this.#takeRules();
+    const { startMs, ...period } = this.#limited.takePeriod();
+    const samples = this.#values === 'none' ? [] : this.#unmatched;
+    this.#unmatched = [];
+    return {
+      version: this.#version(),
+      totals: this.#readTotals(),
+      seconds,
+      ...rules,
+      limited: {
+        periodStart: Math.round(startMs),
+        seconds: period.seconds,
+        unlistedAtMost: period.unlistedAtMost,
+        values: period.values.map(({ item, count, error }) => ({
+          domain: item.domain,
+          rule: item.metricKeyIsStatic || this.#values === 'plain' ? item.metricKey : '',
+          entries: item.entries.map((argument0) => this.#tell(argument0)),
+          count,
+          error,
+        })),
+      },
+      unmatched: samples.map(({ domain, entries }) => ({
+        domain,
+        entries: entries.map((argument0) => this.#tell(argument0)),
+      })),
+      store: this.#readStore(nowMs),
+      quota: this.#takeQuota() ?? null,
+    };
+  }
+
+  /** Keeps the sample for the next report; of too many samples the last ones are kept. */
+  noteUnmatched(sample: UnmatchedSample): void {
+    if (this.#values === 'none') return;
+    if (this.#unmatched.length >= maxUnmatched) this.#unmatched.shift();
+    this.#unmatched.push(sample);
+  }
 }
 
 /**

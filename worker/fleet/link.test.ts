@@ -50,7 +50,6 @@ function setUp(given: Partial<LinkDeps> = {}) {
         reports++;
         return emptyReport;
       },
-      noteUnmatched() {},
     },
     log,
     clock,
@@ -131,7 +130,6 @@ test('a server that accepts the stream and reads nothing costs the memory of one
         // More than the server lets be sent before it reads.
         return { ...emptyReport, version: 'v'.repeat(100_000) };
       },
-      noteUnmatched() {},
     },
   });
   await eventually('the first report', () => taken > 0);

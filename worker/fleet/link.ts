@@ -28,7 +28,7 @@ export interface LinkDeps {
   readonly method: FleetLink;
   readonly openStream: OpenManagementStream;
   readonly hello: HelloMessage;
-  readonly reports: LinkReports;
+  readonly reports: Pick<LinkReports, 'take'>;
   /** Undefined while no server can be asked. */
   readonly counters: () => CounterAccess | undefined;
   /** The server does not answer any more: what else is connected to it should be dropped. */

@@ -10,12 +10,12 @@ import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { StatsdReceiver } from '../../test/support/statsd-receiver.ts';
 import { startStatsdReceiver } from '../../test/support/statsd-receiver.ts';
 import type { StatisticsOptions } from './statistics.ts';
-import { createStatistics } from './statistics.ts';
+import { Statistics } from './statistics.ts';
 
 function setUp(t: ExecutionContext, options: Partial<StatisticsOptions>) {
   const clock = createManualClock();
   const log = createRecordedLog();
-  const statistics = createStatistics({
+  const statistics = new Statistics({
     options: {
       push: undefined,
       tagged: undefined,
@@ -156,9 +156,13 @@ test('an outage of the receiver loses no counts', async (t) => {
     clock.advance(100);
     return totals.get('c') === 20;
   });
-  t.true(
-    log.lines.some((line) => /^notice Statistics reach 127.0.0.1:\d+ \(tcp\) again$/.test(line)),
-  );
+  await eventually('the end of the outage is logged', () => {
+    clock.advance(100);
+    return log.lines.some((line) =>
+      /^notice Statistics reach 127.0.0.1:\d+ \(tcp\) again$/.test(line),
+    );
+  });
+  t.is(totals.get('c'), 20);
 });
 
 test('the last counts are sent at the stop', async (t) => {

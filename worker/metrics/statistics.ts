@@ -24,7 +24,7 @@ import type { MetricsRegistry } from './registry.ts';
 import { createRegistry } from './registry.ts';
 import { createStatsdFormat } from './statsd-format.ts';
 import { createTaggedFormat, type NameRewrite } from './tagged-format.ts';
-import { createTcpLines } from './tcp-lines.ts';
+import { TcpLines } from './tcp-lines.ts';
 import { createUdpLines } from './udp-lines.ts';
 
 /** The least time between log lines about a lost receiver. */
@@ -63,71 +63,86 @@ export interface StatisticsDeps {
   readonly clock: Clock;
 }
 
-export interface Statistics {
-  readonly metrics: MetricsRegistry;
-  /** Opens the outputs and sends from now on. Rejects with AppError `cannot_start` when the pull endpoint
-   * cannot start. */
-  start(): Promise<void>;
-  /** Sends everything once more, `graceMs` at most, and closes the outputs. Idempotent. */
-  stop(graceMs: number): Promise<void>;
-}
-
 /** Observations of timers are sent at least this often (behaviour: pushed-lines). */
 const timerIntervalMs = 1000;
 
-export function createStatistics({ options, log, clock }: StatisticsDeps): Statistics {
-  const { extraTags, flushIntervalMs, runtimeNamesMax } = options;
-  const registry = createRegistry({ runtimeNamesMax, log });
-  const reserved = countReservedTags(extraTags);
-  if (reserved > 0) registry.counter(untaggedName).add(reserved);
-  let sinks: MetricsSink[] = [];
-  let endpoint: HttpListener | undefined;
-  let stopMeasuring = () => {};
-  let cancelFlush = () => {};
-  let cancelTimers = () => {};
+export class Statistics {
+  readonly #options;
+  readonly #log;
+  readonly #clock;
+  readonly #extraTags;
+  readonly #flushIntervalMs;
+  readonly metrics;
+  #sinks: MetricsSink[] = [];
+  #endpoint: HttpListener | undefined;
+  #stopMeasuring = () => {};
+  #cancelFlush = () => {};
+  #cancelTimers = () => {};
 
-  function flush(): void {
-    registry.prepareReading();
-    for (const sink of sinks) {
+  constructor(deps: StatisticsDeps) {
+    this.#options = deps.options;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    this.#extraTags = deps.options.extraTags;
+    this.#flushIntervalMs = deps.options.flushIntervalMs;
+    this.metrics = createRegistry({ runtimeNamesMax: deps.options.runtimeNamesMax, log: deps.log });
+    const reserved = countReservedTags(deps.options.extraTags);
+    if (reserved > 0) this.metrics.counter(untaggedName).add(reserved);
+  }
+
+  #flush(): void {
+    this.metrics.prepareReading();
+    for (const sink of this.#sinks) {
       sink.flushTimers();
       sink.flush();
     }
   }
 
-  return {
-    metrics: registry,
-    async start() {
-      const { pull } = options;
-      if (pull !== undefined) {
-        const mapping =
-          (pull.mapperFile === ''
-            ? undefined
-            : await readMappingFile(pull.mapperFile, pull.mapperSetting, log)) ??
-          createDefaultMapping(pull.responseTimeInMs);
-        endpoint = createPullEndpoint({ registry, target: pull, mapping, extraTags, log, clock });
-        await endpoint.start();
-      }
-      // The event loop is late by real time, whatever clock the worker has.
-      stopMeasuring = measureNode({ metrics: registry, clock: systemClock });
-      sinks = createSinks(registry, options, { log, clock });
-      if (sinks.length === 0) return;
-      cancelFlush = repeatAfter(clock, flushIntervalMs, flush);
-      if (flushIntervalMs > timerIntervalMs) {
-        cancelTimers = repeatAfter(clock, timerIntervalMs, () => {
-          for (const sink of sinks) sink.flushTimers();
-        });
-      }
-    },
-    async stop(graceMs) {
-      cancelFlush();
-      cancelTimers();
-      stopMeasuring();
-      const closing = sinks;
-      flush();
-      sinks = [];
-      await Promise.all([...closing.map((sink) => sink.close(graceMs)), endpoint?.stop(graceMs)]);
-    },
-  };
+  /** Opens the outputs and sends from now on. Rejects with AppError `cannot_start` when the pull endpoint
+   * cannot start. */
+  async start(): Promise<void> {
+    const { pull } = this.#options;
+    if (pull !== undefined) {
+      const mapping =
+        (pull.mapperFile === ''
+          ? undefined
+          : await readMappingFile(pull.mapperFile, pull.mapperSetting, this.#log)) ??
+        createDefaultMapping(pull.responseTimeInMs);
+      this.#endpoint = createPullEndpoint({
+        registry: this.metrics,
+        target: pull,
+        mapping,
+        extraTags: this.#extraTags,
+        log: this.#log,
+        clock: this.#clock,
+      });
+      await this.#endpoint.start();
+    }
+    // The event loop is late by real time, whatever clock the worker has.
+    this.#stopMeasuring = measureNode({ metrics: this.metrics, clock: systemClock });
+    this.#sinks = createSinks(this.metrics, this.#options, { log: this.#log, clock: this.#clock });
+    if (this.#sinks.length === 0) return;
+    this.#cancelFlush = repeatAfter(this.#clock, this.#flushIntervalMs, () => this.#flush());
+    if (this.#flushIntervalMs > timerIntervalMs) {
+      this.#cancelTimers = repeatAfter(this.#clock, timerIntervalMs, () => {
+        for (const sink of this.#sinks) sink.flushTimers();
+      });
+    }
+  }
+
+  /** Sends everything once more, `graceMs` at most, and closes the outputs. Idempotent. */
+  async stop(graceMs: number): Promise<void> {
+    this.#cancelFlush();
+    this.#cancelTimers();
+    this.#stopMeasuring();
+    const closing = this.#sinks;
+    this.#flush();
+    this.#sinks = [];
+    await Promise.all([
+      ...closing.map((sink) => sink.close(graceMs)),
+      this.#endpoint?.stop(graceMs),
+    ]);
+  }
 }
 
 function createSinks(
@@ -161,7 +176,7 @@ function createSinks(
   if (push !== undefined) {
     const target = toTarget(push);
     const isUdp = push.protocol.startsWith('udp');
-    const transport = isUdp ? createUdpLines(target) : createTcpLines(target);
+    const transport = isUdp ? createUdpLines(target) : new TcpLines(target);
     const format = createStatsdFormat(extraTags);
     sinks.push(createLineSink({ registry, format, transport }));
   }

@@ -7,7 +7,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { freePort } from '../../test/support/free-port.ts';
 import type { ManualClock } from '../../test/support/manual-clock.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
-import { createTcpLines } from './tcp-lines.ts';
+import { TcpLines } from './tcp-lines.ts';
 
 interface Receiver {
   readonly port: number;
@@ -41,7 +41,7 @@ async function startReceiver(t: ExecutionContext, port = 0, isReading = true): P
 function open(t: ExecutionContext, port: number, clock: ManualClock = createManualClock()) {
   const events: string[] = [];
   let droppedCount = 0;
-  const lines = createTcpLines({
+  const lines = new TcpLines({
     host: '127.0.0.1',
     port,
     family: 0,

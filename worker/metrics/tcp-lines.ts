@@ -13,28 +13,49 @@ const stallMs = 10_000;
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /** Starts connecting at once. */
-export function createTcpLines(deps: LineReceiverDeps): LineTransport {
-  const { host, port, family, clock, onLost, onBack, onDropped } = deps;
-  let socket: Socket;
-  let isConnected = false;
-  let isClosed = false;
-  let takenCount = 0;
-  let isWatching = false;
-  let cancelReconnect = () => {};
-  let cancelDeadline = () => {};
-  let cancelBack = () => {};
+export class TcpLines implements LineTransport {
+  readonly #host;
+  readonly #port;
+  readonly #family;
+  readonly #clock;
+  readonly #onLost;
+  readonly #onBack;
+  readonly #onDropped;
+  #socket: Socket;
+  #isConnected = false;
+  #isClosed = false;
+  #takenCount = 0;
+  #isWatching = false;
+  #cancelReconnect = () => {};
+  #cancelDeadline = () => {};
+  #cancelBack = () => {};
 
-  function open(): void {
-    const opened = connect({ host, port, family, noDelay: true });
-    socket = opened;
+  constructor(deps: LineReceiverDeps) {
+    this.#host = deps.host;
+    this.#port = deps.port;
+    this.#family = deps.family;
+    this.#clock = deps.clock;
+    this.#onLost = deps.onLost;
+    this.#onBack = deps.onBack;
+    this.#onDropped = deps.onDropped;
+    this.#socket = this.#open();
+  }
+
+  #open(): Socket {
+    const opened = connect({
+      host: this.#host,
+      port: this.#port,
+      family: this.#family,
+      noDelay: true,
+    });
     let reason = 'the receiver closed the connection';
-    cancelDeadline = clock.after(dialTimeoutMs, () => {
+    this.#cancelDeadline = this.#clock.after(dialTimeoutMs, () => {
       opened.destroy(new Error(`no connection within ${dialTimeoutMs}ms`));
     });
     opened.on('connect', () => {
-      cancelDeadline();
-      isConnected = true;
-      cancelBack = clock.after(quietMs, onBack);
+      this.#cancelDeadline();
+      this.#isConnected = true;
+      this.#cancelBack = this.#clock.after(quietMs, this.#onBack);
     });
     // Input is not expected; it is discarded so that it does not fill the buffers.
     opened.resume();
@@ -42,64 +63,66 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
       reason = error.message;
     });
     opened.on('close', () => {
-      isConnected = false;
-      isWatching = false;
-      cancelDeadline();
-      cancelBack();
-      if (isClosed) return;
-      onLost(reason);
-      cancelReconnect = clock.after(reconnectMs, open);
+      this.#isConnected = false;
+      this.#isWatching = false;
+      this.#cancelDeadline();
+      this.#cancelBack();
+      if (this.#isClosed) return;
+      this.#onLost(reason);
+      this.#cancelReconnect = this.#clock.after(reconnectMs, () => {
+        this.#socket = this.#open();
+      });
     });
+    return opened;
   }
 
   /** Closes the connection when the receiver takes nothing for too long. */
-  function watchProgress(): void {
-    const watched = socket;
-    const takenBefore = takenCount;
-    isWatching = true;
-    cancelDeadline = clock.after(stallMs, () => {
-      isWatching = false;
+  #watchProgress(): void {
+    const watched = this.#socket;
+    const takenBefore = this.#takenCount;
+    this.#isWatching = true;
+    this.#cancelDeadline = this.#clock.after(stallMs, () => {
+      this.#isWatching = false;
       if (watched.writableLength === 0) return;
-      if (takenCount > takenBefore) watchProgress();
+      if (this.#takenCount > takenBefore) this.#watchProgress();
       else watched.destroy(new Error(`the receiver took nothing for ${stallMs}ms`));
     });
   }
 
-  open();
-  return {
-    get ready() {
-      return isConnected && socket.writableLength < maxWaitingBytes;
-    },
-    send(lines) {
-      // A concatenated text would keep all its pieces in memory while it waits.
-      const bytes = Buffer.from(lines);
-      if (!isConnected) {
-        onDropped(countLines(bytes));
-        return;
-      }
-      socket.write(bytes, (error) => {
-        if (error) onDropped(countLines(bytes));
-        else takenCount++;
+  get ready(): boolean {
+    return this.#isConnected && this.#socket.writableLength < maxWaitingBytes;
+  }
+
+  send(lines: string): void {
+    // A concatenated text would keep all its pieces in memory while it waits.
+    const bytes = Buffer.from(lines);
+    if (!this.#isConnected) {
+      this.#onDropped(countLines(bytes));
+      return;
+    }
+    this.#socket.write(bytes, (error) => {
+      if (error) this.#onDropped(countLines(bytes));
+      else this.#takenCount++;
+    });
+    if (!this.#isWatching) this.#watchProgress();
+  }
+
+  async close(graceMs: number): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelReconnect();
+    this.#cancelDeadline();
+    this.#cancelBack();
+    if (this.#isConnected) {
+      await new Promise<void>((resolve) => {
+        const cancel = this.#clock.after(graceMs, resolve);
+        const done = () => {
+          cancel();
+          resolve();
+        };
+        this.#socket.once('finish', done).once('close', done).end();
       });
-      if (!isWatching) watchProgress();
-    },
-    async close(graceMs) {
-      if (isClosed) return;
-      isClosed = true;
-      cancelReconnect();
-      cancelDeadline();
-      cancelBack();
-      if (isConnected) {
-        await new Promise<void>((resolve) => {
-          const cancel = clock.after(graceMs, resolve);
-          const done = () => {
-            cancel();
-            resolve();
-          };
-          socket.once('finish', done).once('close', done).end();
-        });
-      }
-      socket.destroy();
-    },
-  };
+    }
+    this.#socket.destroy();
+  }
 }

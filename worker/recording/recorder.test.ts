@@ -6,14 +6,14 @@ import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { codes, type RateLimitRequest } from '../decision/message.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { createRecordBuffer } from './record-buffer.ts';
-import { createRecorder } from './recorder.ts';
+import { Recorder } from './recorder.ts';
 
 function setUp(maxPerSecond = 1_000) {
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 10, log });
   const dropped = metrics.counter('ratelimit.recording.dropped');
   const buffer = createRecordBuffer(dropped);
-  const recorder = createRecorder({
+  const recorder = new Recorder({
     options: { rate: 1, maxPerSecond, hashedKeys: [], secret: '' },
     sink: buffer,
     log,

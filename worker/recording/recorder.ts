@@ -74,39 +74,58 @@ interface Unwritten extends Pick<Decision, 'request' | 'matches' | 'limited'> {
   readonly outcome: DecisionOutcome;
 }
 
-export function createRecorder({ options, sink, log, clock }: RecorderDeps): DecisionRecorder {
-  const { rate, maxPerSecond, secret } = options;
-  const threshold = rate * 2 ** 32;
-  const hashedKeys = new Set(options.hashedKeys);
-  const hashesAll = hashedKeys.has('*');
-  const isHashed = ({ key }: Entry) => hashesAll || hashedKeys.has(key);
-  const losses = createRepeatedLog({
-    clock,
-    intervalMs: lossIntervalMs,
-    write: log.warning,
-  });
-  const tooMany = `A decision is not recorded: there are more than RECORD_DECISIONS_MAX_PER_SECOND=${maxPerSecond} a second`;
-  const tooLong = `A decision is not recorded: its line has more than ${maxLineLength} characters`;
-  let second = 0;
-  let inSecond = 0;
-  let unwritten: Unwritten[] = [];
-  let unwrittenLength = 0;
+export class Recorder implements DecisionRecorder {
+  readonly #sink;
+  readonly #rate;
+  readonly #maxPerSecond;
+  readonly #secret;
+  readonly #threshold;
+  readonly #hashedKeys;
+  readonly #hashesAll;
+  readonly #losses;
+  readonly #tooMany;
+  readonly #tooLong =
+    `A decision is not recorded: its line has more than ${maxLineLength} characters`;
+  #second = 0;
+  #inSecond = 0;
+  #unwritten: Unwritten[] = [];
+  #unwrittenLength = 0;
   /** Decisions beyond the bound since lines were written last. */
-  let beyond = 0;
-  let beyondFromMs = 0;
-  let beyondToMs = 0;
-  sink.beforeTaking(write);
+  #beyond = 0;
+  #beyondFromMs = 0;
+  #beyondToMs = 0;
 
-  function isWithinBound(nowMs: number): boolean {
-    const now = Math.floor(nowMs / 1000);
-    if (now !== second) {
-      second = now;
-      inSecond = 0;
-    }
-    return ++inSecond <= maxPerSecond;
+  constructor(deps: RecorderDeps) {
+    this.#sink = deps.sink;
+    this.#rate = deps.options.rate;
+    this.#maxPerSecond = deps.options.maxPerSecond;
+    this.#secret = deps.options.secret;
+    this.#threshold = deps.options.rate * 2 ** 32;
+    this.#hashedKeys = new Set(deps.options.hashedKeys);
+    this.#hashesAll = this.#hashedKeys.has('*');
+    this.#losses = createRepeatedLog({
+      clock: deps.clock,
+      intervalMs: lossIntervalMs,
+      write: deps.log.warning,
+    });
+    this.#tooMany = `A decision is not recorded: there are more than RECORD_DECISIONS_MAX_PER_SECOND=${deps.options.maxPerSecond} a second`;
+    deps.sink.beforeTaking(() => this.#write());
   }
 
-  function toDescriptor({
+  #isHashed({ key }: Entry) {
+    return this.#hashesAll || this.#hashedKeys.has(key);
+  }
+
+  #isWithinBound(nowMs: number): boolean {
+    const now = Math.floor(nowMs / 1000);
+    if (now !== this.#second) {
+      this.#second = now;
+      this.#inSecond = 0;
+    }
+    return ++this.#inSecond <= this.#maxPerSecond;
+  }
+
+  #toDescriptor({
     entries,
     limit,
     hitsAddend,
@@ -115,7 +134,7 @@ export function createRecorder({ options, sink, log, clock }: RecorderDeps): Dec
     return {
       entries: entries.map((entry) => ({
         key: entry.key,
-        value: isHashed(entry) ? hashValue(entry.value, secret) : entry.value,
+        value: this.#isHashed(entry) ? hashValue(entry.value, this.#secret) : entry.value,
       })),
       ...(limit && { limit: { requests_per_unit: limit.requestsPerUnit, unit: limit.unit } }),
       ...(hitsAddend !== undefined && {
@@ -125,15 +144,15 @@ export function createRecorder({ options, sink, log, clock }: RecorderDeps): Dec
     };
   }
 
-  function toStatus(
+  #toStatus(
     { request, matches, limited, sample: { isSampled } }: Unwritten,
     { code, currentLimit, limitRemaining, secondsUntilReset }: DescriptorStatus,
     index: number,
   ): RecordedStatus {
     const match = matches[index];
     const fallback = limited.find((hit) => hit.descriptorIndex === index && hit.fallback)?.fallback;
-    const rule = match && toRuleName(match, request.descriptors[index]?.entries ?? []);
-    const isWhole = rate === 1 || (isSampled[index] === true && !isShared(match));
+    const rule = match && this.#toRuleName(match, request.descriptors[index]?.entries ?? []);
+    const isWhole = this.#rate === 1 || (isSampled[index] === true && !isShared(match));
     return {
       code: toCodeName(code),
       ...(rule !== undefined && { rule }),
@@ -150,72 +169,81 @@ export function createRecorder({ options, sink, log, clock }: RecorderDeps): Dec
   }
 
   /** A name that is made for each request may have the values in it. */
-  function toRuleName(
+  #toRuleName(
     { metricKey, metricKeyIsStatic }: Match,
     entries: readonly Entry[],
   ): string | undefined {
-    return metricKeyIsStatic || !entries.some(isHashed) ? metricKey : undefined;
+    return metricKeyIsStatic || !entries.some((argument0) => this.#isHashed(argument0))
+      ? metricKey
+      : undefined;
   }
 
-  function toRecord(decision: Unwritten): RecordedDecision {
+  #toRecord(decision: Unwritten): RecordedDecision {
     const { request, sample, outcome } = decision;
     const { domain, descriptors, hitsAddend } = request;
     return {
       time: sample.timeMs,
       domain,
-      descriptors: descriptors.map(toDescriptor),
+      descriptors: descriptors.map((argument0) => this.#toDescriptor(argument0)),
       ...(hitsAddend > 0 && { hits_addend: hitsAddend }),
       ...(outcome.ok
         ? {
             code: toCodeName(outcome.response.overallCode),
             statuses: outcome.response.statuses.map((status, index) =>
-              toStatus(decision, status, index),
+              this.#toStatus(decision, status, index),
             ),
           }
         : { code: 'ERROR' }),
     };
   }
 
-  function write(): void {
-    const decisions = unwritten;
-    unwritten = [];
-    unwrittenLength = 0;
+  #write(): void {
+    const decisions = this.#unwritten;
+    this.#unwritten = [];
+    this.#unwrittenLength = 0;
     for (const decision of decisions) {
       const { timeMs } = decision.sample;
-      const line = JSON.stringify(toRecord(decision));
-      if (line.length <= maxLineLength) sink.add(`${line}\n`, timeMs);
-      else leaveOut({ dropped: 1, from: timeMs, time: timeMs }, tooLong);
+      const line = JSON.stringify(this.#toRecord(decision));
+      if (line.length <= maxLineLength) this.#sink.add(`${line}\n`, timeMs);
+      else this.#leaveOut({ dropped: 1, from: timeMs, time: timeMs }, this.#tooLong);
     }
-    if (beyond > 0) leaveOut({ dropped: beyond, from: beyondFromMs, time: beyondToMs }, tooMany);
-    beyond = 0;
+    if (this.#beyond > 0)
+      this.#leaveOut(
+        { dropped: this.#beyond, from: this.#beyondFromMs, time: this.#beyondToMs },
+        this.#tooMany,
+      );
+    this.#beyond = 0;
   }
 
-  function leaveOut(gap: RecordGap, reason: string): void {
-    sink.drop(gap);
-    losses.report(reason, reason);
+  #leaveOut(gap: RecordGap, reason: string): void {
+    this.#sink.drop(gap);
+    this.#losses.report(reason, reason);
   }
 
-  return {
-    choose(request, nowMs) {
-      let isSampled: boolean[] | undefined;
-      const { descriptors } = request;
-      for (let index = 0; index < descriptors.length; index++) {
-        if (toDraw(descriptors[index] as RequestDescriptor) >= threshold) continue;
-        isSampled ??= new Array<boolean>(descriptors.length).fill(false);
-        isSampled[index] = true;
-      }
-      if (isSampled === undefined) return undefined;
-      if (isWithinBound(nowMs)) return { timeMs: nowMs, isSampled };
-      if (beyond++ === 0) beyondFromMs = nowMs;
-      beyondToMs = nowMs;
-      return undefined;
-    },
-    record({ request, matches, limited }, sample, outcome) {
-      unwritten.push({ request, matches, limited, sample, outcome });
-      unwrittenLength += lengthOf(request);
-      if (unwrittenLength >= maxUnwrittenLength) write();
-    },
-  };
+  choose(request: RateLimitRequest, nowMs: number): Sample | undefined {
+    let isSampled: boolean[] | undefined;
+    const { descriptors } = request;
+    for (let index = 0; index < descriptors.length; index++) {
+      if (toDraw(descriptors[index] as RequestDescriptor) >= this.#threshold) continue;
+      isSampled ??= new Array<boolean>(descriptors.length).fill(false);
+      isSampled[index] = true;
+    }
+    if (isSampled === undefined) return undefined;
+    if (this.#isWithinBound(nowMs)) return { timeMs: nowMs, isSampled };
+    if (this.#beyond++ === 0) this.#beyondFromMs = nowMs;
+    this.#beyondToMs = nowMs;
+    return undefined;
+  }
+
+  record(
+    { request, matches, limited }: Pick<Decision, 'request' | 'matches' | 'limited'>,
+    sample: Sample,
+    outcome: DecisionOutcome,
+  ): void {
+    this.#unwritten.push({ request, matches, limited, sample, outcome });
+    this.#unwrittenLength += lengthOf(request);
+    if (this.#unwrittenLength >= maxUnwrittenLength) this.#write();
+  }
 }
 
 /** About as many characters as the line of the request has. */

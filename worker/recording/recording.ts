@@ -5,7 +5,7 @@ import type { Log } from '../../shared/log.ts';
 import type { DecisionOptions, DecisionRecorder } from '../decision/should-rate-limit.ts';
 import type { Metrics } from '../metrics.ts';
 import { createRecordFile, type RecordFile } from './record-file.ts';
-import { createRecorder, type RecordSink } from './recorder.ts';
+import { Recorder, type RecordSink } from './recorder.ts';
 import type { RecordingSettings } from './recording-settings.ts';
 
 interface RecordingDeps {
@@ -40,7 +40,7 @@ export function createRecorderFor(
   sink: RecordSink,
 ): DecisionRecorder {
   const { rate, maxPerSecond, hashedKeys, hashKey } = settings.recording;
-  return createRecorder({
+  return new Recorder({
     options: {
       rate,
       maxPerSecond: Math.ceil(maxPerSecond / settings.processes.count),

@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
-import { createStatistics } from '../../../worker/metrics/statistics.ts';
+import { Statistics } from '../../../worker/metrics/statistics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { listenFor } from '../../support/listen.ts';
@@ -30,7 +30,7 @@ test('a million names from requests cost bounded memory, and the fold counter te
   const tagged = await startStatsdReceiver(t);
   const pullPort = await freePort();
   const log = createRecordedLog();
-  const statistics = createStatistics({
+  const statistics = new Statistics({
     options: {
       push: { protocol: 'tcp', host: '127.0.0.1', port: silentPort },
       tagged: {

@@ -5,7 +5,7 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { Answer, Connection } from './connection.ts';
-import { createMemcachedLane, maxPendingChanges } from './memcached-lane.ts';
+import { MemcachedLane, maxPendingChanges } from './memcached-lane.ts';
 import { createMemcachedMetrics } from './memcached-metrics.ts';
 
 /** `answer` is what the server says to a command, undefined for nothing. */
@@ -20,7 +20,7 @@ function setUp(answer: (command: string) => Answer | undefined, isReachable = tr
     },
     destroy: () => {},
   };
-  const lane = createMemcachedLane({
+  const lane = new MemcachedLane({
     open: async () => {
       if (!isReachable) throw new Error('no route to it');
       return connection;

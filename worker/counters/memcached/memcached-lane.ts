@@ -43,106 +43,91 @@ export interface MemcachedLaneDeps {
 /** Counters by key, without missing ones. */
 export type Counters = ReadonlyMap<string, CounterValue>;
 
-export interface MemcachedLane {
-  /** Whether no reading or change is pending. */
-  readonly isIdle: boolean;
-  /** Connects, unless connected, to detect failures early. */
-  warm(): void;
-  /** Reads counters. `done` is called once, never from inside, with undefined when that failed. */
-  read(keys: readonly string[], done: (counters: Counters | undefined) => void): void;
-  /** The counter with all pending changes; call it when a reading is answered. */
-  project(key: string, value: CounterValue): CounterValue;
-  /** Adds to or takes from a counter in the background, from the next `flush` on. */
-  change(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): void;
-  flush(): void;
-  /** Ends the connection if no change is lost by that. */
-  rest(): void;
-  /** Ends the connection. Returns how many changes are lost with it. */
-  close(): number;
-}
-
 type Reading = (connection: Connection) => void;
 
-export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
-  const { clock, metrics, refusals } = deps;
-  const pending = createPendingChanges(maxPendingChanges);
-  let connection: Connection | undefined;
-  let connecting = false;
-  let closed = false;
-  let openReadings = 0;
+export class MemcachedLane {
+  readonly #deps: MemcachedLaneDeps;
+  readonly #clock;
+  readonly #metrics;
+  readonly #refusals;
+  readonly #pending = createPendingChanges(maxPendingChanges);
+  #connection: Connection | undefined;
+  #connecting = false;
+  #closed = false;
+  #openReadings = 0;
   /** Readings that wait for the connection, and how they fail without it. */
-  let waiting: { readonly start: Reading; readonly fail: () => void }[] = [];
+  #waiting: { readonly start: Reading; readonly fail: () => void }[] = [];
 
-  return {
-    get isIdle() {
-      return isIdle();
-    },
-    warm: () => void connect(),
-    read,
-    project: pending.project,
-    change,
-    flush,
-    rest,
-    close,
-  };
+  constructor(deps: MemcachedLaneDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock;
+    this.#metrics = deps.metrics;
+    this.#refusals = deps.refusals;
+  }
 
   /** False when it is pointless. */
-  function connect(): boolean {
-    if (connection !== undefined || connecting) return true;
-    if (closed || deps.isAway()) return false;
-    connecting = true;
-    deps.open(ended).then(opened, failedToOpen);
+  #connect(): boolean {
+    if (this.#connection !== undefined || this.#connecting) return true;
+    if (this.#closed || this.#deps.isAway()) return false;
+    this.#connecting = true;
+    this.#deps
+      .open((reason, wasSilent) => this.#ended(reason, wasSilent))
+      .then(
+        (next) => this.#opened(next),
+        (error) => this.#failedToOpen(error),
+      );
     return true;
   }
 
-  function opened(next: Connection): void {
-    connecting = false;
-    if (closed) {
+  #opened(next: Connection): void {
+    this.#connecting = false;
+    if (this.#closed) {
       next.destroy();
       return;
     }
-    connection = next;
-    const readings = waiting;
-    waiting = [];
+    this.#connection = next;
+    const readings = this.#waiting;
+    this.#waiting = [];
     for (const { start } of readings) start(next);
-    flush();
+    this.flush();
   }
 
-  function failedToOpen(error: unknown): void {
-    connecting = false;
-    if (closed) return;
-    deps.onFailure(errorText(error), true);
-    const readings = waiting;
-    waiting = [];
+  #failedToOpen(error: unknown): void {
+    this.#connecting = false;
+    if (this.#closed) return;
+    this.#deps.onFailure(errorText(error), true);
+    const readings = this.#waiting;
+    this.#waiting = [];
     for (const { fail } of readings) fail();
-    dropChanges();
+    this.#dropChanges();
   }
 
-  function ended(reason: Error, wasSilent: boolean): void {
-    connection = undefined;
+  #ended(reason: Error, wasSilent: boolean): void {
+    this.#connection = undefined;
     // The end of an idle connection harms nobody.
-    if (!isIdle() && !closed) deps.onFailure(reason.message, wasSilent);
+    if (!this.#isIdle() && !this.#closed) this.#deps.onFailure(reason.message, wasSilent);
   }
 
-  function isIdle(): boolean {
-    return openReadings === 0 && pending.size === 0;
+  #isIdle(): boolean {
+    return this.#openReadings === 0 && this.#pending.size === 0;
   }
 
-  function read(keys: readonly string[], done: (counters: Counters | undefined) => void): void {
-    openReadings++;
+  /** Reads counters. `done` is called once, never from inside, with undefined when that failed. */
+  read(keys: readonly string[], done: (counters: Counters | undefined) => void): void {
+    this.#openReadings++;
     const finish = (counters: Counters | undefined) => {
-      openReadings--;
+      this.#openReadings--;
       done(counters);
-      checkIdle();
+      this.#checkIdle();
     };
-    const start = (over: Connection) => startReading(over, keys, finish);
-    if (deps.isAway()) setImmediate(finish, undefined);
-    else if (connection !== undefined) start(connection);
-    else if (connect()) waiting.push({ start, fail: () => finish(undefined) });
+    const start = (over: Connection) => this.#startReading(over, keys, finish);
+    if (this.#deps.isAway()) setImmediate(finish, undefined);
+    else if (this.#connection !== undefined) start(this.#connection);
+    else if (this.#connect()) this.#waiting.push({ start, fail: () => finish(undefined) });
     else setImmediate(finish, undefined);
   }
 
-  function startReading(
+  #startReading(
     over: Connection,
     keys: readonly string[],
     finish: (counters: Counters | undefined) => void,
@@ -152,158 +137,178 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     let failed = false;
     for (let at = 0; at < keys.length; at += maxKeysPerGet) {
       over.send(`gets ${keys.slice(at, at + maxKeysPerGet).join(' ')}\r\n`, (answer) => {
-        if (!collect(answer, counters)) failed = true;
+        if (!this.#collect(answer, counters)) failed = true;
         if (--left === 0) finish(failed ? undefined : counters);
       });
     }
   }
 
-  function collect(answer: Answer, counters: Map<string, CounterValue>): boolean {
+  #collect(answer: Answer, counters: Map<string, CounterValue>): boolean {
     // The connection's end was told before.
     if (answer instanceof Error) return false;
-    deps.onAnswer();
+    this.#deps.onAnswer();
     if (typeof answer === 'string') {
-      refusals.report(`counters cannot be read: ${describeRefusal(answer)}`);
+      this.#refusals.report(`counters cannot be read: ${describeRefusal(answer)}`);
       return false;
     }
     for (const [key, text] of answer) {
       const value = text === undefined ? undefined : parseCounterValue(text);
-      if (value === undefined) refusals.report(`the value of "${key}" is not a counter`);
+      if (value === undefined) this.#refusals.report(`the value of "${key}" is not a counter`);
       counters.set(key, value ?? 0);
     }
     return true;
   }
 
-  function change(
-    kind: Change['kind'],
-    key: string,
-    amount: number | bigint,
-    windowSeconds: number,
-  ): void {
-    if (pending.push(kind, key, amount, windowSeconds)) return;
-    if (kind === 'add') metrics.incrementError.add(1);
-    refusals.report(`hits are not counted: ${maxPendingChanges} changes are on their way already`);
+  /** Adds to or takes from a counter in the background, from the next `flush` on. */
+  change(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): void {
+    if (this.#pending.push(kind, key, amount, windowSeconds)) return;
+    if (kind === 'add') this.#metrics.incrementError.add(1);
+    this.#refusals.report(
+      `hits are not counted: ${maxPendingChanges} changes are on their way already`,
+    );
   }
 
-  function flush(): void {
-    if (pending.size === 0) return;
-    if (connection !== undefined) {
-      for (const change of pending.takeWritable()) write(change, connection);
-    } else if (!connect()) {
-      dropChanges();
+  flush(): void {
+    if (this.#pending.size === 0) return;
+    if (this.#connection !== undefined) {
+      for (const change of this.#pending.takeWritable()) this.#write(change, this.#connection);
+    } else if (!this.#connect()) {
+      this.#dropChanges();
     }
   }
 
-  function dropChanges(): void {
-    for (const { kind } of pending.dropUnwritten()) {
-      if (kind === 'add') metrics.incrementError.add(1);
+  #dropChanges(): void {
+    for (const { kind } of this.#pending.dropUnwritten()) {
+      if (kind === 'add') this.#metrics.incrementError.add(1);
     }
-    checkIdle();
+    this.#checkIdle();
   }
 
-  function write(change: Change, over: Connection): void {
+  #write(change: Change, over: Connection): void {
     change.isWritten = true;
-    if (change.kind === 'add') increment(change, over, 'first');
-    else decrement(change, over);
+    if (change.kind === 'add') this.#increment(change, over, 'first');
+    else this.#decrement(change, over);
   }
 
-  function increment(change: Change, over: Connection, turn: 'first' | 'after adding'): void {
+  #increment(change: Change, over: Connection, turn: 'first' | 'after adding'): void {
     over.send(`incr ${change.key} ${change.amount}\r\n`, (answer) => {
       if (isNumber(answer)) {
-        metrics.incrementSuccess.add(1);
-        keepAlive(change, over);
+        this.#metrics.incrementSuccess.add(1);
+        this.#keepAlive(change, over);
       } else if (answer === 'NOT_FOUND' && turn === 'first') {
-        metrics.incrementMiss.add(1);
-        add(change, over);
+        this.#metrics.incrementMiss.add(1);
+        this.#add(change, over);
       } else {
-        (answer === 'NOT_FOUND' ? metrics.incrementMiss : metrics.incrementError).add(1);
-        fail(change, answer);
+        (answer === 'NOT_FOUND' ? this.#metrics.incrementMiss : this.#metrics.incrementError).add(
+          1,
+        );
+        this.#fail(change, answer);
       }
     });
   }
 
-  function add(change: Change, over: Connection): void {
+  #add(change: Change, over: Connection): void {
     const { key, amount } = change;
     const value = String(amount);
-    over.send(`add ${key} 0 ${drawExpiry(change)} ${value.length}\r\n${value}\r\n`, (answer) => {
-      if (answer === 'STORED') {
-        metrics.addSuccess.add(1);
-        remember(change);
-        finish(change);
-      } else if (answer === 'NOT_STORED') {
-        metrics.addNotStored.add(1);
-        increment(change, over, 'after adding');
-      } else {
-        metrics.addError.add(1);
-        fail(change, answer);
-      }
-    });
+    over.send(
+      `add ${key} 0 ${this.#drawExpiry(change)} ${value.length}\r\n${value}\r\n`,
+      (answer) => {
+        if (answer === 'STORED') {
+          this.#metrics.addSuccess.add(1);
+          this.#remember(change);
+          this.#finish(change);
+        } else if (answer === 'NOT_STORED') {
+          this.#metrics.addNotStored.add(1);
+          this.#increment(change, over, 'after adding');
+        } else {
+          this.#metrics.addError.add(1);
+          this.#fail(change, answer);
+        }
+      },
+    );
   }
 
   /** Its lifetime may be that of a shorter window, of another limit on the same entries. */
-  function keepAlive(change: Change, over: Connection): void {
+  #keepAlive(change: Change, over: Connection): void {
     const { key, windowSeconds } = change;
-    if (deps.knownExpiries.has(key, windowSeconds, noTime)) {
-      finish(change);
+    if (this.#deps.knownExpiries.has(key, windowSeconds, noTime)) {
+      this.#finish(change);
       return;
     }
-    over.send(`touch ${key} ${drawExpiry(change)}\r\n`, (answer) => {
+    over.send(`touch ${key} ${this.#drawExpiry(change)}\r\n`, (answer) => {
       // A server or proxy that does not know the command is not asked again for this key.
-      if (answer !== 'NOT_FOUND' && !(answer instanceof Error)) remember(change);
-      finish(change);
+      if (answer !== 'NOT_FOUND' && !(answer instanceof Error)) this.#remember(change);
+      this.#finish(change);
     });
   }
 
-  function remember({ key, windowSeconds }: Change): void {
-    deps.knownExpiries.remember(key, windowSeconds, noTime);
+  #remember({ key, windowSeconds }: Change): void {
+    this.#deps.knownExpiries.remember(key, windowSeconds, noTime);
   }
 
-  function decrement(change: Change, over: Connection): void {
+  #decrement(change: Change, over: Connection): void {
     over.send(`decr ${change.key} ${change.amount}\r\n`, (answer) => {
-      if (isNumber(answer) || answer === 'NOT_FOUND') finish(change);
-      else fail(change, answer);
+      if (isNumber(answer) || answer === 'NOT_FOUND') this.#finish(change);
+      else this.#fail(change, answer);
     });
   }
 
   /** A second more than the window: the server counts whole seconds, and an item with a lifetime of N
    * expires after N - 1 to N. */
-  function drawExpiry({ windowSeconds }: Change): number {
-    const lifetime = windowSeconds + 1 + Math.floor(Math.random() * deps.jitterMaxSeconds);
+  #drawExpiry({ windowSeconds }: Change): number {
+    const lifetime = windowSeconds + 1 + Math.floor(Math.random() * this.#deps.jitterMaxSeconds);
     if (lifetime <= maxRelativeSeconds) return lifetime;
-    return Math.floor(clock.wallMs() / 1000) + lifetime;
+    return Math.floor(this.#clock.wallMs() / 1000) + lifetime;
   }
 
-  function fail(change: Change, answer: Answer): void {
+  #fail(change: Change, answer: Answer): void {
     // The connection's end was told before.
     if (typeof answer === 'string') {
-      refusals.report(`hits on "${change.key}" are not counted: ${describeRefusal(answer)}`);
+      this.#refusals.report(`hits on "${change.key}" are not counted: ${describeRefusal(answer)}`);
     }
-    finish(change);
+    this.#finish(change);
   }
 
-  function finish(change: Change): void {
-    pending.finish(change);
-    flush();
-    checkIdle();
+  #finish(change: Change): void {
+    this.#pending.finish(change);
+    this.flush();
+    this.#checkIdle();
   }
 
-  function checkIdle(): void {
-    if (isIdle()) deps.onIdle();
+  #checkIdle(): void {
+    if (this.#isIdle()) this.#deps.onIdle();
   }
 
-  function rest(): void {
-    if (isIdle()) connection?.destroy();
+  /** Ends the connection if no change is lost by that. */
+  rest(): void {
+    if (this.#isIdle()) this.#connection?.destroy();
   }
 
-  function close(): number {
-    closed = true;
-    const lost = pending.size;
-    connection?.destroy();
-    const readings = waiting;
-    waiting = [];
+  /** Ends the connection. Returns how many changes are lost with it. */
+  close(): number {
+    this.#closed = true;
+    const lost = this.#pending.size;
+    this.#connection?.destroy();
+    const readings = this.#waiting;
+    this.#waiting = [];
     for (const { fail } of readings) fail();
-    pending.dropUnwritten();
+    this.#pending.dropUnwritten();
     return lost;
+  }
+
+  /** Whether no reading or change is pending. */
+  get isIdle(): boolean {
+    return this.#isIdle();
+  }
+
+  /** Connects, unless connected, to detect failures early. */
+  warm(): void {
+    this.#connect();
+  }
+
+  /** The counter with all pending changes; call it when a reading is answered. */
+  project(key: string, counter: CounterValue | undefined) {
+    return this.#pending.project(key, counter);
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type ConnectionTls,
   openConnection,
 } from './connection.ts';
-import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
+import { MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
 
 /** Time limit of connecting and of each answer: the reference's 500 ms. */
@@ -109,7 +109,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
   return node;
 
   function createLane(): MemcachedLane {
-    return createMemcachedLane({
+    return new MemcachedLane({
       open,
       isAway: () => breaker.state !== 'closed',
       clock,

@@ -59,87 +59,82 @@ export interface MemcachedNodesDeps {
   readonly onIdle: () => void;
 }
 
-export interface MemcachedNodes {
-  /** Resolves when the nodes are known. Rejects with `cannot_start` for an unusable file or record, and
-   * with the reason of `signal` when that aborts. */
-  start(signal: AbortSignal): Promise<void>;
-  /** The lane of a counter; undefined when there is no node. */
-  laneOf(key: string): MemcachedLane | undefined;
-  readonly isIdle: boolean;
-  /** Lines for the debug page. */
-  describe(): string;
-  /** Returns how many changes of counters are lost. Idempotent. */
-  close(): number;
-}
-
 export const tlsIntervalMs = 30_000;
 const defaultConnections = 2;
 const refreshFailureIntervalMs = 30_000;
 
-export function createMemcachedNodes(
-  options: MemcachedNodesOptions,
-  deps: MemcachedNodesDeps,
-): MemcachedNodes {
-  const { source, tls } = options;
-  const { clock, log, metrics } = deps;
-  const connectionCount =
-    options.maxIdleConnections < 1 ? defaultConnections : options.maxIdleConnections;
-  const knownExpiries = createKnownExpiries();
-  let nodes: readonly MemcachedNode[] = [];
+export class MemcachedNodes {
+  readonly #options: MemcachedNodesOptions;
+  readonly #deps;
+  readonly #source;
+  readonly #tls;
+  readonly #clock;
+  readonly #log;
+  readonly #metrics;
+  readonly #connectionCount;
+  readonly #knownExpiries = createKnownExpiries();
+  #nodes: readonly MemcachedNode[] = [];
   /** No longer in the list, but with pending work. */
-  const retired = new Set<MemcachedNode>();
-  let connectionTls: ConnectionTls | undefined;
-  let tlsWatch: TlsWatch | undefined;
-  let cancelRefresh: (() => void) | undefined;
-  let isClosed = false;
-  const refreshFailures = createRepeatedLog({
-    clock,
-    intervalMs: refreshFailureIntervalMs,
-    write: (text) => log.warning(text),
-  });
-  return {
-    start,
-    laneOf,
-    get isIdle() {
-      return [...nodes, ...retired].every((node) => node.isIdle);
-    },
-    describe,
-    close,
-  };
+  readonly #retired = new Set<MemcachedNode>();
+  #connectionTls: ConnectionTls | undefined;
+  #tlsWatch: TlsWatch | undefined;
+  #cancelRefresh: (() => void) | undefined;
+  #isClosed = false;
+  readonly #refreshFailures;
 
-  async function start(signal: AbortSignal): Promise<void> {
-    if (tls !== undefined) await startTls(tls);
-    if (source.kind === 'list') {
-      setNodes(source.addresses);
+  constructor(options: MemcachedNodesOptions, deps: MemcachedNodesDeps) {
+    this.#options = options;
+    this.#deps = deps;
+    this.#source = options.source;
+    this.#tls = options.tls;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+    this.#metrics = deps.metrics;
+    this.#connectionCount =
+      options.maxIdleConnections < 1 ? defaultConnections : options.maxIdleConnections;
+    this.#refreshFailures = createRepeatedLog({
+      clock: deps.clock,
+      intervalMs: refreshFailureIntervalMs,
+      write: (text) => deps.log.warning(text),
+    });
+  }
+
+  /** Resolves when the nodes are known. Rejects with `cannot_start` for an unusable file or record, and
+   * with the reason of `signal` when that aborts. */
+  async start(signal: AbortSignal): Promise<void> {
+    if (this.#tls !== undefined) await this.#startTls(this.#tls);
+    if (this.#source.kind === 'list') {
+      this.#setNodes(this.#source.addresses);
     } else {
-      setNodes(await unlessAborted(lookUpFirst(source), signal));
-      scheduleRefresh();
+      this.#setNodes(await unlessAborted(this.#lookUpFirst(this.#source), signal));
+      this.#scheduleRefresh();
     }
     signal.throwIfAborted();
     // To report an unreachable node before a decision needs it.
-    for (const node of nodes) node.lane(0).warm();
+    for (const node of this.#nodes) node.lane(0).warm();
   }
 
-  async function startTls({ files, skipHostnameVerification }: ClientTlsOptions): Promise<void> {
+  async #startTls({ files, skipHostnameVerification }: ClientTlsOptions): Promise<void> {
     const reading = await readTlsFiles(files);
     if (!reading.ok) throw new AppError('cannot_start', `memory cache: ${reading.problem}`);
     const use = ({ ca, cert, key }: TlsMaterial) => {
       const context = createSecureContext({ ca: withTrustedAuthorities(ca), cert, key });
-      connectionTls = { context, skipHostnameVerification };
+      this.#connectionTls = { context, skipHostnameVerification };
     };
     use(reading.material);
-    tlsWatch = watchTlsFiles({
+    this.#tlsWatch = watchTlsFiles({
       files,
       material: reading.material,
-      clock,
+      clock: this.#clock,
       intervalMs: tlsIntervalMs,
       onChange: use,
-      onProblem: (problem) => log.error(`memory cache: ${problem}; the previous files stay in use`),
+      onProblem: (problem) =>
+        this.#log.error(`memory cache: ${problem}; the previous files stay in use`),
     });
   }
 
-  function lookUpFirst({ name, setting }: NodeSource & { readonly kind: 'srv' }) {
-    return resolveNodes(name, deps.resolveSrv).catch((error: unknown) => {
+  #lookUpFirst({ name, setting }: NodeSource & { readonly kind: 'srv' }) {
+    return resolveNodes(name, this.#deps.resolveSrv).catch((error: unknown) => {
       throw new AppError(
         'cannot_start',
         `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); name an SRV record that exists in ${setting}, or list the nodes in ${setting.replace(/SRV$/, 'HOST_PORT')}`,
@@ -147,93 +142,104 @@ export function createMemcachedNodes(
     });
   }
 
-  function scheduleRefresh(): void {
-    if (source.kind !== 'srv' || source.refreshMs <= 0 || isClosed) return;
-    const { name } = source;
-    cancelRefresh = clock.after(source.refreshMs, () => {
-      void resolveNodes(name, deps.resolveSrv)
-        .then(refreshed, (error: unknown) => {
-          refreshFailures.report(
-            `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); the known ones stay in use`,
-          );
-        })
-        .then(scheduleRefresh);
+  #scheduleRefresh(): void {
+    if (this.#source.kind !== 'srv' || this.#source.refreshMs <= 0 || this.#isClosed) return;
+    const { name } = this.#source;
+    this.#cancelRefresh = this.#clock.after(this.#source.refreshMs, () => {
+      void resolveNodes(name, this.#deps.resolveSrv)
+        .then(
+          (addresses) => this.#refreshed(addresses),
+          (error: unknown) => {
+            this.#refreshFailures.report(
+              `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); the known ones stay in use`,
+            );
+          },
+        )
+        .then(() => this.#scheduleRefresh());
     });
   }
 
-  function refreshed(addresses: readonly HostPort[]): void {
-    if (isClosed) return;
-    if (refreshFailures.recover() !== undefined) {
-      log.notice(`memory cache: the nodes can be looked up again`);
+  #refreshed(addresses: readonly HostPort[]): void {
+    if (this.#isClosed) return;
+    if (this.#refreshFailures.recover() !== undefined) {
+      this.#log.notice(`memory cache: the nodes can be looked up again`);
     }
-    const before = listNames(nodes);
-    setNodes(addresses);
-    const after = listNames(nodes);
-    if (before !== after) log.notice(`memory cache: the nodes are now ${after}, were ${before}`);
+    const before = listNames(this.#nodes);
+    this.#setNodes(addresses);
+    const after = listNames(this.#nodes);
+    if (before !== after)
+      this.#log.notice(`memory cache: the nodes are now ${after}, were ${before}`);
   }
 
-  function setNodes(addresses: readonly HostPort[]): void {
-    const known = new Map(nodes.map((node) => [node.name, node]));
+  #setNodes(addresses: readonly HostPort[]): void {
+    const known = new Map(this.#nodes.map((node) => [node.name, node]));
     const next = addresses.map((address) => {
       const name = showHostPort(address);
-      const node = known.get(name) ?? createNode(address);
+      const node = known.get(name) ?? this.#createNode(address);
       known.set(name, node);
       return node;
     });
-    const gone = nodes.filter((node) => !next.includes(node));
-    nodes = next;
+    const gone = this.#nodes.filter((node) => !next.includes(node));
+    this.#nodes = next;
     for (const node of gone) {
-      retired.add(node);
+      this.#retired.add(node);
       node.retire();
     }
-    forgetRetired();
+    this.#forgetRetired();
   }
 
-  function createNode(address: HostPort): MemcachedNode {
+  #createNode(address: HostPort): MemcachedNode {
     return createMemcachedNode({
       address,
-      tls: () => connectionTls,
-      jitterMaxSeconds: options.jitterMaxSeconds,
-      knownExpiries,
-      failureMode: options.failureMode,
-      outages: deps.outages,
-      clock,
-      log,
-      metrics,
-      onIdle() {
-        forgetRetired();
-        deps.onIdle();
+      tls: () => this.#connectionTls,
+      jitterMaxSeconds: this.#options.jitterMaxSeconds,
+      knownExpiries: this.#knownExpiries,
+      failureMode: this.#options.failureMode,
+      outages: this.#deps.outages,
+      clock: this.#clock,
+      log: this.#log,
+      metrics: this.#metrics,
+      onIdle: () => {
+        this.#forgetRetired();
+        this.#deps.onIdle();
       },
     });
   }
 
-  function forgetRetired(): void {
-    for (const node of retired) if (node.isIdle) retired.delete(node);
+  #forgetRetired(): void {
+    for (const node of this.#retired) if (node.isIdle) this.#retired.delete(node);
   }
 
-  function laneOf(key: string): MemcachedLane | undefined {
-    if (nodes.length === 0) return undefined;
-    const { node, connection } = chooseNode(key, nodes.length, connectionCount);
-    return nodes[node]?.lane(connection);
+  /** The lane of a counter; undefined when there is no node. */
+  laneOf(key: string): MemcachedLane | undefined {
+    if (this.#nodes.length === 0) return undefined;
+    const { node, connection } = chooseNode(key, this.#nodes.length, this.#connectionCount);
+    return this.#nodes[node]?.lane(connection);
   }
 
-  function describe(): string {
-    if (nodes.length === 0) return 'no memory cache is known, so that nothing is counted';
-    const states = nodes.map(({ name, failure }) =>
+  /** Lines for the debug page. */
+  describe(): string {
+    if (this.#nodes.length === 0) return 'no memory cache is known, so that nothing is counted';
+    const states = this.#nodes.map(({ name, failure }) =>
       failure === undefined ? name : `${name} (${failure})`,
     );
     return `memory cache ${states.join(', ')}`;
   }
 
-  function close(): number {
-    isClosed = true;
-    cancelRefresh?.();
-    tlsWatch?.close();
+  /** Returns how many changes of counters are lost. Idempotent. */
+  close(): number {
+    this.#isClosed = true;
+    this.#cancelRefresh?.();
+    this.#tlsWatch?.close();
     let lost = 0;
-    for (const node of [...nodes, ...retired]) lost += node.close();
-    nodes = [];
-    retired.clear();
+    for (const node of [...this.#nodes, ...this.#retired]) lost += node.close();
+    this.#nodes = [];
+    this.#retired.clear();
     return lost;
+  }
+
+  get isIdle(): boolean {
+    return [...this.#nodes, ...this.#retired].every((node) => node.isIdle);
   }
 }
 

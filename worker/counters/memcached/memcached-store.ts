@@ -11,7 +11,7 @@ import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 import { findBadKey, toSentKey } from './key-check.ts';
 import type { Counters, MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
-import { createMemcachedNodes, type MemcachedNodesOptions } from './memcached-nodes.ts';
+import { MemcachedNodes, type MemcachedNodesOptions } from './memcached-nodes.ts';
 import type { ResolveSrv } from './srv-record.ts';
 
 /** Limit of unanswered requests; further ones fail at once, which is better than a late answer. */
@@ -69,7 +69,7 @@ export function createMemcachedStore(
 ): MemcachedStore {
   const { clock, log, metrics } = deps;
   const hashesKeys = options.longKeys === 'hash';
-  const nodes = createMemcachedNodes(options, { ...deps, onIdle: checkSettled });
+  const nodes = new MemcachedNodes(options, { ...deps, onIdle: checkSettled });
   const noNode = createRepeatedLog({
     clock,
     intervalMs: noNodeIntervalMs,
@@ -86,7 +86,7 @@ export function createMemcachedStore(
   let isDraining = false;
   let closing: Promise<void> | undefined;
   let waiters: (() => void)[] = [];
-  return { count, connect: nodes.start, state, close, settled };
+  return { count, connect: (signal) => nodes.start(signal), state, close, settled };
 
   function count(request: CountRequest): void {
     const refusal = findRefusal(request);
