@@ -1,4 +1,5 @@
 // Finds what is legal in the text of a name, a key or a value, and hardly ever meant.
+import { isIP } from 'node:net';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { findOddCharacter, withoutOddCharacters } from '../problem/odd-character.ts';
 import type { ProblemRule } from '../problem/problem-rule.ts';
@@ -9,7 +10,8 @@ import { describeItems, findOddShape, toItems } from './value-shape.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
 /** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */
-const expressionSign = /^\^|\$$|(?:^|[/)\]])\.\*|\.\+|\\[dswb./]|\][*+]|\(\?|\([^()|]{1,40}\|/;
+const expressionSign =
+  /^\/?\^(?!~)|\$(?:\/[a-z]{0,6})?$|\[:[a-z]{2,8}:\]|(?:^|[/()\]])\.\*|\.\+|\\[dswb./]|\][*+]|\(\?|\([^()|]{1,40}\|/;
 
 /** Warns of the first oddity of the text: one mistake makes one problem. */
 export function adviseOnText(
@@ -74,6 +76,46 @@ const addressRange = /^[0-9a-f:.]{2,45}\/(\d{1,3})$/i;
 /** Keys that authors give to the address of a caller. */
 const addressKey = /(?:^|[_-])(?:ip|addr|address|forwarded[_-]for)$/i;
 
+const methodKey = /(?:^|[:_-])method$/i;
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** The method as requests have it, '' for one that stands for all; undefined of any that can be sent. */
+function toMethod(value: string): string | undefined {
+  if (/^(?:any|all)$/i.test(value)) return '';
+  const sent = value.toUpperCase();
+  return sent !== value && methods.includes(sent) ? sent : undefined;
+}
+
+const pathKey = /(?:^|[:_-])path$/i;
+/** A path without its slash, or with the scheme and host before it. */
+const relativePath = /^(?:https?:\/\/[^/]{1,200}\/|(?=[\w.-]{1,200}\/))/i;
+
+const addressHint = "write an address in full, or with '*' for any characters";
+
+/** An address as Envoy writes it: IPv6 short and in small letters, and the first address of a range; '' for what is none.
+ * Undefined where that is not known, or another advice is given. */
+function toSentAddress(key: string, value: string): string | undefined {
+  const [, address = value, length] = /^(.*)\/(\d{1,3})$/.exec(value) ?? [];
+  const isMasked = key === 'masked_remote_address';
+  if (value.includes('*') || (!isMasked && length !== undefined)) return undefined;
+  if (/^[\d.]+$/.test(address)) {
+    if (isIP(address) !== 4 || (isMasked && length === undefined)) return '';
+    return length === undefined ? address : toRange(address, Number(length));
+  }
+  if (isIP(address) !== 6 || address.includes('.')) return undefined;
+  const short = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  return length === undefined ? short : `${short}/${length}`;
+}
+
+function toRange(address: string, length: number): string {
+  if (length > 32) return '';
+  const first = address.split('.').map((part, index) => {
+    const bits = Math.min(8, Math.max(0, length - 8 * index));
+    return Number(part) & (0xff00 >> bits) & 0xff;
+  });
+  return `${first.join('.')}/${length}`;
+}
+
 const withPort = /^(?:\[([\da-f:.]{2,45})\]|((?:\d{1,3}\.){3}\d{1,3})(?=:))(?::\d{1,5})?$/i;
 
 /** Warns of values that match something else than they appear to, and of the key they stand beside. */
@@ -89,6 +131,25 @@ export function adviseOnValue(fields: MapReader, key: string, value: string): vo
   if (node?.kind === 'text' && value === '') {
     const hint = 'leave value out if that is meant; a rule for an empty value cannot be written';
     fields.advise('empty-value', 'value', 'value is an empty text, so any value matches', hint);
+  }
+  const method = methodKey.test(key) ? toMethod(value) : undefined;
+  if (method !== undefined) {
+    const hint =
+      method === ''
+        ? 'leave value out, and any method matches'
+        : `write '${method}', as it is sent`;
+    fields.advise('odd-value', 'value', `no request has the method '${value}'`, hint);
+  }
+  if (pathKey.test(key) && relativePath.test(value)) {
+    const hint = `a path begins with a slash: write '${toExcerpt(value.replace(relativePath, '/'))}'`;
+    fields.advise('odd-value', 'value', `no request has the path '${toExcerpt(value)}'`, hint);
+  }
+  const sent = key.endsWith('remote_address') ? toSentAddress(key, value) : undefined;
+  if (sent !== undefined && sent !== value) {
+    const message = `Envoy never sends '${toExcerpt(value)}' as a ${key}`;
+    const hint =
+      key === 'remote_address' ? addressHint : "write it with its length, such as '10.1.2.0/24'";
+    fields.advise('address-range', 'value', message, sent === '' ? hint : `write '${sent}'`);
   }
   const [range, length] = addressRange.exec(value) ?? [];
   if (range !== undefined && addressKey.test(key) && !/mask/i.test(key)) {

@@ -10,7 +10,8 @@ export interface OddShape {
 }
 
 /** What each form below has; most values have none of it. */
-const signs = /[|,;?{}[\]<>:$%!=~\n]|\*\*|\.\.| or |\dx|\d ?- ?\d/i;
+const signs =
+  /[|,;?{}[\]<>:$%!=~(\n]|\*\*|\.\.|^\.| or |\dx|\d ?- ?\d|^(?:path_|hdr_|starts|ends|like|matches|between)/i;
 /** A longer text is no slip, and would cost time. */
 const maxLength = 1_000;
 
@@ -43,7 +44,7 @@ const clusterName = /^(?:in|out)bound[^|]{0,40}\|\d{1,5}\|/;
 export function toItems(text: string): readonly string[] | undefined {
   if (text.length > maxLength || clusterName.test(text)) return undefined;
   const inner = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
-  const items = inner.split(/[,;|\n]| or /).map((part) => part.trim());
+  const items = inner.split(/\|\||[,;|\n]| or /).map((part) => part.trim());
   // A list of several lines ends with a line end.
   if (items.at(-1) === '' && text.endsWith('\n')) items.pop();
   if (items.length < 2 || !items.every((part) => item.test(part))) return undefined;
@@ -66,19 +67,44 @@ interface Form {
   readonly describeMeant: (value: string, pattern: RegExp) => string;
 }
 
+const valueAlone = "write the value alone, with '*' for any characters";
+
 const eachAlternative = () => 'write one rule for each alternative';
 
 /** In the order in which they are searched. */
 const forms: readonly Form[] = [
+  // Conditions: in (a, b), PathPrefix(`/api`), startsWith("/api")
+  { pattern: /^(?:not ?)?in ?\(/i, describeMeant: () => 'write one rule for each value' },
+  {
+    pattern:
+      /^(?:path|pathprefix|pathregexp|host|hostregexp|hostsni|method|headers?|query|clientip|starts_?with|ends_?with|matches|like|any|oneof)\(/i,
+    describeMeant: () => valueAlone,
+  },
+  // Words of HAProxy and SQL
+  {
+    pattern:
+      /^(?:path_[a-z]{3}|hdr_[a-z]{3}|starts[ _]?with|ends[ _]?with|like|matches) (?=\S)|^between \S+ and /i,
+    describeMeant: () => valueAlone,
+  },
+  // Envoy: %REQ(:path)%
+  {
+    pattern: /%[A-Z_]{2,60}(?:\([^()%]{0,80}\))?%/,
+    describeMeant: () =>
+      'Envoy fills it in before a rule sees it: leave value out, and any value matches',
+  },
   // Shells: {a,b}
   { pattern: /\{[^{}"\n]{0,60},[^{}"\n]{0,60}\}/, describeMeant: eachAlternative },
   // Templates of paths: {id}, <int:id>, :id, $id, [id]; and sets of characters: [0-9]
-  { pattern: /#?\{[^{}"\n]{0,80}\}/, describeMeant: describeStars },
+  { pattern: /[#%]?\{[^{}"\n]{0,80}\}(?:\?(?=\/|$))?/, describeMeant: describeStars },
   { pattern: /<[A-Za-z_][\w:]{0,60}>/, describeMeant: describeStars },
-  { pattern: /(?<=^|\/):[A-Za-z_]\w{0,60}[?*+]?(?=\/|$)/, describeMeant: describeStars },
+  { pattern: /(?<=^|\/):[A-Za-z_]\w{0,60}[?*+]?(?=[/(]|$)/, describeMeant: describeStars },
+  { pattern: /(?<=^|\/)%[sd](?=\/|$)/, describeMeant: describeStars },
   { pattern: /(?<=^|\/)\$[A-Za-z_]\w{0,60}(?=\/|$)/, describeMeant: describeStars },
   // An address of IPv6 has colons, and a query such as `filter[name]=x` continues.
-  { pattern: /\[(?![\da-fA-F.]{0,39}:)[^\][\s]{1,60}\](?![=[*+])/, describeMeant: describeStars },
+  {
+    pattern: /\[{1,2}(?![\da-fA-F.]{0,39}:)[^\][\s]{1,60}\]{1,2}(?![=[*+])/,
+    describeMeant: describeStars,
+  },
   // SQL: LIKE 'a%'; a percent sign before two digits is a character of a path.
   {
     pattern: /^%(?![\da-f]{2})|(?<=[^\d%])%$/i,
@@ -88,19 +114,28 @@ const forms: readonly Form[] = [
   { pattern: /^(?:!|not[:=(])/i, describeMeant: describeOthers },
   {
     pattern:
-      /^(?:==|=~|~\*? |[<>]=?(?=[ \d])|(?:re|regexp?|glob|prefix|suffix|exact|contains|in)[:=(])/i,
-    describeMeant: () => "write the value alone, with '*' for any characters",
+      /^(?:==|= ?(?=\/)|=~|\^?~\*? ?(?=[ /])|[<>]=?(?=[ \d])|(?:re2?|regexp?|glob|prefix|suffix|exact|contains|in)[:=(])/i,
+    describeMeant: () => valueAlone,
+  },
+  // Names of hosts, as nginx writes them with all below them.
+  {
+    pattern: /^\.(?=[a-z0-9-]{1,60}(?:\.[a-z0-9-]{1,60}){0,6}\.[a-z]{2,20}$)/i,
+    describeMeant: (value) => `a '*' stands for any characters: write '*${toExcerpt(value)}'`,
   },
   // Ranges: 1..5, 10.0.0.1-10.0.0.9, and classes of statuses: 5xx
   {
     pattern: /^\d{1,10}\.{2,3}\d{1,10}$|^(?:\d{1,3}\.){3}\d{1,3} ?- ?\d/,
     describeMeant: () => "write one rule for each value, or with '*' for any characters",
   },
+  {
+    pattern: /^[1-5]\d\d ?- ?[1-5]99$/,
+    describeMeant: () => "write one rule for each class, such as '5*'",
+  },
   { pattern: /^[1-5]xx$/i, describeMeant: (value) => describeStars(value, /xx/gi) },
 ];
 
 /** Globs cross directories with it, as a single star does here; and a pattern with one between slashes takes no slash alone. */
-const crossing = /\*\*(?=[^*])/;
+const crossing = /\*\*(?=[^*}])/;
 
 function describeCrossing(value: string): string {
   const near = value.replaceAll(/\/\*\*+\//g, '/');
