@@ -295,6 +295,7 @@ export async function startSimulatedFleet(
     };
     worker.tally ??= createTally({
       ...{ nodeId: worker.id, newSeries: () => String(++series), mostRules: () => 1_000 },
+      toOwned: (name) => name,
     });
     worker.tally.take(
       {

@@ -18,3 +18,5 @@ export const staleMs = 20_000;
  * many. */
 export const maxCountedRules = 200_000;
 export const maxCountedRulesOfWorker = 2_000;
+/** Names of rules and domains of which one text is kept for all workers. */
+export const maxSharedNames = 20_000;

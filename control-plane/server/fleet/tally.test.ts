@@ -11,6 +11,7 @@ function setUp() {
   let series = 0;
   const tally = createTally({
     ...{ nodeId: 'w', newSeries: () => `s-${++series}`, mostRules: () => 100 },
+    toOwned: (name) => name,
   });
   let atMs = 0;
   function report(

@@ -1,6 +1,5 @@
 // Counts the decisions of an instance under one version of the rules, by the reports of one link. The worker counts from
 // its start; only the difference of two reports is used. Pure but for its state.
-import { owned } from '../../../shared/owned-text.ts';
 import type {
   DomainFailureMessage,
   ReportMessage,
@@ -65,6 +64,8 @@ export interface TallyDeps {
   readonly newSeries: () => string;
   /** Rules of this worker whose hits are kept: those of more count in the sums of all alone. */
   readonly mostRules: () => number;
+  /** A text of this name that keeps no report in memory, and is the same one for all workers. */
+  readonly toOwned: (name: string) => string;
 }
 
 const recentMs = 600_000;
@@ -81,7 +82,7 @@ interface Mark {
   readonly atMs: number;
 }
 
-export function createTally({ nodeId, newSeries, mostRules }: TallyDeps): Tally {
+export function createTally({ nodeId, newSeries, ...deps }: TallyDeps): Tally {
   let last: TotalsMessage | undefined;
   let counted: Counted | undefined;
   /** The sums at two moments, from the newer of which at most ten minutes have passed. */
@@ -105,7 +106,7 @@ export function createTally({ nodeId, newSeries, mostRules }: TallyDeps): Tally 
         const begin = { sums: nothing, atMs };
         marks = [begin, begin];
       } else {
-        const now = addReport(counted.now, toDifference(totals, last), report, mostRules());
+        const now = addReport(counted.now, toDifference(totals, last), report, deps);
         const [older, newer] = marks;
         if (atMs - newer.atMs >= recentMs) marks = [newer, { sums: now, atMs }];
         counted = { ...counted, now, older: older.sums, storeAway };
@@ -130,25 +131,27 @@ function addReport(
   before: Tallied,
   passed: Traffic,
   report: ReportMessage,
-  mostRules: number,
+  { mostRules, toOwned }: Pick<TallyDeps, 'mostRules' | 'toOwned'>,
 ): Tallied {
   const rules = new Map(before.rules);
+  const most = mostRules();
   for (const { rule, hits, overLimit } of report.rules) {
     const known = rules.get(rule);
-    const isLeftOut = rules.size >= mostRules || rule.length > maxNameLength;
+    const isLeftOut = rules.size >= most || rule.length > maxNameLength;
     if (known === undefined && isLeftOut) continue;
-    rules.set(known ? rule : owned(rule), {
+    rules.set(known ? rule : toOwned(rule), {
       hits: (known?.hits ?? 0) + toCount(hits),
       overLimit: (known?.overLimit ?? 0) + toCount(overLimit),
     });
   }
-  const failures = addFailures(before.failures, report.failures?.domains);
+  const failures = addFailures(before.failures, report.failures?.domains, toOwned);
   return { ...addTraffic(before, passed), rules, failures };
 }
 
 function addFailures(
   before: Tallied['failures'],
   domains: readonly DomainFailureMessage[] | undefined,
+  toOwned: TallyDeps['toOwned'],
 ): Tallied['failures'] {
   if (domains === undefined) return before;
   const failures = new Map(before);
@@ -156,7 +159,7 @@ function addFailures(
     const known = failures.get(domain);
     const isLeftOut = failures.size >= maxDomains || domain.length > maxNameLength;
     if (known === undefined && isLeftOut) continue;
-    failures.set(known ? domain : owned(domain), {
+    failures.set(known ? domain : toOwned(domain), {
       errors: (known?.errors ?? 0) + toCount(errors),
       noMatch: (known?.noMatch ?? 0) + toCount(noMatch),
     });

@@ -1,7 +1,7 @@
 // The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
 import { sanitizeMetricName } from '../../../shared/rules/lookup/metric-key.ts';
-import { addTraffic, type Counted, noTraffic, type Tallied } from '../fleet/tally.ts';
+import type { Counted, Tallied } from '../fleet/tally.ts';
 import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
 import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
@@ -18,7 +18,7 @@ const figuresFields = {
   errors: Type.Number(),
   /** Left out by control planes of an earlier version. */
   noMatch: Type.Optional(Type.Number()),
-  /** Hits of rules that are intended to go; left out without any. */
+  /** Hits of rules that are intended to go. */
   gone: Type.Optional(Type.Number()),
   /** Of some of the domains that the revision changes. */
   domains: Type.Optional(
@@ -128,7 +128,7 @@ export function readOwnFacts(
   const connected = workers.list();
   const sharedIds = findSharedIds(connected);
   const lost = snapshots.lostRules();
-  const findChange = createFindChange(lost ?? new Map(), running?.isRemovalMeant === true);
+  const isRemovalMeant = running?.isRemovalMeant === true;
   return {
     workers: connected.map((worker) => {
       const { node, instance, nacked, wantedVersion } = worker;
@@ -152,7 +152,7 @@ export function readOwnFacts(
         refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
         counted:
           both && lost && sums && isKnown && before !== after
-            ? toFacts(sums, before, after, findChange(both))
+            ? toFacts(sums, before, after, findChange(both, lost, isRemovalMeant))
             : null,
       };
     }),
@@ -183,25 +183,55 @@ function toFacts(
   const isBefore = counted.before?.version === before;
   const recent = hasIt ? isBefore && counted.before : counted;
   return {
-    ...{ series, hasIt, ...change.toFigures(counted.now) },
-    ...(recent && { recent: change.toFigures(recent.now, recent.older) }),
+    ...{ series, hasIt, ...change.figuresOf(counted.now) },
+    ...(recent && {
+      recent: subtract(change.figuresOf(recent.now), change.figuresOf(recent.older)),
+    }),
     ...(storeAway !== undefined && { storeAway }),
   };
 }
 
 type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
 
-/** Finds the change of a node: all nodes of a group have the same, before it and with it. */
-function createFindChange(
+/** By what is lost, which is one object as long as the same revision is on trial. */
+const changesOf = new WeakMap<ReadonlyMap<string, LostRules>, Map<string, Change>>();
+
+/** All nodes of a group have the same change. */
+function findChange(
+  both: Both,
   lost: ReadonlyMap<string, LostRules>,
   isRemovalMeant: boolean,
-): (both: Both) => Change {
-  const known = new Map<string, Change>();
-  return (both) => {
-    const key = `${both.before?.version} ${both.after?.version}`;
-    const found = known.get(key) ?? new Change(both, lost, isRemovalMeant);
-    known.set(key, found);
-    return found;
+): Change {
+  const known = changesOf.get(lost) ?? new Map<string, Change>();
+  changesOf.set(lost, known);
+  const key = `${both.before?.version} ${both.after?.version} ${isRemovalMeant}`;
+  const found = known.get(key) ?? new Change(both, lost, isRemovalMeant);
+  known.set(key, found);
+  return found;
+}
+
+/** What `all` has more than `part`, which is an earlier sum of the same series. */
+export function subtract(all: FiguresFacts, part: FiguresFacts): FiguresFacts {
+  const before = new Map(part.domains?.map((each) => [each.name, each]));
+  const minus = (now = 0, past = 0) => now - past;
+  const domains = all.domains?.map(({ name, errors, noMatch, ...now }) => {
+    const past = before.get(name);
+    return {
+      name,
+      hits: minus(now.hits, past?.hits),
+      overLimit: minus(now.overLimit, past?.overLimit),
+      gone: minus(now.gone, past?.gone),
+      ...(errors !== undefined && { errors: minus(errors, past?.errors) }),
+      ...(noMatch !== undefined && { noMatch: minus(noMatch, past?.noMatch) }),
+    };
+  });
+  return {
+    decisions: minus(all.decisions, part.decisions),
+    overLimit: minus(all.overLimit, part.overLimit),
+    errors: minus(all.errors, part.errors),
+    noMatch: minus(all.noMatch, part.noMatch),
+    gone: minus(all.gone, part.gone),
+    ...(domains && { domains }),
   };
 }
 
@@ -232,6 +262,7 @@ class Change {
   readonly #isRemovalMeant: boolean;
   /** By metric key. */
   readonly #places = new Map<string, RulePlace>();
+  readonly #figures = new WeakMap<Tallied, FiguresFacts>();
 
   constructor(
     { before, after }: Both,
@@ -253,52 +284,37 @@ class Change {
     this.#changed = [...changed].slice(0, maxDomains);
   }
 
-  /** Of the time since `older`. */
-  toFigures(now: Tallied, older?: Tallied): FiguresFacts {
-    const none = now.failures && { errors: 0, noMatch: 0 };
-    const domains = this.#changed.map(
-      (name): DomainSums => ({ name, hits: 0, overLimit: 0, ...none }),
-    );
-    const all = { ...(older ? addTraffic(now, older, -1) : now), gone: 0 };
-    if (this.#removed.size > 0 && now.failures) {
-      // A worker that reports no values (CONFIG_FLEET_LINK_VALUES) does not name domains without rules.
-      all.noMatch = this.#countNamed(now) - (older ? this.#countNamed(older) : 0);
-    }
-    this.#add(all, domains, now, 1);
-    if (older !== undefined) this.#add(all, domains, older, -1);
-    const { decisions, overLimit, errors, noMatch, gone } = all;
-    return { decisions, overLimit, errors, noMatch, domains, ...(gone > 0 && { gone }) };
+  /** Made once of each sum: workers report every five seconds, and are looked at each second. */
+  figuresOf(sums: Tallied): FiguresFacts {
+    const figures = this.#figures.get(sums) ?? this.#toFigures(sums);
+    this.#figures.set(sums, figures);
+    return figures;
   }
 
-  #add(
-    all: { gone: number },
-    domains: readonly DomainSums[],
-    { rules, failures }: Tallied,
-    times: 1 | -1,
-  ): void {
-    for (const sums of domains) {
-      const { errors, noMatch } = failures?.get(sums.name) ?? noTraffic;
-      if (sums.errors !== undefined) sums.errors += times * errors;
-      if (sums.noMatch !== undefined) sums.noMatch += times * noMatch;
-    }
-    for (const [rule, { hits, overLimit }] of rules) {
+  #toFigures({ decisions, overLimit, errors, noMatch, rules, failures }: Tallied): FiguresFacts {
+    const none = failures && { errors: 0, noMatch: 0 };
+    const domains = this.#changed.map(
+      (name): DomainSums => ({ name, hits: 0, overLimit: 0, ...none, ...failures?.get(name) }),
+    );
+    let gone = 0;
+    for (const [rule, hits] of rules) {
       const { index, fate } = this.#placeOf(rule);
       const sums = domains[index];
       if (fate === 'gone') {
-        all.gone += times * hits;
-        if (sums !== undefined) sums.gone = (sums.gone ?? 0) + times * hits;
+        gone += hits.hits;
+        if (sums !== undefined) sums.gone = (sums.gone ?? 0) + hits.hits;
       } else if (fate === 'kept' && sums !== undefined) {
-        sums.hits += times * hits;
-        sums.overLimit += times * overLimit;
+        sums.hits += hits.hits;
+        sums.overLimit += hits.overLimit;
       }
     }
-  }
-
-  /** Descriptors without a rule, of the domains whose removal is not intended. */
-  #countNamed({ failures }: Tallied): number {
-    let sum = 0;
-    for (const [name, { noMatch }] of failures ?? []) if (!this.#removed.has(name)) sum += noMatch;
-    return sum;
+    let unmeant = noMatch;
+    if (this.#removed.size > 0 && failures) {
+      // A worker that reports no values (CONFIG_FLEET_LINK_VALUES) does not name domains without rules.
+      unmeant = 0;
+      for (const [name, of] of failures) if (!this.#removed.has(name)) unmeant += of.noMatch;
+    }
+    return { decisions, overLimit, errors, noMatch: unmeant, gone, domains };
   }
 
   #placeOf(rule: string): RulePlace {

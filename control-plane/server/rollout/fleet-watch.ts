@@ -1,23 +1,17 @@
 // The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
 // counted since the step began. Pure: each look makes the memory for the next one.
 import { formatDuration } from '../../../shared/duration.ts';
-import { addTraffic } from '../fleet/tally.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import {
   type FiguresFacts,
   type GoneFacts,
   type PeerFacts,
   type RolloutFacts,
+  subtract,
   toGoneKey,
   type WorkerFacts,
 } from './facts.ts';
-import {
-  type CountedWorker,
-  type DomainTraffic,
-  type Figures,
-  type Judgement,
-  judgeAll,
-} from './judgement.ts';
+import { type CountedWorker, type Figures, type Judgement, judgeAll } from './judgement.ts';
 import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
 import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
 
@@ -56,7 +50,7 @@ type ByKey<Value> = ReadonlyMap<string, Value>;
 /** The counts of a worker when it was first seen in the step. */
 interface Base {
   readonly series: string;
-  readonly figures: Figures;
+  readonly figures: FiguresFacts;
   /** Before the step, without the revision. */
   readonly before: Figures | undefined;
 }
@@ -305,7 +299,7 @@ function addBases(before: ByKey<Base>, workers: readonly WorkerFacts[]): ByKey<B
   for (const { key, counted } of workers) {
     if (counted === null || bases.get(key)?.series === counted.series) continue;
     const { series, recent } = counted;
-    bases.set(key, { series, figures: toFigures(counted), before: recent && toFigures(recent) });
+    bases.set(key, { series, figures: counted, before: recent && toFigures(recent) });
   }
   return bases;
 }
@@ -321,7 +315,7 @@ function passOutage(
     const base = bases.get(key);
     if (base === undefined || counted === null) continue;
     if (isAll || counted.storeAway !== undefined) {
-      later.set(key, { ...base, figures: toFigures(counted) });
+      later.set(key, { ...base, figures: counted });
     }
   }
   return later;
@@ -341,7 +335,7 @@ function judgeSince(
     if (counted === null || base === undefined) continue;
     const side = sides.get(pool) ?? { having: [], others: [] };
     sides.set(pool, side);
-    const figures = subtract(toFigures(counted), base.figures);
+    const figures = toFigures(subtract(counted, base.figures));
     const before = bases.get(key)?.before;
     const { hasIt, storeAway } = counted;
     (hasIt ? side.having : side.others).push({ name, ...figures, before, storeAway });
@@ -360,26 +354,6 @@ function toFigures({
 }: FiguresFacts): Figures {
   const byName = new Map(domains.map(({ name, ...hits }) => [name, hits]));
   return { decisions, overLimit, errors, noMatch, gone, domains: byName };
-}
-
-/** What `all` has more than `part`, which is an earlier sum of the same series. */
-function subtract(all: Figures, part: Figures): Figures {
-  const domains = [...all.domains].map(([name, now]): [string, DomainTraffic] => {
-    const before: Partial<DomainTraffic> = part.domains.get(name) ?? {};
-    const { hits = 0, overLimit = 0, errors = 0, noMatch = 0, gone = 0 } = before;
-    return [
-      name,
-      {
-        hits: now.hits - hits,
-        overLimit: now.overLimit - overLimit,
-        gone: (now.gone ?? 0) - gone,
-        ...(now.errors !== undefined && { errors: now.errors - errors }),
-        ...(now.noMatch !== undefined && { noMatch: now.noMatch - noMatch }),
-      },
-    ];
-  });
-  const gone = (all.gone ?? 0) - (part.gone ?? 0);
-  return { ...addTraffic(all, part, -1), gone, domains: new Map(domains) };
 }
 
 function toGoneKeys(workers: Iterable<WorkerFacts>): Set<string> {

@@ -624,6 +624,7 @@ export class SteppedFleet {
     };
     worker.tally ??= createTally({
       ...{ nodeId: node.id, newSeries: () => String(++this.#series), mostRules: () => 0 },
+      toOwned: (name) => name,
     });
     const report = { version: has.version, totals: worker.totals, seconds: 1, rules: [] };
     const rest = { store: null, otherRuleCount: 0, unmatched: [] };
