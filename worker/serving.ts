@@ -91,6 +91,9 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     failureMode === 'error' || !kind.needsServer
       ? undefined
       : createFailurePolicy({ mode: failureMode, metrics, clock, log, outagesAreOver });
+  const onError = kind.countsBeforeAnswer
+    ? 'KVSTORE_FAILURE_MODE=error: callers get an error (Envoy: failure_mode_deny decides)'
+    : 'KVSTORE_FAILURE_MODE=error: its counters count as 0, and requests pass';
   const addOutages = (metricPrefix: string): Outages => {
     const added = createOutages({
       metricPrefix,
@@ -216,7 +219,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       `counters: ${store.state().detail}`,
       ...outages.flatMap((each) => each.describe()).map((text) => `  not asked: ${text}`),
       ...quota.describe(),
-      ...(failurePolicy === undefined ? [] : [`when the store fails: ${failurePolicy.describe()}`]),
+      ...(kind.needsServer ? [`when the store fails: ${failurePolicy?.describe() ?? onError}`] : []),
     ],
     async stop(graceMs) {
       certificateWatch?.close();

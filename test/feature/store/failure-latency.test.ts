@@ -125,6 +125,7 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
       );
       await other.stop();
     }
+    t.regex(await worker.page('/status'), new RegExp(`when the store fails: \\w+=${mode}: `));
     t.is(await countOpened(worker), opened);
     t.is(counted, 0, 'a store that is known to be away is asked to count nothing');
     const resumedMs = performance.now();
