@@ -219,7 +219,9 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       `counters: ${store.state().detail}`,
       ...outages.flatMap((each) => each.describe()).map((text) => `  not asked: ${text}`),
       ...quota.describe(),
-      ...(kind.needsServer ? [`when the store fails: ${failurePolicy?.describe() ?? onError}`] : []),
+      ...(kind.needsServer
+        ? [`when the store fails: ${failurePolicy?.describe() ?? onError}`]
+        : []),
     ],
     async stop(graceMs) {
       certificateWatch?.close();

@@ -266,6 +266,8 @@ test('an application may refuse the kinds of body that forms can send', async (t
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
   t.is((await jsonOnly.send('POST', '/open', { headers: form, body: 'a=1' })).status, 415);
   t.is((await jsonOnly.send('POST', '/open', { body: { a: 1 } })).status, 200);
+  const unnamed = await client.send('POST', '/open', { headers: form, body: ' {"a": 1}' });
+  t.regex(unnamed.text, /needs content-type: application\/json/);
 });
 
 test('strict names serve the canonical spelling only', async (t) => {

@@ -84,6 +84,9 @@ export function createBodyReader(
       return { value: await largeJson(bytes, limits.jsonDepth, refuseUnsafe), from: 'json' };
     }
     const text = decodeUtf8(bytes);
+    if (kind === 'form' && /^\s*\{\s*"/.test(text)) {
+      throw new HttpError(415, { detail: 'a body in JSON needs content-type: application/json' });
+    }
     if (kind === 'form') return { value: parseUrlencoded(text, 'body', limits), from: 'text' };
     if (kind === 'xml') return { value: xml?.readXml(text, limits), from: 'xml' };
     return { value: kind === 'text' ? text : parseJson(text, limits.jsonDepth), from: 'json' };
