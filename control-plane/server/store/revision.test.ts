@@ -25,6 +25,7 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
   t.true(toInfoText('\u{1f600}'.repeat(4000))?.isWellFormed());
 });
 
+const coAuthor = '\nCo-authored-by: Some Person <some-person@example.test>';
 const says = (message: string | undefined) => saysTrailer({ message }, allowRemovalTrailer);
 
 // Proof of SECURITY.md: cannot switch a guard off by text inside a commit message
@@ -34,6 +35,8 @@ test('a trailer selects what the author means, where git sees one', (t) => {
     'clean up\n\nsome words\n\nAllow-Removal: yes\n\n',
     'x\n\nSome words of it\nAllow-Removal: yes\nSigned-off-by: a <a@b>',
     'x\n\nAllow-Removal:\n  yes',
+    'x\n\nAllow-Removal: yes\n# a comment\n\n# Conflicts:\n#\ta.yaml\n',
+    toInfoText(`x\n\n${'word '.repeat(900)}\n\nAllow-Removal: yes${coAuthor.repeat(50)}`),
   ]) {
     t.true(says(message), message);
   }
@@ -45,6 +48,7 @@ test('a trailer selects what the author means, where git sees one', (t) => {
     'clean up (#7)\n\n* one\n\nAllow-Removal: yes\n\n* two\n\nCo-authored-by: a <a@b>',
     'x\n\none\ntwo\nthree\nfour\nfive\nsix\nseven\nAllow-Removal: yes\nSigned-off-by: a <a@b>',
     'x\n\nquoted:\n  Allow-Removal: yes',
+    'x\n\u00a0\nAllow-Removal: yes',
   ]) {
     t.false(says(message), message);
   }

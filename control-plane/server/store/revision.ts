@@ -47,7 +47,9 @@ export function toTitle({ id, author, message }: RevisionInfo): string {
 
 /** At most this many characters of a message or an author are kept and shown... */
 const maxInfoLength = 4096;
-/** ...of which so many are those that it ends with. */
+/** ...of which so many are those of the last paragraph: a squash has a line for each of its authors... */
+const maxLastParagraph = 3072;
+/** ...or, where that is longer, so many are those that it ends with. */
 const maxEndLength = 1024;
 
 /** Authors and messages are untrusted. A long message keeps the lines that it ends with: there its author
@@ -55,7 +57,9 @@ const maxEndLength = 1024;
 export function toInfoText(text: string): string | undefined {
   const trimmed = text.toWellFormed().trim();
   if (trimmed.length <= maxInfoLength) return trimmed === '' ? undefined : trimmed;
-  const end = trimmed.slice(-maxEndLength);
+  const blank = Math.max(trimmed.lastIndexOf('\n\n'), trimmed.lastIndexOf('\n\r\n'));
+  const isKept = blank >= trimmed.length - maxLastParagraph;
+  const end = isKept ? trimmed.slice(blank) : trimmed.slice(-maxEndLength);
   const lastLines = end.includes('\n') ? end.slice(end.indexOf('\n')) : '';
   return `${trimmed.slice(0, maxInfoLength - lastLines.length - 1)}…${lastLines}`.toWellFormed();
 }
@@ -99,8 +103,10 @@ const knownLine = /^(?:Signed-off-by: |\(cherry picked from commit )/;
  * git itself has written one and a quarter of the lines are. What stands anywhere else, such as the messages of the
  * commits that a squash merge lists, has no effect. */
 function trailersOf(message: string): readonly Trailer[] {
-  const lines = message.trimEnd().split(/\r?\n/);
-  const blank = lines.findLastIndex((line) => line.trim() === '');
+  // Lines that begin so are git's own, such as those of a merge's conflicts.
+  const given = message.split(/\r?\n/).filter((line) => !line.startsWith('#'));
+  const lines = given.slice(0, given.findLastIndex((line) => !isBlank(line)) + 1);
+  const blank = lines.findLastIndex(isBlank);
   if (blank === -1) return [];
   const found: { name: string; value: string }[] = [];
   let others = 0;
@@ -108,7 +114,7 @@ function trailersOf(message: string): readonly Trailer[] {
   for (const line of lines.slice(blank + 1)) {
     const [, name, value = ''] = trailerLine.exec(line) ?? [];
     const last = found.at(-1);
-    if (/^\s/.test(line)) {
+    if (/^[ \t]/.test(line)) {
       // It continues the line before.
       if (isTrailer && last !== undefined) last.value = `${last.value} ${line.trim()}`.trim();
       else others++;
@@ -122,6 +128,11 @@ function trailersOf(message: string): readonly Trailer[] {
   }
   const isKnown = lines.slice(blank + 1).some((line) => knownLine.test(line));
   return others === 0 || (isKnown && found.length * 3 >= others) ? found : [];
+}
+
+/** Other spaces are text for git. */
+function isBlank(line: string): boolean {
+  return /^[ \t\r\f\v]*$/.test(line);
 }
 
 /** The message with that line. */
