@@ -21,7 +21,7 @@ const plainText = /^[\t -~]*$/;
 const outerQuote = /^[‘’‚‛“”„‟‹›«»＂＇]|[‘’‚‛“”„‟‹›«»＂＇]$/u;
 const space = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/u;
 const invisible =
-  /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/u;
+  /[^\P{Cc}\t\n\r]|[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/u;
 /** They join letters and signs of other scripts, and have no use beside Latin ones. */
 const joinerOfLatin = /(?:^|(?<=[ -~]))[\u200c\u200d]|[\u200c\u200d](?=[ -~]|$)/u;
 const mixedWord = /[\p{L}\p{M}]+/gu;
