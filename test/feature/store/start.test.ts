@@ -51,12 +51,13 @@ test('something that is no key-value server, or silent, is not taken for one', a
 test('an abort ends the waiting, also in the middle of an attempt', async (t) => {
   const redis = await startRedisServer(t);
   await redis.pause();
-  const store = createRecordedRedisStore(redis.url);
-  t.teardown(() => store.close(0));
-  const stopping = new AbortController();
-  const connecting = store.connect(stopping.signal);
-  setImmediate(() => stopping.abort());
-  await t.throwsAsync(connecting, {
-    message: `stopped while waiting for key-value store ${redis.url}`,
-  });
+  for (const type of ['single', 'sentinel', 'cluster'] as const) {
+    const url = type === 'sentinel' ? `main,${redis.url}` : redis.url;
+    const store = createRecordedRedisStore(url, { type, timeoutMs: 600_000 });
+    t.teardown(() => store.close(0));
+    const stopping = new AbortController();
+    const connecting = store.connect(stopping.signal);
+    setImmediate(() => stopping.abort());
+    await t.throwsAsync(connecting, { message: /^stopped while waiting for key-value store / });
+  }
 });

@@ -2,6 +2,7 @@
 // reconnecting is enough.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
+import { unlessAborted } from '../../../shared/unless-aborted.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
 import { type Connection, toCommandText } from './connection.ts';
 import { type OpeningDeps, openConnection } from './connection-opening.ts';
@@ -40,7 +41,7 @@ export function createMasterOpener(
     asking ??= findMaster().finally(() => {
       asking = undefined;
     });
-    const address = await asking;
+    const address = await unlessAborted(asking, signal);
     const connection = await openConnection({ ...deps, address }, signal).catch(
       (error: unknown) => {
         throw new Error(`master ${showStoreAddress(address)}: ${errorText(error)}`);
