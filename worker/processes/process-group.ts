@@ -23,6 +23,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { type OpenFilesWatch, watchOpenFiles } from '../../shared/open-files.ts';
 import { PartNumbers } from '../../shared/rules/thread/document-parts.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
@@ -80,6 +81,8 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   const merge = createStatisticsMerge(deps.metrics);
   const servingCount = deps.metrics.gauge('ratelimit.processes.serving');
   const replacedCount = deps.metrics.counter('ratelimit.processes.replaced');
+  const openFilesExhausted = deps.metrics.counter('ratelimit.open_files_exhausted');
+  let openFiles: OpenFilesWatch | undefined;
   /** Rejects when a process cannot start while the worker itself starts. */
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
@@ -244,6 +247,8 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       await letListen(count, signal);
       hasStarted = true;
       noteState();
+      // It accepts their connections; each of them watches its own files.
+      openFiles = watchOpenFiles({ clock, log, onExhausted: () => openFilesExhausted.add(1) });
       return first.serving.promise;
     },
     describe: () => [
@@ -251,6 +256,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       ...members.map(({ slot }) => `  ${slot.describe()}`),
     ],
     async stop(graceMs) {
+      openFiles?.close();
       await Promise.all(members.map(({ slot }) => slot.stop(graceMs)));
     },
   };

@@ -11,6 +11,7 @@ import test, { type ExecutionContext } from 'ava';
 import { Profile } from 'pprof-format';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { programCommand } from '../../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
 import { standStill } from '../../support/standstill.ts';
@@ -312,6 +313,23 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
   await allServe(worker, victim);
   worker.signal('SIGTERM');
   t.is(await worker.waitForEnd(60_000), 0);
+});
+
+test.serial('that the primary can open no more connections is logged', async (t) => {
+  const worker = await startProcesses(t, {
+    env: environment(await startRedisServer(t)),
+    rules,
+    program: ['bash', '-c', 'ulimit -n 60 && exec "$0" "$@"', ...programCommand('worker')],
+  });
+  const sockets = Array.from({ length: 60 }, () =>
+    connect(worker.ports.debug, '127.0.0.1').on('error', () => {}),
+  );
+  await eventually('it is logged', () => /msg="no more files and conn/.test(worker.output()));
+  for (const socket of sockets) socket.destroy();
+  await eventually('the pages come', async () =>
+    /open_files_exhausted: [1-9]/.test(await worker.page('/stats').catch(() => '')),
+  );
+  t.is(worker.ended(), undefined);
 });
 
 test.serial('one process starts no other', async (t) => {
