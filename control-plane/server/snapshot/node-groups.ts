@@ -233,6 +233,7 @@ function checkDomains(
 /** Whether every node meets these conditions, so that no node gets to a group behind them. */
 export function takesAll({ id, cluster, metadata }: NodeMatch): boolean {
   const isOpen = (patterns: readonly Pattern[] | undefined) =>
-    patterns === undefined || patterns.some(({ text }) => /^\*+$/.test(text));
+    patterns === undefined ||
+    patterns.some(({ text }) => text.startsWith('*') && /^\*+$/.test(text));
   return isOpen(id) && isOpen(cluster) && metadata.size === 0;
 }

@@ -1,7 +1,8 @@
 // How much of the rules the nodes get: groups may keep domains from some of them, or from all. Pure.
 import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
+import type { CheckedRules } from '../../authoring/checked-rules.ts';
+import type { BuiltSnapshots } from './build.ts';
 import { takesAll } from './node-groups.ts';
 
 export interface ServedCounts {
@@ -22,14 +23,15 @@ export interface GroupCounts {
 
 const mostListed = 20;
 const mostNamed = 3;
-const known = new WeakMap<readonly GroupSnapshots[], ServedCounts>();
+/** By the rules of a build, whose groups become another list where some of them are as before. */
+const known = new WeakMap<CheckedRules, ServedCounts>();
 
-/** Counted once for the same groups. */
+/** Counted once for a build. */
 export function countServed({
   groups,
   ruleSet,
 }: Pick<BuiltSnapshots, 'groups' | 'ruleSet'>): ServedCounts {
-  const before = known.get(groups);
+  const before = known.get(ruleSet);
   if (before !== undefined) return before;
   const last = groups.findIndex(({ group }) => takesAll(group.match));
   const reached = groups.slice(0, last + 1);
@@ -52,7 +54,7 @@ export function countServed({
     })),
     fewerInAll: fewer.length,
   };
-  known.set(groups, counts);
+  known.set(ruleSet, counts);
   return counts;
 }
 
