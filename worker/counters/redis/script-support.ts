@@ -23,7 +23,6 @@ export interface ScriptSupport {
 
 /** The refusal of a server or proxy that does not know a command, or has it disabled. */
 const refusal = /unknown command|unsupported|not (?:allowed|supported)|disabled/i;
-const remedy = 'write algorithm: fixed_window, or name a server with scripts';
 
 export function createScriptSupport(name: string, addressSetting: string, log: Log): ScriptSupport {
   /** The server's error. */
@@ -31,15 +30,18 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
   return {
     refused(algorithm, key, said) {
       if (!isRefusal(said)) return undefined;
+      const remedy = said.startsWith('NOPERM')
+        ? 'allow them to the user (ACL SETUSER NAME +eval +evalsha), or write algorithm: fixed_window'
+        : `write algorithm: fixed_window, or name a server with scripts in ${addressSetting}`;
       const words = said.replace(/, with args beginning with:.*$/s, '');
       if (refusedWith === undefined) {
         log.error(
-          `${name}: it refuses scripts (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, all others continue; ${remedy} in ${addressSetting}`,
+          `${name}: it refuses scripts (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, all others continue; ${remedy}`,
         );
       }
       refusedWith = words;
       return new NoScripts(
-        `${name}: no scripts (EVALSHA), which ${algorithm} needs for ${key}: ${words}; ${remedy} in ${addressSetting}`,
+        `${name}: no scripts (EVALSHA), which ${algorithm} needs for ${key}: ${words}; ${remedy}`,
       );
     },
     worked() {
