@@ -17,6 +17,16 @@ export interface PlacedNode {
   readonly path: string;
 }
 
+/** Hints for top-level keys of files that are known by their names. */
+const keysOfOtherFiles: ReadonlyMap<string, string> = new Map([
+  ['policies', 'a policy is read from policy.yaml at the root of the rules: name the file so'],
+  [
+    'groups',
+    'node groups are read from node-groups.yaml at the root of the rules: name the file so',
+  ],
+  ['tests', 'tests of rules have a folder of their own, beside that of the rules'],
+]);
+
 type Describe = (node: TreeNode) => string | undefined;
 
 /** A method that has reported a problem returns undefined, so that one mistake makes one problem. */
@@ -216,7 +226,9 @@ export class MapReader {
       guess !== undefined && afterColon !== undefined
         ? `write a space after the colon: '${guess}: ${toExcerpt(afterColon)}'`
         : didYouMean(guess);
-    report(`unknown key '${shown}'`, describeRepairedWord(name, guess) ?? spaced ?? others);
+    const elsewhere = this.path === '' ? keysOfOtherFiles.get(name) : undefined;
+    const hint = elsewhere ?? describeRepairedWord(name, guess) ?? spaced ?? others;
+    report(`unknown key '${shown}'`, hint);
     return guess;
   }
 
