@@ -4,7 +4,7 @@ import { writingJson } from '../store/json-in-slices.ts';
 
 /** Of answers that hold all files of a revision, or what two of them differ in, until they are read. */
 export const mostLongAnswers = 8;
-/** An answer that nobody reads is given up. */
+/** An answer that no caller reads is given up. */
 const unreadMs = 30_000;
 
 /** The value itself where its JSON is one part. `onEnd` is called once, when nothing of the value is to be sent any more. */
