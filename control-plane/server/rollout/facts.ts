@@ -247,7 +247,7 @@ interface DomainSums {
   overLimit: number;
   errors?: number;
   noMatch?: number;
-  gone?: number;
+  gone: number;
 }
 
 /** What a node gets otherwise with the revision. Domains are named as in metric keys. */
@@ -294,7 +294,14 @@ class Change {
   #toFigures({ decisions, overLimit, errors, noMatch, rules, failures }: Tallied): FiguresFacts {
     const none = failures && { errors: 0, noMatch: 0 };
     const domains = this.#changed.map(
-      (name): DomainSums => ({ name, hits: 0, overLimit: 0, ...none, ...failures?.get(name) }),
+      (name): DomainSums => ({
+        name,
+        hits: 0,
+        overLimit: 0,
+        gone: 0,
+        ...none,
+        ...failures?.get(name),
+      }),
     );
     let gone = 0;
     for (const [rule, hits] of rules) {
@@ -302,7 +309,7 @@ class Change {
       const sums = domains[index];
       if (fate === 'gone') {
         gone += hits.hits;
-        if (sums !== undefined) sums.gone = (sums.gone ?? 0) + hits.hits;
+        if (sums !== undefined) sums.gone += hits.hits;
       } else if (fate === 'kept' && sums !== undefined) {
         sums.hits += hits.hits;
         sums.overLimit += hits.overLimit;

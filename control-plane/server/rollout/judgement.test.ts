@@ -4,14 +4,15 @@ import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { type Compared, type CountedWorker, type Figures, judgeAll } from './judgement.ts';
 
-/** `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N`, and by domain `NAME=OVER LIMIT/HITS[/ERRORS/WITHOUT A RULE]`. */
+/** `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N gone=N`, and by domain `NAME=OVER LIMIT/HITS[/ERRORS/WITHOUT A
+ * RULE[/OF RULES THAT GO]]`. */
 function toFigures(words: readonly string[]): Figures {
   const counts = new Map(words.map((word) => word.split('=') as [string, string]));
   const domains = [...counts].flatMap(([name, text]) => {
-    const [overLimit, hits, errors, noMatch] = text.split('/').map(Number);
+    const [overLimit, hits, errors, noMatch, gone = 0] = text.split('/').map(Number);
     if (overLimit === undefined || hits === undefined) return [];
     const isTold = errors !== undefined && noMatch !== undefined;
-    return [[name, { overLimit, hits, ...(isTold && { errors, noMatch }) }] as const];
+    return [[name, { overLimit, hits, ...(isTold && { errors, noMatch, gone }) }] as const];
   });
   const countOf = (name: string) => Number(counts.get(name) ?? 0);
   return {
@@ -19,6 +20,7 @@ function toFigures(words: readonly string[]): Figures {
     errors: countOf('errors'),
     overLimit: countOf('over'),
     noMatch: countOf('no-match'),
+    gone: countOf('gone'),
     domains: new Map(domains),
   };
 }
