@@ -136,7 +136,7 @@ test('a server that falls silent is tried at once, and after a trial that failed
 test('that a server cannot be reached is said at once, and then every 30 seconds', async (t) => {
   const clock = createManualClock(0);
   const open = () => Promise.reject(new Error('connect ECONNREFUSED'));
-  const { pool, log } = createPool(open, clock);
+  const { pool, log, breaker } = createPool(open, clock);
   const linesAfter = async (seconds: number) => {
     for (let second = 0; second < seconds; second++) {
       clock.advance(1_000);
@@ -151,5 +151,6 @@ test('that a server cannot be reached is said at once, and then every 30 seconds
     log.lines[0] ?? '',
     /^error .+: connect ECONNREFUSED; start it; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=error$/,
   );
+  t.is(breaker.refusal?.message, 'store: connect ECONNREFUSED; start it');
   pool.close();
 });

@@ -291,8 +291,13 @@ class Pool implements RedisPool {
 
   #attemptFailed(reason: string): void {
     this.#noteFailure(reason);
-    if (this.active === 0) this.#breaker.open(reason);
+    if (this.active === 0) this.#breaker.open(this.#withRemedy(reason));
     this.#deps.onTrouble?.();
+  }
+
+  #withRemedy(reason: string): string {
+    const remedy = this.#options.describeRemedy(reason);
+    return remedy === undefined ? reason : `${reason.replace(/\.$/, '')}; ${remedy}`;
   }
 
   #noteFailure(reason: string): void {
@@ -302,9 +307,7 @@ class Pool implements RedisPool {
 
   #reportIfAway(reason: string): void {
     if (this.active > 0) return;
-    const remedy = this.#options.describeRemedy(reason);
-    const shown = remedy === undefined ? '' : `; ${remedy}`;
-    this.#connectionFailures.report(`${this.#deps.name}: ${reason}${shown}`);
+    this.#connectionFailures.report(`${this.#deps.name}: ${this.#withRemedy(reason)}`);
   }
 
   #breakerChanged(state: BreakerState, before: BreakerState): void {
