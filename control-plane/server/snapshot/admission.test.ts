@@ -1,8 +1,9 @@
 import test from 'ava';
+import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { checkRules } from '../../authoring/checked-rules.ts';
 import { type Revision, toRevisionInfo } from '../store/revision.ts';
-import { findRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
+import { findingRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
 import { buildSnapshots } from './build.ts';
 import { readGroupDomains } from './node-change.ts';
 import type { Said, Serving } from './served.ts';
@@ -28,15 +29,15 @@ function rulesOf(
 
 test('a change that leaves no domain is held back, however small', (t) => {
   t.regex(
-    findRemoval(rulesOf({ a: 1 }), rulesOf({}))?.message ?? '',
+    runAtOnce(findingRemoval(rulesOf({ a: 1 }), rulesOf({})))?.message ?? '',
     /^held back: no domain would be left \(a\.k0\)$/,
   );
-  t.is(findRemoval(rulesOf({}), rulesOf({})), undefined);
+  t.is(runAtOnce(findingRemoval(rulesOf({}), rulesOf({}))), undefined);
 });
 
 test('a change that takes more than half of the limits is held back from ten on', (t) => {
   const held = (before: number, after: number) =>
-    findRemoval(rulesOf({ a: before }), rulesOf({ a: after }), true) !== undefined;
+    runAtOnce(findingRemoval(rulesOf({ a: before }), rulesOf({ a: after }), true)) !== undefined;
   t.true(held(19, 9));
   t.false(held(20, 10), 'half is not more than half');
   t.false(held(17, 8), 'nine are not ten');
@@ -46,7 +47,7 @@ test('a change that takes more than half of the limits is held back from ten on'
 
 test('a change that removes a domain or half of its limits is held back if these are two limits or more', (t) => {
   const textOf = (before: Record<string, number>, after: Record<string, number>, isUndo = false) =>
-    findRemoval(rulesOf(before), rulesOf(after), isUndo)?.message;
+    runAtOnce(findingRemoval(rulesOf(before), rulesOf(after), isUndo))?.message;
   t.is(textOf({ a: 2, b: 50 }, { b: 50 }), "held back: domain 'a' would go (a.k0, a.k1)");
   t.is(
     textOf({ a: 4, b: 50 }, { a: 2, b: 50 }),
@@ -59,16 +60,22 @@ test('a change that removes a domain or half of its limits is held back if these
 
 test('limits that would go are listed by domain and keys, up to twenty', (t) => {
   const { message = '', hint = '' } =
-    findRemoval(rulesOf({ a: 30, b: 1 }), rulesOf({ b: 1 })) ?? {};
+    runAtOnce(findingRemoval(rulesOf({ a: 30, b: 1 }), rulesOf({ b: 1 }))) ?? {};
   t.regex(message, /^held back: 30 of 31 limits would go \(a\.k0, a\.k1, .*a\.k19, 10 more\)$/);
   t.regex(hint, /approve the revision/);
-  t.regex(findRemoval(rulesOf({ a: 21 }), rulesOf({}))?.message ?? '', /a\.k19, 1 more\)$/);
+  t.regex(
+    runAtOnce(findingRemoval(rulesOf({ a: 21 }), rulesOf({})))?.message ?? '',
+    /a\.k19, 1 more\)$/,
+  );
 });
 
 test('a limit that becomes unlimited goes, one that gets another number stays', (t) => {
   const before = rulesOf({ a: 12 });
-  t.truthy(findRemoval(before, rulesOf({ a: 12 }, 'unlimited: true')));
-  t.is(findRemoval(before, rulesOf({ a: 12 }, 'unit: day, requests_per_unit: 9')), undefined);
+  t.truthy(runAtOnce(findingRemoval(before, rulesOf({ a: 12 }, 'unlimited: true'))));
+  t.is(
+    runAtOnce(findingRemoval(before, rulesOf({ a: 12 }, 'unit: day, requests_per_unit: 9'))),
+    undefined,
+  );
 });
 
 const held: Said = { revision: 'b', outcome: 'held_back', reason: 'it removes all' };

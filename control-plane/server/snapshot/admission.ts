@@ -309,20 +309,11 @@ const maxNamed = 20;
 /** An error when nodes get no domain any more that got some, lose more than half of their limits and at least ten, or lose
  * half of those of one domain and at least two, other than by an undo: all nodes by the rules, or some by their group; else
  * undefined. An empty folder, a wrong path or a bad merge looks like any
- * valid revision, and would let everything pass. */
-export function findRemoval(
-  before: RulesForNodes,
-  after: RulesForNodes,
-  isUndo = false,
-): Problem | undefined {
-  return runAtOnce(findingRemoval(before, after, isUndo));
-}
-
-/** The same, in steps. */
+ * valid revision, and would let everything pass. In steps. */
 export function* findingRemoval(
   before: RulesForNodes,
   after: RulesForNodes,
-  isUndo: boolean,
+  isUndo = false,
 ): Generator<void, Problem | undefined> {
   const limits = yield* compareLimits(before.ruleSet, after.ruleSet);
   const [had, has] = [before, after].map(({ ruleSet }) => [...ruleSet.domains.keys()]);

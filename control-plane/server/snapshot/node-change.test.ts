@@ -1,12 +1,13 @@
 // What a change is for each node, by the rules or by the groups, and what the guards make of it.
 import test from 'ava';
+import { runAtOnce } from '../../../shared/in-slices.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
-import { findRemoval } from './admission.ts';
+import { findingRemoval } from './admission.ts';
 import { type BuiltSnapshots, buildSnapshots } from './build.ts';
 import { globContains, globsMeet } from './glob-sets.ts';
 import { compareForNodes, comparingForNodes } from './node-change.ts';
 import { nodeGroupsFile } from './node-groups.ts';
-import { judgeByPolicy } from './policy-guard.ts';
+import { judgingByPolicy } from './policy-guard.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 const policy = 'policies: [{domains: shop, owners: ada}]';
@@ -88,13 +89,15 @@ for (const [what, was, is, removes] of attacks) {
       changes.some(({ domain, kind }) => domain === 'shop' && kind.startsWith('group_')),
       JSON.stringify(changes),
     );
-    const { refused } = judgeByPolicy(before, after, {
-      steps: [{ makers: [{ author: 'bob', message: undefined }], changed: undefined }],
-      isUndo: false,
-      comparing: comparingForNodes,
-    });
+    const { refused } = runAtOnce(
+      judgingByPolicy(before, after, {
+        steps: [{ makers: [{ author: 'bob', message: undefined }], changed: undefined }],
+        isUndo: false,
+        comparing: comparingForNodes,
+      }),
+    );
     t.is(refused[0]?.message, "domain 'shop' is changed by bob, and only ada may change it");
-    t.is(findRemoval(before, after) !== undefined, removes);
+    t.is(runAtOnce(findingRemoval(before, after)) !== undefined, removes);
   });
 }
 
@@ -115,7 +118,7 @@ test('groups that give each node what it had change nothing', (t) => {
   ] as const) {
     const [before, after] = [build(was), build(is)];
     t.deepEqual(compareForNodes(before, after), []);
-    t.is(findRemoval(before, after), undefined);
+    t.is(runAtOnce(findingRemoval(before, after)), undefined);
   }
 });
 
@@ -148,5 +151,5 @@ test('groups that are too many to compare are taken to change everything', (t) =
   const [before, after] = [build(many('a')), build(many('b'))];
   const changes = compareForNodes(before, after);
   t.true(changes.some(({ domain, kind }) => domain === 'shop' && kind === 'group_loses_domain'));
-  t.regex(findRemoval(before, after)?.message ?? '', /no domain would be left/);
+  t.regex(runAtOnce(findingRemoval(before, after))?.message ?? '', /no domain would be left/);
 });

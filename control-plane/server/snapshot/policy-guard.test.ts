@@ -7,7 +7,7 @@ import { comparing } from '../../authoring/rule-change.ts';
 import { buildSnapshots } from './build.ts';
 import type { GovernedRules } from './makers.ts';
 import { findingChanged, type Maker } from './makers.ts';
-import { judgeByPolicy } from './policy-guard.ts';
+import { judgingByPolicy } from './policy-guard.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 
@@ -34,7 +34,9 @@ test('of many owners ten are named, and how many there are beside them', (t) => 
   const changed = runAtOnce(findingChanged(before, after, { policy: after.policy, comparing }));
   const bob: Maker = { author: 'bob', message: 'x', revision: 'b'.repeat(40) };
   const steps = [{ makers: [bob], changed }];
-  const { refused } = judgeByPolicy(before, after, { steps, isUndo: false, comparing });
+  const { refused } = runAtOnce(
+    judgingByPolicy(before, after, { steps, isUndo: false, comparing }),
+  );
   t.deepEqual(
     refused.map(({ message }) => message),
     [
@@ -65,7 +67,8 @@ test('each change is judged by who made it, whoever goes on from it, until an ow
       const changed = runAtOnce(findingChanged(last, rules, { policy: judging, comparing }));
       return { makers, changed };
     });
-    return judgeByPolicy(before, after, { steps: made, isUndo: false, comparing }).refused;
+    return runAtOnce(judgingByPolicy(before, after, { steps: made, isUndo: false, comparing }))
+      .refused;
   };
   const mine = "domain 'shop' is changed by bob, and only ada may change it";
   const said = (problems: readonly { message: string }[]) => problems.map(({ message }) => message);

@@ -1,7 +1,6 @@
 // Judges whether a revision keeps to the policy: its limits, its author, and how much it changes at once. A
 // violation that was in force already is told and stays; one that a change adds is refused, unless the author
 // gives a reason.
-import { runAtOnce } from '../../../shared/in-slices.ts';
 import { windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { Limit } from '../../../shared/rules/rule.ts';
@@ -55,16 +54,7 @@ interface Breach {
   readonly makers: readonly Maker[];
 }
 
-/** `before` has the rules in force, undefined where there are none: then nothing is refused. */
-export function judgeByPolicy<Rules extends GovernedRules>(
-  before: Rules | undefined,
-  after: Rules,
-  info: ChangeInfo<Rules>,
-): PolicyVerdict {
-  return runAtOnce(judgingByPolicy(before, after, info));
-}
-
-/** The same, in steps. */
+/** `before` has the rules in force, undefined where there are none: then nothing is refused. In steps. */
 export function* judgingByPolicy<Rules extends GovernedRules>(
   before: Rules | undefined,
   after: Rules,

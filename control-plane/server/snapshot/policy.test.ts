@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
+import { runAtOnce } from '../../../shared/in-slices.ts';
 import { formatProblem, formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { type Outcome, testScenarios } from '../../../test/support/scenarios.ts';
@@ -13,7 +14,7 @@ import { formatPolicySchema } from '../../authoring/policy/policy-keys.ts';
 import { comparing } from '../../authoring/rule-change.ts';
 import { buildSnapshots } from './build.ts';
 import type { GovernedRules } from './makers.ts';
-import { judgeByPolicy } from './policy-guard.ts';
+import { judgingByPolicy } from './policy-guard.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 const isValid = new Ajv({ allErrors: true, strictTypes: false }).compile(
@@ -45,10 +46,12 @@ function judge(folder: string, words: readonly string[]): Outcome {
   const after = readGoverned(join(folder, 'after'));
   const message = info.message && `x\n\n${info.message}`;
   const steps = [{ makers: [{ author: info.author, message }], changed: undefined }];
-  const { refused, tolerated, exception } = judgeByPolicy(
-    words.includes('first') ? undefined : readGoverned(join(folder, 'before')),
-    after,
-    { steps, isUndo: words.includes('undo'), comparing },
+  const { refused, tolerated, exception } = runAtOnce(
+    judgingByPolicy(
+      words.includes('first') ? undefined : readGoverned(join(folder, 'before')),
+      after,
+      { steps, isUndo: words.includes('undo'), comparing },
+    ),
   );
   const by = exception === undefined ? '' : `exception: ${exception}\n`;
   return { out: by + formatProblems(tolerated), err: formatProblems(refused) };
