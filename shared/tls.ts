@@ -4,6 +4,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { createSecureContext, getCACertificates } from 'node:tls';
 import { type Clock, repeatAfter } from './clock.ts';
 import { errorText } from './errors.ts';
+import { maskFile } from './settings/shown-value.ts';
 import { readBeginning } from './small-file.ts';
 
 /** Paths; undefined where there is no such file. A certificate and its key come together. */
@@ -33,7 +34,11 @@ const maxFileBytes = 4 * 1024 * 1024;
 
 /** Reads all files and checks that they fit together. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsReading> {
-  const [ca, cert, key] = await Promise.all([files.ca, files.cert, files.key].map(readTlsFile));
+  const [ca, cert, key] = await Promise.all([
+    readTlsFile(files.ca),
+    readTlsFile(files.cert),
+    readTlsFile(files.key, maskFile),
+  ]);
   for (const file of [ca, cert, key]) if (file?.problem !== undefined) return bad(file.problem);
   const material = { ca: ca?.content, cert: cert?.content, key: key?.content };
   return checkMaterial(files, material) ?? { ok: true, material };
@@ -44,14 +49,20 @@ interface ReadFile {
   readonly problem?: string;
 }
 
-async function readTlsFile(path: string | undefined): Promise<ReadFile> {
+/** `toShown`: the path in problems. */
+async function readTlsFile(
+  path: string | undefined,
+  toShown = (path: string) => path,
+): Promise<ReadFile> {
   if (path === undefined) return {};
+  const shown = toShown(path);
   try {
     const content = await readBeginning(path, maxFileBytes);
     if (content.length <= maxFileBytes) return { content };
-    return { problem: `${path} is too large for a certificate or a key` };
+    return { problem: `${shown} is too large for a certificate or a key` };
   } catch (error) {
-    return { problem: `${path} cannot be read (${errorText(error)})` };
+    const reason = errorText(error).replaceAll(path, () => shown);
+    return { problem: `${shown} cannot be read (${reason})` };
   }
 }
 
@@ -67,7 +78,7 @@ function checkMaterial(
   );
   return wrongPair === undefined
     ? undefined
-    : bad(`${cert} and ${key} cannot be used (${wrongPair})`);
+    : bad(`${cert} and ${maskFile(key ?? '')} cannot be used (${wrongPair})`);
 }
 
 function failureOf(task: () => unknown): string | undefined {

@@ -3,7 +3,7 @@
 import { errorText } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import { maskFile } from '../shared/settings/shown-value.ts';
-import { readSmallFile } from '../shared/small-file.ts';
+import { readSecretFile } from '../shared/small-file.ts';
 
 export type TokenReading =
   | { readonly ok: true; readonly token: string }
@@ -16,13 +16,13 @@ const maxFileBytes = 16 * 1024;
 /** White space around the token is ignored. */
 export async function readTokenFile(path: string): Promise<TokenReading> {
   try {
-    const token = (await readSmallFile(path, maxFileBytes)).trim();
+    const token = (await readSecretFile(path, maxFileBytes)).trim();
     if (token === '') return bad('is empty');
     return /^[!-~]+$/.test(token)
       ? { ok: true, token }
       : bad('has other characters than one token in ASCII, without white space');
   } catch (error) {
-    return bad(`cannot be read (${errorText(error).replaceAll(path, () => maskFile(path))})`);
+    return bad(`cannot be read (${errorText(error)})`);
   }
 }
 
@@ -40,7 +40,7 @@ export function createReadToken(path: string, log: Log): ReadToken {
       said = undefined;
       return last;
     }
-    const problem = `the file ${path} of the token for management servers ${reading.problem}`;
+    const problem = `the file ${maskFile(path)} of the token for management servers ${reading.problem}`;
     if (last === undefined) throw new Error(problem);
     if (problem !== said) log.warning(`${problem}; the last good token stays in use`);
     said = problem;

@@ -1,6 +1,7 @@
 // The token that a command sends. No message quotes it: it may be a misplaced secret.
 import { errorText } from '../../shared/errors.ts';
-import { readSmallFile } from '../../shared/small-file.ts';
+import { maskFile } from '../../shared/settings/shown-value.ts';
+import { readSecretFile } from '../../shared/small-file.ts';
 
 export type TokenResult =
   | { readonly ok: true; readonly value: string }
@@ -11,7 +12,7 @@ const maxTokenBytes = 16 * 1024;
 
 export async function readTokenFile(path: string): Promise<TokenResult> {
   try {
-    return checkToken((await readSmallFile(path, maxTokenBytes)).trim(), path);
+    return checkToken((await readSecretFile(path, maxTokenBytes)).trim(), maskFile(path));
   } catch (error) {
     return { ok: false, message: `the token cannot be read: ${errorText(error)}` };
   }

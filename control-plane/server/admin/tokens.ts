@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
-import { readSmallFile } from '../../../shared/small-file.ts';
+import { readSecretFile } from '../../../shared/small-file.ts';
 import { checkToken } from '../token-file.ts';
 
 /** `write` includes `read`; `xds` is for workers, and for nothing else. */
@@ -148,7 +148,7 @@ type FileReading =
 async function readTokens({ path, parse }: TokenFileDeps): Promise<FileReading> {
   let text: string;
   try {
-    text = await readSmallFile(path, maxFileBytes);
+    text = await readSecretFile(path, maxFileBytes);
   } catch (error) {
     return { ok: false, problems: [`the tokens file cannot be read: ${errorText(error)}`] };
   }

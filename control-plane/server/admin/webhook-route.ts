@@ -9,7 +9,7 @@ import type {
 } from 'fastify';
 import { errorText } from '../../../shared/errors.ts';
 import { HttpError, toErrorResponse, toHeaders } from '../../../shared/router/index.ts';
-import { readSmallFile } from '../../../shared/small-file.ts';
+import { readSecretFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import type { ConfigStore } from '../store/store.ts';
 import {
@@ -78,7 +78,7 @@ async function verify(
 ): Promise<WebhookVerdict> {
   if (secretFile === undefined) return verifyWebhook(call, secret);
   try {
-    return verifyWebhook(call, trimEnd(await readSmallFile(secretFile, maxSecretBytes), '\r\n'));
+    return verifyWebhook(call, trimEnd(await readSecretFile(secretFile, maxSecretBytes), '\r\n'));
   } catch (error) {
     return { ok: false, reason: `the webhook secret cannot be read (${errorText(error)})` };
   }

@@ -1,6 +1,7 @@
 // Where notifications go: to a URL as signed JSON, and to a Git host as the status of a commit.
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { readSmallFile } from '../../../shared/small-file.ts';
+import { maskFile } from '../../../shared/settings/shown-value.ts';
+import { readSecretFile } from '../../../shared/small-file.ts';
 import type { NotifySettings } from '../settings/notify.ts';
 import { signBody } from '../store/webhook.ts';
 import { readTokenFile } from '../token-file.ts';
@@ -58,12 +59,12 @@ async function readSecret(path: string | undefined): Promise<string | undefined>
   const setting = '--notify-secret-file';
   let text: string;
   try {
-    text = (await readSmallFile(path, maxSecretBytes)).trim();
+    text = (await readSecretFile(path, maxSecretBytes)).trim();
   } catch (error) {
     throw new AppError('cannot_start', `${setting} cannot be read: ${errorText(error)}`);
   }
   if (text !== '') return text;
-  throw new AppError('cannot_start', `${setting}: ${path} does not hold a secret`);
+  throw new AppError('cannot_start', `${setting}: ${maskFile(path)} does not hold a secret`);
 }
 
 const states = {

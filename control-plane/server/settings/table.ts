@@ -43,6 +43,7 @@ export const controlPlaneTable = {
     peersTokenFile: text({
       names: ['--peers-token-file', 'RATELANE_PEERS_TOKEN_FILE'],
       default: '',
+      secret: 'file',
       defaultText: 'none',
       doc: 'A file with one token that the control planes of a fleet share: this one shows it to its peers in a rollout, and accepts it with the scope read; read again when it changes',
     }),
@@ -61,6 +62,7 @@ export const controlPlaneTable = {
     peersKey: text({
       names: ['--peers-key', 'RATELANE_PEERS_KEY'],
       default: '',
+      secret: 'file',
       defaultText: 'that of the admin API',
       doc: 'The private key of that certificate',
     }),
@@ -111,6 +113,7 @@ export const controlPlaneTable = {
     passwordFile: text({
       names: ['--git-password-file', 'RATELANE_GIT_PASSWORD_FILE'],
       default: '',
+      secret: 'file',
       doc: 'A file with the password or token for https, read at each use',
     }),
     webhookSecret: text({
@@ -122,6 +125,7 @@ export const controlPlaneTable = {
     webhookSecretFile: text({
       names: ['--webhook-secret-file', 'RATELANE_WEBHOOK_SECRET_FILE'],
       default: '',
+      secret: 'file',
       doc: 'A file with the secret of the webhook, read at each call',
     }),
   }),
@@ -147,6 +151,7 @@ export const controlPlaneTable = {
     passwordFile: text({
       names: ['--record-password-file', 'RATELANE_RECORD_PASSWORD_FILE'],
       default: '',
+      secret: 'file',
       doc: 'A file with that password, read at each use',
     }),
     caFile: text({
@@ -163,6 +168,7 @@ export const controlPlaneTable = {
     keyFile: text({
       names: ['--record-key', 'RATELANE_RECORD_KEY'],
       default: '',
+      secret: 'file',
       doc: 'The private key of that certificate',
     }),
   }),
@@ -180,6 +186,7 @@ export const controlPlaneTable = {
     keyFile: text({
       names: ['--xds-tls-key', 'RATELANE_XDS_TLS_KEY'],
       default: '',
+      secret: 'file',
       doc: 'The private key of that certificate',
     }),
     clientCaFile: text({
@@ -190,6 +197,7 @@ export const controlPlaneTable = {
     tokensFile: text({
       names: ['--xds-tokens-file', 'RATELANE_XDS_TOKENS_FILE'],
       default: '',
+      secret: 'file',
       doc: 'Tokens of the scope xds, one of which a worker must send as "authorization: Bearer ..."',
     }),
     maxResponseBytes: int({
@@ -214,6 +222,7 @@ export const controlPlaneTable = {
     keyFile: text({
       names: ['--admin-tls-key', 'RATELANE_ADMIN_TLS_KEY'],
       default: '',
+      secret: 'file',
       doc: 'The private key of that certificate',
     }),
     clientCaFile: text({
@@ -224,6 +233,7 @@ export const controlPlaneTable = {
     tokensFile: text({
       names: ['--admin-tokens-file', 'RATELANE_ADMIN_TOKENS_FILE'],
       default: '',
+      secret: 'file',
       doc: 'Tokens of the scopes read and write, one a line: name, scope, token; read again when it changes; without it callers need no token on a loopback address, and elsewhere only that of --peers-token-file is known',
     }),
     sourceUrl: text({
@@ -251,6 +261,7 @@ export const controlPlaneTable = {
     secretFile: text({
       names: ['--notify-secret-file', 'RATELANE_NOTIFY_SECRET_FILE'],
       default: '',
+      secret: 'file',
       doc: 'A file with the secret that these calls are signed with, read at each call; without one they are not signed',
     }),
     statusUrl: text({
@@ -263,6 +274,7 @@ export const controlPlaneTable = {
     statusTokenFile: text({
       names: ['--commit-status-token-file', 'RATELANE_COMMIT_STATUS_TOKEN_FILE'],
       default: '',
+      secret: 'file',
       doc: 'A file with a token of the Git host that may write commit statuses, read at each call',
     }),
     publicUrl: text({

@@ -6,7 +6,8 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import { Places } from '../../../shared/places.ts';
 import { redact } from '../../../shared/redact.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
-import { readSmallFile } from '../../../shared/small-file.ts';
+import { maskFile } from '../../../shared/settings/shown-value.ts';
+import { readSecretFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
 
@@ -199,7 +200,7 @@ export function createCredentialReader(
     }
     if (password === '') return undefined;
     if (/[\0\r\n]/.test(username + password) || password.length > maxPasswordLength) {
-      const place = passwordFile === '' ? 'the Git password' : passwordFile;
+      const place = passwordFile === '' ? 'the Git password' : maskFile(passwordFile);
       throw new AppError(
         'store',
         `${place} is not a password: it has several lines, or is too long`,
@@ -211,9 +212,12 @@ export function createCredentialReader(
 
 async function readPassword(path: string): Promise<string> {
   try {
-    return await readSmallFile(path, maxPasswordLength);
+    return await readSecretFile(path, maxPasswordLength);
   } catch (error) {
-    throw new AppError('store', `the Git password cannot be read from ${path} (${codeOf(error)})`);
+    throw new AppError(
+      'store',
+      `the Git password cannot be read from ${maskFile(path)} (${codeOf(error)})`,
+    );
   }
 }
 

@@ -4,8 +4,10 @@ import test from 'ava';
 import { controlPlaneTable } from '../../../control-plane/server/settings/table.ts';
 import { parseControlPlaneSettings } from '../../../control-plane/server/settings.ts';
 import { parseGitAddress } from '../../../control-plane/server/store/git-address.ts';
+import { readTokenFile } from '../../../control-plane/server/token-file.ts';
 import { type Environment, type SettingsTable, toRows } from '../../../shared/settings/setting.ts';
-import { readBeginning } from '../../../shared/small-file.ts';
+import { readBeginning, readSecretFile } from '../../../shared/small-file.ts';
+import { readTlsFiles } from '../../../shared/tls.ts';
 import { createFileCredentials } from '../../../worker/counters/redis/credentials.ts';
 import { workerTable } from '../../../worker/settings/table.ts';
 import {
@@ -100,8 +102,16 @@ test('a worker repeats no secret of a setting: in its messages, warnings and set
   t.pass();
 });
 
-test('a control plane repeats no secret of a setting', (t) => {
+test('a control plane repeats no secret of a setting', async (t) => {
   const base: Environment = { HOME: '/', RATELANE_CONFIG_DIR: '/rules' };
+  for (const form of fileForms) {
+    const said = JSON.stringify([
+      await readTlsFiles({ ca: undefined, cert: import.meta.filename, key: form }),
+      await readTokenFile(form),
+      await readSecretFile(form, 9).catch((error: Error) => error.message),
+    ]);
+    if (said.includes(secret)) t.fail(`${form}: ${said}`);
+  }
   for (const { name, form } of listCases(controlPlaneTable)) {
     const result = parseControlPlaneSettings({ ...base, [name]: form });
     const shown = JSON.stringify([result.warnings, !result.ok && result.problems]);

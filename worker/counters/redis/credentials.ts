@@ -2,7 +2,7 @@
 // file; never part of an error or a log.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { maskFile } from '../../../shared/settings/shown-value.ts';
-import { readSmallFile } from '../../../shared/small-file.ts';
+import { readSecretFile } from '../../../shared/small-file.ts';
 
 export interface Credentials {
   /** Undefined: only the password is sent. */
@@ -37,7 +37,7 @@ const maxBytes = 64 * 1024;
 
 async function readAuthFile(path: string): Promise<string> {
   try {
-    return await readSmallFile(path, maxBytes);
+    return await readSecretFile(path, maxBytes);
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? error.code : errorText(error);
     const shown = maskFile(path);

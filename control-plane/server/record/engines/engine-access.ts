@@ -2,7 +2,8 @@
 // so that renewed ones are used from the next one on.
 import type { ConnectionOptions } from 'node:tls';
 import { AppError, errorText } from '../../../../shared/errors.ts';
-import { readSmallFile } from '../../../../shared/small-file.ts';
+import { maskFile } from '../../../../shared/settings/shown-value.ts';
+import { readSecretFile } from '../../../../shared/small-file.ts';
 import { readTlsFiles, type TlsFiles } from '../../../../shared/tls.ts';
 import { trimEnd } from '../../../../shared/trim-end.ts';
 
@@ -23,14 +24,14 @@ export async function readEnginePassword(access: EngineAccess): Promise<string |
   if (passwordFile === undefined) return password === '' ? undefined : password;
   let text: string;
   try {
-    text = trimEnd(await readSmallFile(passwordFile, maxPasswordBytes), '\r\n');
+    text = trimEnd(await readSecretFile(passwordFile, maxPasswordBytes), '\r\n');
   } catch (error) {
     throw new AppError('store', `the password of --record cannot be read (${errorText(error)})`);
   }
   if (text !== '' && !/[\0\r\n]/.test(text)) return text;
   throw new AppError(
     'store',
-    `${passwordFile} (--record-password-file) is empty or has several lines`,
+    `${maskFile(passwordFile)} (--record-password-file) is empty or has several lines`,
   );
 }
 
