@@ -45,6 +45,7 @@ class Bytes extends Controller {
   static override readonly protocols = ['v2', 'v1'];
   static readonly MESSAGE = op({ raw: true }, (_fields, bytes) => bytes.toReversed());
   static readonly DISCONNECT = op({}, () => bytesEnded.resolve());
+  static readonly POST = op({ raw: true }, (_fields, bytes) => bytes);
   CONNECT() {
     if (!['v2', ''].includes(this.socket.protocol)) throw new HttpError(409);
   }
@@ -62,6 +63,9 @@ class Rooms extends Controller {
   CONNECT({ name }: Fields<typeof Rooms.CONNECT>, room: string) {
     if (room === 'full') throw new HttpError(409, { detail: 'the room is full' });
     if (room === 'private') return false;
+    if (room === 'paid') return new HttpError(402);
+    if (room === 'old') return new Response('', { status: 401 });
+    if (room === 'left') this.socket.close(4001, 'moved');
     this.#name = name;
     this.response.headers.set('set-cookie', 'seat=1');
     this.socket.send({ welcome: name, room });
@@ -129,6 +133,12 @@ function onEach(
       const app = await createApp({
         loadModules: () => new Map([['', { Ticks, Rooms, Bytes, Closed }]]),
         limits,
+        around: async (next, { path }) => {
+          if (path === '/rooms/page') return new Response('own page');
+          const answer = await next();
+          for (const name of ['a', 'b']) answer.headers.append('vary', name);
+          return answer;
+        },
         warn: () => {},
         reportError: (report) => reports.push(report),
       });
@@ -281,6 +291,9 @@ onEach('a class with CONNECT is a WebSocket with one instance', async (t, { port
 onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/rooms/full`), 409);
   t.is(await refusalOf(port, `${prefix}/rooms/private`), 403, 'false lets no caller in');
+  t.is(await refusalOf(port, `${prefix}/rooms/old`), 403);
+  t.is(await refusalOf(port, `${prefix}/rooms/paid`), 402);
+  t.is(await connect(port, `${prefix}/rooms/left`).closed, 4001, 'closed by CONNECT');
   t.is(await refusalOf(port, `${prefix}/rooms`), 404);
   t.is(await refusalOf(port, `${prefix}/rooms/a?nme=b`), 400);
   t.is(await refusalOf(port, '/elsewhere'), 404);
@@ -417,6 +430,17 @@ onEach('the end of the application ends events and sockets', async (t, { port, p
 onEach('a WebSocket is distinguished from the methods of its path', async (t, { port, prefix }) => {
   t.is((await get(port, `${prefix}/rooms/a`)).statusCode, 426);
   t.is(await refusalOf(port, `${prefix}/ticks`), 405);
+  const { socket } = connect(port, `${prefix}/rooms/page`);
+  const [, page] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage];
+  t.is(await readUntil(page, 'never'), 'own page');
+});
+
+onEach('a request for another protocol is answered as any other', async (t, { port, prefix }) => {
+  const headers = { connection: 'Upgrade', upgrade: 'h2c' };
+  const asked = httpRequest({ port, path: `${prefix}/bytes`, method: 'POST', headers });
+  const [response] = (await once(asked.end('tea'), 'response')) as [IncomingMessage];
+  t.is(await readUntil(response, 'never'), 'tea');
+  t.is(response.headers.vary, 'a, b', 'each header that stands twice is sent');
 });
 
 test('an event whose name would end its line is refused', (t) => {

@@ -75,8 +75,8 @@ class Session implements Socket, SessionLike {
   readonly #deps: SocketDeps;
   readonly #leave: () => void;
   #instance: SocketInstance | undefined;
-  /** What is sent before the connection is open. */
-  #early: (string | Uint8Array)[] = [];
+  /** What is done before the connection is open. */
+  #early: ((connection: Connection) => void)[] = [];
   #earlyBytes = 0;
   #connection: Connection | undefined;
   #messages: Uint8Array[] = [];
@@ -96,9 +96,13 @@ class Session implements Socket, SessionLike {
   async connect(context: SocketContext, args: readonly unknown[]): Promise<void> {
     try {
       this.#instance = this.#class.create({ ...context, socket: this });
-      if ((await this.#instance.CONNECT(...args)) !== false) return;
+      const returned = await this.#instance.CONNECT(...args);
+      if (returned instanceof Error) throw returned;
+      if (returned !== false && !(returned instanceof Response)) return;
       throw new HttpError(403, {
-        cause: new TypeError('CONNECT returned false; it throws an HttpError to refuse'),
+        cause: new TypeError(
+          'CONNECT returned false or a Response; it throws an HttpError to refuse',
+        ),
       });
     } catch (error) {
       this.#leave();
@@ -119,12 +123,13 @@ class Session implements Socket, SessionLike {
     if (this.#earlyBytes > this.#deps.limits.queuedBytes) {
       throw new RangeError('CONNECT sends more than may wait for the connection');
     }
-    this.#early.push(text);
+    this.#early.push((connection) => this.#write(connection, text));
   }
 
   close(code = 1000, reason = ''): void {
     this.#messages = [];
-    this.#connection?.close(code, reason);
+    if (this.#connection !== undefined) this.#connection.close(code, reason);
+    else this.#early.push((connection) => connection.close(code, reason));
   }
 
   open(connection: Connection): void {
@@ -142,7 +147,7 @@ class Session implements Socket, SessionLike {
       clearInterval(beat);
       void this.#end(code, reason.toString());
     });
-    for (const text of this.#early) this.#write(connection, text);
+    for (const act of this.#early) act(connection);
     this.#early = [];
   }
 

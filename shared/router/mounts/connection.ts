@@ -4,9 +4,8 @@
 // connection is cut.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Duplex, pipeline, Readable } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
-import { cancelStream } from '../answer/stream.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
@@ -36,10 +35,7 @@ export function writeRaw(socket: Duplex, { status, headers, body }: ResponseLike
   for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
   if (isWhole(body)) socket.end(body);
-  else {
-    socket.end();
-    void cancelStream(body);
-  }
+  else pipeline(Readable.from(body), socket, () => socket.destroy());
 }
 
 function toHttpError(error: Error): HttpError {

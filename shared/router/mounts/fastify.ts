@@ -1,16 +1,17 @@
 // The application as a Fastify plugin: one route for everything below its prefix. The host's hooks
 // run; parsing, errors and limits are the application's own.
 import { randomUUID } from 'node:crypto';
-import { METHODS } from 'node:http';
+import { type IncomingMessage, METHODS } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type ResponseLike } from '../request/request.ts';
 import { toOriginForm } from '../request/target.ts';
 import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
-import { toRequestLike, type Upgrade } from './node-http.ts';
+import { isWebSocket, toRequestLike, type Upgrade } from './node-http.ts';
 
 /** What the plugin takes of an application. */
 interface Mounted {
@@ -117,6 +118,11 @@ async function handle(
 /** The host's hooks do not run for WebSockets: its server hands them over before its router. Those that are not
  * below the prefix are left to others who listen for them, and refused where there are none. */
 function addUpgrade({ server, prefix }: FastifyInstance, upgrade: Upgrade): void {
+  // Where somebody listens, Node hands over every request with `Upgrade`, its body lost; before 24.9 in spite of this.
+  Object.assign(server, {
+    shouldUpgradeCallback: (request: IncomingMessage) =>
+      belowPrefix(request.url ?? '', prefix) === undefined || isWebSocket(request),
+  });
   server.on('upgrade', (request, socket, head) => {
     const target = belowPrefix(request.url ?? '', prefix);
     if (target !== undefined) upgrade(request, socket, head, target);
@@ -150,7 +156,8 @@ function sendError(error: unknown, request: HostRequest, reply: HostReply): void
 
 function send({ status, headers, body }: ResponseLike, reply: HostReply): void {
   reply.code(status);
-  for (let at = 0; at < headers.length; at += 2) reply.header(headers[at] ?? '', headers[at + 1]);
+  // Of a name that stands twice Fastify would send the last value alone, but of cookies.
+  for (const [name, value] of new ListedHeaders(headers)) reply.header(name, value);
   if (body === undefined) reply.send();
   else if (typeof body === 'string') reply.send(Buffer.from(body));
   else reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(body));

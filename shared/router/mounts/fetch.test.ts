@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import test from 'ava';
@@ -87,4 +88,20 @@ test('the form of a Request that is refused before its end fails nowhere', async
   // Rejections are reported when nothing else is left to do.
   await setImmediate();
   t.deepEqual(unhandled, []);
+});
+
+test('an answer whose client has gone ends, whether or not it is read', async (t) => {
+  const stream = Readable.from(['tea', 'coffee']);
+  class Drinks extends Controller {
+    GET() {
+      return stream;
+    }
+  }
+  const { app } = await createTestClient({ '': { Drinks } });
+  const gone = new AbortController();
+  const request = new Request('http://localhost/drinks', { signal: gone.signal });
+  const response = await app.fetch(request);
+  gone.abort();
+  await t.throwsAsync(response.text(), { name: 'AbortError' });
+  t.true(stream.destroyed);
 });

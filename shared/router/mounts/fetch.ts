@@ -28,7 +28,7 @@ export function createFetch(dispatch: Dispatch): Fetch {
         headers,
       });
     }
-    return new Response(toStream(body), { status, headers });
+    return new Response(toStream(body, request.signal), { status, headers });
   };
 }
 
@@ -38,11 +38,23 @@ function withoutCancel(body: ReadableStream<Uint8Array>): AsyncIterable<Uint8Arr
   return { [Symbol.asyncIterator]: () => body.values({ preventCancel: true }) };
 }
 
-/** `ReadableStream.from`, which not all servers with this interface have. */
-function toStream(body: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+/** `ReadableStream.from`, which not all servers with this interface have. Nothing may read it, or cancel it, when its
+ * client has gone. */
+function toStream(
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): ReadableStream<Uint8Array> {
   const iterator = body[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(
     {
+      start(controller) {
+        const leave = () => {
+          controller.error(signal.reason);
+          void iterator.return?.();
+        };
+        if (signal.aborted) leave();
+        else signal.addEventListener('abort', leave, { once: true });
+      },
       async pull(controller) {
         const { done, value } = await iterator.next();
         if (done === true) controller.close();

@@ -39,7 +39,13 @@ const handler = async (...of: Parameters<ReturnType<typeof createLambda>>) =>
 const event = (method: string, path: string, more: Partial<LambdaEvent> = {}): LambdaEvent => {
   const [rawPath = '', rawQueryString = ''] = path.split('?');
   const requestContext = { http: { method, sourceIp: '192.0.2.1' } };
-  return { rawPath, rawQueryString, headers: { host: 'a' }, requestContext, ...more };
+  return {
+    rawPath,
+    rawQueryString,
+    headers: { host: 'a', 'x-name': '寿司' },
+    requestContext,
+    ...more,
+  };
 };
 
 test('an event reaches its method with path, query, cookies and the address of the caller', async (t) => {

@@ -1,6 +1,7 @@
 // The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
 // 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
 import { Readable } from 'node:stream';
+import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, type ResponseLike, toHeaders } from '../request/request.ts';
 
 /** The parts of an event that the router reads. */
@@ -8,7 +9,7 @@ export interface LambdaEvent {
   readonly rawPath: string;
   readonly rawQueryString: string;
   /** Names in lower case; values of a repeated name joined. */
-  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly cookies?: readonly string[];
   readonly body?: string;
   readonly isBase64Encoded?: boolean;
@@ -60,14 +61,12 @@ function toPath({ rawPath, requestContext: { stage = '' } }: LambdaEvent): strin
     .replace(/%(?![0-9A-Fa-f]{2})|[^!-~]+|["#<>?\\^`{|}]/g, encodeURIComponent);
 }
 
-/** Cookies stand apart from the other headers. */
-function readHeaders({ headers, cookies = [] }: LambdaEvent): Headers {
-  const read = new Headers();
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) read.set(name, value);
-  }
-  if (cookies.length > 0) read.set('cookie', cookies.join('; '));
-  return read;
+/** Cookies stand apart from the other headers. A client may have sent what the platform's `Headers` refuse. */
+function readHeaders({ headers = {}, cookies = [] }: LambdaEvent): Headers {
+  const all = { ...headers, ...(cookies.length > 0 && { cookie: cookies.join('; ') }) };
+  return new ListedHeaders(
+    Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [name, value])),
+  );
 }
 
 async function toResult({ status, headers: list, body }: ResponseLike): Promise<LambdaResult> {

@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { cancelStream } from '../answer/stream.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
 import type { ServedMethod } from '../table/served-method.ts';
@@ -143,6 +144,8 @@ function send(
   if (given.body !== undefined && !request.complete) endUnread(request, response);
   response.writeHead(status, headers as string[]);
   if (!isWhole(body)) {
+    // To a connection that has closed already a pipeline neither sends nor ends anything.
+    if (response.destroyed) return cancelStream(body);
     trackAnswer(request, response);
     return pipeline(Readable.from(body), response);
   }
