@@ -162,17 +162,20 @@ function readOptions(
 ): Settings & { readonly forward: ReturnType<typeof createForwarding> } {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   const settings: Settings = { ...defaults, ...Object.fromEntries(given) };
-  const wrong =
-    corsProblem(settings.cors) ?? aroundProblem(settings.around) ?? choiceProblem(settings);
-  if (wrong !== undefined) throw new StartError([`the application: ${wrong}`]);
   try {
-    refuseUnknownNames('createApp', options, defaults);
+    refuseUnknownNames('createApp', options, { ...defaults, ...oneOrSeveral });
+    const wrong =
+      corsProblem(settings.cors) ?? aroundProblem(settings.around) ?? choiceProblem(settings);
+    if (wrong !== undefined) throw new TypeError(`the application: ${wrong}`);
     refuseWrongLimits('limits of the application', settings.limits, defaultLimits);
     return { ...settings, forward: createForwarding(settings.trustedProxies) };
   } catch (cause) {
     throw new StartError([String((cause as Error).message)], { cause });
   }
 }
+
+/** Checked apart. */
+const oneOrSeveral = { controllerPrefix: undefined, guard: undefined, around: undefined };
 
 /** One that is not known would be another without a word. */
 function choiceProblem(settings: Settings): string | undefined {

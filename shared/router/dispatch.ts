@@ -5,7 +5,7 @@ import { encodeEarly, encodeResult, type Writing } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
-import { cancelStream, watchStream } from './answer/stream.ts';
+import { cancelStream, endUnsent, watchStream } from './answer/stream.ts';
 import { surround } from './around/around.ts';
 import { isConditional, refuseUnmet } from './around/conditions.ts';
 import type { OpenApiDocument } from './controller.ts';
@@ -17,7 +17,9 @@ import { answerEvents, eventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
 import { answerSocket } from './live/socket.ts';
 import { type MaybePromise, settle, then, toNative } from './maybe-promise.ts';
+import { kindOf } from './near-names.ts';
 import { type BodyArguments, noBody, type ReadBody } from './request/body.ts';
+import { ListedHeaders } from './request/listed-headers.ts';
 import {
   type Around,
   type Dispatch,
@@ -33,6 +35,7 @@ import { noKeywords, parseTarget, parseUrlencoded } from './request/target.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
 import { answerServer, answerWithoutRoute, resolvePath } from './table/nodes.ts';
 import { knownMethods } from './table/verb.ts';
+import { limitTime } from './time-limit.ts';
 
 export interface DispatchDeps {
   readonly table: ModuleNode;
@@ -153,7 +156,10 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const current: Call = { ...call, route, response: new LazyDraft(route.mediaType), query: '' };
     try {
       refuseMisfit(current);
-      return await callMethod(current, noBody);
+      return await settle(
+        () => callMethod(current, noBody),
+        (error) => encodeEarly(error, current.response, current.request, writingOf(current)),
+      );
     } catch (error) {
       if (error instanceof HttpError && (error.status === 404 || error.status === 410)) {
         return undefined;
@@ -193,18 +199,25 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
 
   function callMethod(call: Call, body: BodyArguments): MaybePromise<ResponseLike> {
     const { route, request, response } = call;
+    const { limits } = route;
     const args = bind(call, body);
     const context = { request, response, describe };
     if (route.socket !== undefined) {
       const report = (status: number, error: unknown) => reportError({ request, status, error });
-      return answerSocket(route.socket, context, args, { live, limits: route.limits, report });
+      const answer = answerSocket(route.socket, context, args, { live, limits, report });
+      return limitTime(answer, limits.methodTimeoutMs, request);
     }
     const value = toNative(route.handler.apply(new route.controller(context), args));
-    return then(value, (known) => encode(call, known));
+    const answer = then(value, (known) => encode(call, known));
+    // Events wait for what happens.
+    if (route.op?.spec.produces === eventStream) return answer;
+    return limitTime(answer, limits.methodTimeoutMs, request);
   }
 
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
     const { route, request, response } = call;
+    // Returned in the place of thrown, it would be sent as if it were a value.
+    if (value instanceof Error) throw value;
     if (route.op?.spec.produces === eventStream) {
       const events = answerEvents(value, request, response, { live, limits: route.limits });
       if (events !== undefined) return events;
@@ -265,7 +278,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     if (method === 'HEAD') return withoutBody(response);
     if (isWhole(body)) return response;
     const onError = (error: unknown) => reportError({ request, status, error });
-    return { status, headers, body: watchStream(body, onError) };
+    const length = new ListedHeaders(headers).get('content-length');
+    return { status, headers, body: watchStream(body, length, onError) };
   }
 
   return function dispatch(given) {
@@ -310,19 +324,14 @@ function askGuard(guard: Guard, request: RoutedRequest): MaybePromise<void> {
 function runBefore(folder: Folder, request: RoutedRequest): MaybePromise<void> {
   return then(toNative(folder.before?.(request)), (found: unknown) => {
     if (found === undefined) return;
-    if (typeof found !== 'object' || found === null) {
+    if (found instanceof Error) throw found;
+    if (typeof found !== 'object' || found === null || found instanceof Response) {
       throw new TypeError(
         `the before of a folder returned ${kindOf(found)}; it returns an object or nothing, and throws to refuse`,
       );
     }
     Object.assign(request.state, found);
   });
-}
-
-/** The kind of a value, but never a text or an object of the application, which may hold a secret. */
-function kindOf(value: unknown): string {
-  if (value === null || typeof value === 'boolean') return String(value);
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 async function withoutBody({ status, headers, body }: ResponseLike): Promise<ResponseLike> {
@@ -332,10 +341,9 @@ async function withoutBody({ status, headers, body }: ResponseLike): Promise<Res
 
 /** A status that cannot be sent is a defect of the method. */
 function checkStatus(response: ResponseLike): ResponseLike {
-  const { status, session, body } = response;
+  const { status, session } = response;
   if (session !== undefined && status === 101) return response;
   if (Number.isInteger(status) && status >= 200 && status <= 599) return response;
-  session?.abandon();
-  void cancelStream(body);
+  void endUnsent(response);
   throw new RangeError(`${status} is no status of an answer`);
 }

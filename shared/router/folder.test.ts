@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import test from 'ava';
 import Type from 'typebox';
+import { eventually } from '../../test/support/eventually.ts';
 import { createApp } from './app.ts';
 import { Controller } from './controller.ts';
 import { HttpError } from './errors.ts';
@@ -135,10 +138,21 @@ test('a method that takes too long is aborted, and its caller is answered 503', 
       this.request.signal.addEventListener('abort', () => told.resolve());
       await pause(60_000, undefined, { ref: false, signal: this.request.signal });
     }
+    static readonly POST = Default.GET;
+    async POST() {
+      await once(this.request.signal, 'abort');
+      return late;
+    }
+    static readonly PUT = Default.GET;
+    async *PUT() {
+      yield await once(this.request.signal, 'abort');
+    }
   }
+  const late = Readable.from(['tea']);
   const client = await createTestClient({ '': { Default } });
-  t.is((await client.send('GET', '/')).status, 503);
+  for (const method of ['GET', 'POST', 'PUT']) t.is((await client.send(method, '/')).status, 503);
   await told.promise;
+  await eventually('what comes late is ended', () => late.destroyed);
   const [report] = client.reports;
   t.true(report?.error instanceof HttpError);
   t.regex(String((report?.error as HttpError | undefined)?.cause), /no answer within 20 ms/);
@@ -150,7 +164,7 @@ test('a before that returns false lets no caller pass: what it finds out is an o
       return 'secret';
     }
   }
-  for (const value of [false, true, null, 'no', Promise.resolve(false)]) {
+  for (const value of [false, true, null, 'no', Promise.resolve(false), new Response('no')]) {
     const folder = defineFolder({ before: () => value as unknown as object });
     const client = await createTestClient({ _folder: { folder }, '': { Default } });
     t.is((await client.send('GET', '/')).status, 500);

@@ -37,23 +37,23 @@ export interface Folder<State extends object = object> extends FolderSpec<State>
   readonly [brand]: true;
 }
 
-/** By name: a misspelt guard would be one that is never asked. */
-const specNames: Readonly<Record<keyof FolderSpec<object>, true>> = {
-  guard: true,
-  cors: true,
-  limits: true,
-  unknownQuery: true,
-  before: true,
-  around: true,
-  after: true,
-  onError: true,
+/** One of each kind, by name: a misspelt guard would be one that is never asked. */
+const specKinds: Readonly<Record<keyof FolderSpec<object>, unknown>> = {
+  guard: undefined,
+  cors: undefined,
+  limits: {},
+  unknownQuery: '',
+  before() {},
+  around: undefined,
+  after() {},
+  onError() {},
 };
 
 /** Throws a TypeError for a name that it does not have. `export const folder = defineFolder({ guard, before: ... })` in a module `_folder`. */
 export function defineFolder<State extends object = object>(
   spec: FolderSpec<State>,
 ): Folder<State> {
-  refuseUnknownNames('defineFolder', spec, specNames);
+  refuseUnknownNames('defineFolder', spec, specKinds);
   refuseWrongLimits('defineFolder: limits', spec.limits, methodLimits);
   const { unknownQuery = 'refuse' } = spec;
   if (unknownQuery !== 'ignore' && unknownQuery !== 'refuse') {

@@ -58,10 +58,10 @@ export const methodLimits = ofMethods;
 export type MethodLimits = { readonly [Name in keyof typeof methodLimits]: number };
 
 /** Throws a TypeError for a name that `known` does not have, and for what is no limit. */
-export function refuseWrongLimits(what: string, given: object | undefined, known: object): void {
-  refuseUnknownNames(what, given ?? {}, known);
-  for (const [name, value] of Object.entries(given ?? {})) {
-    if (typeof value === 'number' && value >= 0) continue;
+export function refuseWrongLimits(what: string, given: object = {}, known: object): void {
+  refuseUnknownNames(what, given, known);
+  for (const [name, value] of Object.entries(given)) {
+    if (value >= 0) continue;
     throw new TypeError(`${what}: ${name} is a number that is not negative, not ${value}`);
   }
 }

@@ -121,8 +121,11 @@ export function op<
   Returned extends Result<Spec>,
 >(spec: Spec, method: (this: Self, ...args: SpecArgs<Spec>) => Returned): OpMethod<Spec, Returned>;
 export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
-  refuseUnknownNames('op', spec, specKeys);
+  refuseUnknownNames('op', spec, specKinds);
   refuseWrongLimits('op: limits', spec.limits, methodLimits);
+  if (method !== undefined && typeof method !== 'function') {
+    throw new TypeError('op: the method is a function');
+  }
   const given = (spec.path ?? []).map((entry) => toPathPart(entry));
   refuseOtherSchemas([...given.map(({ schema }) => schema), spec.rest]);
   const path = given.map((entry) => ({ ...entry, schema: closed(entry.schema) }));
@@ -146,9 +149,11 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   if (spec.produces !== undefined && parseMediaType(spec.produces) === undefined) {
     throw new TypeError(`op: produces is a media type, as text/csv, not ${spec.produces}`);
   }
-  for (const status of Object.keys(spec.returns ?? {})) {
-    if (/^[2-5]\d\d$/.test(status)) continue;
-    throw new TypeError(`op: returns is by status, from 200 to 599, not ${status}`);
+  for (const name of ['returns', 'failures'] as const) {
+    for (const status of Object.keys(spec[name] ?? {})) {
+      if (/^[2-5]\d\d$/.test(status)) continue;
+      throw new TypeError(`op: ${name} is by status, from 200 to 599, not ${status}`);
+    }
   }
   const fields: { query?: Plain; body?: Plain } = {};
   const standard: StandardFields[] = [];
@@ -171,28 +176,28 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   return Object.freeze({ [brand]: true as const, spec, path, fields, whole, standard, method });
 }
 
-/** By name: the compiler takes more than these, and a misspelt guard would be one that is never asked. */
-const specKeys: Readonly<Record<keyof OpSpec, true>> = {
-  path: true,
-  rest: true,
-  query: true,
-  body: true,
+/** One of each kind: the compiler takes more names than these, and a misspelt guard would be one that is never asked. */
+const specKinds: Readonly<Record<keyof OpSpec, unknown>> = {
+  path: [],
+  rest: undefined,
+  query: undefined,
+  body: undefined,
   raw: true,
   stream: true,
-  aliases: true,
-  returns: true,
+  aliases: {},
+  returns: {},
   filter: true,
-  produces: true,
-  failures: true,
-  headers: true,
-  otherBodies: true,
-  shorter: true,
-  guard: true,
+  produces: '',
+  failures: {},
+  headers: {},
+  otherBodies: {},
+  shorter: {},
+  guard: undefined,
   public: true,
   etag: true,
-  limits: true,
-  summary: true,
-  description: true,
+  limits: {},
+  summary: '',
+  description: '',
 };
 
 /** Of positions: the compiler does not know all of them. */

@@ -6,6 +6,7 @@ import test from 'ava';
 import Type from 'typebox';
 import { eventually } from '../../../test/support/eventually.ts';
 import { Controller } from '../controller.ts';
+import { HttpError } from '../errors.ts';
 import { op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
 
@@ -49,6 +50,8 @@ test('generators of both kinds are collected', async (t) => {
     yield 2;
   }
   t.deepEqual(await answerOf(later), [200, jsonType, '[1,2]']);
+  const source = { [Symbol.asyncIterator]: later };
+  t.deepEqual(await answerOf(() => source), [200, jsonType, '[1,2]']);
   t.deepEqual(await answerOf(() => [1].values()), [200, jsonType, '[1]']);
 });
 
@@ -170,6 +173,11 @@ test('what has no JSON text, or would lose what is in it, is a defect: 500', asy
     const [status] = await answerOf(() => value);
     t.is(status, 500);
   }
+});
+
+test('an error that is returned is answered as if it were thrown', async (t) => {
+  t.is((await answerOf(() => new HttpError(404)))[0], 404);
+  t.is((await answerOf(() => Object.assign(new Error('a'), { path: '/etc' })))[0], 500);
 });
 
 test('what has been read or has ended before it is sent is a defect: 500', async (t) => {

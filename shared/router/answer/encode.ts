@@ -3,7 +3,12 @@
 import type { FileHandle } from 'node:fs/promises';
 import { HttpError, Redirect, Stop } from '../errors.ts';
 import { type MaybePromise, then } from '../maybe-promise.ts';
-import { refuseOtherLength, toHeaderList } from '../request/listed-headers.ts';
+import {
+  ListedHeaders,
+  ofTheServer,
+  refuseOtherLength,
+  toHeaderList,
+} from '../request/listed-headers.ts';
 import { isXml, mediaTypeOfName, parseMediaType } from '../request/media-type.ts';
 import {
   type LazyDraft,
@@ -41,7 +46,7 @@ export function encodeResult(
       void cancelStream(encoded?.body);
       return toBodiless(status, draft, request);
     }
-    if (isGenerator(value)) {
+    if (encoded === undefined && isGenerator(value)) {
       // Its method has run when it ends, and may have set status and headers until then.
       return then(collect(value, request), (list) => encodeResult(list, draft, request, writing));
     }
@@ -202,7 +207,7 @@ function withCharset(type: string): string {
 }
 
 /** Headers of one connection; and those of a body that `fetch` has decompressed already. */
-const hopByHop = ['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade'];
+const hopByHop = ['connection', 'keep-alive', 'te', 'upgrade'];
 const ofCompressed = ['content-encoding', 'content-length'];
 
 /** `setHeaders` go before its own of their names. */
@@ -214,12 +219,12 @@ export function fromResponse(
   const { status } = response;
   if (response.bodyUsed) throw new TypeError('the Response of the method has been read already');
   if (response.body !== null) refuseSpent(response.body);
-  const headers = new Headers(setHeaders);
+  const headers = new ListedHeaders([...(setHeaders ?? [])].flat());
   // Only an answer to `fetch` has a URL.
   const isDecoded = response.url !== '' && response.headers.has('content-encoding');
   const dropped = response.url === '' ? [] : isDecoded ? [...hopByHop, ...ofCompressed] : hopByHop;
   for (const [name, value] of response.headers) {
-    if (dropped.includes(name)) continue;
+    if (dropped.includes(name) || ofTheServer.includes(name)) continue;
     if (name === 'set-cookie') headers.append(name, value);
     else headers.set(name, value);
   }
@@ -230,14 +235,13 @@ export function fromResponse(
   };
 }
 
-/** What a generator function returns: an iterator of values, not a collection. */
+/** What a generator function returns, or another source of values that have to be waited for: no collection. */
 export function isGenerator(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
   return (
     typeof value === 'object' &&
     value !== null &&
-    (Symbol.asyncIterator in value || Symbol.iterator in value) &&
-    'next' in value &&
-    typeof value.next === 'function'
+    (Symbol.asyncIterator in value ||
+      (Symbol.iterator in value && 'next' in value && typeof value.next === 'function'))
   );
 }
 

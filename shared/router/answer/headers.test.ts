@@ -103,11 +103,15 @@ test('a content-length that the body does not have is an error by name, on a str
     return 'tea';
   });
   t.is(right.status, 200);
-  const stream = await answerOf(function () {
-    this.response.headers.set('content-length', '3');
-    return new Blob(['tea']).stream();
-  });
-  t.is(stream.headers.get('content-length'), '3');
+  const stream = (length: string) =>
+    answerOf(function () {
+      this.response.headers.set('content-length', length);
+      return new Blob(['tea']).stream();
+    });
+  t.is((await stream('3')).headers.get('content-length'), '3');
+  for (const length of ['2', '4']) {
+    await t.throwsAsync(stream(length), { message: /has not the \d bytes of its content-length/ });
+  }
 });
 
 test('an id that a method sets is sent; what the server sets, and what cannot be sent, is an error by name', async (t) => {
@@ -118,6 +122,8 @@ test('an id that a method sets is sent; what the server sets, and what cannot be
   t.is(own.headers.get('x-request-id'), 'mine');
   for (const [name, value] of [
     ['transfer-encoding', 'chunked'],
+    ['trailer', 'x-sum'],
+    ['content-length', 'ten'],
     ['x-title', '寿司'],
     ['x title', 'a'],
     ['x-lines', 'a\r\nb'],
@@ -145,6 +151,8 @@ test('an id that a method sets is sent; what the server sets, and what cannot be
     });
     t.is(refused.status, 500);
   }
+  const passed = await answerOf(() => new Response('tea', { headers: { 'x-a': 'b\x01' } }));
+  t.regex(passed.report, /the header "x-a" cannot be sent/);
 });
 
 test('a folder cannot announce a length that the body does not have', async (t) => {

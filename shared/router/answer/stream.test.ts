@@ -9,12 +9,12 @@ import { eventually } from '../../../test/support/eventually.ts';
 import { createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
 import { defineFolder } from '../folder.ts';
-import type { RoutedAnswer as Answer, ErrorReport } from '../index.ts';
+import type { RoutedAnswer as Answer, ErrorReport, RoutedRequest } from '../index.ts';
 import { createNodeServer } from '../mounts/node-http.ts';
 
 /** A server with one method and one hook, for as long as `run` runs. */
 async function withServer(
-  value: () => unknown,
+  value: (request: RoutedRequest) => unknown,
   after: (answer: Answer) => unknown,
   run: (
     get: () => Promise<IncomingMessage>,
@@ -25,7 +25,7 @@ async function withServer(
   const reports: ErrorReport[] = [];
   class Default extends Controller {
     GET() {
-      return value();
+      return value(this.request);
     }
   }
   const folder = defineFolder({ after: async (answer) => void (await after(answer)) });
@@ -190,6 +190,27 @@ test('a stream that fails before it is read does not end the process', async (t)
         for await (const _chunk of await get());
       });
       t.regex(String(reports[0]?.error), /no such file/);
+    },
+  );
+});
+
+test('a stream whose reader has left before it is returned is destroyed', async (t) => {
+  const stream = source();
+  const begun = Promise.withResolvers<void>();
+  await withServer(
+    async ({ signal }) => {
+      begun.resolve();
+      await once(signal, 'abort');
+      return stream;
+    },
+    () => {},
+    async (_get, reports, port) => {
+      const request = httpRequest({ port, path: '/' }).on('error', () => {});
+      request.end();
+      await begun.promise;
+      request.destroy();
+      await eventually('it is destroyed', () => stream.destroyed);
+      t.deepEqual(reports, []);
     },
   );
 });

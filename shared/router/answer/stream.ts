@@ -58,9 +58,16 @@ export function toChunks(stream: NodeStream): Chunks {
 }
 
 /** The same chunks as bytes; a failure is reported before it is thrown on, unless the reader has left: ending a
- * stream that waits makes it fail. */
-export function watchStream(chunks: Chunks, onError: (error: unknown) => void): Chunks {
+ * stream that waits makes it fail. So are other bytes than `length` has promised: what is behind them on the connection
+ * would be read as theirs. */
+export function watchStream(
+  chunks: Chunks,
+  length: string | null,
+  onError: (error: unknown) => void,
+): Chunks {
   return toIterable(() => {
+    // Of NaN no comparison is true.
+    let left = length === null ? Number.NaN : Number(length);
     let iterator: AsyncIterator<unknown> | undefined;
     const open = () => {
       iterator ??= chunks[Symbol.asyncIterator]();
@@ -71,7 +78,13 @@ export function watchStream(chunks: Chunks, onError: (error: unknown) => void): 
       async next() {
         try {
           const { done, value } = await open().next();
-          return done === true ? { done, value: undefined } : { value: toChunk(value) };
+          const chunk = done === true ? undefined : toChunk(value);
+          left -= chunk?.length ?? 0;
+          if (chunk === undefined ? left > 0 : left < 0) {
+            void open().return?.();
+            throw new TypeError(`the stream has not the ${length} bytes of its content-length`);
+          }
+          return chunk === undefined ? { done: true, value: undefined } : { value: chunk };
         } catch (error) {
           if (isOver) return { done: true, value: undefined };
           onError(error);
@@ -188,6 +201,11 @@ export async function cancelStream(body: ResponseLike['body']): Promise<void> {
   } catch {
     // It was to end, and it has.
   }
+}
+
+export async function endUnsent({ session, body }: ResponseLike): Promise<void> {
+  session?.abandon();
+  await cancelStream(body);
 }
 
 function toIterable(iterate: () => AsyncIterator<Uint8Array>): Chunks {

@@ -112,6 +112,7 @@ export function toKeywords(
     if (keyword === undefined) {
       throw new Error(`aliases are declared for ${name}, which is no keyword`);
     }
+    if (!Array.isArray(aliases)) throw new Error(`aliases of ${name} are a list of names`);
     for (const alias of aliases) {
       if (known.has(alias)) throw new Error(`the alias ${alias} is the name of another keyword`);
       known.add(alias);

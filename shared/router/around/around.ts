@@ -107,11 +107,13 @@ export class SurroundedAnswer implements RoutedAnswer {
     const whole = fromResponse(response, undefined, requestId);
     const { body } = whole;
     const stream = replaced === undefined ? undefined : replaced.#takeStream();
-    if (stream === undefined || isWhole(body)) {
-      void stream?.end();
-      return new SurroundedAnswer(whole, replaced?.error);
-    }
-    return new SurroundedAnswer({ ...whole, body: stream.replacedBy(body) }, replaced?.error);
+    const isReader = stream !== undefined && !isWhole(body);
+    if (!isReader) void stream?.end();
+    const sent = isReader ? { ...whole, body: stream.replacedBy(body) } : whole;
+    const answer = new SurroundedAnswer(sent, replaced?.error);
+    // With headers of the answer that it replaces, `new Response(page, answer)`, it has the length of that.
+    answer.#length = null;
+    return answer;
   }
 
   /** Its stream, which it has no longer. */

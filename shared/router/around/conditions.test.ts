@@ -1,7 +1,7 @@
 import test from 'ava';
 import Type from 'typebox';
 import { Controller } from '../controller.ts';
-import { HttpError } from '../errors.ts';
+import { HttpError, Stop } from '../errors.ts';
 import { op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
 
@@ -54,6 +54,7 @@ class Doc extends Controller {
   static calls = 0;
   static readonly GET = op({ etag: true, path: [Type.String()] }, (_fields, id) => {
     if (id === 'none') throw new HttpError(404);
+    if (id === 'early') throw new Stop(200, { id });
     return { id, text: Doc.text };
   });
   static readonly PUT = op(
@@ -78,6 +79,7 @@ test('an unsafe method is not run where the conditions of its request do not hol
     ['/doc/a', { 'if-match': `W/${tag}` }],
     ['/doc/a', { 'if-none-match': '*' }],
     ['/doc/a', { 'if-none-match': `"b", W/${tag}` }],
+    ['/doc/early', { 'if-match': '"other"' }],
     ['/doc/none', { 'if-match': '*' }],
     ['/doc/none', { 'if-match': tag }],
   ] as const) {

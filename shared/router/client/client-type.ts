@@ -181,7 +181,8 @@ type SentValue<Schema> =
 
 type SentBody<Spec> = Spec extends { body: infer Body }
   ? IsBehind<SentValue<Body>> extends true
-    ? [body: SentValue<Body>]
+    ? // What is no list could not be told from a position.
+      [body: SentValue<Body> & readonly unknown[]]
     : []
   : [];
 
@@ -246,7 +247,7 @@ type Arriving<Value, Spec = unknown> =
         ? unknown
         : Value extends Bytes
           ? Blob | string
-          : Value extends AsyncGenerator<infer Item> | Generator<infer Item>
+          : Value extends AsyncIterable<infer Item> | Generator<infer Item>
             ? Spec extends { produces: 'text/event-stream' }
               ? AsyncIterable<Json<EventData<Item>>>
               : Json<Item>[]

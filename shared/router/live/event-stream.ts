@@ -20,9 +20,6 @@ export function answerEvents(
   draft: LazyDraft,
   { live, limits }: { readonly live: LiveConnections; readonly limits: Limits },
 ): Promise<ResponseLike> | undefined {
-  if (isGenerator(value) && Symbol.asyncIterator in value) {
-    return sendEvents(value as AsyncGenerator, request, draft, { live, limits });
-  }
   const isSent =
     value === undefined ||
     value === null ||
@@ -30,12 +27,15 @@ export function answerEvents(
     value instanceof ReadableStream ||
     ArrayBuffer.isView(value) ||
     isNodeStream(value);
-  if (!isSent) throw new TypeError(`a method that produces ${eventStream} is an async generator`);
-  return undefined;
+  if (isSent) return undefined;
+  if (!isGenerator(value) || !(Symbol.asyncIterator in value)) {
+    throw new TypeError(`a method that produces ${eventStream} is an async generator`);
+  }
+  return sendEvents(value[Symbol.asyncIterator](), request, draft, { live, limits });
 }
 
 async function sendEvents(
-  values: AsyncGenerator,
+  values: AsyncIterator<unknown>,
   request: LazyRequest,
   draft: LazyDraft,
   { live, limits }: { readonly live: LiveConnections; readonly limits: Limits },

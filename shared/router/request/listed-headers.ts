@@ -7,7 +7,8 @@ import { token } from './media-type.ts';
 export type HeaderList = readonly string[];
 
 /** Of the connection, not of the answer: the server sets them. */
-const ofTheServer = 'transfer-encoding';
+export const ofTheServer = ['transfer-encoding', 'trailer'];
+const digits = /^\d+$/;
 const sendable = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 type Entries = ReturnType<Headers['entries']>;
@@ -121,10 +122,10 @@ function toName(name: string): string {
 }
 
 function toSendable(name: string, value: string): string {
-  if (name === ofTheServer) throw unsendable(name, 'the server sets it');
+  if (ofTheServer.includes(name)) throw unsendable(name, 'the server sets it');
   const isLocation = name === 'location' || name === 'content-location';
   const text = trimBlanks(isLocation ? encodeLocation(value) : String(value));
-  if (sendable.test(text)) return text;
+  if ((name === 'content-length' ? digits : sendable).test(text)) return text;
   throw unsendable(name, `${JSON.stringify(text)} is an invalid header value`);
 }
 

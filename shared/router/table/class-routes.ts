@@ -8,7 +8,7 @@ import type { SchemaCompiler } from '../arguments/schema.ts';
 import { tagged, withRevalidation } from '../around/conditions.ts';
 import type { Handler } from '../controller.ts';
 import { type Cors, corsProblem } from '../cors.ts';
-import { type Folder, toArounds } from '../folder.ts';
+import { type Folder, isFolder, toArounds } from '../folder.ts';
 import { type Guard, ownSockets } from '../guard.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/socket.ts';
@@ -17,7 +17,6 @@ import { mediaTypeOfName } from '../request/media-type.ts';
 import type { Around } from '../request/request.ts';
 import type { Plain } from '../schema/json-schema.ts';
 import { isStandard } from '../standard-schema.ts';
-import { withTimeLimit } from '../time-limit.ts';
 import {
   type ControllerClass,
   isController,
@@ -59,6 +58,9 @@ interface Building {
 export function addClass(node: ModuleNode, name: string, value: unknown, building: Building): void {
   const owner = `${building.module}:${name}`;
   if (typeof value === 'function') reportWrongStatics(owner, value, building.report);
+  if (isFolder(value)) {
+    building.report.mistake(`${owner} is a folder, which holds in a module _folder alone`);
+  }
   const isOne = typeof value === 'function' && isController(value);
   if (!isOne && !isPrivateName(name)) reportNoController(owner, value, building.report);
   if (!isRouted(name, value)) return;
@@ -224,7 +226,6 @@ function buildRoute(
     const isTagged = spec?.etag === true && (verb === 'GET' || verb === 'HEAD');
     const isConditional = spec?.etag === true && !isTagged;
     const negotiated = xml && mediaType === undefined && spec?.produces === undefined;
-    const timed = withTimeLimit(handler, limits.methodTimeoutMs);
     const binder = compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
       ...options,
       limits,
@@ -250,7 +251,7 @@ function buildRoute(
       xml,
       mediaType,
       controller,
-      handler: isTagged ? withRevalidation(timed) : timed,
+      handler: isTagged ? withRevalidation(handler) : handler,
       isConditional,
       filters: spec?.filter ? toFilters(spec.returns ?? {}, options.compiler) : undefined,
       negotiated,
