@@ -127,7 +127,7 @@ test('basic credentials may hold colons in the password', async (t) => {
 });
 
 test('a limit is 429 and authenticates no caller', async (t) => {
-  const guards = [bearer(() => true), limited(() => false)];
+  const guards = [bearer(() => true), limited(() => ({ isAllowed: false }) as never)];
   class Vault extends Controller {
     static override readonly guard = guards;
     GET() {

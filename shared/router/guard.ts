@@ -70,7 +70,7 @@ export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>)
   return {
     authenticates: false,
     async check(request) {
-      if (!(await take(request))) throw new HttpError(429, { detail: 'too many requests' });
+      if ((await take(request)) !== true) throw new HttpError(429, { detail: 'too many requests' });
     },
   };
 }

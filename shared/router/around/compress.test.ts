@@ -107,6 +107,7 @@ test('HEAD has the headers of the compressed answer, and its tag is one to reval
   t.regex(tag, /^W\/"/);
   const again = await get('/texts', { ...accepted, 'if-none-match': tag });
   t.deepEqual([again.status, again.headers.get('content-encoding')], [304, null]);
+  t.is(again.headers.get('vary'), 'Accept-Encoding');
 });
 
 test('a part of a file is never compressed, and no part is offered of what is', async (t) => {

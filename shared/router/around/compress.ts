@@ -38,9 +38,11 @@ const compressible =
 export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } = {}): Around {
   return async (next, request) => {
     const answer = await next();
-    if (!isCompressible(answer, fromBytes)) return answer;
-    const { headers, body } = answer;
-    headers.append('vary', 'Accept-Encoding');
+    const { status, headers, body } = answer;
+    const isWanted = isCompressible(answer, fromBytes);
+    // A part, and 304, have what their 200 would have (RFC 9110, sections 15.3.7 and 15.4.5).
+    if (isWanted || status === 206 || status === 304) headers.append('vary', 'Accept-Encoding');
+    if (!isWanted) return answer;
     const name = chooseCoding(request.headers.get('accept-encoding') ?? '');
     const coding = codings[name ?? ''];
     if (name === undefined || coding === undefined || body === undefined) return answer;
