@@ -1,27 +1,64 @@
-// The contract of a shared text in an engine of its own, beside that of all shared texts: waits are bounded, and what
-// is reported names the setting and the host, and never a secret.
-import type { ExecutionContext } from 'ava';
+// The contract of a shared text in an engine of its own, beside that of all shared texts and of the record in them: waits
+// are bounded, and what is reported names the setting and the host, and never a secret.
+import { randomUUID } from 'node:crypto';
+import type { ExecutionContext, TestFn } from 'ava';
 import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
-import type { DeclareTest, SharedTextPlace } from './shared-text.ts';
+import type { TcpProxy } from '../support/tcp-proxy.ts';
+import { testRecordKeeper } from './record-keeper.ts';
+import { testRecordKills } from './record-kills.ts';
+import { type DeclareTest, type SharedTextPlace, testSharedText } from './shared-text.ts';
 
-export interface EnginePlace extends SharedTextPlace {
-  /** As `host:port` of what `open` calls. */
-  readonly address: string;
+interface EngineTexts extends Pick<SharedTextPlace, 'open' | 'openReadOnly'> {
   /** As `open` gives; its calls end after so long. */
   openFor(timeoutMs: number): SharedText;
   /** With a secret that the engine does not accept. */
   openWithSecret(secret: string): SharedText;
-  /** Until `show` it accepts connections and answers nothing. */
-  stall(): void;
 }
 
-export interface EngineTextKind {
+interface EngineKind {
   readonly name: string;
   prepare(t: ExecutionContext): EnginePlace;
 }
 
-export function testEngineText(test: DeclareTest, { name, prepare }: EngineTextKind): void {
+interface EnginePlace extends EngineTexts, SharedTextPlace {
+  /** As `host:port` of what `open` calls. */
+  readonly address: string;
+  /** Until `show` it accepts connections and answers nothing. */
+  stall(): void;
+}
+
+/** All contracts of an engine whose server is called through the proxy. */
+export function testEngine(
+  test: TestFn,
+  name: string,
+  engine: () => { readonly server: { readonly port: number }; readonly proxy: TcpProxy },
+  openTexts: (name: string, t: ExecutionContext) => EngineTexts,
+): void {
+  const prepare = (t: ExecutionContext): EnginePlace => {
+    const { server, proxy } = engine();
+    const show = () => {
+      proxy.retarget(server.port);
+      proxy.heal();
+    };
+    t.teardown(show);
+    return {
+      ...openTexts(randomUUID(), t),
+      address: `127.0.0.1:${proxy.port}`,
+      // Nobody listens there.
+      hide: () => proxy.retarget(1),
+      stall: () => proxy.inject({ kind: 'stall' }),
+      show,
+    };
+  };
+  const kind = { name, prepare };
+  testSharedText(test.serial, kind);
+  testEngineText(test.serial, kind);
+  testRecordKeeper(test.serial, kind);
+  testRecordKills(test.serial, kind);
+}
+
+function testEngineText(test: DeclareTest, { name, prepare }: EngineKind): void {
   test(`${name}: an engine that answers nothing is given up on in time, and used again once it answers`, async (t) => {
     const place = prepare(t);
     await place.open().swap(undefined, 'first');

@@ -12,11 +12,8 @@ import { freePort } from '../support/free-port.ts';
 import { ownedByFile } from '../support/owner.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
-import { type EngineTextKind, testEngineText } from './engine-text.ts';
+import { testEngine } from './engine-text.ts';
 import { authority, clientCertificate, serverCertificate } from './grpc-transport-certificates.ts';
-import { testRecordKeeper } from './record-keeper.ts';
-import { testRecordKills } from './record-kills.ts';
-import { testSharedText } from './shared-text.ts';
 
 const owner = ownedByFile(test);
 const noTls = { ca: undefined, cert: undefined, key: undefined };
@@ -24,13 +21,10 @@ const open: EngineAccess = { password: '', passwordFile: undefined, tls: noTls }
 const writer: EngineAccess = { ...open, password: 'open' };
 let server: EtcdServer;
 let proxy: TcpProxy;
-/** Nobody listens there. */
-let deadPort: number;
 
 test.before(async () => {
   server = await startEtcdServer(owner);
   proxy = await startTcpProxy(owner, server.port);
-  deadPort = await freePort();
   const prefix = { key: toBase64('ratelane/record/'), range_end: toBase64('ratelane/record0') };
   for (const [name, permType] of [
     ['reader', 'READ'],
@@ -56,32 +50,17 @@ function openText(name: string, access = writer, username = 'writer', timeoutMs 
   return new EtcdSharedText({ kind: 'etcd', endpoints, username }, name, access, timeoutMs);
 }
 
-const kind: EngineTextKind = {
-  name: 'etcd',
-  prepare(t) {
-    const name = randomUUID();
-    const show = () => {
-      proxy.retarget(server.port);
-      proxy.heal();
-    };
-    t.teardown(show);
-    return {
-      address: `127.0.0.1:${proxy.port}`,
-      open: () => openText(name),
-      openFor: (timeoutMs) => openText(name, writer, 'writer', timeoutMs),
-      openReadOnly: () => openText(name, writer, 'reader'),
-      openWithSecret: (password) => openText(name, { ...open, password }),
-      hide: () => proxy.retarget(deadPort),
-      stall: () => proxy.inject({ kind: 'stall' }),
-      show,
-    };
-  },
-};
-
-testSharedText(test.serial, kind);
-testEngineText(test.serial, kind);
-testRecordKeeper(test.serial, kind);
-testRecordKills(test.serial, kind);
+testEngine(
+  test,
+  'etcd',
+  () => ({ server, proxy }),
+  (name) => ({
+    open: () => openText(name),
+    openFor: (timeoutMs) => openText(name, writer, 'writer', timeoutMs),
+    openReadOnly: () => openText(name, writer, 'reader'),
+    openWithSecret: (password) => openText(name, { ...open, password }),
+  }),
+);
 
 test.serial('over TLS, with a certificate that etcd asks for', async (t) => {
   const folder = createTemporaryFolder(t);

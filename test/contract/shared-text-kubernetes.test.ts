@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { engineTimeoutMs } from '../../control-plane/server/record/engines/bounded-calls.ts';
 import { KubernetesSharedText } from '../../control-plane/server/record/engines/kubernetes-shared-text.ts';
-import { freePort } from '../support/free-port.ts';
 import { testWith } from '../support/installed-tool.ts';
 import {
   adminToken,
@@ -16,10 +15,7 @@ import { ownedByFile } from '../support/owner.ts';
 import { readManifests, renderChart } from '../support/rendered-chart.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
-import { type EngineTextKind, testEngineText } from './engine-text.ts';
-import { testRecordKeeper } from './record-keeper.ts';
-import { testRecordKills } from './record-kills.ts';
-import { testSharedText } from './shared-text.ts';
+import { testEngine } from './engine-text.ts';
 
 const owner = ownedByFile(test);
 const namespace = 'rate-limit';
@@ -27,13 +23,10 @@ const namespace = 'rate-limit';
 const planeAccount = 'system:serviceaccount:limits:sample-ratelane-control-plane';
 let server: KubernetesApiServer;
 let proxy: TcpProxy;
-/** Nobody listens there. */
-let deadPort: number;
 
 test.before(async () => {
   server = await startKubernetesApiServer(owner, ['writer', 'reader', planeAccount]);
   proxy = await startTcpProxy(owner, server.port);
-  deadPort = await freePort();
   await server.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
   const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
   for (const [name, verbs] of [
@@ -70,33 +63,20 @@ function openText(
   return new KubernetesSharedText(place, { address, credentials }, timeoutMs);
 }
 
-const kind: EngineTextKind = {
-  name: 'kubernetes',
-  prepare(t) {
-    const name = randomUUID();
+testEngine(
+  test,
+  'kubernetes',
+  () => ({ server, proxy }),
+  (name, t) => {
     const writer = writeCredentials(t, 'writer');
-    const show = () => {
-      proxy.retarget(server.port);
-      proxy.heal();
-    };
-    t.teardown(show);
     return {
-      address: `127.0.0.1:${proxy.port}`,
       open: () => openText(name, writer),
       openFor: (timeoutMs) => openText(name, writer, timeoutMs),
       openReadOnly: () => openText(name, writeCredentials(t, 'reader')),
       openWithSecret: (secret) => openText(name, writeCredentials(t, secret)),
-      hide: () => proxy.retarget(deadPort),
-      stall: () => proxy.inject({ kind: 'stall' }),
-      show,
     };
   },
-};
-
-testSharedText(test.serial, kind);
-testEngineText(test.serial, kind);
-testRecordKeeper(test.serial, kind);
-testRecordKills(test.serial, kind);
+);
 
 test.serial('a renewed token is used from the next call on', async (t) => {
   const credentials = writeCredentials(t, 'expired');

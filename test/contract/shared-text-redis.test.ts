@@ -7,30 +7,23 @@ import { engineTimeoutMs } from '../../control-plane/server/record/engines/bound
 import type { EngineAccess } from '../../control-plane/server/record/engines/engine-access.ts';
 import { RedisSharedText } from '../../control-plane/server/record/engines/redis-shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
-import { freePort } from '../support/free-port.ts';
 import { ownedByFile } from '../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { writeRedisTls } from '../support/redis-tls.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
-import { type EngineTextKind, testEngineText } from './engine-text.ts';
+import { testEngine } from './engine-text.ts';
 import { authority, clientCertificate, serverCertificate } from './grpc-transport-certificates.ts';
-import { testRecordKeeper } from './record-keeper.ts';
-import { testRecordKills } from './record-kills.ts';
-import { testSharedText } from './shared-text.ts';
 
 const owner = ownedByFile(test);
 const noTls = { ca: undefined, cert: undefined, key: undefined };
 const open: EngineAccess = { password: '', passwordFile: undefined, tls: noTls };
 let server: RedisServer;
 let proxy: TcpProxy;
-/** Nobody listens there. */
-let deadPort: number;
 
 test.before(async () => {
   server = await startRedisServer(owner);
   proxy = await startTcpProxy(owner, server.port);
-  deadPort = await freePort();
   for (const [user, rights] of [
     ['reader', ['+@read', '+watch', '+select', '+multi']],
     ['writer', ['+@read', '+@write', '+@transaction', '+select']],
@@ -45,33 +38,18 @@ function openText(name: string, access = open, username?: string, timeoutMs = en
   return new RedisSharedText(place, name, access, timeoutMs);
 }
 
-const kind: EngineTextKind = {
-  name: 'redis',
-  prepare(t) {
-    const name = randomUUID();
-    const show = () => {
-      proxy.retarget(server.port);
-      proxy.heal();
-    };
-    t.teardown(show);
-    return {
-      address: `127.0.0.1:${proxy.port}`,
-      // The rights that control-plane/docs/operating.md names.
-      open: () => openText(name, { ...open, password: 'open' }, 'writer'),
-      openFor: (timeoutMs) => openText(name, open, undefined, timeoutMs),
-      openReadOnly: () => openText(name, { ...open, password: 'open' }, 'reader'),
-      openWithSecret: (password) => openText(name, { ...open, password }, 'writer'),
-      hide: () => proxy.retarget(deadPort),
-      stall: () => proxy.inject({ kind: 'stall' }),
-      show,
-    };
-  },
-};
-
-testSharedText(test.serial, kind);
-testEngineText(test.serial, kind);
-testRecordKeeper(test.serial, kind);
-testRecordKills(test.serial, kind);
+testEngine(
+  test,
+  'redis',
+  () => ({ server, proxy }),
+  (name) => ({
+    // The rights that control-plane/docs/operating.md names.
+    open: () => openText(name, { ...open, password: 'open' }, 'writer'),
+    openFor: (timeoutMs) => openText(name, open, undefined, timeoutMs),
+    openReadOnly: () => openText(name, { ...open, password: 'open' }, 'reader'),
+    openWithSecret: (password) => openText(name, { ...open, password }, 'writer'),
+  }),
+);
 
 test.serial('over TLS, with a certificate that the server asks for', async (t) => {
   const files = await writeRedisTls({
