@@ -142,21 +142,6 @@ test('who aborted a rollout, and why, is told with the revision that was taken b
 
 const mistakes: readonly [what: string, flags: readonly string[], said: RegExp][] = [
   [
-    'a secret without a URL',
-    ['--notify-secret-file', '/x'],
-    /--notify-url\/RATELANE_NOTIFY_URL is not set: --notify-secret-file\/RATELANE_NOTIFY_SECRET_FILE needs it/,
-  ],
-  [
-    'a URL that is none',
-    ['--notify-url', 'hidden-hook'],
-    /--notify-url\/RATELANE_NOTIFY_URL cannot be used: write http:\/\/host\/path or https:\/\/host\/path/,
-  ],
-  [
-    'statuses of commits without Git',
-    ['--commit-status-url', 'http://127.0.0.1:9/repos/a/b', '--commit-status-token-file', '/x'],
-    /--git\/RATELANE_GIT is not set: --commit-status-url\/RATELANE_COMMIT_STATUS_URL needs it/,
-  ],
-  [
     'a secret that cannot be read',
     ['--notify-url', 'http://127.0.0.1:9/hidden-hook', '--notify-secret-file', '/nowhere/secret'],
     /--notify-secret-file cannot be read: ENOENT/,
