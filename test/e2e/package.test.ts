@@ -65,9 +65,9 @@ test.after.always('the folder is removed', () => rm(folder, { recursive: true, f
 
 test.serial('what is packed is small: programs, without sources and tests', (t) => {
   const paths = packed.files.map(({ path }) => path);
-  // With typebox, of which users downloaded 250,000 bytes before, with source maps, and with 15,000 bytes of the quota
-  // service.
-  t.true(packed.size < 945_000, `${packed.size} bytes`);
+  // With typebox, of which users downloaded 250,000 bytes before, with source maps, with 15,000 bytes of the quota service,
+  // and as many of remedies for what stores refuse and advice on values.
+  t.true(packed.size < 960_000, `${packed.size} bytes`);
   t.deepEqual(
     paths.filter((path) => /\.test\.|(?<!\.d)\.ts$/.test(path)),
     [],
