@@ -316,6 +316,7 @@ test('filter sends what returns declares, and nothing where the status is not de
     static readonly GET = op({ returns: { 200: user }, filter: true }, () => secret);
     static readonly PUT = op({ returns: { 200: Type.Array(user) }, filter: true });
     static readonly POST = op({ returns: { 200: user }, filter: true });
+    static readonly PATCH = op({ returns: {}, filter: true }, () => Response.json(secret));
     *PUT() {
       yield secret;
     }
@@ -329,6 +330,7 @@ test('filter sends what returns declares, and nothing where the status is not de
   t.deepEqual((await send('GET', '/users')).json, sent);
   t.deepEqual((await send('PUT', '/users')).json, [sent]);
   t.is((await send('POST', '/users')).status, 500);
+  t.is((await send('PATCH', '/users')).status, 500, 'a Response has no fields to choose from');
   t.regex(String(reports[0]?.error), /returns declares nothing for 201/);
 });
 

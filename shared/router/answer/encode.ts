@@ -39,9 +39,13 @@ export function encodeResult(
 ): MaybePromise<ResponseLike> {
   const { status = 200, setHeaders } = draft;
   if (value === undefined || value === null) return toBodiless(draft.status ?? 204, draft, request);
-  if (value instanceof Response) return fromResponse(value, setHeaders, request.id);
+  if (value instanceof Response) {
+    if (writing.filters !== undefined) throw hasNoFields();
+    return fromResponse(value, setHeaders, request.id);
+  }
   const encoded = toBytes(value);
   try {
+    if (encoded !== undefined && writing.filters !== undefined) throw hasNoFields();
     if (withoutBody.has(status)) {
       void cancelStream(encoded?.body);
       return toBodiless(status, draft, request);
@@ -61,6 +65,10 @@ export function encodeResult(
     void cancelStream(encoded?.body);
     throw error;
   }
+}
+
+function hasNoFields(): TypeError {
+  return new TypeError('a method with a filter returns a value with fields, no bytes or Response');
 }
 
 /** Of the value as its JSON has it. */

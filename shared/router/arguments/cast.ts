@@ -108,12 +108,15 @@ function castText(type: string, text: string): Cast {
 }
 
 function castList(schema: Plain, compile: (inner: unknown) => CastValue): CastValue {
-  const { maxItems, items: of } = schema;
-  const castItem = isPlain(of) ? compile(of) : undefined;
+  const { maxItems, items: of, prefixItems: first = of } = schema;
+  const castFirst = Array.isArray(first) ? first.map(compile) : [];
+  const castOther = isPlain(of) ? compile(of) : undefined;
   return (value, from) => {
     const items: unknown[] = Array.isArray(value) ? [...value] : [value];
     if (items.length > Number(maxItems)) return refuse(`has more than ${maxItems} items`);
-    for (let at = 0; castItem !== undefined && at < items.length; at += 1) {
+    for (let at = 0; at < items.length; at += 1) {
+      const castItem = castFirst[at] ?? castOther;
+      if (castItem === undefined) break;
       const result = castItem(items[at], from);
       if (!result.ok) return refuseAt(at, result);
       items[at] = result.value;

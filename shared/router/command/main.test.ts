@@ -218,6 +218,9 @@ export class Default extends Controller {
 `,
     );
   await write("return 'before';");
+  await mkdir(join(folder, 'services'));
+  const service = join(folder, 'services', 'words.ts');
+  await writeFile(service, '');
   const args = [main, 'serve', '--watch', '--host', '127.0.0.1:0'];
   const child = spawn(process.execPath, args, { cwd: folder });
   t.teardown(() => child.kill('SIGTERM'));
@@ -245,6 +248,9 @@ export class Default extends Controller {
     "export { Default } from '../index.ts';",
   );
   t.is((await fetch(`${await added}/more`)).status, 500, 'a new folder is seen');
+  const changed = nextUrl();
+  await writeFile(service, 'export {};');
+  t.not(await changed, '', 'so is a module of a folder beside');
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   t.deepEqual(await ended, [0, null]);

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';
 import { endWithNpx, listenForStopSignals } from '../../stop-signals.ts';
@@ -143,11 +144,22 @@ function loadApp(prefix: readonly string[], options: AppOptions = {}): Promise<A
   return createApp({ controllerPrefix: prefix, env: process.env, ...options });
 }
 
+/** Of the working directory, at any depth. */
+async function listModules(folder = '.'): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const lists = entries.map(async (entry) => {
+    const path = join(folder, entry.name);
+    if (/^(?:\.|node_modules$)/.test(entry.name)) return [];
+    if (entry.isDirectory()) return listModules(path);
+    return /\.[cm]?[jt]sx?$/.test(path) ? [path] : [];
+  });
+  return (await Promise.all(lists)).flat();
+}
+
 /** By `node --watch`: modules cannot be unloaded. A file that an application writes, such as a database, restarts nothing. */
 async function serveWatched(prefixes: readonly string[]): Promise<Pick<Serving, 'stop'>> {
   const folders = await Promise.all(prefixes.map(findRoot));
-  const modules = (await readdir('.')).filter((name) => /\.[cm]?[jt]sx?$/.test(name));
-  const watched = [...folders, ...modules].map((path) => `--watch-path=${path}`);
+  const watched = [...folders, ...(await listModules())].map((path) => `--watch-path=${path}`);
   const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
   const flags = [...process.execArgv, ...watched, '--watch-preserve-output'];
   const child = spawn(process.execPath, [...flags, ...args], { stdio: 'inherit' });

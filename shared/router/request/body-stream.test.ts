@@ -151,6 +151,7 @@ test('fields and files of a form come one by one, in their order', async (t) => 
   const form = new FormData();
   form.append('title', 'Größe');
   form.append('file', new File(['x'.repeat(300_000)], '../../a.txt', { type: 'text/csv' }));
+  form.append('untouched', new File([], ''));
   form.append('note', 'last');
   const { status, json } = await send('POST', '/forms', { body: form });
   t.is(status, 200);

@@ -27,8 +27,6 @@ export async function parseMultipart(
   for await (const part of readParts(type, form, limits)) {
     const { name, filename, type: partType } = part;
     const content = Buffer.concat(await Array.fromAsync(part));
-    // An input for a file that its user has not touched.
-    if (!filename && content.length === 0 && partType === fileType) continue;
     const value = toValue(content, filename, partType);
     addKeyword(keywords, name, value, { where: 'body', limits });
   }
@@ -66,7 +64,12 @@ export async function* readParts(
   );
   try {
     for await (const { part, stream } of found as AsyncIterable<Found>) {
-      yield toPart(checkNames(part), stream);
+      const head = checkNames(part);
+      const chunks = chunksOf(stream);
+      const isNamed = Boolean(head.filename) || head.type !== fileType;
+      const first = isNamed ? undefined : await chunks.next();
+      // Else it is an input for a file that its user has not touched.
+      if (first?.done !== true) yield toPart(head, first ? withFirst(first.value, chunks) : chunks);
       stream.resume();
     }
   } finally {
@@ -119,14 +122,21 @@ function checkNames({ name, filename, type }: PartHead): PartHead & { readonly n
   return { name, filename, type };
 }
 
-function toPart(head: PartHead & { readonly name: string }, stream: BusboyFileStream): BodyPart {
+type Chunks = AsyncGenerator<Uint8Array, void>;
+
+async function* withFirst(first: Uint8Array, chunks: Chunks): Chunks {
+  yield first;
+  yield* chunks;
+}
+
+function toPart(head: PartHead & { readonly name: string }, content: Chunks): BodyPart {
   return {
     ...head,
-    [Symbol.asyncIterator]: () => chunksOf(stream),
+    [Symbol.asyncIterator]: () => content,
     async text() {
       const chunks: Uint8Array[] = [];
       let bytes = 0;
-      for await (const chunk of chunksOf(stream)) {
+      for await (const chunk of content) {
         bytes += chunk.byteLength;
         if (bytes > maxTextBytes) {
           throw new HttpError(413, { detail: `${head.name} has at most ${maxTextBytes} bytes` });
@@ -138,7 +148,7 @@ function toPart(head: PartHead & { readonly name: string }, stream: BusboyFileSt
   };
 }
 
-async function* chunksOf(stream: BusboyFileStream): AsyncGenerator<Uint8Array, void> {
+async function* chunksOf(stream: BusboyFileStream): Chunks {
   try {
     yield* stream as AsyncIterable<Uint8Array>;
   } catch (error) {
