@@ -1,5 +1,6 @@
 // A test process that ends early must not leave behind what it has started.
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { noteProgram } from './programs-of-test.ts';
 
 const running = new Set<ChildProcess>();
@@ -14,6 +15,14 @@ export function endWithUs(child: ChildProcess): void {
     running.delete(child);
     if (running.size === 0) process.removeListener('exit', killAll);
   });
+}
+
+/** Resolves when it is gone. */
+export async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
 }
 
 function killAll(): void {

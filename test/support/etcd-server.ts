@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endWithUs } from './end-with-us.ts';
+import { endWithUs, kill } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import { findTool } from './installed-tool.ts';
 import type { Owner } from './owner.ts';
@@ -38,12 +38,7 @@ export async function startEtcdServer(
   const child = spawn(program, args, { stdio: 'ignore' });
   await once(child, 'spawn');
   endWithUs(child);
-  t.teardown(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
-  });
+  t.teardown(() => kill(child));
   const giveUpAt = Date.now() + startDeadlineMs;
   while (!(await isHealthy(`${metricsUrl}/health`))) {
     if (child.exitCode !== null || Date.now() > giveUpAt) throw new Error('etcd does not start');

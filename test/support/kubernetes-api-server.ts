@@ -8,7 +8,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endWithUs } from './end-with-us.ts';
+import { endWithUs, kill } from './end-with-us.ts';
 import { startEtcdServer } from './etcd-server.ts';
 import { freePort } from './free-port.ts';
 import { findTool } from './installed-tool.ts';
@@ -64,12 +64,7 @@ export async function startKubernetesApiServer(
   );
   await once(child, 'spawn');
   endWithUs(child);
-  t.teardown(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
-  });
+  t.teardown(() => kill(child));
   const call = (method: string, path: string, body?: unknown): Promise<unknown> =>
     callAsAdmin(port, readFileSync(join(folder, 'apiserver.crt'), 'utf8'), method, path, body);
   const giveUpAt = Date.now() + startDeadlineMs;

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { endWithUs } from './end-with-us.ts';
+import { endWithUs, kill } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { standStill } from './standstill.ts';
@@ -75,12 +75,7 @@ export async function startMemcachedServer(t: Owner, options: MemcachedServerOpt
     return (await stats()).get('pid') === started.pid;
   }
 
-  async function end(): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
-  }
+  const end = () => kill(child);
 
   async function exchange(text: string, lastLines: readonly string[]): Promise<string> {
     const socket = tls === undefined ? await openSocket(port) : await openTlsSocket(port);

@@ -1,6 +1,9 @@
 // The programs that tests start as processes: those of the bundle that a run of all tests has made (TEST_PROGRAMS is its
 // folder), else the sources, as where a single file is run by hand and where mutants are.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const sources = {
@@ -45,3 +48,20 @@ function toCommand(name: Program, file: string): string[] {
  * four fifths. */
 export const programEnvironment: Readonly<Record<string, string>> =
   cache === undefined ? {} : { NODE_COMPILE_CACHE: cache };
+
+/** Runs a command to its end. With `closesEarly` nobody reads the output, as when `head` has seen enough. */
+export async function runProgram(
+  [file = '', ...args]: readonly string[],
+  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; closesEarly?: boolean } = {},
+) {
+  const { cwd, closesEarly = false } = options;
+  const env = { ...process.env, ...options.env };
+  const child = spawn(file, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  if (closesEarly) child.stdout.destroy();
+  const [out, err, [code, signal]] = await Promise.all([
+    closesEarly ? '' : text(child.stdout),
+    text(child.stderr),
+    once(child, 'close') as Promise<[number | null, string | null]>,
+  ]);
+  return { code: code ?? signal, out, err };
+}

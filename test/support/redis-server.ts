@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endWithUs } from './end-with-us.ts';
+import { endWithUs, kill } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { standStill } from './standstill.ts';
@@ -91,7 +91,7 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
     try {
       await awaitAnswer(started);
     } catch (error) {
-      await end(started);
+      await kill(started);
       throw error;
     }
     return started;
@@ -122,15 +122,8 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
     return path;
   }
 
-  async function end(ending = child): Promise<void> {
-    if (ending.exitCode !== null || ending.signalCode !== null) return;
-    const gone = once(ending, 'exit');
-    ending.kill('SIGKILL');
-    await gone;
-  }
-
   const stop = async () => {
-    await end();
+    await kill(child);
     await rm(folder, { recursive: true, force: true });
   };
   t.teardown(stop);
@@ -149,7 +142,7 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
       auth = given;
     },
     /** SIGKILL; resolves when the process is gone. */
-    kill: () => end(),
+    kill: () => kill(child),
     /** From when it resolves on, the server keeps its connections and says nothing. */
     pause: () => standStill(child.pid as number),
     /** SIGCONT. */
@@ -158,7 +151,7 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
     },
     /** Starts it again at the same address, empty, after `kill`. */
     async restart() {
-      await end();
+      await kill(child);
       child = await start();
     },
     /** Ends it and removes its folder. Idempotent. */

@@ -1,12 +1,10 @@
 // The command-line client as a person or a script uses it: both programs run for real.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { startOtlpReceiver } from '../../support/otlp-receiver.ts';
 import { ownedByFile } from '../../support/owner.ts';
-import { programCommand } from '../../support/programs.ts';
+import { programCommand, runProgram } from '../../support/programs.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
 const tlsFile = (name: string): string =>
@@ -20,33 +18,9 @@ descriptors:
     rate_limit: {unlimited: true}
 `;
 
-interface ClientRun {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-function runClient(...args: string[]): Promise<ClientRun> {
-  return runClientWith({}, ...args);
-}
-
-const [command = '', ...first] = programCommand('client');
-
-async function runClientWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<ClientRun> {
-  const child = spawn(command, [...first, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...env },
-  });
-  let [out, err] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    out += chunk;
-  });
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    err += chunk;
-  });
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, out, err };
-}
+const runClientWith = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+  runProgram([...programCommand('client'), ...args], { env });
+const runClient = (...args: string[]) => runClientWith({}, ...args);
 
 let worker: WorkerProcess;
 const owner = ownedByFile(test);

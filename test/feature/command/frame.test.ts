@@ -1,12 +1,10 @@
 // What holds for all commands of the control plane: help, usage errors, exit codes, the real process.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import test from 'ava';
 import type { CommandFrame } from '../../../control-plane/command/command-frame.ts';
 import { createProgram } from '../../../control-plane/command/program.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { runInProcess } from '../../support/command-run.ts';
-import { programFile } from '../../support/programs.ts';
+import { programFile, runProgram } from '../../support/programs.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 import { testScenarios } from '../../support/scenarios.ts';
 
@@ -61,25 +59,8 @@ test('the help lists the commands', async (t) => {
 
 testScenarios(test, new URL('misuse.txt', import.meta.url), (words) => runInProcess(words));
 
-async function runProcess(
-  args: readonly string[],
-  options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
-): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, [mainFile, ...args], {
-    cwd: options.cwd,
-    env: { ...process.env, ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [out, err] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    out += chunk;
-  });
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    err += chunk;
-  });
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, out, err };
-}
+const runProcess = (args: readonly string[], options: Parameters<typeof runProgram>[1] = {}) =>
+  runProgram([process.execPath, mainFile, ...args], options);
 
 for (const command of ['status', 'watch']) {
   test(`${command} names a file that has more than the token, and shows nothing of it`, async (t) => {
@@ -124,15 +105,9 @@ test('a reader that closes the output early is no failure', async (t) => {
   const folder = createRulesFolder(t);
   const rules = Array.from({ length: 5000 }, (_, index) => `  - {key: k${index}, value: v}`);
   folder.write('a.yaml', ['domain: a', 'descriptors:', ...rules].join('\n'));
-  const child = spawn(process.execPath, [mainFile, 'diff', 'a.yaml', 'a.yaml'], {
+  const { err } = await runProcess(['diff', 'a.yaml', 'a.yaml'], {
     cwd: folder.path,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    closesEarly: true,
   });
-  child.stdout.destroy();
-  let err = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    err += chunk;
-  });
-  await once(child, 'close');
   t.is(err, '');
 });

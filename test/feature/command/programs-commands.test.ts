@@ -1,12 +1,10 @@
 // What every program does alike on the command line: its version, its exit code for wrong usage, and an
 // output that is closed early.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import packageFile from '../../../package.json' with { type: 'json' };
-import { programFile } from '../../support/programs.ts';
+import { programFile, runProgram } from '../../support/programs.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -17,20 +15,8 @@ const programs = {
   router: join(root, 'shared/router/command/main.ts'),
 } as const;
 
-/** With `closesEarly` nobody reads the output, as when `head` has seen enough. */
-async function run(file: string, args: readonly string[], closesEarly = false) {
-  const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  if (closesEarly) child.stdout.destroy();
-  let [out, err] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    out += chunk;
-  });
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    err += chunk;
-  });
-  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
-  return { code: code ?? signal, out, err };
-}
+const run = (file: string, args: readonly string[], closesEarly = false) =>
+  runProgram([process.execPath, file, ...args], { closesEarly });
 
 for (const [name, file] of Object.entries(programs)) {
   test(`${name} tells its version`, async (t) => {

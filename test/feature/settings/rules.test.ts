@@ -1,5 +1,4 @@
 // Settings of where rules come from, from the environment to the rules in force.
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
@@ -17,7 +16,6 @@ import {
   startScriptedAdsServer,
 } from '../../support/scripted-ads-server.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
-import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import {
   launchWorker,
   startWorker,
@@ -143,11 +141,9 @@ const tlsNames = [
 
 /** Of a server that is proxy.example, not localhost, and wants a certificate of its caller. */
 async function startTlsServer(t: ExecutionContext) {
-  const folder = createTemporaryFolder(t);
-  const write = async (name: string, text: string) => {
-    await writeFile(join(folder, name), text);
-    return join(folder, name);
-  };
+  const { cert: clientCert, key: clientKey } = misnamedCertificate;
+  const files = { 'ca.pem': authority, 'cert.pem': clientCert, 'key.pem': clientKey };
+  const { path: folder } = createRulesFolder(t, files);
   const { cert, key } = clientCertificate;
   const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) };
   const server = await startServer(
@@ -156,9 +152,9 @@ async function startTlsServer(t: ExecutionContext) {
   );
   const env: Record<(typeof tlsNames)[number], string> = {
     CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
-    CONFIG_GRPC_XDS_SERVER_TLS_CACERT: await write('ca.pem', authority),
-    CONFIG_GRPC_XDS_CLIENT_TLS_CERT: await write('cert.pem', misnamedCertificate.cert),
-    CONFIG_GRPC_XDS_CLIENT_TLS_KEY: await write('key.pem', misnamedCertificate.key),
+    CONFIG_GRPC_XDS_SERVER_TLS_CACERT: join(folder, 'ca.pem'),
+    CONFIG_GRPC_XDS_CLIENT_TLS_CERT: join(folder, 'cert.pem'),
+    CONFIG_GRPC_XDS_CLIENT_TLS_KEY: join(folder, 'key.pem'),
     CONFIG_GRPC_XDS_SERVER_TLS_SAN: 'proxy.example',
   };
   return { server, env };

@@ -19,7 +19,7 @@ import {
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { pluck } from '../../support/pluck.ts';
-import { createTemporaryFolder } from '../../support/temporary-folder.ts';
+import { createRulesFolder } from '../../support/rules-folder.ts';
 import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
@@ -136,21 +136,15 @@ test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about mo
 });
 
 /** Files of a certificate for localhost, and of the authority it comes from. */
-async function writeCertificate(t: ExecutionContext) {
-  const folder = createTemporaryFolder(t);
-  const write = async (name: string, text: string) => {
-    await writeFile(join(folder, name), text);
-    return join(folder, name);
-  };
-  return {
-    ca: await write('ca.pem', authority),
-    cert: await write('cert.pem', serverCertificate.cert),
-    key: await write('key.pem', serverCertificate.key),
-  };
+function writeCertificate(t: ExecutionContext) {
+  const { cert, key } = serverCertificate;
+  const files = { 'ca.pem': authority, 'cert.pem': cert, 'key.pem': key };
+  const { path } = createRulesFolder(t, files);
+  return { ca: join(path, 'ca.pem'), cert: join(path, 'cert.pem'), key: join(path, 'key.pem') };
 }
 
 test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with the certificate of HTTP_SERVER_TLS_CERT and HTTP_SERVER_TLS_KEY', async (t) => {
-  const { cert, key } = await writeCertificate(t);
+  const { cert, key } = writeCertificate(t);
   const worker = await startWorker(t, {
     env: {
       ...memory,
@@ -171,7 +165,7 @@ test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with
 // Proof of SECURITY.md: can use up any limit of any domain; `GRPC_CLIENT_TLS_CACERT` and `GRPC_CLIENT_TLS_SAN`
 // require a certificate for one name
 test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the port', async (t) => {
-  const { ca, cert, key } = await writeCertificate(t);
+  const { ca, cert, key } = writeCertificate(t);
   const env = {
     GRPC_SERVER_USE_TLS: 'true',
     GRPC_SERVER_TLS_CERT: cert,
@@ -185,7 +179,7 @@ test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the por
 });
 
 test('certificates that are replaced while the port serves count for new connections, and cost no call', async (t) => {
-  const { ca, cert, key } = await writeCertificate(t);
+  const { ca, cert, key } = writeCertificate(t);
   const env = {
     ...memory,
     GRPC_SERVER_USE_TLS: 'true',

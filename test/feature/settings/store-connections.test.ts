@@ -1,5 +1,4 @@
 // Settings of the connections that both key-value stores share, from the environment to the server.
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
@@ -11,7 +10,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
-import { createTemporaryFolder } from '../../support/temporary-folder.ts';
+import { createRulesFolder } from '../../support/rules-folder.ts';
 import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
 
 const rules = `
@@ -33,25 +32,27 @@ const tlsNames = [
 
 /** Of a server that has a certificate for another name, and wants one of its caller. */
 async function startTlsServer(t: ExecutionContext) {
-  const folder = createTemporaryFolder(t);
-  const write = async (name: string, text: string) => {
-    await writeFile(join(folder, name), text);
-    return join(folder, name);
-  };
+  const { path: folder } = createRulesFolder(t, {
+    'ca.pem': authority,
+    'server.pem': misnamedCertificate.cert,
+    'server.key': misnamedCertificate.key,
+    'client.pem': clientCertificate.cert,
+    'client.key': clientCertificate.key,
+  });
   const port = await freePort();
-  const caFile = await write('ca.pem', authority);
+  const caFile = join(folder, 'ca.pem');
   const redis = await startRedisServer(t, {
     args: [
       ...['--tls-port', String(port), '--tls-ca-cert-file', caFile],
-      ...['--tls-cert-file', await write('server.pem', misnamedCertificate.cert)],
-      ...['--tls-key-file', await write('server.key', misnamedCertificate.key)],
+      ...['--tls-cert-file', join(folder, 'server.pem')],
+      ...['--tls-key-file', join(folder, 'server.key')],
     ],
   });
   const env: Record<(typeof tlsNames)[number], string> = {
     KVSTORE_TLS: 'true',
     KVSTORE_TLS_CACERT: caFile,
-    KVSTORE_TLS_CLIENT_CERT: await write('client.pem', clientCertificate.cert),
-    KVSTORE_TLS_CLIENT_KEY: await write('client.key', clientCertificate.key),
+    KVSTORE_TLS_CLIENT_CERT: join(folder, 'client.pem'),
+    KVSTORE_TLS_CLIENT_KEY: join(folder, 'client.key'),
     KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION: 'true',
   };
   return { redis, url: `127.0.0.1:${port}`, env };
