@@ -176,14 +176,20 @@ test('each of several handshakes that begin at one moment makes room for itself'
   t.deepEqual(pluck(sockets, 'destroyed'), [true, true, false, false]);
 });
 
-test('on a unix socket a finished TLS handshake is not counted as unfinished, in whatever order they finish', async (t) => {
+/** Writes `here` over TLS to each connection, none of which is idle. */
+function createGreeter(maxHandshakes: number) {
   const { cert, key } = serverCertificate;
   const server = createTlsServer({ cert, key }, (socket) => {
     limit.use(socket, { lastAskedMs: undefined, isBusy: true });
     socket.on('error', () => {});
     socket.write('here');
   });
-  const limit = limitConnections(server, { max: 1000, maxHandshakes: 2, onClosed: () => {} });
+  const limit = limitConnections(server, { max: 1000, maxHandshakes, onClosed: () => {} });
+  return server;
+}
+
+test('on a unix socket a finished TLS handshake is not counted as unfinished, in whatever order they finish', async (t) => {
+  const server = createGreeter(2);
   const folder = createTemporaryFolder(t);
   const path = join(folder, 'socket');
   await listen(t, server, { path });
@@ -213,14 +219,8 @@ test('on a unix socket a finished TLS handshake is not counted as unfinished, in
 });
 
 test('the oldest of too many unfinished TLS handshakes goes first, and callers come through', async (t) => {
-  const { cert, key } = serverCertificate;
-  const server = createTlsServer({ cert, key }, (socket) => {
-    limit.use(socket, { lastAskedMs: undefined, isBusy: true });
-    socket.on('error', () => {});
-    socket.write('here');
-  });
+  const server = createGreeter(20);
   server.on('tlsClientError', () => {});
-  const limit = limitConnections(server, { max: 1000, maxHandshakes: 20, onClosed: () => {} });
   const port = await listen(t, server);
   const call = async () => {
     const socket = connectTls({ port, host: '127.0.0.1', ca: authority, servername: 'localhost' });

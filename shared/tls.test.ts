@@ -111,27 +111,35 @@ test('a CA is added to those that the host trusts', (t) => {
   t.false(withTrustedAuthorities(undefined).toString().includes(authority));
 });
 
-test('a watch reports a new pair once, and not of the half of one', async (t) => {
+/** A watch of good files, told of each problem, and a way to have it poll. */
+async function startWatch(t: ExecutionContext, onChange: (material: TlsMaterial) => void) {
   const { files, write } = await setUp(t);
   const first = await readTlsFiles(files);
   if (!first.ok) throw new Error(first.problem);
   const clock = createManualClock();
-  const changes: TlsMaterial[] = [];
   const problems: string[] = [];
   const watch = watchTlsFiles({
     files,
     material: first.material,
     clock,
     intervalMs: 1000,
-    onChange: (material) => changes.push(material),
+    onChange,
     onProblem: (problem) => problems.push(problem),
   });
+  t.teardown(() => watch.close());
   const poll = async () => {
     await eventually('the watch waits', () => clock.pending === 1);
     clock.advance(1000);
     await eventually('the watch has polled', () => clock.pending === 1);
   };
+  return { write, watch, clock, problems, poll };
+}
 
+test('a watch reports a new pair once, and not of the half of one', async (t) => {
+  const changes: TlsMaterial[] = [];
+  const { write, watch, clock, problems, poll } = await startWatch(t, (material) =>
+    changes.push(material),
+  );
   await poll();
   t.deepEqual([changes.length, problems.length], [0, 0]);
   write('cert', renewedCertificate.cert);
@@ -153,27 +161,9 @@ test('a watch reports a new pair once, and not of the half of one', async (t) =>
 });
 
 test('files that are as they were before are no problem any more, and those that cannot be used are one', async (t) => {
-  const { files, write } = await setUp(t);
-  const first = await readTlsFiles(files);
-  if (!first.ok) throw new Error(first.problem);
-  const clock = createManualClock();
-  let refusals = 0;
-  const watch = watchTlsFiles({
-    files,
-    material: first.material,
-    clock,
-    intervalMs: 1000,
-    onChange() {
-      throw new Error('the server cannot use it');
-    },
-    onProblem: () => void refusals++,
+  const { write, watch, problems, poll } = await startWatch(t, () => {
+    throw new Error('the server cannot use it');
   });
-  t.teardown(() => watch.close());
-  const poll = async () => {
-    await eventually('the watch waits', () => clock.pending === 1);
-    clock.advance(1000);
-    await eventually('the watch has polled', () => clock.pending === 1);
-  };
   write('cert', renewedCertificate.cert);
   await poll();
   t.regex(watch.problem ?? '', /mismatch/);
@@ -184,7 +174,7 @@ test('files that are as they were before are no problem any more, and those that
   await poll();
   await poll();
   t.is(watch.problem, 'the server cannot use it');
-  t.is(refusals, 2);
+  t.is(problems.length, 2);
   t.is(watch.expiryMs, Date.UTC(2126, 9, 28, 3, 14, 44));
 });
 
