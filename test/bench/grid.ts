@@ -22,11 +22,9 @@ export interface Measurement {
   readonly decisionsPerSecond: number;
   /** User and system time of the service's processes. */
   readonly cpuPerDecisionUs: number;
-  readonly p50Us: number;
   readonly p99Us: number;
   readonly p999Us: number;
   readonly sendLagP99Us: number | undefined;
-  readonly generatorCpuPerRequestUs: number;
   /** At the end of this load. */
   readonly residentBytes: number;
   readonly storeCommands: LoadOutcome['storeCommands'];
@@ -96,11 +94,9 @@ function toFigures(
   return {
     decisionsPerSecond: outcome.answered / outcome.seconds,
     cpuPerDecisionUs: outcome.serviceCpuUs / outcome.answered,
-    p50Us: outcome.latencyUs.p50,
     p99Us: outcome.latencyUs.p99,
     p999Us: outcome.latencyUs.p999,
     sendLagP99Us: lagUs,
-    generatorCpuPerRequestUs: outcome.generatorCpuUs / outcome.answered,
     storeCommands: outcome.storeCommands,
     problems,
   };

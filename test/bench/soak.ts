@@ -50,7 +50,6 @@ export async function runSoak(
       seconds: outcome.seconds,
       decisions: outcome.answered,
       cpuPerDecisionUs: outcome.serviceCpuUs / outcome.answered,
-      p50Us: outcome.latencyUs.p50,
       p99Us: outcome.latencyUs.p99,
       p999Us: outcome.latencyUs.p999,
       sendLagP99Us: outcome.sendLagUs?.p99,

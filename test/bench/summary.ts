@@ -12,7 +12,6 @@ export interface SummaryRow {
   readonly cpuSpread: number;
   /** CPU time as a part of the yardstick's in the same round; undefined for the yardstick. */
   readonly cpuRatio: number | undefined;
-  readonly p50Us: number;
   readonly p99Us: number;
   readonly p999Us: number;
   readonly sendLagP99Us: number | undefined;
@@ -52,7 +51,6 @@ export function summarize(
       cpuSpread: spread(answered.map((one) => one.cpuPerDecisionUs)),
       cpuRatio:
         service === yardstick ? undefined : medianRatio(cpuByRound(answered), cpuByRound(bases)),
-      p50Us: medianOf((one) => one.p50Us),
       p99Us: medianOf((one) => one.p99Us),
       p999Us: medianOf((one) => one.p999Us),
       sendLagP99Us:

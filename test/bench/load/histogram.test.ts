@@ -13,7 +13,6 @@ test('quantiles are exact up to 512 microseconds, and to 0.4 % above', (t) => {
     const low = one.quantile(0);
     t.true(low >= us && low <= us * 1.004, `${us}: ${low}`);
     t.is(one.quantile(0.9), us * 2);
-    t.is(one.max, us * 2);
   }
 });
 

@@ -30,9 +30,6 @@ export function createHistogram() {
     get count() {
       return count;
     },
-    get max() {
-      return max;
-    },
   };
 }
 

@@ -34,10 +34,8 @@ export interface LoadOptions {
 export type LoadMoment = 'begin' | 'half' | 'end';
 
 export interface Percentiles {
-  readonly p50: number;
   readonly p99: number;
   readonly p999: number;
-  readonly max: number;
 }
 
 export interface LoadResult {
@@ -45,7 +43,6 @@ export interface LoadResult {
   /** Answers that came in the measured time. */
   readonly answered: number;
   readonly serviceCpuUs: number;
-  readonly generatorCpuUs: number;
   readonly latencyUs: Percentiles;
   /** In an open loop. */
   readonly sendLagUs: Percentiles | undefined;
@@ -119,7 +116,6 @@ export async function runLoad(
       atMs: performance.now(),
       answered: tally.answered,
       serviceCpuUs: readCpuUs(options.pids),
-      ownCpu: process.cpuUsage(),
     };
     onMoment(moment, reading.answered);
     return reading;
@@ -150,8 +146,6 @@ export async function runLoad(
     seconds: (after.atMs - before.atMs) / 1000,
     answered: after.answered - before.answered,
     serviceCpuUs: after.serviceCpuUs - before.serviceCpuUs,
-    generatorCpuUs:
-      after.ownCpu.user + after.ownCpu.system - before.ownCpu.user - before.ownCpu.system,
     latencyUs: toPercentiles(tally.latency),
     sendLagUs: options.ratePerSecond === undefined ? undefined : toPercentiles(tally.sendLag),
     unsent,
@@ -221,9 +215,7 @@ async function openConnection(
 
 function toPercentiles(histogram: Tally['latency']): Percentiles {
   return {
-    p50: histogram.quantile(0.5),
     p99: histogram.quantile(0.99),
     p999: histogram.quantile(0.999),
-    max: histogram.max,
   };
 }
