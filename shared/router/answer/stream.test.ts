@@ -194,50 +194,52 @@ test('a stream that fails before it is read does not end the process', async (t)
   );
 });
 
-test('a stream whose reader has left before it is returned is destroyed', async (t) => {
-  const stream = source();
-  const begun = Promise.withResolvers<void>();
-  await withServer(
-    async ({ signal }) => {
+test('a stream whose reader leaves before it is returned, and the list of a generator, end and are no failures', async (t) => {
+  for (const kind of ['stream', 'list']) {
+    const stream = source();
+    const begun = Promise.withResolvers<void>();
+    async function* endless() {
+      try {
+        for (let made = 0; ; made += 1) {
+          await new Promise((resolve) => setImmediate(resolve));
+          yield made;
+          begun.resolve();
+        }
+      } finally {
+        stream.destroy();
+      }
+    }
+    const late = async ({ signal }: RoutedRequest) => {
       begun.resolve();
       await once(signal, 'abort');
       return stream;
-    },
-    () => {},
-    async (_get, reports, port) => {
-      const request = httpRequest({ port, path: '/' }).on('error', () => {});
-      request.end();
-      await begun.promise;
-      request.destroy();
-      await eventually('it is destroyed', () => stream.destroyed);
-      t.deepEqual(reports, []);
-    },
-  );
+    };
+    await withServer(
+      kind === 'list' ? endless : late,
+      () => {},
+      async (_get, reports, port) => {
+        const request = httpRequest({ port, path: '/' }).on('error', () => {});
+        request.end();
+        await begun.promise;
+        request.destroy();
+        await eventually(`the ${kind} has ended`, () => stream.destroyed);
+        t.deepEqual(reports, []);
+      },
+    );
+  }
 });
 
-test('the list of a generator ends with its reader, and is no failure', async (t) => {
-  const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  async function* endless() {
-    try {
-      for (let made = 0; ; made += 1) {
-        await new Promise((resolve) => setImmediate(resolve));
-        yield made;
-        begun.resolve();
-      }
-    } finally {
-      ended.resolve();
-    }
-  }
+test('an application without sockets answers a request to upgrade as any other', async (t) => {
   await withServer(
-    endless,
+    () => 'tea',
     () => {},
-    async (_get, reports, port) => {
-      const request = httpRequest({ port, path: '/' }).on('error', () => {});
-      request.end();
-      await begun.promise;
-      request.destroy();
-      await ended.promise;
-      t.deepEqual(reports, []);
+    async (_get, _reports, port) => {
+      for (const upgrade of ['websocket', 'h2c', 'TLS/1.2']) {
+        const headers = { connection: 'Upgrade', upgrade, 'sec-websocket-version': '13' };
+        const asked = httpRequest({ port, headers }).end();
+        const [response] = await once(asked, 'response', { signal: AbortSignal.timeout(30_000) });
+        t.is(response.resume().statusCode, 200, upgrade);
+      }
     },
   );
 });
