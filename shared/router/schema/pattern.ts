@@ -104,6 +104,8 @@ class Automaton {
     const empty = least === 0 ? 1 : item.empty;
     if (most > maxCopies || this.characters.length > maxStates) {
       this.#connect(item, item);
+      // Where it has to be read so often and may be empty, each time may be the one that reads something.
+      if (least > 1 && item.empty > 0) this.#connect(item, item);
       return { ...item, empty };
     }
     let whole = item;
