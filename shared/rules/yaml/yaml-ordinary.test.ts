@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
+import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { createTextReporter } from '../problem/reporter.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { maxTextLength } from './yaml-text.ts';
@@ -70,30 +71,9 @@ for (const folder of ['good', 'warned', 'bad']) {
   });
 }
 
-for (const [reason, text] of [
-  ['empty', ''],
-  ['a comment alone', '# nothing\n'],
-  ['a key without a value', 'a:\nb: 1\n'],
-  ['a repeated key', 'a: 1\na: 2\n'],
-  ['an anchor', 'a: &x 1\nb: *x\n'],
-  ['a merge', 'a: {x: 1}\n<<: {y: 1}\n'],
-  ['a tag', 'a: !!int 1\n'],
-  ['a block scalar', 'a: |\n  text\n'],
-  ['a scalar on two lines', 'a: one\n  two\n'],
-  ['a flow collection on two lines', 'a: {b: 1,\n  c: 2}\n'],
-  ['a tab', 'a:\tb\n'],
-  ['an escape', 'a: "\\t"\n'],
-  ['a second document', 'a: 1\n---\nb: 1\n'],
-  ['a wrong indentation', 'a:\n    b: 1\n  c: 1\n'],
-  ['a quote that is not closed', "a: 'b\n"],
-  ['a value that holds a colon', 'a: b: c\n'],
-  ['a comma too many', 'a: [1, ]\n'],
-  ['deep nesting', `a: ${'['.repeat(100)}1${']'.repeat(100)}\n`],
-] as const) {
-  test(`left to the library: ${reason}`, (t) => {
-    t.is(readOrdinaryYaml(text), undefined);
-  });
-}
+testLines(test, new URL('yaml-ordinary.txt', import.meta.url), (given) =>
+  readOrdinaryYaml(JSON.parse(`"${given}"`)) === undefined ? 'left to the library' : 'read',
+);
 
 test('rules that fill the longest document are ordinary', (t) => {
   const rule =
