@@ -253,9 +253,13 @@ test('what an around opens holds in the methods below: AsyncLocalStorage', async
       await pause(1);
       return store.getStore();
     }
+    static readonly POST = op({ produces: 'text/event-stream' }, async function* () {
+      for (const _ of [1, 2]) yield store.getStore();
+    });
   }
   const around: Around = (next, { id }) => store.run(id, next);
   const { send } = await createTestClient({ '': { Who } }, { around });
   const headers = { 'x-request-id': 'of-ann' };
   t.is((await send('GET', '/who', { headers })).json, 'of-ann');
+  t.is((await send('POST', '/who', { headers })).text, 'data:"of-ann"\n\n'.repeat(2));
 });

@@ -1,5 +1,6 @@
 // Server-sent events from the values of a generator (behaviour: events). A value is taken when its reader has room
 // for it, so a slow reader slows the generator; a reader who goes away ends it.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { isGenerator } from '../answer/encode.ts';
@@ -69,6 +70,8 @@ const firstWaitMs = 1_000;
 export class EventStream extends Readable {
   readonly #values: AsyncIterator<unknown>;
   readonly #onEnd: () => void;
+  /** What an around has opened holds for each value, whoever asks for it. */
+  readonly #inside = AsyncLocalStorage.snapshot();
   readonly #first: Promise<string | undefined>;
   readonly #beat: NodeJS.Timeout;
   #hasBegun = false;
@@ -135,7 +138,7 @@ export class EventStream extends Readable {
 
   /** The next event; undefined at the end. */
   async #next(): Promise<string | undefined> {
-    const { done, value } = await this.#values.next();
+    const { done, value } = await this.#inside(() => this.#values.next());
     return done === true ? undefined : toText(value);
   }
 

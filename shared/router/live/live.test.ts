@@ -1,4 +1,5 @@
 // Events and WebSockets over real connections, on the two kinds of server that have both.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -83,10 +84,16 @@ class Rooms extends Controller {
   }
 }
 
+/** Opened by the around of each application. */
+const store = new AsyncLocalStorage<string>();
+
 class Closed extends Controller {
   static override readonly guard = bearer((token) => token === 'right');
   CONNECT() {
     this.socket.send('in');
+  }
+  MESSAGE() {
+    return store.getStore() ?? 'outside';
   }
 }
 
@@ -135,7 +142,7 @@ function onEach(
         limits,
         around: async (next, { path }) => {
           if (path === '/rooms/page') return new Response('own page');
-          const answer = await next();
+          const answer = await store.run('inside', next);
           for (const name of ['a', 'b']) answer.headers.append('vary', name);
           return answer;
         },
@@ -301,8 +308,10 @@ onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) 
 
 onEach('a guard is asked before the handshake', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/closed`), 401);
-  const { read } = connect(port, `${prefix}/closed`, { authorization: 'Bearer right' });
+  const { read, socket } = connect(port, `${prefix}/closed`, { authorization: 'Bearer right' });
   t.is(await read(), 'in');
+  socket.send('{}');
+  t.is(await read(), 'inside', 'what an around has opened holds for messages');
 });
 
 onEach('a page of another site cannot open a WebSocket', async (t, { port, prefix }) => {

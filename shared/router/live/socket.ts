@@ -1,6 +1,7 @@
 // WebSockets: one instance of a class with CONNECT for each connection (behaviour: sockets). CONNECT may still refuse the
 // handshake, with what it throws; after that MESSAGE gets each message, one after another, and DISCONNECT the end. The
 // socket itself is of the package `ws`.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { bytesOf } from '../answer/encode.ts';
 import { toErrorResponse } from '../answer/problem.ts';
 import type { Binder } from '../arguments/bind.ts';
@@ -74,6 +75,8 @@ class Session implements Socket, SessionLike {
   readonly #request: LazyRequest;
   readonly #deps: SocketDeps;
   readonly #leave: () => void;
+  /** What an around has opened for CONNECT holds for what follows. */
+  readonly #inside = AsyncLocalStorage.snapshot();
   #instance: SocketInstance | undefined;
   /** What is done before the connection is open. */
   #early: ((connection: Connection) => void)[] = [];
@@ -162,7 +165,7 @@ class Session implements Socket, SessionLike {
     this.#leave();
     this.#request.end();
     try {
-      await this.#instance?.DISCONNECT?.({ code, reason });
+      await this.#inside(() => this.#instance?.DISCONNECT?.({ code, reason }));
     } catch (error) {
       this.#deps.report(500, error);
     }
@@ -193,7 +196,7 @@ class Session implements Socket, SessionLike {
     if (isRefused || this.#isHandling) return;
     this.#isHandling = true;
     connection.pause();
-    void this.#handleAll(connection).finally(() => {
+    void this.#inside(() => this.#handleAll(connection)).finally(() => {
       this.#isHandling = false;
       this.#isAlive = true;
       connection.resume();

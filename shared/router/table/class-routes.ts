@@ -136,7 +136,10 @@ function addMethods(
   const statics = ownEntries(controller);
   reportMisspelt(node.name, { methods: handlers.keys(), statics }, report);
   for (const [name, value] of statics) {
-    if (!isOp(value) || handlers.has(name)) continue;
+    if (!isOp(value)) continue;
+    const isTwice = value.method !== undefined && Object.hasOwn(controller.prototype, name);
+    if (isTwice) report.mistake(`${node.name}.${name} is there twice: in op() and beside it`);
+    if (handlers.has(name)) continue;
     report.mistake(`${node.name}.${name} is declared by op() and does not exist`);
   }
   for (const name of ['MESSAGE', 'DISCONNECT']) {
