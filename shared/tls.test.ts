@@ -111,7 +111,7 @@ test('a CA is added to those that the host trusts', (t) => {
   t.false(withTrustedAuthorities(undefined).toString().includes(authority));
 });
 
-/** A watch of good files, told of each problem, and a way to have it poll. */
+/** A watch of good files that reports each problem, and a way to have it poll. */
 async function startWatch(t: ExecutionContext, onChange: (material: TlsMaterial) => void) {
   const { files, write } = await setUp(t);
   const first = await readTlsFiles(files);

@@ -135,7 +135,7 @@ async function callWrongly(): Promise<void> {
   if (sum.ok) sum.value.total;
   // @ts-expect-error a method that takes its body raw is given it first
   await api.Scans.PUT({}, 7);
-  // @ts-expect-error a text as the whole body could not be told from a position
+  // @ts-expect-error a text as the whole body looks like a position
   await api.Scans.POST({}, 'text');
   // @ts-expect-error a method that takes its body while it arrives is given it, too
   await api.Videos.PUT({});

@@ -181,7 +181,7 @@ type SentValue<Schema> =
 
 type SentBody<Spec> = Spec extends { body: infer Body }
   ? IsBehind<SentValue<Body>> extends true
-    ? // What is no list could not be told from a position.
+    ? // What is no list looks like a position.
       [body: SentValue<Body> & readonly unknown[]]
     : []
   : [];

@@ -118,7 +118,7 @@ async function handle(
 /** The host's hooks do not run for WebSockets: its server hands them over before its router. Those that are not
  * below the prefix are left to others who listen for them, and refused where there are none. */
 function addUpgrade({ server, prefix }: FastifyInstance, upgrade: Upgrade): void {
-  // Where somebody listens, Node hands over every request with `Upgrade`, its body lost; before 24.9 in spite of this.
+  // Where there is a listener, Node hands over every request with `Upgrade`, its body lost; before 24.9 in spite of this.
   Object.assign(server, {
     shouldUpgradeCallback: (request: IncomingMessage) =>
       belowPrefix(request.url ?? '', prefix) === undefined || isWebSocket(request),
