@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { createRulesFolder } from '../test/support/rules-folder.ts';
-import { readSmallFile } from './small-file.ts';
+import { readSecretFile, readSmallFile } from './small-file.ts';
 
 test('a file is read up to its bound, and one without an end is refused by name', async (t) => {
   const path = join(createRulesFolder(t).path, 'secret');
@@ -19,4 +19,8 @@ test('a file is read up to its bound, and one without an end is refused by name'
   await t.throwsAsync(readSmallFile(join(path, '..'), 100), { code: 'EISDIR' });
   writeFileSync(path, '');
   t.is(await readSmallFile(path, 100), '');
+  for (const misplaced of ['e', '']) {
+    const message = "ENOENT: no such file or directory, open '*****'";
+    await t.throwsAsync(readSecretFile(misplaced, 9), { message });
+  }
 });

@@ -8,28 +8,25 @@ const fileFlags = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
  * The file's text, read as UTF-8. Rejects when the file cannot be read, or has more than `maxBytes`; no message
- * quotes it.
+ * quotes it. `shown`: its path in messages.
  */
-export async function readSmallFile(path: string, maxBytes: number): Promise<string> {
-  const bytes = await readBeginning(path, maxBytes);
-  if (bytes.length > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
+export async function readSmallFile(path: string, maxBytes: number, shown = path): Promise<string> {
+  const bytes = await readBeginning(path, maxBytes, shown);
+  if (bytes.length > maxBytes) throw new Error(`${shown} has more than ${maxBytes} bytes`);
   return bytes.toString('utf8');
 }
 
 /** As readSmallFile, for a file with a secret, which may stand in place of its path: no message quotes it then. */
-export async function readSecretFile(path: string, maxBytes: number): Promise<string> {
-  try {
-    return await readSmallFile(path, maxBytes);
-  } catch (error) {
-    if (error instanceof Error)
-      error.message = error.message.replaceAll(path, () => maskFile(path));
-    throw error;
-  }
+export function readSecretFile(path: string, maxBytes: number): Promise<string> {
+  return readSmallFile(path, maxBytes, maskFile(path));
 }
 
 /** One byte more than `maxBytes` where the file has more. */
-export async function readBeginning(path: string, maxBytes: number): Promise<Buffer> {
-  const handle = await open(path, fileFlags);
+export async function readBeginning(path: string, maxBytes: number, shown = path): Promise<Buffer> {
+  const handle = await open(path, fileFlags).catch((error: Error) => {
+    error.message = error.message.replaceAll(`'${path}'`, () => `'${shown}'`);
+    throw error;
+  });
   const chunks: Buffer[] = await handle.createReadStream({ end: maxBytes }).toArray();
   return Buffer.concat(chunks);
 }

@@ -57,12 +57,11 @@ async function readTlsFile(
   if (path === undefined) return {};
   const shown = toShown(path);
   try {
-    const content = await readBeginning(path, maxFileBytes);
+    const content = await readBeginning(path, maxFileBytes, shown);
     if (content.length <= maxFileBytes) return { content };
     return { problem: `${shown} is too large for a certificate or a key` };
   } catch (error) {
-    const reason = errorText(error).replaceAll(path, () => shown);
-    return { problem: `${shown} cannot be read (${reason})` };
+    return { problem: `${shown} cannot be read (${errorText(error)})` };
   }
 }
 
