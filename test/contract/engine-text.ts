@@ -45,7 +45,7 @@ export function testEngine(
     return {
       ...openTexts(randomUUID(), t),
       address: `127.0.0.1:${proxy.port}`,
-      // Nobody listens there.
+      // Without a listener.
       hide: () => proxy.retarget(1),
       stall: () => proxy.inject({ kind: 'stall' }),
       show,

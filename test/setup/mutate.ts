@@ -167,7 +167,7 @@ interface Wanted {
   readonly coverage: string;
 }
 
-/** A run without an end is one that has noticed, and told apart: on a busy machine it may be none. Rejects where ava
+/** A run without an end is one that has noticed, and is distinguished: on a busy machine it may be none. Rejects where ava
  * ends without the plan that its results close with: then it has not run. */
 function run(some: readonly string[], timeout: number, wanted?: Wanted): Promise<Outcome> {
   return new Promise((resolve, reject) => {

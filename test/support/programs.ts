@@ -49,7 +49,7 @@ function toCommand(name: Program, file: string): string[] {
 export const programEnvironment: Readonly<Record<string, string>> =
   cache === undefined ? {} : { NODE_COMPILE_CACHE: cache };
 
-/** Runs a command to its end. With `closesEarly` nobody reads the output, as when `head` has seen enough. */
+/** Runs a command to its end. With `closesEarly` the output has no reader, as when `head` has seen enough. */
 export async function runProgram(
   [file = '', ...args]: readonly string[],
   options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; closesEarly?: boolean } = {},

@@ -10,7 +10,7 @@ import { emptyRecord, toRecordText } from './record.ts';
 const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
 const kept = { text: textOf(1), plane: 'p'.repeat(64) };
 
-test('the newest text of a store is found again, also where somebody removed it, and no other store finds it', async (t) => {
+test('the newest text of a store is found again, also where it was removed, and no other store finds it', async (t) => {
   const log = createRecordedLog();
   const folder = join(createRulesFolder(t).path, 'new', 'state');
   const own = openOwnText(folder, 'one store', log);

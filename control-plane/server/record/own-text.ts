@@ -34,7 +34,7 @@ export interface OwnText {
   keep(kept: KeptText): void;
   /** Resolves with why it cannot be written, for people; with undefined when it is. */
   write(kept: KeptText): Promise<string | undefined>;
-  /** Returns at once; what this process has written and somebody has removed is written again, which is logged. */
+  /** Returns at once; what this process has written and was removed is written again, which is logged. */
   restore(): void;
   /** Resolves when nothing is being written any more. */
   settled(): Promise<void>;

@@ -216,7 +216,7 @@ test('while the record is being read it is not read again', async (t) => {
   t.is(counts.reads, 2, 'and once at the start');
 });
 
-test('a record that somebody removes, or replaces by an older one, is written again, and that is said', async (t) => {
+test('a record that is removed, or replaced by an older one, is written again, and that is logged', async (t) => {
   const { log, look, text, one, two } = await startTwo();
   await one.write((record) => ({ ...record, after: 'x' }));
   const older = text.content;

@@ -489,7 +489,7 @@ function noteRecord(
   return isWritten ? end(read, false, now) : swap(read, record, false, now);
 }
 
-/** What has become of the record that this process has seen, where somebody has removed it or put an older one back;
+/** What has become of the record that this process has seen, where it was removed or replaced by an older one;
  * undefined where it is as known, or newer. */
 function describeLoss(
   { version: seen, record }: Known,

@@ -91,7 +91,7 @@ const recordJson = Type.Object({
   steps: Type.Optional(Type.String({ maxLength: 4_096 })),
   /** Counts the leader's signs of life. */
   beat: Type.Integer({ minimum: 0 }),
-  /** Counts the changes, so that an older record that somebody puts back is known as one; the release before has none. */
+  /** Counts the changes, so that an older record in its place is known as one; the release before has none. */
   writes: Type.Optional(Type.Integer({ minimum: 0 })),
 });
 export type RolloutRecord = Omit<Type.Static<typeof recordJson>, 'format'>;

@@ -57,7 +57,7 @@ export type ToRemember =
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
   | GiveWay;
 
-/** Nobody wants the revision of this rollout any more. */
+/** The revision of this rollout is no longer the one to roll out. */
 export interface GiveWay {
   readonly kind: 'give_way';
   readonly open: RolloutOnRecord;

@@ -284,7 +284,7 @@ class Change {
     this.#changed = [...changed].slice(0, maxDomains);
   }
 
-  /** Made once of each sum: workers report every five seconds, and are looked at each second. */
+  /** Made once of each sum: workers report every five seconds, and are judged each second. */
   figuresOf(sums: Tallied): FiguresFacts {
     const figures = this.#figures.get(sums) ?? this.#toFigures(sums);
     this.#figures.set(sums, figures);

@@ -52,7 +52,7 @@ export interface SnapshotCacheDeps {
 
 interface FoundLost {
   readonly of: readonly (BuiltSnapshots | undefined)[];
-  /** Undefined while they are looked for. */
+  /** Undefined until they are found. */
   found?: ReadonlyMap<string, LostRules>;
 }
 
@@ -140,7 +140,7 @@ export class SnapshotCache implements SnapshotProvider {
     return compareFor(this.#state, node);
   }
 
-  /** The rules that the revision on trial takes out of domains; undefined while they are looked for. */
+  /** The rules that the revision on trial takes out of domains; undefined until they are found. */
   lostRules(): ReadonlyMap<string, LostRules> | undefined {
     const { inForce, trial } = this.#state;
     const of = [inForce?.built, trial?.built];

@@ -31,7 +31,7 @@ function build(groups: string | undefined): BuiltSnapshots {
   return outcome.built;
 }
 
-/** Groups before and after a change by somebody who owns no domain; `-` for no file of groups. */
+/** Groups before and after a change by an author who owns no domain; `-` for no file of groups. */
 // Proof of SECURITY.md: cannot remove limits of others by `node-groups.yaml`
 testLines(test, new URL('node-change.txt', import.meta.url), (given) => {
   const [before, after] = given.split(' => ').map((text) => build(text === '-' ? undefined : text));

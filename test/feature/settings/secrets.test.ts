@@ -63,7 +63,7 @@ const certainForms = [
   encodeURIComponent(encodeURIComponent(`https://${secret}@host`)),
 ];
 
-/** What somebody writes in place of the path of a file that has it. */
+/** A secret in place of the path of the file that has it. */
 const fileForms = [secret, `Bearer ${secret}`, `a/${secret}=`, `-----BEGIN KEY-----\n${secret}\n`];
 
 function listCases(table: SettingsTable): { readonly name: string; readonly form: string }[] {

@@ -82,7 +82,7 @@ test('limits of several units on one key: it lives for the longest, also where t
   t.deepEqual(lifetimesOf(3_600), []);
 });
 
-test('a refusal is told with its remedy', (t) => {
+test('a refusal is reported with its remedy', (t) => {
   const batch = new Batch(createDeps(), undefined);
   batch.add(startCounting([createHit({ key: 'k' })]).request);
   batch.toCommands();
