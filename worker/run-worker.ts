@@ -7,7 +7,6 @@ import { refuseSettings, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
 import { createProgramLog, logBeforeSettings } from '../shared/program-log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
-import { readBeginning } from '../shared/small-file.ts';
 import { storeKinds } from './counters/store-kinds.ts';
 import { findTlsFileProblems, findTokenFileProblems, parseWorkerSettings } from './settings.ts';
 import { startWorkerTracer } from './tracing.ts';
@@ -27,7 +26,7 @@ export async function runWorker(environment: Environment): Promise<never> {
   for (const warning of result.warnings) log.warning(warning);
   const problems = result.ok
     ? [
-        ...(await findTlsFileProblems(result.tlsFiles, (path) => readBeginning(path, 0))),
+        ...(await findTlsFileProblems(result.tlsFiles)),
         ...(await findTokenFileProblems(result.tokenFiles)),
       ]
     : result.problems;

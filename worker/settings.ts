@@ -7,6 +7,7 @@ import { nameOf, parseSettings, showSetting } from '../shared/settings/parse-set
 import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
 import { maskFile } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
+import { readBeginning } from '../shared/small-file.ts';
 import { listClientTlsRows } from './client-tls.ts';
 import type { CountingSettings } from './counters/counting-settings.ts';
 import { toStoreSettings } from './counters/redis/redis-settings.ts';
@@ -235,14 +236,14 @@ function listTlsFiles(reading: WorkerReading): NamedFile[] {
 /** One sentence for each file that cannot be read; `readFile` rejects with the reason. */
 export async function findTlsFileProblems(
   files: readonly NamedFile[],
-  readFile: (path: string) => Promise<unknown>,
+  readFile: (path: string) => Promise<unknown> = (path) => readBeginning(path, 0, maskFile(path)),
 ): Promise<string[]> {
   const found = await Promise.all(
     files.map(({ shown, path }) =>
       readFile(path).then(
         () => [],
         (error: unknown) => [
-          `${shown}: the file cannot be read (${errorText(error).replaceAll(path, () => maskFile(path))}); name a PEM file that this process may read`,
+          `${shown}: the file cannot be read (${errorText(error)}); name a PEM file that this process may read`,
         ],
       ),
     ),
