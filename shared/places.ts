@@ -42,3 +42,28 @@ export class Places {
     next();
   }
 }
+
+/** The same, of which one caller has no more than a share: those of others find a place. */
+export class SharedPlaces {
+  readonly #all: Places;
+  readonly #share: number;
+  /** By name of the caller, as many as there are tokens. */
+  readonly #own = new Map<string, Places>();
+
+  constructor(count: number, share: number) {
+    this.#all = new Places(count);
+    this.#share = share;
+  }
+
+  /** As Places.take. `caller` undefined: callers are not distinguished. */
+  async take(signal: AbortSignal | undefined, caller?: string): Promise<AsyncDisposable> {
+    await using places = new AsyncDisposableStack();
+    if (caller !== undefined) {
+      const own = this.#own.get(caller) ?? new Places(this.#share);
+      this.#own.set(caller, own);
+      places.use(await own.take(signal));
+    }
+    places.use(await this.#all.take(signal));
+    return places.move();
+  }
+}

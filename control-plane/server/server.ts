@@ -8,7 +8,7 @@ import { AppError } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
 import { watchOpenFiles } from '../../shared/open-files.ts';
-import { Places } from '../../shared/places.ts';
+import { SharedPlaces } from '../../shared/places.ts';
 import { readCredentials } from '../../shared/router/index.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import {
@@ -251,7 +251,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       reading: createReading(examining),
       thread,
       turns: createChangeTurns(clock),
-      longAnswers: new Places(mostLongAnswers),
+      longAnswers: new SharedPlaces(mostLongAnswers, mostLongAnswers / 2),
       rollout,
       listSetAside: () => listSetAside(stateDirectory),
       peers,

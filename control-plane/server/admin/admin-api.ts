@@ -1,7 +1,7 @@
 // The dependencies of the admin API's controllers. All exist before the first request; data of the store
 // and the workers may come later.
 import type { Clock } from '../../../shared/clock.ts';
-import type { Places } from '../../../shared/places.ts';
+import type { SharedPlaces } from '../../../shared/places.ts';
 import type { RoutedRequest } from '../../../shared/router/index.ts';
 import type { JobThread } from '../../../shared/thread/job-thread.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -34,7 +34,7 @@ export interface AdminApi {
   readonly thread: JobThread;
   readonly turns: ChangeTurns;
   /** Of answers that hold much memory until they are read. */
-  readonly longAnswers: Places;
+  readonly longAnswers: SharedPlaces;
   readonly rollout: Rollout;
   /** Paths of files of the state directory that could not be read, and were renamed. */
   listSetAside(): Promise<readonly string[]>;

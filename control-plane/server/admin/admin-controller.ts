@@ -24,6 +24,7 @@ import {
 import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
+import { nobody } from './authorize.ts';
 import {
   type ChangeRequest,
   InvalidRules,
@@ -318,7 +319,9 @@ export class AdminController extends Controller {
   ): Promise<Value | Response> {
     const waited = AbortSignal.timeout(longAnswerWaitMs);
     const signal = AbortSignal.any([waited, this.request.signal]);
-    const place = await this.api.longAnswers.take(signal).catch((error: unknown) => {
+    const caller = this.api.callerOf(this.request);
+    const own = caller === nobody ? undefined : caller;
+    const place = await this.api.longAnswers.take(signal, own).catch((error: unknown) => {
       if (!waited.aborted) throw error;
       const detail = 'other long answers are not read yet; try again';
       throw new HttpError(429, { detail, headers: { 'retry-after': '10' } });

@@ -1,0 +1,20 @@
+import test from 'ava';
+import { SharedPlaces } from './places.ts';
+
+test('a caller has its share of the places, and leaves the others to other callers', async (t) => {
+  const places = new SharedPlaces(3, 2);
+  const over = AbortSignal.abort();
+  const take = (caller?: string) => places.take(new AbortController().signal, caller);
+  const first = await take('a');
+  await take('a');
+  const third = take('a');
+  const other = await take('b');
+  await t.throwsAsync(places.take(over, 'c'), { name: 'AbortError' });
+  await first[Symbol.asyncDispose]();
+  const again = await third;
+  const waiting = take();
+  await again[Symbol.asyncDispose]();
+  await waiting;
+  await other[Symbol.asyncDispose]();
+  t.truthy(await take('a'), 'a place that was given back');
+});
