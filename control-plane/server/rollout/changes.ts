@@ -12,6 +12,7 @@ import {
 } from '../record/record.ts';
 import { toReplaced } from '../snapshot/admission.ts';
 import type { Change } from './decide.ts';
+import type { Share } from './pools.ts';
 
 /** `retry`: a paused rollout continues, and the newest revision is tried again when it was taken back. */
 export type RolloutAction = 'pause' | 'resume' | 'retry' | 'promote' | 'abort';
@@ -43,12 +44,12 @@ export function withChange(
   switch (change.kind) {
     case 'complete':
       return withEnd(record, 'in_force', { reason: change.text, by: '', atMs });
-    case 'pause':
-      return withRollout(record, { outcome: 'paused', reason: change.reason });
-    case 'give': {
-      const { step, share } = change;
-      return withRollout(record, { step, chosen: [...share.chosen], whole: [...share.whole] });
+    case 'pause': {
+      const { reason, share } = change;
+      return withRollout(record, { outcome: 'paused', reason, ...(share && toLists(share)) });
     }
+    case 'give':
+      return withRollout(record, { step: change.step, ...toLists(change.share) });
   }
 }
 
@@ -90,6 +91,10 @@ export function withTakenBack(
   const hasEnded = last?.revision === rollout.revision && last.id !== endedBefore;
   if (hasEnded || inForce[0]?.content === rollout.content) return undefined;
   return withEnd(withBegun(record, rollout, word.atMs), 'taken_back', word);
+}
+
+function toLists({ chosen, whole }: Share): Pick<RolloutOnRecord, 'chosen' | 'whole'> {
+  return { chosen: [...chosen], whole: [...whole] };
 }
 
 function withRollout(record: RolloutRecord, now: Partial<RolloutOnRecord>): RolloutRecord {

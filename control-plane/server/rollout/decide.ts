@@ -17,6 +17,7 @@ import {
   chooseShare,
   createIsWithin,
   isGiven,
+  isOfStep,
   type PoolStep,
   type Pools,
   type Share,
@@ -29,7 +30,8 @@ export type Change =
   /** Leads in place of a leader that has stopped. */
   | { readonly kind: 'lead' }
   | { readonly kind: 'take_back'; readonly reason: string }
-  | { readonly kind: 'pause'; readonly reason: string }
+  /** `share`: where it is not to stay what it is. */
+  | { readonly kind: 'pause'; readonly reason: string; readonly share?: Share }
   | { readonly kind: 'give'; readonly step: number; readonly share: Share; readonly text: string }
   /** Everybody gets it. */
   | { readonly kind: 'complete'; readonly text: string };
@@ -61,12 +63,12 @@ export interface DecideOptions {
 
 /** How long a refusal waits for the answers of the others that were given the revision. */
 const answersMs = 3_000;
-/** More than a third. */
+/** A third. */
 const manyOf = 3;
 /** What is offered is answered within it. */
 const offerMs = 10_000;
 /** So many that were offered it and are silent or gone are no chance. */
-const fewestSilent = 2;
+const fewestLost = 2;
 
 export function decide(view: View, record: RolloutRecord, options: DecideOptions): Decision {
   const open = openRolloutOf(record);
@@ -141,43 +143,40 @@ function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
       return takeBack(text);
     }
   }
-  const gone = findGone(view, open, chosen);
-  if (gone !== undefined && !view.gone.mayBeElsewhere) return takeBack(gone);
-  const silent = findSilent(view, chosen);
-  if (silent !== undefined) return takeBack(silent);
+  const { having, mayBeElsewhere } = view.gone;
+  const lost = findLost(view, open, chosen, mayBeElsewhere ? 0 : having);
+  if (lost !== undefined) return takeBack(lost);
   const { kind, text } = view.judgement;
   if (!isGiven(open)) return undefined;
   if (kind === 'store') return { kind: 'pause', reason: `${text}; 'rollout retry' tries it again` };
   return kind === 'bad' ? takeBack(text) : undefined;
 }
 
-/** More than a third of the workers with it, and more than elsewhere. While a peer is unknown its workers of the share
- * may have it. */
-function findGone(
+/** Workers that were offered it are gone without a goodbye, give no answer, or do not use it: two, or a third of the share
+ * where that is more; or more than a third of those that have it are gone. And more than elsewhere. While a peer is unknown
+ * its workers of the share may have it. `lost`: those that are gone. */
+function findLost(
   { members, gone, unknown }: View,
   open: RolloutOnRecord,
   chosen: readonly Member[],
+  lost: number,
 ): string | undefined {
-  const known = chosen.filter(({ state }) => state === 'in_force').length + gone.having;
-  const having = unknown === undefined ? known : Math.max(known, open.chosen.length);
-  const others = members.length - chosen.length + gone.others;
-  const elsewhere = others === 0 ? 0 : gone.others / others;
-  if (gone.having * manyOf <= having || gone.having / having <= elsewhere) return undefined;
-  return `${gone.having} of ${toCountText(having, 'worker')} with it ${gone.having === 1 ? 'is' : 'are'} gone`;
-}
-
-/** Two that were offered it, or a third of the share where that is more, and more than elsewhere, neither accept nor
- * refuse it. */
-function findSilent({ members, gone }: View, chosen: readonly Member[]): string | undefined {
   const isSilent = ({ silentForMs, isUnused }: Member) => isUnused || silentForMs >= offerMs;
   const silent = chosen.filter(isSilent);
-  if (silent.length === 0) return undefined;
-  const lost = gone.mayBeElsewhere ? 0 : gone.having;
-  const [offered, bad] = [chosen.length + lost, silent.length + lost];
-  if (bad < Math.max(fewestSilent, offered / manyOf)) return undefined;
+  const least = unknown === undefined ? 0 : open.chosen.length;
+  const offered = Math.max(chosen.length + lost, least);
+  const having = Math.max(chosen.filter(({ state }) => state === 'in_force').length + lost, least);
+  const bad = silent.length + lost;
+  const isGone = lost * manyOf > having;
+  if (!isGone && bad < Math.max(fewestLost, offered / manyOf)) return undefined;
   const others = members.filter(({ isChosen }) => !isChosen);
   const elsewhere = others.filter(isSilent).length + gone.others;
-  if (bad / offered <= elsewhere / Math.max(1, others.length + gone.others)) return undefined;
+  const share = isGone ? lost / having : bad / offered;
+  if (share <= elsewhere / Math.max(1, others.length + gone.others)) return undefined;
+  if (silent.length === 0) {
+    const are = lost === 1 ? 'is' : 'are';
+    return `${lost} of ${toCountText(having, 'worker')} with it ${are} gone`;
+  }
   const rest = lost === 0 ? '' : `, and ${lost} ${lost === 1 ? 'is' : 'are'} gone`;
   const unused = silent.filter(({ isUnused }) => isUnused).length;
   const what = unused === 0 ? 'give no answer' : `have acknowledged it and do not use it`;
@@ -202,16 +201,16 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
       text: unknown ?? none,
     };
   }
-  const gone = findGone(view, open, chosen);
-  if (gone !== undefined) {
-    const text = `waits: ${gone}, or at another control plane, which is not asked`;
+  const lost = findLost(view, open, chosen, view.gone.having);
+  if (lost !== undefined) {
+    const text = `waits: ${lost}, or at another control plane, which is not asked`;
     return { change: undefined, phase: toFollowerPhase(view, open), text };
   }
   if (view.isAwaited) {
     const text = 'waits for the workers that had it, which have left, to come back';
     return { change: undefined, phase: 'spreading', text };
   }
-  if (chosen.length === 0) return give(view, open, options, open.step);
+  if (!isOfStep(pools, open, chosen)) return giveAgain(view, open, options);
   const smaller = findSmaller(view, open, pools);
   if (smaller !== undefined) return smaller;
   const waiting = chosen.filter(({ state }) => state !== 'in_force');
@@ -257,18 +256,24 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
     const why = `${step}: ${judgement.text}`;
     return give(view, open, options, open.step + 1, why);
   }
-  if (judgement.kind === 'silent' && options.plan.onSilence === 'proceed') {
-    return give(
-      view,
-      open,
-      options,
-      open.step + 1,
-      `${step} could not be judged: ${judgement.text}`,
-    );
+  const isQuiet = judgement.kind === 'silent' && judgement.isQuiet === true;
+  if (isQuiet && options.plan.onSilence === 'proceed') {
+    const why = `${step} could not be judged: ${judgement.text}`;
+    return give(view, open, options, open.step + 1, why);
   }
   const what = judgement.kind === 'silent' ? 'too little traffic to judge: ' : '';
   const reason = `${what}${judgement.text}`;
   return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
+}
+
+/** No worker of the step has it: it is new, or they have left, and who comes in their place would be one more than the step
+ * allows. */
+function giveAgain(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
+  const isLeft = open.chosen.length > 0 && isOfStep(options.pools, open, view.members);
+  if (!isLeft) return give(view, open, options, open.step);
+  const reason = `${toCountText(open.chosen.length, 'worker')} had it, and all of them have left: 'rollout resume' gives it to others`;
+  const share = { chosen: [], whole: open.whole };
+  return { change: { kind: 'pause', reason, share }, phase: 'paused', text: reason };
 }
 
 /** Gives it to the workers of this step, or of the next one that has any; after the last one to all. */

@@ -12,7 +12,7 @@ import {
   type WorkerFacts,
 } from './facts.ts';
 import { type CountedWorker, type Figures, type Judgement, judgeAll } from './judgement.ts';
-import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
+import { createIsWithin, isGiven, isOfStep, type Pools, placeOf } from './pools.ts';
 import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
 
 export interface Look {
@@ -40,7 +40,7 @@ export interface WatchMemory {
   readonly lastMs: number;
   readonly watchedMs: number;
   readonly step: Step;
-  /** When a worker that was given the revision was connected last, in time watched. */
+  /** When a worker that was given the revision in this step was connected last, in time watched. */
   readonly chosenSeenMs: number;
 }
 
@@ -62,8 +62,12 @@ interface Step {
   readonly heldMs: number;
   readonly isHeldByAll: boolean;
   readonly bases: ByKey<Base>;
-  /** The newest part of the hold, since a time watched. */
-  readonly slice: { readonly sinceMs: number; readonly bases: ByKey<Base> };
+  /** The newest part of the step, since a time watched. `number`: of the parts of ten seconds in which the hold ends. */
+  readonly slice: {
+    readonly sinceMs: number;
+    readonly number: number;
+    readonly bases: ByKey<Base>;
+  };
   /** The time watched since which each worker gives no answer. */
   readonly silentSinceMs: ByKey<number>;
   /** The time watched since which each worker refuses. */
@@ -84,7 +88,8 @@ const longestLookMs = 2_000;
 const comesBackMs = 3_000;
 /** How much later one moment may seem by another answer of a peer. */
 const answerMs = 2_000;
-/** The end of a hold counts as much as its begin: each part that is so long is judged by itself, too. */
+/** The end of a hold counts as much as its begin: each part that is so long is judged by itself, too, the last one at the end
+ * of the hold. */
 const sliceMs = 10_000;
 
 export function startWatch(nowMs: number): WatchMemory {
@@ -102,7 +107,7 @@ function startStep(key: string, nowMs: number, watchedMs: number): Step {
   return {
     ...{ key, sinceMs: nowMs, heldMs: 0, isHeldByAll: false },
     bases: new Map(),
-    slice: { sinceMs: watchedMs, bases: new Map() },
+    slice: { sinceMs: watchedMs, number: Number.NEGATIVE_INFINITY, bases: new Map() },
     silentSinceMs: new Map(),
     refusedSinceMs: new Map(),
     cameBack: new Map(),
@@ -180,13 +185,14 @@ export function watch(
     };
   });
   const chosen = members.filter(({ isChosen }) => isChosen);
+  const hasShare = open !== undefined && isGiven(open);
+  const isThere = open !== undefined && isOfStep(look.pools, open, chosen);
   // Somebody who resumes a rollout wants the step to be watched again.
-  const isUnheld = chosen.length === 0 || open?.outcome === 'paused';
+  const isUnheld = !isThere || open?.outcome === 'paused';
   const isHeldByAll =
     !isUnheld && (step.isHeldByAll || (peers.unknown === undefined && chosen.every(isInForce)));
   const heldMs = isUnheld ? 0 : step.heldMs + (step.isHeldByAll ? passedMs : 0);
-  const hasShare = open !== undefined && isGiven(open);
-  const chosenSeenMs = chosen.length > 0 || !hasShare ? watchedMs : before.chosenSeenMs;
+  const chosenSeenMs = isThere || !hasShare ? watchedMs : before.chosenSeenMs;
   const gone = [...own.gone, ...peers.gone];
   const cameBack = noteCameBack(step.cameBack, gone, toGoneKeys(byKey.values()), nowMs);
   const { judgement, ...figures } = judge({ ...step, heldMs }, workers, look, watchedMs);
@@ -220,7 +226,7 @@ export function watch(
     unknown: peers.unknown,
     isLacked: peers.lacks,
     isGathered: isGathered(memory, nowMs),
-    isAwaited: hasShare && chosen.length === 0 && watchedMs - chosenSeenMs < gatherMs,
+    isAwaited: hasShare && !isThere && watchedMs - chosenSeenMs < gatherMs,
     heldMs,
   };
   return { memory, seen };
@@ -263,7 +269,7 @@ function countGone(
   return { having, others: left.size - having };
 }
 
-/** Of the whole step, or of the slice that ends now where that is bad. */
+/** Of the whole step, or of the slice that ends now where that is worse. */
 function judge(
   step: Step,
   workers: readonly WorkerFacts[],
@@ -274,21 +280,29 @@ function judge(
   const sliceBases = addBases(step.slice.bases, workers);
   const judgeFrom = (from: ByKey<Base>, hadTime: boolean) =>
     judgeSince(from, bases, workers, look, hadTime);
-  const whole = judgeFrom(bases, step.heldMs >= reportedMs);
-  const slice = judgeFrom(sliceBases, false);
+  const hadTime = step.heldMs >= reportedMs;
   const lastedMs = watchedMs - step.slice.sinceMs;
-  const isOver = lastedMs >= sliceMs && slice.kind !== 'silent';
-  const isWorse = isOver && (slice.kind === 'bad' || slice.kind === 'store');
+  const whole = judgeFrom(bases, hadTime);
+  const slice = judgeFrom(sliceBases, hadTime && lastedMs >= sliceMs);
+  const holdMs = look.pools.steps[look.open?.step ?? 0]?.holdMs ?? 0;
+  const isHeld = step.heldMs > 0;
+  const number = isHeld ? Math.floor((step.heldMs - holdMs) / sliceMs) : Number.NEGATIVE_INFINITY;
+  const isDue = lastedMs >= sliceMs || number !== step.slice.number;
+  const isOver = isDue && slice.kind !== 'silent' && slice.kind !== 'stalled';
+  const isWorse = isOver
+    ? slice.kind === 'bad' || slice.kind === 'store'
+    : slice.kind === 'stalled' && whole.kind === 'good';
   const judgement: Judgement =
     isWorse && whole.kind !== 'bad' && whole.kind !== 'store'
       ? { ...slice, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
       : whole;
   const isOutage = judgement.kind === 'store';
-  const sinceMs = isOver ? watchedMs : step.slice.sinceMs;
-  const ofSlice = isOver ? addBases(new Map(), workers) : sliceBases;
+  const later = isOver
+    ? { sinceMs: watchedMs, number, bases: addBases(new Map(), workers) }
+    : { ...step.slice, bases: sliceBases };
   return {
     bases: passOutage(bases, workers, isOutage),
-    slice: { sinceMs, bases: passOutage(ofSlice, workers, isOutage) },
+    slice: { ...later, bases: passOutage(later.bases, workers, isOutage) },
     judgement,
   };
 }

@@ -32,10 +32,11 @@ export interface CountedWorker extends Figures {
 
 export type Judgement =
   | { readonly kind: 'good'; readonly text: string }
-  /** Too few requests at all. */
-  | { readonly kind: 'silent'; readonly text: string }
-  /** One worker alone makes the difference, those with it get no requests while the others do, or there is nothing to
-   * compare with. */
+  /** Too few requests. `isQuiet`: of the whole fleet. */
+  | { readonly kind: 'silent'; readonly text: string; readonly isQuiet?: boolean }
+  /** Those with it get no requests while the others do. */
+  | { readonly kind: 'stalled'; readonly text: string }
+  /** One worker alone makes the difference, or there is nothing to compare with. */
   | { readonly kind: 'unclear'; readonly text: string }
   /** It would be bad, while workers cannot reach their store. */
   | { readonly kind: 'store'; readonly text: string }
@@ -111,11 +112,14 @@ export function judgeAll(
   const having = groups.flatMap((group) => group.having);
   const all = [...having, ...groups.flatMap(({ others }) => others)];
   if (judgement.kind === 'bad' && judgement.by !== 'noMatch') {
-    const store = nameStore(all);
+    // What the store of another worker does explains errors alone.
+    const store = nameStore(judgement.by === 'errors' ? all : having);
     if (store !== undefined) return { kind: 'store', text: `${judgement.text}, while ${store}` };
   }
-  const own = judgement.kind === 'silent' ? nameStore(having) : undefined;
-  return own === undefined ? judgement : { kind: 'unclear', text: `${judgement.text}; ${own}` };
+  if (judgement.kind !== 'silent') return judgement;
+  const own = nameStore(having);
+  if (own !== undefined) return { kind: 'unclear', text: `${judgement.text}; ${own}` };
+  return { ...judgement, isQuiet: requestsOf(sum(all)) < minRequests };
 }
 
 function nameStore(workers: readonly CountedWorker[]): string | undefined {
@@ -144,7 +148,8 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   if (judgements.length === 0) {
     return compare(sumSide([]), sumSide(elsewhere), toMeasures(mostPoints));
   }
-  return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good', text: good };
+  const worse = worst('bad') ?? worst('unclear') ?? worst('stalled') ?? worst('silent');
+  return worse ?? { kind: 'good', text: good };
 }
 
 /**
@@ -234,7 +239,7 @@ function findStandstill(
   const usual = Math.floor((requestsOf(sums.others) * having.length) / others.length);
   if (requestsOf(sums.having) >= minRequests || usual < minRequests) return undefined;
   const text = `${requestsOf(sums.having)} requests with it, where the others had ${usual}: they stand still, or nobody asks them`;
-  return { kind: 'unclear', text };
+  return { kind: 'stalled', text };
 }
 
 /** What is usual: of those with it before it, and of the others now and before. Undefined where that is not known. */
@@ -378,11 +383,13 @@ function toUsualShare({ before, others, othersBefore }: Usual, measure: Measure)
 
 function isAbove(having: Counts, usual: Usual, measure: Measure): boolean {
   const [one, other] = [share(having, measure), toUsualShare(usual, measure)];
-  // Rounded: 45 % is ten points above 35 %, not a little more.
-  const points = Number(((one - other) * 100).toFixed(9));
+  // 45 % is ten points above 35 %, and 15 % half as many again as 10 %: neither a little more nor a little less.
+  const toPoints = (share: number) => Number((share * 100).toFixed(9));
+  const points = toPoints(one - other);
   if (points > measure.mostPoints) return true;
   const { fewPoints } = measure;
-  if (fewPoints === undefined || points < fewPoints || one < halfAgain * other) return false;
+  const isFew = fewPoints === undefined || points < fewPoints;
+  if (isFew || toPoints(one - halfAgain * other) < 0) return false;
   const sides = [having, usual.before, usual.others, usual.othersBefore].flatMap((side) =>
     side === undefined ? [] : requestsOf(side),
   );

@@ -20,9 +20,20 @@ export interface Share {
   readonly whole: readonly number[];
 }
 
+/** The step of which a share is, counted from 0. */
+interface Given {
+  readonly step: number;
+}
+
 /** Whether anybody has it. */
 export function isGiven({ chosen, whole }: Share): boolean {
   return chosen.length + whole.length > 0;
+}
+
+/** Whether one of these workers is of the pool that the step divides. */
+export function isOfStep({ steps }: Pools, { step }: Given, workers: readonly PlacedWorker[]) {
+  const at = steps[step];
+  return workers.some(({ pool }) => at === undefined || pool === at.pool);
 }
 
 export interface Pools {
@@ -31,8 +42,9 @@ export interface Pools {
   nameOf(pool: number): string | undefined;
   /** In their order, before everybody has it. */
   readonly steps: readonly PoolStep[];
-  /** For the workers that are there: those of `before` stay in it as far as the step allows. */
-  shareAt(step: number, workers: readonly PlacedWorker[], before: Share): Share;
+  /** For the workers that are there: those of `before` stay in it as far as the step allows, and those of them that have left
+   * count as well. */
+  shareAt(step: number, workers: readonly PlacedWorker[], before: Share & Given): Share;
 }
 
 export interface PoolStep extends RolloutStep {
@@ -79,8 +91,11 @@ export function toPools(
       if (now !== undefined && percent === 100) whole.add(now);
       const places = workers.flatMap(({ pool, place }) => (pool === now ? place : []));
       const isWhole = now === undefined || whole.has(now);
-      const chosen = isWhole ? [] : chooseShare(places, percent, new Set(before.chosen));
-      return { chosen: [...chosen].sort(), whole: [...whole].sort((a, b) => a - b) };
+      // Other pools before this one are whole.
+      const kept = new Set(all[before.step]?.pool === now ? before.chosen : []);
+      const left = kept.difference(new Set(places));
+      const chosen = isWhole ? [] : [...left, ...chooseShare(places, percent, kept)];
+      return { chosen: chosen.sort(), whole: [...whole].sort((a, b) => a - b) };
     },
   };
 }
@@ -100,8 +115,8 @@ export function placeOf(rolloutId: string, nodeId: string, instance: string | un
     .slice(0, 12);
 }
 
-/** The places of `percent` of the workers, rounded down, but of at least one and never of all; those of `kept` first. Empty
- * when no such share can be made. */
+/** The places of `percent` of the workers, rounded down, but of at least one and never of all; those of `kept` first, and
+ * others in place of none of these. Empty when no such share can be made. */
 export function chooseShare(
   places: readonly string[],
   percent: number,
@@ -113,6 +128,6 @@ export function chooseShare(
   );
   const named = places.filter((place) => place !== '').sort();
   const isKept = (place: string) => kept.has(place);
-  const inOrder = [...named.filter(isKept), ...named.filter((place) => !isKept(place))];
-  return inOrder.slice(0, Math.max(0, most));
+  const others = named.filter((place) => !isKept(place)).slice(0, Math.max(0, most - kept.size));
+  return [...named.filter(isKept).slice(0, Math.max(0, most)), ...others];
 }

@@ -122,6 +122,7 @@ const commands: Readonly<Record<string, Command>> = {
       if (what === 'ignore' || what === 'refuse') each.answer = what;
       else if (what === 'cling') each.decides = each.has;
       else if (what === 'idle') each.decisionsPerSecond = 0;
+      else if (what === 'rate') each.decisionsPerSecond = Number(plane);
       else if (what === 'lie') each.lies = toEffect(plane, share);
       else if (what === 'busy') each.decisionsPerSecond = 100_000;
       else if (what === 'fail' || what === 'well')
