@@ -1,7 +1,7 @@
 // The contracts of a counter store and of leases for the in-process store.
 import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { testCounterStore } from './counter-store.ts';
 import { testLeases } from './leases.ts';
@@ -9,11 +9,11 @@ import { testLeases } from './leases.ts';
 const memory = {
   name: 'memory',
   async open() {
-    const store = createMemoryStore({ clock: systemClock, log: createRecordedLog() });
+    const store = new MemoryStore({ clock: systemClock, log: createRecordedLog() });
     return {
       store,
       readCounter: async (key: string) => store.read(key)?.toString(),
-      close: () => store.close(0),
+      close: () => store.close(),
     };
   },
 };

@@ -4,7 +4,7 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { type Limiter, limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
-import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import { limiterScripts, toArguments } from '../../worker/counters/redis/limiter-scripts.ts';
 import type { CounterStore, Hit, LimiterHit, LimiterWindow } from '../../worker/counters/store.ts';
 import { takeHit } from '../../worker/counters/store.ts';
@@ -119,7 +119,7 @@ test('in process, each decision is the model’s', async (t) => {
   await fc.assert(
     fc.asyncProperty(limiters, steps, async (limiter, given) => {
       const clock = createManualClock();
-      const store = createMemoryStore({ clock, log: createRecordedLog() });
+      const store = new MemoryStore({ clock, log: createRecordedLog() });
       // One clock, and nothing is dropped.
       const list = given.map((step) => ({ ...step, isEvicted: false }));
       await compare(t, limiter, list, clock, async (_, windowSeconds, step) => {
@@ -131,7 +131,7 @@ test('in process, each decision is the model’s', async (t) => {
         for (const outcome of outcomes) t.is((await outcome).error, undefined);
         return hits;
       });
-      await store.close(0);
+      await store.close();
     }),
     { numRuns: 300 },
   );
@@ -206,7 +206,7 @@ for (const store of ['in process', 'in Redis'] as const) {
     await fc.assert(
       fc.asyncProperty(histories, async ({ algorithm, steps: history }) => {
         const clock = createManualClock(1_700_000_000_000);
-        const memory = createMemoryStore({ clock, log: createRecordedLog() });
+        const memory = new MemoryStore({ clock, log: createRecordedLog() });
         if (store === 'in Redis') await server.command('DEL', 'history');
         let last = history[0] as (typeof history)[number];
         const take = async (number: number) => {

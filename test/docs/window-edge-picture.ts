@@ -1,7 +1,7 @@
 // The picture in the guide to rules: the same traffic at the edge of a window against the three algorithms,
 // decided by the counters in process with a turned clock.
 import { type LimitShape, plainShape, toLimiter } from '../../shared/rules/limit-shape.ts';
-import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import { createHit, startCounting } from '../support/counting.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
@@ -27,7 +27,7 @@ const rows: readonly (readonly [title: string, shape: Omit<LimitShape, 'unit'>])
 /** How many of the hits of each second are admitted. */
 export async function admit(shape: LimitShape): Promise<number[]> {
   const clock = createManualClock(Date.parse('2026-01-01T00:00:00Z') + firstSecond * 1000);
-  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  const store = new MemoryStore({ clock, log: createRecordedLog() });
   const limiter = toLimiter(shape);
   const admitted: number[] = [];
   for (let second = 0; second < seconds; second++) {
@@ -50,7 +50,7 @@ export async function admit(shape: LimitShape): Promise<number[]> {
     admitted.push(count);
     clock.advance(1000);
   }
-  await store.close(0);
+  await store.close();
   return admitted;
 }
 

@@ -5,7 +5,7 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import type { AnsweringMode } from '../../worker/counters/failure/failure-mode.ts';
 import { createFailurePolicy } from '../../worker/counters/failure/failure-policy.ts';
 import type { Leases } from '../../worker/counters/leases.ts';
-import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { createDecisionTrail } from '../../worker/decision/decision-trail.ts';
 import {
@@ -89,7 +89,7 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
   const clock = createManualClock(start);
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 100, log });
-  const memory = createMemoryStore({
+  const memory = new MemoryStore({
     clock,
     log,
     ...(options.maxCounters !== undefined && { maxCounters: options.maxCounters }),

@@ -4,8 +4,7 @@ import { parseHostPort } from '../../shared/host-port.ts';
 import { createOutages } from '../../worker/counters/failure/outages.ts';
 import { createMemcachedMetrics } from '../../worker/counters/memcached/memcached-metrics.ts';
 import {
-  createMemcachedStore,
-  type MemcachedStore,
+  MemcachedStore,
   type MemcachedStoreOptions,
 } from '../../worker/counters/memcached/memcached-store.ts';
 import type { ResolveSrv } from '../../worker/counters/memcached/srv-record.ts';
@@ -50,7 +49,7 @@ export function createRecordedMemcachedStore({
     if (!parsed.ok) throw new Error(parsed.reason);
     return parsed.value;
   });
-  const store = createMemcachedStore(
+  const store = new MemcachedStore(
     {
       source: { kind: 'list', addresses },
       maxIdleConnections: 2,
@@ -68,7 +67,7 @@ export function createRecordedMemcachedStore({
       resolveSrv,
     },
   );
-  return { ...store, log, metrics };
+  return Object.assign(store, { log, metrics });
 }
 
 /** Started; gives up after 30 s. */

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
 import { ownPath } from '../../shared/own-files.ts';
-import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { codes } from '../../worker/decision/message.ts';
 import { createOverLimitCache } from '../../worker/decision/over-limit-cache.ts';
@@ -21,6 +21,7 @@ import type { Tracer } from '../../worker/tracing/tracer.ts';
 import { buildRules, defaults, OpenDecision, start } from './decision-worker.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 import { createRecordedLog } from './recorded-log.ts';
+import { withCount } from './with-count.ts';
 
 const packageName = 'envoy.service.rate_limit_quota.v3';
 const definition = loadSync('envoy/service/rate_limit_quota/v3/rlqs.proto', {
@@ -85,28 +86,24 @@ export function createQuotaWorld(
   const clock = aheadMs === 0 ? all : { ...all, wallMs: () => all.wallMs() + aheadMs };
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 100, log });
-  const memory = beside?.store ?? createMemoryStore({ clock, log });
+  const memory = beside?.store ?? new MemoryStore({ clock, log });
   const rules = { current: buildRules(yaml) };
   const inner = store?.(memory) ?? memory;
   let isKilled = false;
   /** What the service has asked the store, has been answered and has sent. */
   let done = 0;
-  const counters: CounterStore = {
-    ...inner,
-    count: (request) => (isKilled ? undefined : inner.count(request)),
-  };
-  const watched: CounterStore = {
-    ...counters,
-    count(request) {
+  const counters = withCount(inner, (request) => {
+    if (!isKilled) inner.count(request);
+  });
+  const watched = withCount(counters, (request) => {
+    done++;
+    const settle = request.settle.bind(request);
+    request.settle = (error) => {
       done++;
-      const settle = request.settle.bind(request);
-      request.settle = (error) => {
-        done++;
-        settle(error);
-      };
-      counters.count(request);
-    },
-  };
+      settle(error);
+    };
+    counters.count(request);
+  });
   const service = new QuotaService({
     ...{ rules, metrics, log, clock, options: defaults, store: watched, tracer },
     unmatched: createUnmatchedSampler(metrics, () => {}),

@@ -4,10 +4,11 @@ import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import { createHit, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { withCount } from '../../test/support/with-count.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { createLeases, type Leases } from './leases.ts';
-import { createMemoryStore } from './memory-store.ts';
-import type { CounterStore, CountRequest, Hit } from './store.ts';
+import { MemoryStore } from './memory-store.ts';
+import type { CountRequest, Hit } from './store.ts';
 
 const minute = 60;
 const lease = { share: 0.05, forMs: 1_000 };
@@ -15,15 +16,12 @@ const lease = { share: 0.05, forMs: 1_000 };
 function setUp() {
   const clock = createManualClock();
   const log = createRecordedLog();
-  const memory = createMemoryStore({ clock, log });
+  const memory = new MemoryStore({ clock, log });
   let calls = 0;
-  const store: CounterStore = {
-    ...memory,
-    count(request) {
-      calls++;
-      memory.count(request);
-    },
-  };
+  const store = withCount(memory, (request) => {
+    calls++;
+    memory.count(request);
+  });
   const metrics = createRegistry({ runtimeNamesMax: 1, log });
   return {
     clock,
@@ -292,10 +290,7 @@ test('a lease whose time is over while the store is silent waits without a timer
   let timers = 0;
   const waiting: CountRequest[] = [];
   const leases = createLeases({
-    store: {
-      ...createMemoryStore({ clock, log: createRecordedLog() }),
-      count: (r) => waiting.push(r),
-    },
+    store: withCount(new MemoryStore({ clock, log: createRecordedLog() }), (r) => waiting.push(r)),
     clock: {
       ...clock,
       after(delayMs, run) {

@@ -15,7 +15,7 @@ export const memoryKind: StoreKind = {
   agreementParts: () => [],
   describeCall: () => undefined,
   async create(_, { clock, log }) {
-    const { createMemoryStore } = await import('./memory-store.ts');
-    return createMemoryStore({ clock, log });
+    const { MemoryStore } = await import('./memory-store.ts');
+    return new MemoryStore({ clock, log });
   },
 };

@@ -3,7 +3,7 @@ import test from 'ava';
 import { createHit, type HitOptions, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { createMemoryStore } from './memory-store.ts';
+import { MemoryStore } from './memory-store.ts';
 import type { CounterStore, LimiterWindow } from './store.ts';
 
 const count = (store: CounterStore, key: string, windowSeconds: number) =>
@@ -20,7 +20,7 @@ async function countHit(store: CounterStore, options: HitOptions) {
 
 test('a counter lives for its window, whatever the wall clock does', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  const store = new MemoryStore({ clock, log: createRecordedLog() });
   t.is(await count(store, 'a', 10), 1);
   clock.setWall(5_000_000_000_000);
   clock.advance(9_000);
@@ -32,7 +32,7 @@ test('a counter lives for its window, whatever the wall clock does', async (t) =
 
 test('a counter that is made within a second of the monotonic clock lives for its whole window', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  const store = new MemoryStore({ clock, log: createRecordedLog() });
   clock.advance(900);
   t.is(await count(store, 'a', 1), 1);
   clock.advance(999);
@@ -50,7 +50,7 @@ const ofBucket = { key: 'bucket', limit: 10, windowSeconds: 10, limiter };
 
 test('expired counters make room, live ones are never dropped for others', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 3 });
+  const store = new MemoryStore({ clock, log: createRecordedLog(), maxCounters: 3 });
   await count(store, 'long', 100);
   await count(store, 'short1', 5);
   await count(store, 'short2', 5);
@@ -67,7 +67,7 @@ test('expired counters make room, live ones are never dropped for others', async
 test('the requests of a turn are executed together', (t) => {
   const tasks: (() => void)[] = [];
   const soon = (task: () => void) => void tasks.push(task);
-  const store = createMemoryStore({ clock: createManualClock(), log: createRecordedLog(), soon });
+  const store = new MemoryStore({ clock: createManualClock(), log: createRecordedLog(), soon });
   const never = { deadlineMs: Number.POSITIVE_INFINITY };
   for (const key of ['a', 'b']) {
     store.count(startCounting([createHit({ key, windowSeconds: 10 })], never).request);
@@ -79,7 +79,7 @@ test('the requests of a turn are executed together', (t) => {
 
 test('a pause of ages takes no longer than one of a second', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  const store = new MemoryStore({ clock, log: createRecordedLog() });
   for (const [key, windowSeconds] of [
     ['a', 1],
     ['b', 100],
@@ -98,7 +98,7 @@ test('a pause of ages takes no longer than one of a second', async (t) => {
 
 test('buckets of a day that fill in a second leave room for new callers all day', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 200 });
+  const store = new MemoryStore({ clock, log: createRecordedLog(), maxCounters: 200 });
   const daily: LimiterWindow = { ...ofDay.limiter, limit: 86_400 };
   for (let second = 0; second < 60; second++) {
     for (let caller = 0; caller < 50; caller++) {
@@ -118,7 +118,7 @@ test('buckets of a day that fill in a second leave room for new callers all day'
 
 test('a counter that limits of several units share lives for the longest of their windows', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  const store = new MemoryStore({ clock, log: createRecordedLog() });
   await count(store, 'a', 10);
   clock.advance(5_000);
   t.is(await count(store, 'a', 100), 2);
@@ -131,7 +131,7 @@ test('a counter that limits of several units share lives for the longest of thei
 
 test('a counter made anew is not dropped with its predecessor', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  const store = new MemoryStore({ clock, log: createRecordedLog() });
   // More than are dropped in one tick, so that some expired ones stay for a while.
   const keys = Array.from({ length: 25_000 }, (_, index) => `key${index}`);
   await Promise.all(keys.map((key) => count(store, key, 5)));
@@ -144,7 +144,7 @@ test('a counter made anew is not dropped with its predecessor', async (t) => {
 
 test('long keys take the room of short ones', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  const store = new MemoryStore({ clock, log: createRecordedLog() });
   // 300 million characters.
   const end = 'x'.repeat(500_000);
   for (let index = 0; index < 600; index++) t.is(await count(store, `k_${index}${end}`, 5), 1);
@@ -153,7 +153,7 @@ test('long keys take the room of short ones', async (t) => {
 });
 
 test('beside a bucket that has no room nothing is counted, where that is wanted', async (t) => {
-  const store = createMemoryStore({ clock: createManualClock(), log: createRecordedLog() });
+  const store = new MemoryStore({ clock: createManualClock(), log: createRecordedLog() });
   t.is(await countHit(store, { ...ofBucket, hits: 10 }), 10);
   const { request, result } = startCounting(
     [createHit(ofBucket), createHit({ key: 'window', descriptorIndex: 1 })],
@@ -166,7 +166,7 @@ test('beside a bucket that has no room nothing is counted, where that is wanted'
 
 test('a bucket that is full again leaves nothing behind', async (t) => {
   const clock = createManualClock();
-  const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 2 });
+  const store = new MemoryStore({ clock, log: createRecordedLog(), maxCounters: 2 });
   const take = (refund: boolean) => countHit(store, { ...ofBucket, refund });
   await count(store, 'window', 10);
   // More than are dropped in two ticks, and made for the second in which the counter above expires.

@@ -9,6 +9,7 @@ import { TextEntry, TextTable } from '../../shared/text-table.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
 import {
   type CounterStore,
+  type CounterStoreState,
   type CountRequest,
   findSuppressed,
   type Hit,
@@ -61,135 +62,142 @@ export interface MemoryStoreDeps {
   readonly soon?: (task: () => void) => void;
 }
 
-export interface MemoryStore extends CounterStore {
-  /** The counter, for tests; undefined when there is none. */
-  read(key: string): number | bigint | undefined;
-}
-
-export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
-  const { clock, log } = deps;
-  const counterLimit = deps.maxCounters ?? maxCounters;
-  const soon = deps.soon ?? setImmediate;
-  const counters = new TextTable<Counter>();
-  let characters = 0;
+export class MemoryStore implements CounterStore {
+  readonly #clock;
+  readonly #log;
+  readonly #counterLimit;
+  readonly #soon;
+  readonly #counters = new TextTable<Counter>();
+  #characters = 0;
   /** By the second in which they expire, to find them without a scan. */
-  const byExpiry = new Map<number, Counter[]>();
+  readonly #byExpiry = new Map<number, Counter[]>();
   /** Last reading of the monotonic clock: one for all requests of a tick. */
-  let nowSecond = readSecond();
+  #nowSecond;
   /** The expiry of a counter made now with a window of 0: rounded up, since no counter may expire before
    * its window, wherever within a second of the wall clock it started. */
-  let firstSecond = nowSecond + 1;
-  let droppedUpToSecond = nowSecond;
+  #firstSecond;
+  #droppedUpToSecond;
   /** The time on both clocks, read once for all requests of a tick. */
-  let moment: Moment = { wallMs: 0, monotonicMs: 0 };
-  let waiting: CountRequest[] = [];
-  let scheduled = false;
-  let closed = false;
-  return { count, connect, state, close, read };
+  #moment: Moment = { wallMs: 0, monotonicMs: 0 };
+  #waiting: CountRequest[] = [];
+  #scheduled = false;
+  #closed = false;
 
-  function readSecond(): number {
-    return Math.floor(clock.monotonicMs() / 1000);
+  constructor(deps: MemoryStoreDeps) {
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+    this.#counterLimit = deps.maxCounters ?? maxCounters;
+    this.#soon = deps.soon ?? setImmediate;
+    this.#nowSecond = this.#readSecond();
+    this.#firstSecond = this.#nowSecond + 1;
+    this.#droppedUpToSecond = this.#nowSecond;
   }
 
-  function read(key: string): number | bigint | undefined {
-    nowSecond = readSecond();
-    return find(toMapKey(key))?.value;
+  #readSecond(): number {
+    return Math.floor(this.#clock.monotonicMs() / 1000);
   }
 
-  function count(request: CountRequest): void {
-    waiting.push(request);
-    if (scheduled) return;
-    scheduled = true;
-    soon(execute);
+  /** The counter, for tests; undefined when there is none. */
+  read(key: string): number | bigint | undefined {
+    this.#nowSecond = this.#readSecond();
+    return this.#find(toMapKey(key))?.value;
   }
 
-  function execute(): void {
-    scheduled = false;
-    const requests = waiting;
-    waiting = [];
-    const nowMs = clock.monotonicMs();
-    moment = { wallMs: Math.floor(clock.wallMs()), monotonicMs: nowMs };
-    nowSecond = Math.floor(nowMs / 1000);
-    firstSecond = Math.ceil(nowMs / 1000);
-    dropExpired();
+  count(request: CountRequest): void {
+    this.#waiting.push(request);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#soon(() => this.#execute());
+  }
+
+  #execute(): void {
+    this.#scheduled = false;
+    const requests = this.#waiting;
+    this.#waiting = [];
+    const nowMs = this.#clock.monotonicMs();
+    this.#moment = { wallMs: Math.floor(this.#clock.wallMs()), monotonicMs: nowMs };
+    this.#nowSecond = Math.floor(nowMs / 1000);
+    this.#firstSecond = Math.ceil(nowMs / 1000);
+    this.#dropExpired();
     for (const request of requests) {
-      const error = findReasonToLeave(request, nowMs) ?? apply(request);
+      const error = this.#findReasonToLeave(request, nowMs) ?? this.#apply(request);
       try {
         request.settle(error);
       } catch (thrown) {
-        log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
+        this.#log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
       }
     }
   }
 
-  function findReasonToLeave(request: CountRequest, nowMs: number): AppError | undefined {
-    if (closed) return storeError('the worker is stopping');
+  #findReasonToLeave(request: CountRequest, nowMs: number): AppError | undefined {
+    if (this.#closed) return storeError('the worker is stopping');
     if (request.cancelled) return storeError('the caller left before its hits were counted');
     if (request.deadlineMs > nowMs) return undefined;
     return storeError('the deadline passed before the hits were counted');
   }
 
-  function apply(request: CountRequest): AppError | undefined {
+  #apply(request: CountRequest): AppError | undefined {
     const { hits, mode } = request;
     const suppressed = needsReading(request)
-      ? findSuppressed(hits, (hit) => hit.hits > readRoom(hit))
+      ? findSuppressed(hits, (hit) => hit.hits > this.#readRoom(hit))
       : undefined;
     let failure: AppError | undefined;
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
       const isStill = mode === 'look' || suppressed?.[index] === true;
-      const error = countHit(hit, isStill);
+      const error = this.#countHit(hit, isStill);
       failure ??= error;
     }
     return failure;
   }
 
-  function find(mapKey: string): Counter | undefined {
-    const counter = counters.get(mapKey);
-    if (counter === undefined || counter.expiresAtSecond > nowSecond) return counter;
-    drop(counter);
+  #find(mapKey: string): Counter | undefined {
+    const counter = this.#counters.get(mapKey);
+    if (counter === undefined || counter.expiresAtSecond > this.#nowSecond) return counter;
+    this.#drop(counter);
     return undefined;
   }
 
-  function readRoom(hit: Hit): number {
-    const counter = find(hit.mapKey);
-    if (hit.limiter !== undefined) return openLimiter(counter, hit.limiter).room;
+  #readRoom(hit: Hit): number {
+    const counter = this.#find(hit.mapKey);
+    if (hit.limiter !== undefined) return this.#openLimiter(counter, hit.limiter).room;
     return hit.limit - Number(counter?.value ?? 0);
   }
 
-  function countHit(hit: Hit, isStill: boolean): AppError | undefined {
-    if (hit.limiter !== undefined) return countLimited(hit, hit.limiter, isStill);
-    return hit.refund ? takeBack(hit) : add(hit, isStill ? 0 : toAmount(hit));
+  #countHit(hit: Hit, isStill: boolean): AppError | undefined {
+    if (hit.limiter !== undefined) return this.#countLimited(hit, hit.limiter, isStill);
+    return hit.refund ? this.#takeBack(hit) : this.#add(hit, isStill ? 0 : toAmount(hit));
   }
 
-  function openLimiter(counter: Counter | undefined, { window }: LimiterHit): LimiterCounter {
-    return openLimiterCounter(window, readKept(window, counter?.limiter, moment));
+  #openLimiter(counter: Counter | undefined, { window }: LimiterHit): LimiterCounter {
+    return openLimiterCounter(window, readKept(window, counter?.limiter, this.#moment));
   }
 
-  function countLimited(hit: Hit, limiter: LimiterHit, isStill: boolean): AppError | undefined {
-    const found = find(hit.mapKey);
-    const limited = openLimiter(found, limiter);
+  #countLimited(hit: Hit, limiter: LimiterHit, isStill: boolean): AppError | undefined {
+    const found = this.#find(hit.mapKey);
+    const limited = this.#openLimiter(found, limiter);
     takeHit(limited, hit, limiter, isStill && !hit.refund ? 0 : hit.hits);
     const reading = limited.save();
     if (reading === undefined) {
-      if (found !== undefined) drop(found);
+      if (found !== undefined) this.#drop(found);
       return undefined;
     }
-    const { kept, ttlMs } = keepReading(limiter.window, reading, moment);
-    const expiresAtSecond = firstSecond + Math.ceil(ttlMs / 1000);
-    const counter = found ?? create(hit, expiresAtSecond);
-    if (counter === undefined) return noRoom();
+    const { kept, ttlMs } = keepReading(limiter.window, reading, this.#moment);
+    const expiresAtSecond = this.#firstSecond + Math.ceil(ttlMs / 1000);
+    const counter = found ?? this.#create(hit, expiresAtSecond);
+    if (counter === undefined) return this.#noRoom();
     counter.limiter = kept;
-    expireAt(counter, expiresAtSecond);
+    this.#expireAt(counter, expiresAtSecond);
     return undefined;
   }
 
-  function add(hit: Hit, amount: number | bigint): AppError | undefined {
-    const counter = find(hit.mapKey) ?? create(hit, firstSecond + hit.windowSeconds);
-    if (counter === undefined) return noRoom();
+  #add(hit: Hit, amount: number | bigint): AppError | undefined {
+    const counter =
+      this.#find(hit.mapKey) ?? this.#create(hit, this.#firstSecond + hit.windowSeconds);
+    if (counter === undefined) return this.#noRoom();
     if (hit.windowSeconds > counter.windowSeconds) {
       counter.windowSeconds = hit.windowSeconds;
-      expireAt(counter, firstSecond + hit.windowSeconds);
+      this.#expireAt(counter, this.#firstSecond + hit.windowSeconds);
     }
     const sum = plus(counter.value, amount);
     if (sum !== undefined) counter.value = sum;
@@ -197,12 +205,12 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     return undefined;
   }
 
-  function noRoom(): AppError {
-    return storeError(`${counters.size} are live, no room for more`);
+  #noRoom(): AppError {
+    return storeError(`${this.#counters.size} are live, no room for more`);
   }
 
-  function takeBack(hit: Hit): undefined {
-    const counter = find(hit.mapKey);
+  #takeBack(hit: Hit): undefined {
+    const counter = this.#find(hit.mapKey);
     if (counter === undefined) {
       hit.after = 0;
       return;
@@ -213,99 +221,98 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   }
 
   /** There is no counter of that key. */
-  function create(
-    { mapKey: joinedKey, windowSeconds }: Hit,
-    expiresAtSecond: number,
-  ): Counter | undefined {
+  #create({ mapKey: joinedKey, windowSeconds }: Hit, expiresAtSecond: number): Counter | undefined {
     const key = owned(joinedKey);
-    if (counters.size >= counterLimit) return undefined;
-    if (characters + key.length > maxCharacters) return undefined;
+    if (this.#counters.size >= this.#counterLimit) return undefined;
+    if (this.#characters + key.length > maxCharacters) return undefined;
     const counter = new Counter(key, windowSeconds, expiresAtSecond);
-    counters.add(counter);
-    characters += key.length;
-    list(counter, expiresAtSecond);
+    this.#counters.add(counter);
+    this.#characters += key.length;
+    this.#list(counter, expiresAtSecond);
     return counter;
   }
 
   /** A later expiry is only noted: the counter is found at the earlier one and listed again then. So is one that is a
    * second earlier, as rounding makes of the same moment: it is found a second late. */
-  function expireAt(counter: Counter, second: number): void {
+  #expireAt(counter: Counter, second: number): void {
     counter.expiresAtSecond = second;
     if (second >= counter.listedAtSecond - 1) return;
-    unlist(counter);
-    list(counter, second);
+    this.#unlist(counter);
+    this.#list(counter, second);
   }
 
-  function list(counter: Counter, second: number): void {
+  #list(counter: Counter, second: number): void {
     counter.listedAtSecond =
-      second - nowSecond > 2 * farSeconds ? second - (second % farSeconds) : second;
-    const listed = byExpiry.get(counter.listedAtSecond);
+      second - this.#nowSecond > 2 * farSeconds ? second - (second % farSeconds) : second;
+    const listed = this.#byExpiry.get(counter.listedAtSecond);
     if (listed === undefined) {
-      byExpiry.set(counter.listedAtSecond, [counter]);
+      this.#byExpiry.set(counter.listedAtSecond, [counter]);
       counter.index = 0;
     } else counter.index = listed.push(counter) - 1;
   }
 
   /** The last one of the list takes its place. */
-  function unlist({ listedAtSecond, index }: Counter): void {
-    const listed = byExpiry.get(listedAtSecond);
+  #unlist({ listedAtSecond, index }: Counter): void {
+    const listed = this.#byExpiry.get(listedAtSecond);
     const last = listed?.pop();
     if (listed === undefined || last === undefined) return;
     if (index < listed.length) {
       listed[index] = last;
       last.index = index;
     }
-    if (listed.length === 0) byExpiry.delete(listedAtSecond);
+    if (listed.length === 0) this.#byExpiry.delete(listedAtSecond);
   }
 
-  function drop(counter: Counter): void {
-    unlist(counter);
-    counters.delete(counter);
-    characters -= counter.key.length;
+  #drop(counter: Counter): void {
+    this.#unlist(counter);
+    this.#counters.delete(counter);
+    this.#characters -= counter.key.length;
   }
 
-  function dropExpired(): void {
-    if (droppedUpToSecond === nowSecond) return;
+  #dropExpired(): void {
+    if (this.#droppedUpToSecond === this.#nowSecond) return;
     let budget = maxDropsPerTick;
-    for (const second of readDueSeconds()) {
-      let counter = byExpiry.get(second)?.at(-1);
+    for (const second of this.#readDueSeconds()) {
+      let counter = this.#byExpiry.get(second)?.at(-1);
       while (counter !== undefined) {
         if (budget-- === 0) return;
-        if (counter.expiresAtSecond <= nowSecond) {
-          drop(counter);
+        if (counter.expiresAtSecond <= this.#nowSecond) {
+          this.#drop(counter);
         } else {
-          unlist(counter);
-          list(counter, counter.expiresAtSecond);
+          this.#unlist(counter);
+          this.#list(counter, counter.expiresAtSecond);
         }
-        counter = byExpiry.get(second)?.at(-1);
+        counter = this.#byExpiry.get(second)?.at(-1);
       }
-      droppedUpToSecond = second;
+      this.#droppedUpToSecond = second;
     }
-    droppedUpToSecond = nowSecond;
+    this.#droppedUpToSecond = this.#nowSecond;
   }
 
   /** Those up to now in which counters expire, the first one first. After a long pause, as between two requests of a
    * rehearsal, most seconds have none. */
-  function readDueSeconds(): readonly number[] {
-    const passed = nowSecond - droppedUpToSecond;
-    if (passed <= byExpiry.size) {
-      return Array.from({ length: passed }, (_, index) => droppedUpToSecond + 1 + index);
+  #readDueSeconds(): readonly number[] {
+    const passed = this.#nowSecond - this.#droppedUpToSecond;
+    if (passed <= this.#byExpiry.size) {
+      return Array.from({ length: passed }, (_, index) => this.#droppedUpToSecond + 1 + index);
     }
-    return [...byExpiry.keys()].filter((second) => second <= nowSecond).sort((a, b) => a - b);
+    return [...this.#byExpiry.keys()]
+      .filter((second) => second <= this.#nowSecond)
+      .sort((a, b) => a - b);
   }
 
-  function connect(): Promise<void> {
+  connect(): Promise<void> {
     return Promise.resolve();
   }
 
-  function state() {
-    return { healthy: true, detail: `${counters.size} counters in this process` };
+  state(): CounterStoreState {
+    return { healthy: true, detail: `${this.#counters.size} counters in this process` };
   }
 
-  function close(): Promise<void> {
+  close(): Promise<void> {
     // Earlier requests are executed first.
-    if (scheduled) execute();
-    closed = true;
+    if (this.#scheduled) this.#execute();
+    this.#closed = true;
     return Promise.resolve();
   }
 }

@@ -6,6 +6,7 @@ import {
   defaults,
   ask as toRequest,
 } from '../../test/support/decision-worker.ts';
+import { withCount } from '../../test/support/with-count.ts';
 import { createCounterAccess } from './counter-access.ts';
 
 const rules = `
@@ -30,11 +31,9 @@ function setUp({ hasRules = true, problem = '' } = {}) {
   const note = (mapKey: string) => void forgotten.push(mapKey);
   const access = createCounterAccess({
     rules: { current: hasRules ? buildRules(rules) : undefined },
-    store: {
-      ...worker.memory,
-      count: (call) =>
-        problem === '' ? worker.memory.count(call) : call.settle(new AppError('store', problem)),
-    },
+    store: withCount(worker.memory, (call) =>
+      problem === '' ? worker.memory.count(call) : call.settle(new AppError('store', problem)),
+    ),
     leases: { count() {}, forget: note, close() {} },
     overLimitCache: undefined,
     clock: worker.clock,

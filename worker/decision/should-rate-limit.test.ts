@@ -11,6 +11,7 @@ import {
   summarize,
 } from '../../test/support/decision-worker.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { withCount } from '../../test/support/with-count.ts';
 import type { CounterStore, CountRequest } from '../counters/store.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { createShouldRateLimit } from './should-rate-limit.ts';
@@ -60,7 +61,7 @@ test('without rules every decision fails', async (t) => {
 
 test('a failing store fails the call, with its text, and is counted as a store error', async (t) => {
   const { decide, memory, stat } = createWorker(twoLimits);
-  await memory.close(0);
+  await memory.close();
   const outcome = await decide(ask('a=x'));
   t.is(outcome.ok ? '' : outcome.error.code, 'store');
   t.is(stat('call.should_rate_limit.redis_error'), 1);
@@ -144,15 +145,12 @@ test('a caller that gives up marks its request for the store, and is no error of
   const rules = buildRules(twoLimits);
   const shouldRateLimit = createShouldRateLimit({
     rules: { current: rules },
-    store: {
-      ...memory,
-      count(request) {
-        queueMicrotask(() => {
-          cancelled.push(request.cancelled);
-          request.settle(new AppError('store', 'left out'));
-        });
-      },
-    },
+    store: withCount(memory, (request) =>
+      queueMicrotask(() => {
+        cancelled.push(request.cancelled);
+        request.settle(new AppError('store', 'left out'));
+      }),
+    ),
     overLimitCache: undefined,
     metrics,
     unmatched: createUnmatchedSampler(metrics, () => {}),

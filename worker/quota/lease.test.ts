@@ -7,8 +7,8 @@ import {
   type QuotaWorld,
   runEnvoys,
 } from '../../test/support/quota-envoy.ts';
-import { createMemoryStore } from '../counters/memory-store.ts';
-import type { CounterStore } from '../counters/store.ts';
+import { withCount } from '../../test/support/with-count.ts';
+import { MemoryStore } from '../counters/memory-store.ts';
 
 const limit = 100;
 const rule = (unit: string, requests: number) =>
@@ -22,27 +22,24 @@ type Servers = ReturnType<typeof createServers>;
 function createServers(yaml = aSecond) {
   const first = createQuotaWorld(yaml);
   const { clock, log } = first;
-  let inner = createMemoryStore({ clock, log });
+  let inner = new MemoryStore({ clock, log });
   const servers = {
     worlds: [] as QuotaWorld[],
     add(aheadMs = 0): QuotaWorld {
-      const store: CounterStore = {
-        ...inner,
-        count(request) {
-          for (const { key } of request.hits) {
-            servers.longestKey = Math.max(servers.longestKey, Buffer.byteLength(key));
-          }
-          if (!servers.isAway) inner.count(request);
-          else setImmediate(() => request.settle(new AppError('store', 'it is away')));
-        },
-      };
+      const store = withCount(inner, (request) => {
+        for (const { key } of request.hits) {
+          servers.longestKey = Math.max(servers.longestKey, Buffer.byteLength(key));
+        }
+        if (!servers.isAway) inner.count(request);
+        else setImmediate(() => request.settle(new AppError('store', 'it is away')));
+      });
       const world = createQuotaWorld(yaml, { beside: { clock, store }, aheadMs });
       servers.worlds.push(world);
       return world;
     },
     /** The store is empty from now on. */
     lose() {
-      inner = createMemoryStore({ clock, log });
+      inner = new MemoryStore({ clock, log });
     },
     /** Whether the store fails. */
     isAway: false,

@@ -6,7 +6,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
 import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
-import { createMemoryStore } from '../../../worker/counters/memory-store.ts';
+import { MemoryStore } from '../../../worker/counters/memory-store.ts';
 import type { RateLimitRequest } from '../../../worker/decision/message.ts';
 import { createOverLimitCache } from '../../../worker/decision/over-limit-cache.ts';
 import {
@@ -89,7 +89,7 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
         return now.ruleSet;
       },
     },
-    store: createMemoryStore({
+    store: new MemoryStore({
       clock,
       log: silent,
       soon(task) {

@@ -6,7 +6,7 @@ import type { AppError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Metrics } from '../../metrics.ts';
-import { createMemoryStore, type MemoryStore } from '../memory-store.ts';
+import { MemoryStore } from '../memory-store.ts';
 import type { CountMode, Hit } from '../store.ts';
 import type { AnsweringMode } from './failure-mode.ts';
 
@@ -86,7 +86,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
       return;
     }
     // It counts as BACKEND_TYPE=memory does.
-    local ??= createMemoryStore({ clock, log });
+    local ??= new MemoryStore({ clock, log });
     local.count({
       hits,
       mode: countMode,

@@ -34,12 +34,12 @@ export const memcachedKind: StoreKind = {
     attributes: { 'keysToGet length': hits.length },
   }),
   async create(settings, { clock, log, metrics, addOutages }) {
-    const { createMemcachedStore } = await import('./memcached-store.ts');
+    const { MemcachedStore } = await import('./memcached-store.ts');
     const { createMemcachedMetrics } = await import('./memcached-metrics.ts');
     const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
     const options = toMemcachedOptions(settings);
     if (options.tls !== undefined) measureExpiry('store', options.tls.files, { metrics, clock });
-    return createMemcachedStore(options, {
+    return new MemcachedStore(options, {
       clock,
       log,
       metrics: createMemcachedMetrics(metrics),

@@ -6,7 +6,13 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Outages } from '../failure/outages.ts';
-import { type CounterStore, type CountRequest, type Hit, overflowed } from '../store.ts';
+import {
+  type CounterStore,
+  type CounterStoreState,
+  type CountRequest,
+  type Hit,
+  overflowed,
+} from '../store.ts';
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 import { findBadKey, toSentKey } from './key-check.ts';
 import type { Counters, MemcachedLane } from './memcached-lane.ts';
@@ -34,11 +40,6 @@ export interface MemcachedStoreOptions extends MemcachedNodesOptions {
   readonly longKeys: 'fail' | 'hash';
 }
 
-export interface MemcachedStore extends CounterStore {
-  /** Resolves when every answered hit is in its counter or dropped; for tests that read counters. */
-  settled(): Promise<void>;
-}
-
 /** A request whose hits are not all decided. */
 interface Open {
   readonly request: CountRequest;
@@ -63,74 +64,83 @@ interface Turn {
  * Requests never have the mode `add-unless-over`: counters are read before they are changed, by many
  * workers at once, so that mode makes no sense here (behaviour: over-limit-stops-counting).
  */
-export function createMemcachedStore(
-  options: MemcachedStoreOptions,
-  deps: MemcachedStoreDeps,
-): MemcachedStore {
-  const { clock, log, metrics } = deps;
-  const hashesKeys = options.longKeys === 'hash';
-  const nodes = new MemcachedNodes(options, { ...deps, onIdle: checkSettled });
-  const noNode = createRepeatedLog({
-    clock,
-    intervalMs: noNodeIntervalMs,
-    write: (text) => log.error(text),
-  });
-  let arrived: CountRequest[] = [];
-  let flushScheduled = false;
+export class MemcachedStore implements CounterStore {
+  readonly #options: MemcachedStoreOptions;
+  readonly #clock;
+  readonly #log;
+  readonly #metrics;
+  readonly #hashesKeys;
+  readonly #nodes;
+  readonly #noNode;
+  #arrived: CountRequest[] = [];
+  #flushScheduled = false;
   /**
    * Replaced whenever it is empty: V8 rebuilds the table of a Map whose entries
    * come and go, and each old table would keep its entries alive until the next full collection.
    */
-  let opens = new Set<Open>();
-  let cancelSweep: (() => void) | undefined;
-  let isDraining = false;
-  let closing: Promise<void> | undefined;
-  let waiters: (() => void)[] = [];
-  return { count, connect: (signal) => nodes.start(signal), state, close, settled };
+  #opens = new Set<Open>();
+  #cancelSweep: (() => void) | undefined;
+  #isDraining = false;
+  #closing: Promise<void> | undefined;
+  #waiters: (() => void)[] = [];
 
-  function count(request: CountRequest): void {
-    const refusal = findRefusal(request);
+  constructor(options: MemcachedStoreOptions, deps: MemcachedStoreDeps) {
+    this.#options = options;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+    this.#metrics = deps.metrics;
+    this.#hashesKeys = options.longKeys === 'hash';
+    this.#nodes = new MemcachedNodes(options, { ...deps, onIdle: () => this.#checkSettled() });
+    this.#noNode = createRepeatedLog({
+      clock: deps.clock,
+      intervalMs: noNodeIntervalMs,
+      write: (text) => deps.log.error(text),
+    });
+  }
+
+  count(request: CountRequest): void {
+    const refusal = this.#findRefusal(request);
     if (refusal !== undefined) {
-      setImmediate(() => settle(request, refusal));
+      setImmediate(() => this.#settle(request, refusal));
       return;
     }
-    arrived.push(request);
-    if (flushScheduled) return;
-    flushScheduled = true;
-    setImmediate(flush);
+    this.#arrived.push(request);
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
+    setImmediate(() => this.#flush());
   }
 
-  function findRefusal(request: CountRequest): AppError | undefined {
-    if (isDraining) return storeError('the worker is stopping');
-    if (arrived.length + opens.size >= maxOpen) {
+  #findRefusal(request: CountRequest): AppError | undefined {
+    if (this.#isDraining) return storeError('the worker is stopping');
+    if (this.#arrived.length + this.#opens.size >= maxOpen) {
       return new AppError('overloaded', `memory cache: ${maxOpen} requests are waiting already`);
     }
-    return hashesKeys ? undefined : findBadKey(request);
+    return this.#hashesKeys ? undefined : findBadKey(request);
   }
 
-  function flush(): void {
-    flushScheduled = false;
-    const requests = arrived;
-    arrived = [];
-    const now = clock.monotonicMs();
+  #flush(): void {
+    this.#flushScheduled = false;
+    const requests = this.#arrived;
+    this.#arrived = [];
+    const now = this.#clock.monotonicMs();
     const readings = new Map<MemcachedLane | undefined, Turn[]>();
     for (const request of requests) {
-      const reason = findReasonToLeave(request, now);
-      if (reason !== undefined) settle(request, reason);
-      else arrange(request, readings);
+      const reason = this.#findReasonToLeave(request, now);
+      if (reason !== undefined) this.#settle(request, reason);
+      else this.#arrange(request, readings);
     }
-    for (const [lane, turns] of readings) startReading(lane, turns);
-    if (opens.size > 0) cancelSweep ??= scheduleSweep();
-    checkSettled();
+    for (const [lane, turns] of readings) this.#startReading(lane, turns);
+    if (this.#opens.size > 0) this.#cancelSweep ??= this.#scheduleSweep();
+    this.#checkSettled();
   }
 
-  function findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
+  #findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
     if (request.cancelled) return storeError('the caller left before its counters were read');
     if (request.deadlineMs > now) return undefined;
     return storeError('the deadline passed before the counters were read');
   }
 
-  function arrange(request: CountRequest, readings: Map<MemcachedLane | undefined, Turn[]>): void {
+  #arrange(request: CountRequest, readings: Map<MemcachedLane | undefined, Turn[]>): void {
     const open: Open = {
       request,
       turns: [],
@@ -139,11 +149,11 @@ export function createMemcachedStore(
       readFailed: false,
       failure: undefined,
     };
-    opens.add(open);
+    this.#opens.add(open);
     for (const hit of request.hits) {
       // A key that cannot be sent must not be read either.
-      const key = hashesKeys ? toSentKey(hit) : hit.key.toWellFormed();
-      const lane = nodes.laneOf(key);
+      const key = this.#hashesKeys ? toSentKey(hit) : hit.key.toWellFormed();
+      const lane = this.#nodes.laneOf(key);
       const turn = { open, hit, key, lane, isDecided: false };
       open.turns.push(turn);
       const turns = readings.get(lane);
@@ -152,32 +162,32 @@ export function createMemcachedStore(
     }
   }
 
-  function startReading(lane: MemcachedLane | undefined, turns: readonly Turn[]): void {
+  #startReading(lane: MemcachedLane | undefined, turns: readonly Turn[]): void {
     if (lane === undefined) {
-      noNode.report('memory cache: no node is known, so nothing is counted');
-      for (const turn of turns) decide(turn, undefined);
+      this.#noNode.report('memory cache: no node is known, so nothing is counted');
+      for (const turn of turns) this.#decide(turn, undefined);
       return;
     }
     const keys = [...new Set(turns.map(({ key }) => key))];
     lane.read(keys, (counters) => {
-      for (const turn of turns) decide(turn, counters);
+      for (const turn of turns) this.#decide(turn, counters);
       // After the answers, so that they do not wait for it.
       lane.flush();
     });
   }
 
   /** Decides turns in order of arrival, for each key. `counters`: undefined when they could not be read. */
-  function decide(turn: Turn, counters: Counters | undefined): void {
+  #decide(turn: Turn, counters: Counters | undefined): void {
     const { open, hit, key, lane } = turn;
     if (turn.isDecided) return;
     let value: CounterValue;
     if (counters === undefined) {
       open.readFailed = true;
-      if (options.failureMode !== 'error') {
+      if (this.#options.failureMode !== 'error') {
         open.failure ??= storeError(
           lane === undefined ? 'no node is known' : 'a node did not answer',
         );
-        finish(turn);
+        this.#finish(turn);
         return;
       }
     } else {
@@ -185,17 +195,17 @@ export function createMemcachedStore(
       value = lane?.project(key, counters.get(key));
     }
     const amount = open.request.mode === 'look' && !hit.refund ? 0 : toAmount(hit);
-    const after = applyHit(turn, value, amount);
+    const after = this.#applyHit(turn, value, amount);
     // A caller that left got no answer, so its hits need not count.
     const isCounted = after !== undefined && !open.request.cancelled;
     if (isCounted && !(hit.refund && amount === 0)) {
       lane?.change(hit.refund ? 'refund' : 'add', key, amount, hit.windowSeconds);
     }
-    finish(turn);
+    this.#finish(turn);
   }
 
   /** Sets the hit's `after`; undefined when a counter cannot hold it: the hits are over their limit. */
-  function applyHit(
+  #applyHit(
     { hit }: Turn,
     value: CounterValue,
     amount: number | bigint,
@@ -205,97 +215,104 @@ export function createMemcachedStore(
     return after;
   }
 
-  function finish(turn: Turn): void {
+  #finish(turn: Turn): void {
     const { open } = turn;
     turn.isDecided = true;
     if (--open.undecided > 0) return;
-    opens.delete(open);
-    if (opens.size === 0) opens = new Set();
-    metrics.keysRequested.add(open.turns.length);
-    metrics.keysFound.add(open.found);
-    (open.readFailed ? metrics.multigetError : metrics.multigetSuccess).add(1);
-    settle(open.request, open.failure);
-    checkSettled();
+    this.#opens.delete(open);
+    if (this.#opens.size === 0) this.#opens = new Set();
+    this.#metrics.keysRequested.add(open.turns.length);
+    this.#metrics.keysFound.add(open.found);
+    (open.readFailed ? this.#metrics.multigetError : this.#metrics.multigetSuccess).add(1);
+    this.#settle(open.request, open.failure);
+    this.#checkSettled();
   }
 
-  function settle(request: CountRequest, error: AppError | undefined): void {
+  #settle(request: CountRequest, error: AppError | undefined): void {
     try {
       request.settle(error);
     } catch (thrown) {
-      log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
+      this.#log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
     }
   }
 
-  function scheduleSweep(): () => void {
+  #scheduleSweep(): () => void {
     // After a pause of this process answers may be unread: handle them first.
-    return clock.after(sweepMs, () => setImmediate(sweep));
+    return this.#clock.after(sweepMs, () => setImmediate(() => this.#sweep()));
   }
 
   /** A deadline may pass before a node counts as unreachable: the decision is then made without it. */
-  function sweep(): void {
-    cancelSweep = undefined;
-    const now = clock.monotonicMs();
-    for (const open of opens) {
+  #sweep(): void {
+    this.#cancelSweep = undefined;
+    const now = this.#clock.monotonicMs();
+    for (const open of this.#opens) {
       if (open.request.deadlineMs > now) continue;
-      for (const turn of open.turns) decide(turn, undefined);
+      for (const turn of open.turns) this.#decide(turn, undefined);
       for (const { lane } of open.turns) lane?.flush();
     }
-    if (opens.size > 0) cancelSweep = scheduleSweep();
+    if (this.#opens.size > 0) this.#cancelSweep = this.#scheduleSweep();
   }
 
-  function state() {
-    return { healthy: true, detail: nodes.describe() };
+  state(): CounterStoreState {
+    return { healthy: true, detail: this.#nodes.describe() };
   }
 
-  function isSettled(): boolean {
-    return arrived.length === 0 && opens.size === 0 && nodes.isIdle;
+  #isSettled(): boolean {
+    return this.#arrived.length === 0 && this.#opens.size === 0 && this.#nodes.isIdle;
   }
 
-  function checkSettled(): void {
-    if (waiters.length === 0 || !isSettled()) return;
-    const resolved = waiters;
-    waiters = [];
+  #checkSettled(): void {
+    if (this.#waiters.length === 0 || !this.#isSettled()) return;
+    const resolved = this.#waiters;
+    this.#waiters = [];
     for (const resolve of resolved) resolve();
   }
 
-  function settled(): Promise<void> {
+  /** Resolves when every answered hit is in its counter or dropped; for tests that read counters. */
+  settled(): Promise<void> {
     return new Promise((resolve) => {
-      waiters.push(resolve);
-      checkSettled();
+      this.#waiters.push(resolve);
+      this.#checkSettled();
     });
   }
 
-  function close(graceMs: number): Promise<void> {
-    isDraining = true;
-    closing ??= new Promise((resolve) => {
+  close(graceMs: number): Promise<void> {
+    this.#isDraining = true;
+    this.#closing ??= new Promise((resolve) => {
       let isEnded = false;
       const end = () => {
         if (isEnded) return;
         isEnded = true;
         cancelGrace();
-        endNow();
+        this.#endNow();
         resolve();
       };
-      const cancelGrace = clock.after(graceMs, end);
-      void settled().then(end);
+      const cancelGrace = this.#clock.after(graceMs, end);
+      void this.settled().then(end);
     });
-    return closing;
+    return this.#closing;
   }
 
-  function endNow(): void {
-    cancelSweep?.();
+  #endNow(): void {
+    this.#cancelSweep?.();
     const error = storeError('the worker stopped before an answer came');
-    for (const request of arrived) settle(request, error);
-    arrived = [];
-    for (const { request, turns } of opens) {
+    for (const request of this.#arrived) this.#settle(request, error);
+    this.#arrived = [];
+    for (const { request, turns } of this.#opens) {
       for (const turn of turns) turn.isDecided = true;
-      settle(request, error);
+      this.#settle(request, error);
     }
-    opens.clear();
-    const lost = nodes.close();
+    this.#opens.clear();
+    const lost = this.#nodes.close();
     if (lost > 0) {
-      log.warning(`memory cache: the hits of ${lost} counters were not added before the stop`);
+      this.#log.warning(
+        `memory cache: the hits of ${lost} counters were not added before the stop`,
+      );
     }
+  }
+
+  connect(signal: AbortSignal): Promise<void> {
+    return this.#nodes.start(signal);
   }
 }
 

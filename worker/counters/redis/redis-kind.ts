@@ -120,8 +120,8 @@ export function createPerSecondStore({
     const perSecondHits = request.hits.filter(isPerSecond);
     const mainHits = request.hits.filter((hit) => hit.unit !== 'second');
     const parts = [
-      { hits: mainHits, count: main.count },
-      { hits: perSecondHits, count: perSecond.count },
+      { hits: mainHits, count: (part: CountRequest) => main.count(part) },
+      { hits: perSecondHits, count: (part: CountRequest) => perSecond.count(part) },
     ].filter(({ hits }) => hits.length > 0);
     countInParts(request, parts, { parallelism: 1, continuesOnError });
   }
