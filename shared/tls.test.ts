@@ -15,7 +15,7 @@ import {
   findExpiryMs,
   readTlsFiles,
   type TlsMaterial,
-  watchTlsFiles,
+  TlsWatch,
   withTrustedAuthorities,
 } from './tls.ts';
 
@@ -118,7 +118,7 @@ async function startWatch(t: ExecutionContext, onChange: (material: TlsMaterial)
   if (!first.ok) throw new Error(first.problem);
   const clock = createManualClock();
   const problems: string[] = [];
-  const watch = watchTlsFiles({
+  const watch = new TlsWatch({
     files,
     material: first.material,
     clock,
@@ -194,7 +194,7 @@ test('a watch that is closed while it reads reports nothing', async (t) => {
   const material = { ca: undefined, cert: undefined, key: undefined };
   const fail = () => t.fail();
   const deps = { files, material, clock, intervalMs: 1000, onChange: fail, onProblem: fail };
-  const watch = watchTlsFiles(deps);
+  const watch = new TlsWatch(deps);
   write('ca', authority);
   clock.advance(1000);
   watch.close();

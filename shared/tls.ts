@@ -124,69 +124,72 @@ export interface TlsWatchDeps {
   readonly onProblem: (problem: string) => void;
 }
 
-export interface TlsWatch {
-  /** When the first certificate in use ends, in milliseconds since the epoch; undefined without one. */
-  readonly expiryMs: number | undefined;
-  /** Why the files of now are not those in use; undefined while they are. */
-  readonly problem: string | undefined;
-  /** No callback follows. Idempotent. */
-  close(): void;
-}
-
 /** While the files cannot be used, as between writing a certificate and its key, the previous ones stay in
  * use. */
-export function watchTlsFiles(deps: TlsWatchDeps): TlsWatch {
-  const { files, clock, intervalMs, onChange, onProblem } = deps;
-  let inUse = fingerprint(deps.material);
-  let expiryMs = findExpiryMs(deps.material);
-  let refused: string | undefined;
-  let problem: string | undefined;
-  let isClosed = false;
-  const stop = repeatAfter(clock, intervalMs, async () => {
-    const reading = await readTlsFiles(files);
-    if (!isClosed) take(reading);
-  });
+export class TlsWatch {
+  readonly #onChange;
+  readonly #onProblem;
+  #inUse;
+  #expiryMs;
+  #refused: string | undefined;
+  #problem: string | undefined;
+  #isClosed = false;
+  readonly #stop;
 
-  function take(reading: TlsReading): void {
+  constructor(deps: TlsWatchDeps) {
+    this.#onChange = deps.onChange;
+    this.#onProblem = deps.onProblem;
+    this.#inUse = fingerprint(deps.material);
+    this.#expiryMs = findExpiryMs(deps.material);
+    this.#stop = repeatAfter(deps.clock, deps.intervalMs, async () => {
+      const reading = await readTlsFiles(deps.files);
+      if (!this.#isClosed) this.#take(reading);
+    });
+  }
+
+  #take(reading: TlsReading): void {
     if (!reading.ok) {
-      refuse(reading.problem);
+      this.#refuse(reading.problem);
       return;
     }
     const found = fingerprint(reading.material);
-    if (found === refused) return;
-    refused = undefined;
-    if (found !== inUse) {
+    if (found === this.#refused) return;
+    this.#refused = undefined;
+    if (found !== this.#inUse) {
       try {
-        onChange(reading.material);
+        this.#onChange(reading.material);
       } catch (error) {
-        refused = found;
-        refuse(errorText(error));
+        this.#refused = found;
+        this.#refuse(errorText(error));
         return;
       }
-      inUse = found;
-      expiryMs = findExpiryMs(reading.material);
+      this.#inUse = found;
+      this.#expiryMs = findExpiryMs(reading.material);
     }
-    problem = undefined;
+    this.#problem = undefined;
   }
 
-  function refuse(reason: string): void {
-    if (reason === problem) return;
-    problem = reason;
-    onProblem(reason);
+  #refuse(reason: string): void {
+    if (reason === this.#problem) return;
+    this.#problem = reason;
+    this.#onProblem(reason);
   }
 
-  return {
-    get expiryMs() {
-      return expiryMs;
-    },
-    get problem() {
-      return problem;
-    },
-    close() {
-      isClosed = true;
-      stop();
-    },
-  };
+  /** When the first certificate in use ends, in milliseconds since the epoch; undefined without one. */
+  get expiryMs(): number | undefined {
+    return this.#expiryMs;
+  }
+
+  /** Why the files of now are not those in use; undefined while they are. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** No callback follows. Idempotent. */
+  close(): void {
+    this.#isClosed = true;
+    this.#stop();
+  }
 }
 
 function fingerprint({ ca, cert, key }: TlsMaterial): string {

@@ -72,87 +72,103 @@ export type OpenManagementStream = typeof openManagementStream;
 export function openManagementStream<Request, Response>(
   deps: ManagementStreamDeps<Request, Response>,
 ): ManagementStream<Request> {
-  const { server, method, clock } = deps;
-  let client: Client | undefined;
-  let call: ClientDuplexStream<Request, Response> | undefined;
-  let isOpen = false;
-  let isDone = false;
-  let secrets = toSecrets(server.headers);
-  const cancelDeadline = clock.after(connectTimeoutMs, () =>
-    end(`no connection within ${connectTimeoutMs / 1000}s`),
-  );
+  return new OpenStream(deps);
+}
 
-  function close(): void {
-    isDone = true;
-    cancelDeadline();
-    call?.cancel();
-    client?.close();
+class OpenStream<Request, Response> implements ManagementStream<Request> {
+  readonly #deps: ManagementStreamDeps<Request, Response>;
+  readonly #server;
+  readonly #method;
+  #client: Client | undefined;
+  #call: ClientDuplexStream<Request, Response> | undefined;
+  #isOpen = false;
+  #isDone = false;
+  #secrets;
+  readonly #cancelDeadline;
+
+  constructor(deps: ManagementStreamDeps<Request, Response>) {
+    this.#deps = deps;
+    this.#server = deps.server;
+    this.#method = deps.method;
+    this.#secrets = toSecrets(deps.server.headers);
+    this.#cancelDeadline = deps.clock.after(connectTimeoutMs, () =>
+      this.#end(`no connection within ${connectTimeoutMs / 1000}s`),
+    );
+    this.#start().catch((error: unknown) => this.#end(errorText(error)));
   }
 
-  function end(reason: string, code?: status): void {
-    if (isDone) return;
-    close();
-    deps.onEnd(reason, code === status.UNIMPLEMENTED);
+  /** Ends it at once; no event follows. Idempotent. */
+  close(): void {
+    this.#isDone = true;
+    this.#cancelDeadline();
+    this.#call?.cancel();
+    this.#client?.close();
   }
 
-  function open(): void {
-    if (isDone || isOpen) return;
-    isOpen = true;
-    cancelDeadline();
-    deps.onOpen();
+  #end(reason: string, code?: status): void {
+    if (this.#isDone) return;
+    this.close();
+    this.#deps.onEnd(reason, code === status.UNIMPLEMENTED);
   }
 
-  async function start(): Promise<void> {
-    const channelCredentials = await createCredentials(server.tls);
-    const token = await server.readToken?.();
-    if (isDone) return;
-    const headers = token === undefined ? server.headers : withToken(server.headers, token);
-    secrets = toSecrets(headers);
+  #open(): void {
+    if (this.#isDone || this.#isOpen) return;
+    this.#isOpen = true;
+    this.#cancelDeadline();
+    this.#deps.onOpen();
+  }
+
+  async #start(): Promise<void> {
+    const channelCredentials = await createCredentials(this.#server.tls);
+    const token = await this.#server.readToken?.();
+    if (this.#isDone) return;
+    const headers =
+      token === undefined ? this.#server.headers : withToken(this.#server.headers, token);
+    this.#secrets = toSecrets(headers);
     if (typeof channelCredentials === 'string') {
-      end(channelCredentials);
+      this.#end(channelCredentials);
       return;
     }
-    client = new Client(server.url, channelCredentials, toClientOptions(server));
-    call = client.makeBidiStreamRequest(
-      method.path,
-      method.requestSerialize,
-      method.responseDeserialize,
+    this.#client = new Client(this.#server.url, channelCredentials, toClientOptions(this.#server));
+    this.#call = this.#client.makeBidiStreamRequest(
+      this.#method.path,
+      this.#method.requestSerialize,
+      this.#method.responseDeserialize,
       toMetadata(headers),
     );
-    call.on('metadata', open);
-    call.on('data', (response: Response) => {
-      open();
-      if (!isDone) deps.onResponse(response);
+    this.#call.on('metadata', () => this.#open());
+    this.#call.on('data', (response: Response) => {
+      this.#open();
+      if (!this.#isDone) this.#deps.onResponse(response);
     });
     // Every error comes as a status too.
-    call.on('error', () => {});
-    call.on('status', (outcome: StatusObject) => {
-      if (client?.getChannel().getConnectivityState(false) === connectivityState.READY) open();
+    this.#call.on('error', () => {});
+    this.#call.on('status', (outcome: StatusObject) => {
+      if (this.#client?.getChannel().getConnectivityState(false) === connectivityState.READY)
+        this.#open();
       // Some servers quote an unknown token.
-      end(redact(describeStatus(outcome), secrets), outcome.code);
+      this.#end(redact(describeStatus(outcome), this.#secrets), outcome.code);
     });
-    awaitReady(client);
+    this.#awaitReady(this.#client);
   }
 
-  function awaitReady(of: Client): void {
-    if (isDone) return;
+  #awaitReady(of: Client): void {
+    if (this.#isDone) return;
     const channel = of.getChannel();
     const state = channel.getConnectivityState(true);
-    if (state === connectivityState.READY) open();
+    if (state === connectivityState.READY) this.#open();
     // Only our deadline matters; the status of the call reports failures.
-    else channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => awaitReady(of));
+    else
+      channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => this.#awaitReady(of));
   }
 
-  start().catch((error: unknown) => end(errorText(error)));
-  return {
-    send(request, onSent) {
-      if (isDone) return;
-      call?.write(request, () => {
-        if (!isDone) onSent?.();
-      });
-    },
-    close,
-  };
+  /** Only after `onOpen`. `onSent` is called when the network has taken it; not when the stream ends before. */
+  send(request: Request, onSent?: () => void): void {
+    if (this.#isDone) return;
+    this.#call?.write(request, () => {
+      if (!this.#isDone) onSent?.();
+    });
+  }
 }
 
 function toClientOptions({ tls, maxMessageBytes }: ManagementServer): ClientOptions {

@@ -11,13 +11,7 @@ import { watchOpenFiles } from '../../shared/open-files.ts';
 import { SharedPlaces } from '../../shared/places.ts';
 import { readCredentials } from '../../shared/router/index.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
-import {
-  readTlsFiles,
-  type TlsFiles,
-  type TlsMaterial,
-  type TlsWatch,
-  watchTlsFiles,
-} from '../../shared/tls.ts';
+import { readTlsFiles, type TlsFiles, type TlsMaterial, TlsWatch } from '../../shared/tls.ts';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
@@ -205,7 +199,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   ): void {
     const use = tlsUses[name];
     if (tls === undefined || material === undefined) return;
-    const watch: TlsWatch = watchTlsFiles({
+    const watch = new TlsWatch({
       files: tls,
       material,
       clock,

@@ -2,7 +2,7 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
-import { createHttp2Transport } from '../../worker/grpc/http2/http2-transport.ts';
+import { Http2Transport } from '../../worker/grpc/http2/http2-transport.ts';
 import type { LargeRequests } from '../../worker/grpc/large-requests.ts';
 import type {
   GrpcMethod,
@@ -42,7 +42,7 @@ export async function startTransport(
   largeRequests?: LargeRequests,
 ) {
   const log = createRecordedLog();
-  const transport = createHttp2Transport(
+  const transport = new Http2Transport(
     { methods: new Map(Object.entries(methods)), log, clock, largeRequests },
     { names: listeners.gRPC, maxRequestBytes, target: anyPort, ...options },
   );

@@ -106,7 +106,7 @@ export function createRecordedRedisStore(
       onHealthChange: (healthy) => healthChanges.push(healthy),
     },
   );
-  return { ...store, log, metrics, healthChanges, connections };
+  return Object.assign(store, { log, metrics, healthChanges, connections });
 }
 
 /** Connected; gives up after 60 s. */

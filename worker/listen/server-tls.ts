@@ -8,8 +8,7 @@ import {
   readTlsFiles,
   type TlsFiles,
   type TlsMaterial,
-  type TlsWatch,
-  watchTlsFiles,
+  TlsWatch,
 } from '../../shared/tls.ts';
 import type { ServerCertificates } from '../grpc/transport.ts';
 import type { Metrics } from '../metrics.ts';
@@ -80,7 +79,7 @@ export async function readServerTls(
   return {
     certificates: toCertificates(reading.material),
     watch(replace) {
-      const watch = watchTlsFiles({
+      const watch = new TlsWatch({
         files,
         material: reading.material,
         clock,

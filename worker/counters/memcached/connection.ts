@@ -82,7 +82,7 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
       cancelTimeout();
       socket.off('error', fail);
       socket.off('close', onClose);
-      resolve(createConnection(socket, deps));
+      resolve(new MemcachedConnection(socket, deps));
     });
   });
 }
@@ -94,107 +94,128 @@ interface Sent {
   isLast: boolean;
 }
 
-function createConnection(socket: Socket, deps: ConnectionDeps): Connection {
-  const { timeoutMs, callDuration, clock, onEnd } = deps;
-  let unanswered: Sent[] = [];
+class MemcachedConnection implements Connection {
+  readonly #socket: Socket;
+  readonly #timeoutMs;
+  readonly #callDuration;
+  readonly #clock;
+  readonly #onEnd;
+  #unanswered: Sent[] = [];
   /** Index of the first unanswered command, so that removing one does not move the others. */
-  let head = 0;
-  let values: Map<string, string | undefined> | undefined;
-  let outgoing = '';
-  let outgoingMs = 0;
-  let ended = false;
-  let cancelTimeout: (() => void) | undefined;
-  const reader = new ReplyReader({
-    onLine: (line) => answer(line === 'END' ? (values ?? new Map()) : line),
-    onValue(key, text) {
-      values ??= new Map();
-      values.set(key, text);
-    },
-  });
-  socket.on('data', (chunk) => {
-    const problem = reader.feed(chunk);
-    if (problem !== undefined) end(new Error(`it sent ${problem}`));
-  });
-  socket.on('error', (error) => end(error));
-  socket.on('close', () => end(new Error('it closed the connection')));
-  return { send, destroy: () => end(new Error('closed')) };
+  #head = 0;
+  #values: Map<string, string | undefined> | undefined;
+  #outgoing = '';
+  #outgoingMs = 0;
+  #ended = false;
+  #cancelTimeout: (() => void) | undefined;
 
-  function send(command: string, onAnswer: Sent['onAnswer']): void {
-    if (ended) {
+  constructor(socket: Socket, deps: ConnectionDeps) {
+    this.#socket = socket;
+    this.#timeoutMs = deps.timeoutMs;
+    this.#callDuration = deps.callDuration;
+    this.#clock = deps.clock;
+    this.#onEnd = deps.onEnd;
+    const reader = new ReplyReader({
+      onLine: (line) => this.#answer(line === 'END' ? (this.#values ?? new Map()) : line),
+      onValue: (key, text) => {
+        this.#values ??= new Map();
+        this.#values.set(key, text);
+      },
+    });
+    socket.on('data', (chunk) => {
+      const problem = reader.feed(chunk);
+      if (problem !== undefined) this.#end(new Error(`it sent ${problem}`));
+    });
+    socket.on('error', (error) => this.#end(error));
+    socket.on('close', () => this.#end(new Error('it closed the connection')));
+  }
+
+  /** Writes one command, its line end included. `onAnswer` is called once, never from inside. */
+  send(command: string, onAnswer: Sent['onAnswer']): void {
+    if (this.#ended) {
       setImmediate(() => onAnswer(new Error('the connection is closed')));
       return;
     }
-    cancelTimeout ??= clock.after(timeoutMs, checkSilence);
+    this.#cancelTimeout ??= this.#clock.after(this.#timeoutMs, () => this.#checkSilence());
     // Commands of one tick are written together.
-    if (outgoing === '') {
-      outgoingMs = clock.monotonicMs();
-      queueMicrotask(write);
+    if (this.#outgoing === '') {
+      this.#outgoingMs = this.#clock.monotonicMs();
+      queueMicrotask(() => this.#write());
     }
-    outgoing += command;
-    unanswered.push({ onAnswer, sentMs: outgoingMs, isLast: false });
+    this.#outgoing += command;
+    this.#unanswered.push({ onAnswer, sentMs: this.#outgoingMs, isLast: false });
   }
 
-  function write(): void {
-    if (!ended) socket.write(outgoing);
-    outgoing = '';
-    const last = unanswered.at(-1);
+  #write(): void {
+    if (!this.#ended) this.#socket.write(this.#outgoing);
+    this.#outgoing = '';
+    const last = this.#unanswered.at(-1);
     if (last !== undefined) last.isLast = true;
   }
 
   /** Calls without an answer count as well, until they were given up: else a server would seem to be fast
    * because it does not answer. */
-  function observe({ isLast, sentMs }: Sent): void {
-    if (isLast) callDuration.observe((clock.monotonicMs() - sentMs) / 1000);
+  #observe({ isLast, sentMs }: Sent): void {
+    if (isLast) this.#callDuration.observe((this.#clock.monotonicMs() - sentMs) / 1000);
   }
 
-  function answer(given: Answer): void {
-    values = undefined;
-    const first = unanswered[head];
-    if (ended) return;
+  #answer(given: Answer): void {
+    this.#values = undefined;
+    const first = this.#unanswered[this.#head];
+    if (this.#ended) return;
     if (first === undefined) {
-      end(new Error(`it sent an unexpected reply: "${String(given).slice(0, 80)}"`));
+      this.#end(new Error(`it sent an unexpected reply: "${String(given).slice(0, 80)}"`));
       return;
     }
-    head++;
+    this.#head++;
     // Answered ones are released even while others are always pending.
-    if (head === unanswered.length || (head >= longestTail && 2 * head >= unanswered.length)) {
-      unanswered = unanswered.slice(head);
-      head = 0;
+    if (
+      this.#head === this.#unanswered.length ||
+      (this.#head >= longestTail && 2 * this.#head >= this.#unanswered.length)
+    ) {
+      this.#unanswered = this.#unanswered.slice(this.#head);
+      this.#head = 0;
     }
-    observe(first);
+    this.#observe(first);
     first.onAnswer(given);
   }
 
-  function checkSilence(): void {
-    cancelTimeout = undefined;
-    const oldest = unanswered[head];
+  #checkSilence(): void {
+    this.#cancelTimeout = undefined;
+    const oldest = this.#unanswered[this.#head];
     if (oldest === undefined) return;
-    const leftMs = oldest.sentMs + timeoutMs - clock.monotonicMs();
+    const leftMs = oldest.sentMs + this.#timeoutMs - this.#clock.monotonicMs();
     if (leftMs > 0) {
-      cancelTimeout = clock.after(leftMs, checkSilence);
+      this.#cancelTimeout = this.#clock.after(leftMs, () => this.#checkSilence());
       return;
     }
     // After a pause of this process the answer may be there and unread: it gets a chance to be seen.
     const immediate = setImmediate(() => {
-      cancelTimeout = undefined;
-      if (unanswered[head] === oldest) end(new Error(`no answer in ${timeoutMs} ms`), true);
-      else checkSilence();
+      this.#cancelTimeout = undefined;
+      if (this.#unanswered[this.#head] === oldest)
+        this.#end(new Error(`no answer in ${this.#timeoutMs} ms`), true);
+      else this.#checkSilence();
     });
-    cancelTimeout = () => clearImmediate(immediate);
+    this.#cancelTimeout = () => clearImmediate(immediate);
   }
 
-  function end(reason: Error, wasSilent = false): void {
-    if (ended) return;
-    ended = true;
-    cancelTimeout?.();
-    socket.destroy();
-    const lost = unanswered.slice(head);
-    unanswered = [];
-    onEnd(reason, wasSilent);
+  #end(reason: Error, wasSilent = false): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#cancelTimeout?.();
+    this.#socket.destroy();
+    const lost = this.#unanswered.slice(this.#head);
+    this.#unanswered = [];
+    this.#onEnd(reason, wasSilent);
     for (const sent of lost) {
-      observe(sent);
+      this.#observe(sent);
       sent.onAnswer(reason);
     }
+  }
+
+  /** Ends it at once, with everything in flight. */
+  destroy(): void {
+    this.#end(new Error('closed'));
   }
 }
 

@@ -10,8 +10,7 @@ import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import {
   readTlsFiles,
   type TlsMaterial,
-  type TlsWatch,
-  watchTlsFiles,
+  TlsWatch,
   withTrustedAuthorities,
 } from '../../../shared/tls.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
@@ -122,7 +121,7 @@ export class MemcachedNodes {
       this.#connectionTls = { context, skipHostnameVerification };
     };
     use(reading.material);
-    this.#tlsWatch = watchTlsFiles({
+    this.#tlsWatch = new TlsWatch({
       files,
       material: reading.material,
       clock: this.#clock,

@@ -5,7 +5,7 @@ import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { countInParts, type Part } from '../count-in-parts.ts';
 import { toPatienceMs } from '../failure/failure-mode.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
-import type { CounterStore, CountRequest, Hit } from '../store.ts';
+import type { CounterStore, CounterStoreState, CountRequest, Hit } from '../store.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
 import { type Connection, toCommandText } from './connection.ts';
 import { openConnection } from './connection-opening.ts';
@@ -35,47 +35,66 @@ interface Node {
   readonly pool: RedisPool;
 }
 
-export function createClusterStore(
-  options: RedisStoreOptions,
-  deps: RedisStoreDeps,
-  group: StoreGroup & { readonly kind: 'cluster' },
-): CounterStore {
-  const { addressSetting, startup } = options;
-  const { clock, log } = deps;
-  const title = showStoreAddress(group);
-  const name = `key-value store ${title}`;
-  const connectionDeps = toConnectionDeps(options, deps);
-  const totals = createConnectionTotals(deps);
-  const knownExpiries = createKnownExpiries();
-  const parallelism = toParallelism(options, deps);
-  const { describeRemedy } = options.pool;
-  const failsDecisions = options.pool.failureMode === 'error';
-  const closing = new AbortController();
-  const nodes = new Map<string, Node>();
-  const owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
+export class ClusterStore implements CounterStore {
+  readonly #options: RedisStoreOptions;
+  readonly #deps;
+  readonly #group;
+  readonly #clock;
+  readonly #log;
+  readonly #title;
+  readonly #name;
+  readonly #connectionDeps;
+  readonly #totals;
+  readonly #knownExpiries = createKnownExpiries();
+  readonly #parallelism;
+  readonly #failsDecisions;
+  readonly #closing = new AbortController();
+  readonly #nodes = new Map<string, Node>();
+  readonly #owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
   /** Nodes that can be asked for the map. */
-  let known: readonly TcpAddress[] = group.addresses;
-  let masters: ReadonlySet<Node> = new Set();
-  const unserved = createRepeatedLog({
-    clock,
-    intervalMs: unservedIntervalMs,
-    write: (text) => log.error(failsDecisions ? `a decision failed: ${text}` : text),
-  });
+  #known: readonly TcpAddress[];
+  #masters: ReadonlySet<Node> = new Set();
+  readonly #unserved;
   /** Human-readable. */
-  let lastFailure: string | undefined;
-  let closed = false;
-  let refreshing = false;
-  let wantsRefresh = false;
-  let cancelRefresh: (() => void) | undefined;
-  const clockComparison = createStoreClockComparison(deps, name, openAny);
+  #lastFailure: string | undefined;
+  #closed = false;
+  #refreshing = false;
+  #wantsRefresh = false;
+  #cancelRefresh: (() => void) | undefined;
+  readonly #clockComparison;
   /** No longer masters, but with requests in flight. */
-  const leaving = new Set<RedisPool>();
+  readonly #leaving = new Set<RedisPool>();
 
-  return { count, connect, state, close };
+  constructor(
+    options: RedisStoreOptions,
+    deps: RedisStoreDeps,
+    group: StoreGroup & { readonly kind: 'cluster' },
+  ) {
+    this.#options = options;
+    this.#deps = deps;
+    this.#group = group;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+    this.#title = showStoreAddress(group);
+    this.#name = `key-value store ${this.#title}`;
+    this.#connectionDeps = toConnectionDeps(options, deps);
+    this.#totals = createConnectionTotals(deps);
+    this.#parallelism = toParallelism(options, deps);
+    this.#failsDecisions = options.pool.failureMode === 'error';
+    this.#known = group.addresses;
+    this.#unserved = createRepeatedLog({
+      clock: deps.clock,
+      intervalMs: unservedIntervalMs,
+      write: (text) => deps.log.error(this.#failsDecisions ? `a decision failed: ${text}` : text),
+    });
+    this.#clockComparison = createStoreClockComparison(deps, this.#name, (signal) =>
+      this.#openAny(signal),
+    );
+  }
 
-  function count(request: CountRequest): void {
+  count(request: CountRequest): void {
     const [firstHit] = request.hits;
-    const first = firstHit && owners[toSlot(firstHit.key)];
+    const first = firstHit && this.#owners[toSlot(firstHit.key)];
     if (first !== undefined && request.hits.length === 1) {
       first.pool.batching.count(request);
       return;
@@ -83,11 +102,11 @@ export function createClusterStore(
     const byNode = new Map<Node, Hit[]>();
     for (const hit of request.hits) {
       const slot = toSlot(hit.key);
-      const node = owners[slot];
+      const node = this.#owners[slot];
       if (node === undefined) {
-        refreshSoon();
-        const error = new AppError('store', `${name}: no node serves slot ${slot}`);
-        unserved.report(error.message);
+        this.#refreshSoon();
+        const error = new AppError('store', `${this.#name}: no node serves slot ${slot}`);
+        this.#unserved.report(error.message);
         setImmediate(() => request.settle(error));
         return;
       }
@@ -98,34 +117,43 @@ export function createClusterStore(
     const parts = [...byNode].map(
       ([{ pool }, hits]): Part => ({ hits, count: (request) => pool.batching.count(request) }),
     );
-    countInParts(request, parts, { parallelism, continuesOnError: !failsDecisions });
+    countInParts(request, parts, {
+      parallelism: this.#parallelism,
+      continuesOnError: !this.#failsDecisions,
+    });
   }
 
-  async function connect(signal: AbortSignal): Promise<void> {
+  async connect(signal: AbortSignal): Promise<void> {
     // With a failure mode that answers without the store, the start does not wait for it.
-    if (failsDecisions) {
+    if (this.#failsDecisions) {
       await awaitFirstConnection(
         {
-          ...{ name, addressSetting, describeRemedy, startup, tryToConnect },
-          ...{ clock, random: Math.random, log },
+          name: this.#name,
+          addressSetting: this.#options.addressSetting,
+          describeRemedy: this.#options.pool.describeRemedy,
+          startup: this.#options.startup,
+          tryToConnect: (signal) => this.#tryToConnect(signal),
+          clock: this.#clock,
+          random: Math.random,
+          log: this.#log,
         },
-        AbortSignal.any([signal, closing.signal]),
+        AbortSignal.any([signal, this.#closing.signal]),
       );
-      scheduleRefresh(refreshMs);
+      this.#scheduleRefresh(refreshMs);
     } else {
-      await startWithoutWaiting();
+      await this.#startWithoutWaiting();
       // Nothing else logs that there has never been one.
-      if (totals.active === 0) deps.onHealthChange(false);
+      if (this.#totals.active === 0) this.#deps.onHealthChange(false);
     }
-    clockComparison?.start();
+    this.#clockComparison?.start();
   }
 
   /** Resolves when the map is known, or after the time limit for a silent store. */
-  function startWithoutWaiting(): Promise<void> {
+  #startWithoutWaiting(): Promise<void> {
     return new Promise((resolve) => {
-      const { failureMode, timeoutMs } = options.pool;
-      const cancel = clock.after(toPatienceMs(failureMode, timeoutMs), resolve);
-      void refresh().then(() => {
+      const { failureMode, timeoutMs } = this.#options.pool;
+      const cancel = this.#clock.after(toPatienceMs(failureMode, timeoutMs), resolve);
+      void this.#refresh().then(() => {
         cancel();
         resolve();
       });
@@ -133,58 +161,63 @@ export function createClusterStore(
   }
 
   /** Reads the map and waits for one master; the others connect in the background. */
-  async function tryToConnect(signal: AbortSignal): Promise<void> {
+  async #tryToConnect(signal: AbortSignal): Promise<void> {
     // Slower masters keep connecting afterwards, also while the store drains.
     const attempt = new AbortController();
     const giveUp = () => attempt.abort();
     signal.addEventListener('abort', giveUp);
     try {
-      apply(await readMap(signal));
-      if (masters.size === 0) throw new Error('no node serves a slot');
-      await Promise.any([...masters].map(({ pool }) => pool.tryToOpen(attempt.signal))).catch(
+      this.#apply(await this.#readMap(signal));
+      if (this.#masters.size === 0) throw new Error('no node serves a slot');
+      await Promise.any([...this.#masters].map(({ pool }) => pool.tryToOpen(attempt.signal))).catch(
         ({ errors }: AggregateError) => {
           throw new Error([...new Set(errors.map(errorText))].join('; '));
         },
       );
-      for (const { pool } of masters) pool.keepOpen();
+      for (const { pool } of this.#masters) pool.keepOpen();
     } catch (error) {
-      noteFailure(errorText(error));
+      this.#noteFailure(errorText(error));
       throw error;
     } finally {
       signal.removeEventListener('abort', giveUp);
     }
   }
 
-  async function readMap(signal: AbortSignal): Promise<SlotMap> {
+  async #readMap(signal: AbortSignal): Promise<SlotMap> {
     const isUp = (address: TcpAddress) =>
-      (nodes.get(showStoreAddress(address))?.pool.active ?? 0) > 0;
-    const servers = known
+      (this.#nodes.get(showStoreAddress(address))?.pool.active ?? 0) > 0;
+    const servers = this.#known
       .map((address) => ({ address, order: Math.random() + (isUp(address) ? 0 : 1) }))
       .sort((one, other) => one.order - other.order)
       .map(({ address }) => address);
     const { answer } = await findFirstAnswer(
-      { servers, ask: askForMap, show: (address) => showStoreAddress(address), clock },
+      {
+        servers,
+        ask: (address, signal) => this.#askForMap(address, signal),
+        show: (address) => showStoreAddress(address),
+        clock: this.#clock,
+      },
       signal,
     );
     return answer;
   }
 
-  async function askForMap(address: TcpAddress, signal: AbortSignal): Promise<SlotMap> {
-    const pool = nodes.get(showStoreAddress(address))?.pool;
+  async #askForMap(address: TcpAddress, signal: AbortSignal): Promise<SlotMap> {
+    const pool = this.#nodes.get(showStoreAddress(address))?.pool;
     const reply =
       pool !== undefined && pool.active > 0
         ? await new Promise<unknown>((resolve) =>
             pool.sendCommands([slotsCommand], ([raw]) => resolve(raw)),
           )
-        : await askOverNewConnection(address, signal);
+        : await this.#askOverNewConnection(address, signal);
     if (reply instanceof Error) throw reply;
     const map = parseSlotMap(reply, address.host);
     if (map === undefined) throw new Error('CLUSTER SLOTS was answered with something else');
     return map;
   }
 
-  async function askOverNewConnection(address: TcpAddress, signal: AbortSignal): Promise<unknown> {
-    const connection = await open(address, signal);
+  async #askOverNewConnection(address: TcpAddress, signal: AbortSignal): Promise<unknown> {
+    const connection = await this.#open(address, signal);
     try {
       return await connection.ask(slotsCommand);
     } finally {
@@ -192,146 +225,162 @@ export function createClusterStore(
     }
   }
 
-  function open(address: TcpAddress, signal: AbortSignal): Promise<Connection> {
-    return openConnection({ ...connectionDeps, address }, signal);
+  #open(address: TcpAddress, signal: AbortSignal): Promise<Connection> {
+    return openConnection({ ...this.#connectionDeps, address }, signal);
   }
 
-  async function openAny(signal: AbortSignal): Promise<Connection> {
+  async #openAny(signal: AbortSignal): Promise<Connection> {
     const { answer } = await findFirstAnswer(
-      { servers: known, ask: open, show: (address) => showStoreAddress(address), clock },
+      {
+        servers: this.#known,
+        ask: (address, signal) => this.#open(address, signal),
+        show: (address) => showStoreAddress(address),
+        clock: this.#clock,
+      },
       signal,
     );
     return answer;
   }
 
-  function apply(map: SlotMap): void {
-    const current = new Set(map.masters.map(findNode));
-    for (const [slot, owner] of map.owners.entries()) owners[slot] = owner && findNode(owner);
-    for (const node of nodes.values()) if (!current.has(node)) remove(node);
-    masters = current;
+  #apply(map: SlotMap): void {
+    const current = new Set(map.masters.map((address) => this.#findNode(address)));
+    for (const [slot, owner] of map.owners.entries())
+      this.#owners[slot] = owner && this.#findNode(owner);
+    for (const node of this.#nodes.values()) if (!current.has(node)) this.#remove(node);
+    this.#masters = current;
     // The configured nodes stay, in case all others are gone.
-    const all = [...map.nodes, ...group.addresses];
-    known = [...new Map(all.map((address) => [showStoreAddress(address), address])).values()];
+    const all = [...map.nodes, ...this.#group.addresses];
+    this.#known = [...new Map(all.map((address) => [showStoreAddress(address), address])).values()];
   }
 
-  function findNode(address: TcpAddress): Node {
+  #findNode(address: TcpAddress): Node {
     const text = showStoreAddress(address);
-    const found = nodes.get(text);
+    const found = this.#nodes.get(text);
     if (found !== undefined) return found;
-    const pool = createRedisPool(options.pool, {
+    const pool = createRedisPool(this.#options.pool, {
       name: `key-value store ${text}`,
-      addressSetting: options.addressSetting,
-      open: (signal) => open(address, signal),
-      knownExpiries,
-      totals,
-      redirect: createRedirect({ fromHost: address.host, sendCommands, onMoved }),
-      outages: deps.outages,
-      onTrouble: refreshSoon,
-      clock,
-      log,
+      addressSetting: this.#options.addressSetting,
+      open: (signal) => this.#open(address, signal),
+      knownExpiries: this.#knownExpiries,
+      totals: this.#totals,
+      redirect: createRedirect({
+        fromHost: address.host,
+        sendCommands: (address, commands, done) => this.#sendCommands(address, commands, done),
+        onMoved: (redirection) => this.#onMoved(redirection),
+      }),
+      outages: this.#deps.outages,
+      onTrouble: () => this.#refreshSoon(),
+      clock: this.#clock,
+      log: this.#log,
     });
     const node = { address, pool };
-    nodes.set(text, node);
+    this.#nodes.set(text, node);
     return node;
   }
 
-  function sendCommands(
+  #sendCommands(
     address: TcpAddress,
     ...[commands, done]: Parameters<RedisPool['sendCommands']>
   ): void {
-    if (closed) {
+    if (this.#closed) {
       const error = new Error('the connection was closed');
       setImmediate(() => done(commands.map(() => error)));
       return;
     }
-    const { pool } = findNode(address);
+    const { pool } = this.#findNode(address);
     pool.keepOpen();
     pool.sendCommands(commands, done);
   }
 
-  function onMoved({ slot, address }: Redirection): void {
-    const node = findNode(address);
+  #onMoved({ slot, address }: Redirection): void {
+    const node = this.#findNode(address);
     node.pool.keepOpen();
-    if (slot < slotCount) owners[slot] = node;
-    refreshSoon();
+    if (slot < slotCount) this.#owners[slot] = node;
+    this.#refreshSoon();
   }
 
   /** Its requests in flight are still answered. */
-  function remove({ address, pool }: Node): void {
-    nodes.delete(showStoreAddress(address));
-    leaving.add(pool);
+  #remove({ address, pool }: Node): void {
+    this.#nodes.delete(showStoreAddress(address));
+    this.#leaving.add(pool);
     pool.forget();
-    void pool.drain(options.pool.timeoutMs).then(() => {
-      leaving.delete(pool);
+    void pool.drain(this.#options.pool.timeoutMs).then(() => {
+      this.#leaving.delete(pool);
       pool.close();
     });
   }
 
-  function refreshSoon(): void {
-    if (wantsRefresh || closing.signal.aborted) return;
-    wantsRefresh = true;
-    if (!refreshing) scheduleRefresh(hastyRefreshMs);
+  #refreshSoon(): void {
+    if (this.#wantsRefresh || this.#closing.signal.aborted) return;
+    this.#wantsRefresh = true;
+    if (!this.#refreshing) this.#scheduleRefresh(hastyRefreshMs);
   }
 
-  function scheduleRefresh(delayMs: number): void {
-    cancelRefresh?.();
-    if (!closing.signal.aborted)
-      cancelRefresh = clock.after(delayMs * (0.5 + Math.random() / 2), () => void refresh());
+  #scheduleRefresh(delayMs: number): void {
+    this.#cancelRefresh?.();
+    if (!this.#closing.signal.aborted)
+      this.#cancelRefresh = this.#clock.after(
+        delayMs * (0.5 + Math.random() / 2),
+        () => void this.#refresh(),
+      );
   }
 
-  function noteFailure(reason: string): void {
-    lastFailure = `last failure at ${new Date(clock.wallMs()).toISOString()}: ${reason}`;
+  #noteFailure(reason: string): void {
+    this.#lastFailure = `last failure at ${new Date(this.#clock.wallMs()).toISOString()}: ${reason}`;
   }
 
-  async function refresh(): Promise<void> {
-    refreshing = true;
-    wantsRefresh = false;
+  async #refresh(): Promise<void> {
+    this.#refreshing = true;
+    this.#wantsRefresh = false;
     try {
-      const map = await readMap(closing.signal);
-      if (closing.signal.aborted) return;
+      const map = await this.#readMap(this.#closing.signal);
+      if (this.#closing.signal.aborted) return;
       // A node that knows no master has left the cluster.
-      if (map.masters.length > 0) apply(map);
-      for (const { pool } of masters) pool.keepOpen();
+      if (map.masters.length > 0) this.#apply(map);
+      for (const { pool } of this.#masters) pool.keepOpen();
     } catch (error) {
       const reason = errorText(error);
-      noteFailure(reason);
+      this.#noteFailure(reason);
       // Later the nodes log for themselves.
-      if (masters.size > 0) return;
-      const remedy = describeRemedy(reason);
-      unserved.report(`${name}: ${reason}${remedy === undefined ? '' : `; ${remedy}`}`);
+      if (this.#masters.size > 0) return;
+      const remedy = this.#options.pool.describeRemedy(reason);
+      this.#unserved.report(`${this.#name}: ${reason}${remedy === undefined ? '' : `; ${remedy}`}`);
     } finally {
-      refreshing = false;
-      scheduleRefresh(wantsRefresh || masters.size === 0 ? hastyRefreshMs : refreshMs);
+      this.#refreshing = false;
+      this.#scheduleRefresh(
+        this.#wantsRefresh || this.#masters.size === 0 ? hastyRefreshMs : refreshMs,
+      );
     }
   }
 
-  function state() {
-    const { active, since } = totals;
-    const up = [...masters].filter(({ pool }) => pool.active > 0).length;
+  state(): CounterStoreState {
+    const { active, since } = this.#totals;
+    const up = [...this.#masters].filter(({ pool }) => pool.active > 0).length;
     const what =
       active > 0
-        ? `connected to ${title} since ${since.toISOString()} (${active} connections to ${up} of ${masters.size} masters)`
-        : `not connected to ${title} since ${since.toISOString()}`;
-    const trouble = [...masters].map(({ pool }) => pool.trouble).find(Boolean) ?? lastFailure;
+        ? `connected to ${this.#title} since ${since.toISOString()} (${active} connections to ${up} of ${this.#masters.size} masters)`
+        : `not connected to ${this.#title} since ${since.toISOString()}`;
+    const trouble =
+      [...this.#masters].map(({ pool }) => pool.trouble).find(Boolean) ?? this.#lastFailure;
     return {
       healthy: active > 0,
-      detail: [what, clockComparison?.describe(), trouble].filter(Boolean).join('; '),
+      detail: [what, this.#clockComparison?.describe(), trouble].filter(Boolean).join('; '),
     };
   }
 
-  async function close(graceMs: number): Promise<void> {
-    closing.abort();
-    clockComparison?.close();
-    cancelRefresh?.();
-    await Promise.all(listPools().map((pool) => pool.drain(graceMs)));
-    closed = true;
-    totals.close();
+  async close(graceMs: number): Promise<void> {
+    this.#closing.abort();
+    this.#clockComparison?.close();
+    this.#cancelRefresh?.();
+    await Promise.all(this.#listPools().map((pool) => pool.drain(graceMs)));
+    this.#closed = true;
+    this.#totals.close();
     // Late answers may come from further nodes after a redirection.
-    for (const pool of listPools()) pool.close();
+    for (const pool of this.#listPools()) pool.close();
   }
 
-  function listPools(): RedisPool[] {
-    return [...leaving, ...[...nodes.values()].map(({ pool }) => pool)];
+  #listPools(): RedisPool[] {
+    return [...this.#leaving, ...[...this.#nodes.values()].map(({ pool }) => pool)];
   }
 }
 

@@ -9,9 +9,9 @@ import type { Duration } from '../../metrics.ts';
 import {
   type Connection,
   createConnection,
-  createReplyReader,
   type RawReply,
   ReplyError,
+  ReplyReader,
   toCommandText,
   toIncrementText,
 } from './connection.ts';
@@ -159,7 +159,7 @@ function read(...chunks: (string | Buffer)[]): {
   problem: string | undefined;
 } {
   const replies: RawReply[] = [];
-  const reader = createReplyReader((reply) => replies.push(reply));
+  const reader = new ReplyReader((reply) => replies.push(reply));
   let problem: string | undefined;
   for (const chunk of chunks) problem ??= reader.feed(Buffer.from(chunk));
   return { replies, problem };

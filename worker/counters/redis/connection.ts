@@ -65,7 +65,7 @@ export function createConnection(
   const ended = new Promise<string>((resolve) => {
     notifyEnded = resolve;
   });
-  const reader = createReplyReader(take);
+  const reader = new ReplyReader(take);
   socket.removeAllListeners('data');
   socket.on('data', (chunk) => {
     const problem = reason === undefined ? reader.feed(chunk) : undefined;
@@ -183,10 +183,6 @@ function toBytes(text: string): string {
 }
 
 /** Splits the bytes of a server into replies. */
-export interface ReplyReader {
-  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
-  feed(chunk: Buffer): string | undefined;
-}
 
 /** The bytes that begin a reply, and those that end a line. */
 const minus = 0x2d;
@@ -216,164 +212,176 @@ interface OpenArray {
   readonly length: number;
 }
 
-export function createReplyReader(onReply: (reply: RawReply) => void): ReplyReader {
+export class ReplyReader {
+  readonly #onReply: (reply: RawReply) => void;
   /** The current bytes, and the index of the next one. */
-  let bytes: Buffer = Buffer.alloc(0);
-  let at = 0;
+  #bytes: Buffer = Buffer.alloc(0);
+  #at = 0;
   /** Bytes left of a skipped text. */
-  let bytesToSkip = 0;
+  #bytesToSkip = 0;
   /** Incomplete arrays, the outermost first. */
-  const open: OpenArray[] = [];
-  let arrayBytes = 0;
-  let problem: string | undefined;
-  return { feed };
+  readonly #open: OpenArray[] = [];
+  #arrayBytes = 0;
+  #problem: string | undefined;
 
-  function feed(chunk: Buffer): string | undefined {
-    bytes = at === bytes.length ? chunk : Buffer.concat([bytes.subarray(at), chunk]);
-    at = 0;
-    while (at < bytes.length) {
-      const start = at;
-      const isTaken = bytesToSkip > 0 ? skip() : take();
-      if (problem !== undefined) return problem;
+  constructor(onReply: (reply: RawReply) => void) {
+    this.#onReply = onReply;
+  }
+
+  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
+  feed(chunk: Buffer): string | undefined {
+    this.#bytes =
+      this.#at === this.#bytes.length
+        ? chunk
+        : Buffer.concat([this.#bytes.subarray(this.#at), chunk]);
+    this.#at = 0;
+    while (this.#at < this.#bytes.length) {
+      const start = this.#at;
+      const isTaken = this.#bytesToSkip > 0 ? this.#skip() : this.#take();
+      if (this.#problem !== undefined) return this.#problem;
       if (!isTaken) return undefined;
-      if (open.length > 0) {
-        arrayBytes += at - start;
-        if (arrayBytes > maxArrayBytes) return 'an endless array';
+      if (this.#open.length > 0) {
+        this.#arrayBytes += this.#at - start;
+        if (this.#arrayBytes > maxArrayBytes) return 'an endless array';
       }
     }
     return undefined;
   }
 
   /** This and the methods it calls return false when more bytes are needed. */
-  function take(): boolean {
-    switch (bytes[at]) {
+  #take(): boolean {
+    switch (this.#bytes[this.#at]) {
       case colon:
-        return takeInteger() || takeLine(addInteger);
+        return this.#takeInteger() || this.#takeLine((text) => this.#addInteger(text));
       case plus:
-        return takeLine(add);
+        return this.#takeLine((reply) => this.#add(reply));
       case minus:
-        return takeLine((text) => add(new ReplyError(text)));
+        return this.#takeLine((text) => this.#add(new ReplyError(text)));
       case dollar:
-        return takeText();
+        return this.#takeText();
       case star:
-        return takeArray();
+        return this.#takeArray();
       default:
-        problem = `a reply that begins with ${JSON.stringify(String.fromCharCode(bytes[at] ?? 0))}`;
+        this.#problem = `a reply that begins with ${JSON.stringify(String.fromCharCode(this.#bytes[this.#at] ?? 0))}`;
         return true;
     }
   }
 
-  function skip(): boolean {
-    const count = Math.min(bytesToSkip, bytes.length - at);
-    at += count;
-    bytesToSkip -= count;
+  #skip(): boolean {
+    const count = Math.min(this.#bytesToSkip, this.#bytes.length - this.#at);
+    this.#at += count;
+    this.#bytesToSkip -= count;
     return true;
   }
 
   /** Nearly every reply is a small number: read in place. Also false for other replies. */
-  function takeInteger(): boolean {
-    const first = at + 1;
+  #takeInteger(): boolean {
+    const first = this.#at + 1;
     let position = first;
     let value = 0;
-    for (; position < bytes.length; position++) {
-      const digit = (bytes[position] as number) - zero;
+    for (; position < this.#bytes.length; position++) {
+      const digit = (this.#bytes[position] as number) - zero;
       if (digit < 0 || digit > 9) break;
       value = value * 10 + digit;
     }
     const digits = position - first;
     if (digits === 0 || digits > exactDigits) return false;
-    if (bytes[position] !== carriageReturn || bytes[position + 1] !== lineFeed) return false;
-    at = position + 2;
-    add(value);
+    if (this.#bytes[position] !== carriageReturn || this.#bytes[position + 1] !== lineFeed)
+      return false;
+    this.#at = position + 2;
+    this.#add(value);
     return true;
   }
 
-  function takeLine(use: (text: string) => void): boolean {
-    const end = bytes.indexOf('\r\n', at + 1);
-    if ((end === -1 ? bytes.length : end) - at > maxLineBytes) {
-      problem = 'an endless line';
+  #takeLine(use: (text: string) => void): boolean {
+    const end = this.#bytes.indexOf('\r\n', this.#at + 1);
+    if ((end === -1 ? this.#bytes.length : end) - this.#at > maxLineBytes) {
+      this.#problem = 'an endless line';
       return true;
     }
     if (end === -1) return false;
-    const text = bytes.toString('utf8', at + 1, end);
-    at = end + 2;
+    const text = this.#bytes.toString('utf8', this.#at + 1, end);
+    this.#at = end + 2;
     use(text);
     return true;
   }
 
-  function addInteger(text: string): void {
-    if (/^-?\d{1,19}$/.test(text)) add(Number(text));
-    else problem = 'an invalid integer';
+  #addInteger(text: string): void {
+    if (/^-?\d{1,19}$/.test(text)) this.#add(Number(text));
+    else this.#problem = 'an invalid integer';
   }
 
-  function takeText(): boolean {
-    const start = at;
-    const length = takeLength(maxTextLength);
-    if (length === undefined) return problem !== undefined;
+  #takeText(): boolean {
+    const start = this.#at;
+    const length = this.#takeLength(maxTextLength);
+    if (length === undefined) return this.#problem !== undefined;
     if (length === -1) {
-      add(null);
+      this.#add(null);
     } else if (length > maxTextBytes) {
-      if (open.length > 0) problem = 'an endless text';
-      bytesToSkip = length + 2;
-      add('');
-    } else if (bytes.length - at < length + 2) {
-      at = start;
+      if (this.#open.length > 0) this.#problem = 'an endless text';
+      this.#bytesToSkip = length + 2;
+      this.#add('');
+    } else if (this.#bytes.length - this.#at < length + 2) {
+      this.#at = start;
       return false;
     } else {
-      const text = bytes.toString('utf8', at, at + length);
-      if (bytes[at + length] !== carriageReturn || bytes[at + length + 1] !== lineFeed) {
-        problem = 'a text of another length than was announced';
+      const text = this.#bytes.toString('utf8', this.#at, this.#at + length);
+      if (
+        this.#bytes[this.#at + length] !== carriageReturn ||
+        this.#bytes[this.#at + length + 1] !== lineFeed
+      ) {
+        this.#problem = 'a text of another length than was announced';
       }
-      at += length + 2;
-      add(text);
+      this.#at += length + 2;
+      this.#add(text);
     }
     return true;
   }
 
-  function takeArray(): boolean {
-    const length = takeLength(maxArrayBytes);
-    if (length === undefined) return problem !== undefined;
-    if (length === -1) add(null);
-    else if (length === 0) add([]);
-    else if (open.length === maxDepth) problem = 'arrays in arrays without end';
-    else open.push({ items: [], length });
+  #takeArray(): boolean {
+    const length = this.#takeLength(maxArrayBytes);
+    if (length === undefined) return this.#problem !== undefined;
+    if (length === -1) this.#add(null);
+    else if (length === 0) this.#add([]);
+    else if (this.#open.length === maxDepth) this.#problem = 'arrays in arrays without end';
+    else this.#open.push({ items: [], length });
     return true;
   }
 
   /** The lengths of nearly all arrays and texts from scripts have one or two digits: read in place.
    * Undefined for others. */
-  function takeShortLength(): number | undefined {
-    const first = (bytes[at + 1] ?? 0) - zero;
+  #takeShortLength(): number | undefined {
+    const first = (this.#bytes[this.#at + 1] ?? 0) - zero;
     if (first < 0 || first > 9) return undefined;
-    const second = (bytes[at + 2] ?? 0) - zero;
+    const second = (this.#bytes[this.#at + 2] ?? 0) - zero;
     const digits = second >= 0 && second <= 9 ? 2 : 1;
-    const end = at + 1 + digits;
-    if (bytes[end] !== carriageReturn || bytes[end + 1] !== lineFeed) return undefined;
-    at = end + 2;
+    const end = this.#at + 1 + digits;
+    if (this.#bytes[end] !== carriageReturn || this.#bytes[end + 1] !== lineFeed) return undefined;
+    this.#at = end + 2;
     return digits === 1 ? first : first * 10 + second;
   }
 
   /** -1 stands for nothing. Undefined: more bytes are needed, or there is a problem. */
-  function takeLength(max: number): number | undefined {
-    let length = takeShortLength();
+  #takeLength(max: number): number | undefined {
+    let length = this.#takeShortLength();
     if (length !== undefined) return length;
-    takeLine((text) => {
+    this.#takeLine((text) => {
       if (/^(-1|\d{1,10})$/.test(text) && Number(text) <= max) length = Number(text);
-      else problem = 'an invalid length';
+      else this.#problem = 'an invalid length';
     });
     return length;
   }
 
   /** A reply, or the next item of the innermost array. */
-  function add(reply: RawReply): void {
+  #add(reply: RawReply): void {
     let whole = reply;
-    for (let array = open.at(-1); array !== undefined; array = open.at(-1)) {
+    for (let array = this.#open.at(-1); array !== undefined; array = this.#open.at(-1)) {
       array.items.push(whole);
       if (array.items.length < array.length) return;
-      open.pop();
+      this.#open.pop();
       whole = array.items;
     }
-    arrayBytes = 0;
-    if (problem === undefined) onReply(whole);
+    this.#arrayBytes = 0;
+    if (this.#problem === undefined) this.#onReply(whole);
   }
 }

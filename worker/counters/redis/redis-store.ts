@@ -4,7 +4,7 @@
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
 import { type StoreAddress, type StoreGroup, showStoreAddress } from './address.ts';
-import { createClusterStore } from './cluster-store.ts';
+import { ClusterStore } from './cluster-store.ts';
 import type { Connection } from './connection.ts';
 import { openConnection } from './connection-opening.ts';
 import { createConnectionTotals } from './connection-totals.ts';
@@ -24,7 +24,7 @@ type ServerAddress = StoreAddress | (StoreGroup & { readonly kind: 'sentinel' })
 export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDeps): CounterStore {
   const { startup, addressSetting } = options;
   const target = options.target.address;
-  if (target.kind === 'cluster') return createClusterStore(options, deps, target);
+  if (target.kind === 'cluster') return new ClusterStore(options, deps, target);
   const { clock, log } = deps;
   const address = showStoreAddress(target);
   const name = `key-value store ${address}`;

@@ -7,7 +7,13 @@ import type { ConnectionUse } from '../../../shared/connection-limit.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import { LargeRequests } from '../large-requests.ts';
-import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
+import type { ListenAddress } from '../listen-address.ts';
+import type {
+  GrpcTransport,
+  GrpcTransportDeps,
+  GrpcTransportOptions,
+  ServerCertificates,
+} from '../transport.ts';
 import { farewellHeaders } from './answer-blocks.ts';
 import { maxHeldBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
@@ -30,74 +36,88 @@ interface Connection {
   unsentSinceMs: number | undefined;
 }
 
-export function createHttp2Transport(
-  {
-    methods,
-    log,
-    clock,
-    onRefused,
-    keepsHeaders = true,
-    largeRequests = new LargeRequests(() => clock.monotonicMs()),
-  }: GrpcTransportDeps,
-  options: GrpcTransportOptions,
-): GrpcTransport {
-  const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
-  // TLS always keeps its input for a while. Copying these few bytes costs less than a new buffer, whose
-  // memory triggers full collections in V8.
-  const isCopied = options.tls !== undefined;
-  const connections = new Set<Connection>();
-  const acceptor = createAcceptor({
-    names: options.names,
-    target: options.target,
-    tls: options.tls,
-    maxConnections: options.maxConnections,
-    log,
-    clock,
-    onRefused,
-    onConnection: serve,
-  });
-  const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
+export class Http2Transport implements GrpcTransport {
+  readonly #methods;
+  readonly #clock;
+  readonly #keepsHeaders;
+  readonly #largeRequests;
+  readonly #options;
+  readonly #maxConnectionAgeMs;
+  readonly #maxConnectionAgeGraceMs;
+  /** TLS always keeps its input for a while. Copying these few bytes costs less than a new buffer, whose
+   * memory triggers full collections in V8. */
+  readonly #isCopied;
+  readonly #connections = new Set<Connection>();
+  readonly #acceptor;
+  readonly #repeatedLog;
   /** Connections with output that waits for the end of this tick. */
-  let withOutput: Connection[] = [];
-  let cancelSweep: (() => void) | undefined;
-  let sweepIsSoon = false;
+  #withOutput: Connection[] = [];
+  #cancelSweep: (() => void) | undefined;
+  #sweepIsSoon = false;
   /** Bytes of incomplete messages on all connections. */
-  let unfinishedBytes = 0;
-  let isRelieving = false;
-  let isTurningAway = false;
-  let stopping: Promise<void> | undefined;
+  #unfinishedBytes = 0;
+  #isRelieving = false;
+  #isTurningAway = false;
+  #stopping: Promise<void> | undefined;
 
-  function serve(socket: Socket): ConnectionUse {
+  constructor(deps: GrpcTransportDeps, options: GrpcTransportOptions) {
+    this.#methods = deps.methods;
+    this.#clock = deps.clock;
+    this.#keepsHeaders = deps.keepsHeaders ?? true;
+    this.#largeRequests = deps.largeRequests ?? new LargeRequests(() => deps.clock.monotonicMs());
+    this.#options = options;
+    this.#maxConnectionAgeMs = options.maxConnectionAgeMs;
+    this.#maxConnectionAgeGraceMs = options.maxConnectionAgeGraceMs;
+    this.#isCopied = options.tls !== undefined;
+    this.#acceptor = createAcceptor({
+      names: options.names,
+      target: options.target,
+      tls: options.tls,
+      maxConnections: options.maxConnections,
+      log: deps.log,
+      clock: deps.clock,
+      onRefused: deps.onRefused,
+      onConnection: (socket) => this.#serve(socket),
+    });
+    this.#repeatedLog = createRepeatedLog({
+      clock: deps.clock,
+      write: deps.log.warning,
+      again: 'in-time',
+    });
+  }
+
+  #serve(socket: Socket): ConnectionUse {
     const session = new Session({
-      methods,
-      clock,
-      largeRequests,
-      keepsHeaders,
-      maxRequestBytes: options.maxRequestBytes,
+      methods: this.#methods,
+      clock: this.#clock,
+      largeRequests: this.#largeRequests,
+      keepsHeaders: this.#keepsHeaders,
+      maxRequestBytes: this.#options.maxRequestBytes,
       peer: () => toPeer(socket),
-      onOutput() {
-        if (withOutput.length === 0) process.nextTick(flushAll);
-        withOutput.push(connection);
+      onOutput: () => {
+        if (this.#withOutput.length === 0) process.nextTick(() => this.#flushAll());
+        this.#withOutput.push(connection);
       },
-      onHeld(bytes) {
-        unfinishedBytes += bytes;
-        if (unfinishedBytes <= maxHeldBytes || isRelieving) return;
-        isRelieving = true;
+      onHeld: (bytes) => {
+        this.#unfinishedBytes += bytes;
+        if (this.#unfinishedBytes <= maxHeldBytes || this.#isRelieving) return;
+        this.#isRelieving = true;
         setImmediate(() => {
-          isRelieving = false;
-          relieve();
+          this.#isRelieving = false;
+          this.#relieve();
         });
       },
-      onEnd: () => end(connection),
+      onEnd: () => this.#end(connection),
     });
     const connection: Connection = { socket, session, unsentBytes: 0, unsentSinceMs: undefined };
-    connections.add(connection);
-    if (isTurningAway) session.sender.answerHeaders = farewellHeaders;
-    const cancelAge = maxConnectionAgeMs === undefined ? undefined : startAge(connection);
+    this.#connections.add(connection);
+    if (this.#isTurningAway) session.sender.answerHeaders = farewellHeaders;
+    const cancelAge =
+      this.#maxConnectionAgeMs === undefined ? undefined : this.#startAge(connection);
     socket.on('data', (chunk: Buffer) => {
       session.receive(chunk);
-      flush(connection);
-      if (session.hasDeadlines) scheduleSweep(true);
+      this.#flush(connection);
+      if (session.hasDeadlines) this.#scheduleSweep(true);
     });
     socket.on('drain', () => {
       if (session.ended) return;
@@ -106,14 +126,14 @@ export function createHttp2Transport(
     });
     socket.once('end', () => socket.end());
     socket.once('close', () => {
-      connections.delete(connection);
+      this.#connections.delete(connection);
       cancelAge?.();
       session.close();
     });
-    flush(connection);
-    scheduleSweep(false);
+    this.#flush(connection);
+    this.#scheduleSweep(false);
     // A handshake may complete after the stop has begun.
-    if (stopping !== undefined) session.drain();
+    if (this.#stopping !== undefined) session.drain();
     return {
       get lastAskedMs() {
         return session.lastAskedMs;
@@ -121,21 +141,21 @@ export function createHttp2Transport(
       get isBusy() {
         return session.isBusy;
       },
-      close() {
+      close: () => {
         session.leave();
-        flush(connection);
+        this.#flush(connection);
         socket.destroySoon();
       },
     };
   }
 
-  function flushAll(): void {
-    const flushing = withOutput;
-    withOutput = [];
-    for (const connection of flushing) flush(connection);
+  #flushAll(): void {
+    const flushing = this.#withOutput;
+    this.#withOutput = [];
+    for (const connection of flushing) this.#flush(connection);
   }
 
-  function flush({ socket, session }: Connection): void {
+  #flush({ socket, session }: Connection): void {
     session.sender.outputTaken();
     const { output } = session;
     if (output.length === 0) return;
@@ -144,65 +164,67 @@ export function createHttp2Transport(
       return;
     }
     const bytes = output.take();
-    socket.write(isCopied ? Buffer.from(bytes) : bytes);
+    socket.write(this.#isCopied ? Buffer.from(bytes) : bytes);
     const isWritten = socket.writableLength === 0;
-    if (isWritten || isCopied) output.reuse();
+    if (isWritten || this.#isCopied) output.reuse();
     else output.replace();
     if (isWritten) resume(session);
     // A peer that does not read is not read from until 'drain'.
     else if (socket.writableLength > maxUnsentBytes) socket.pause();
   }
 
-  function end(connection: Connection): void {
+  #end(connection: Connection): void {
     const { socket } = connection;
     // Not at once: the last frames are still in the output.
     process.nextTick(() => {
-      flush(connection);
+      this.#flush(connection);
       socket.end();
       // Further input is ignored, but must be read so that the peer sees the end.
       socket.resume();
-      const cancel = clock.after(closeMs, () => socket.destroy());
+      const cancel = this.#clock.after(closeMs, () => socket.destroy());
       socket.once('close', cancel);
     });
   }
 
-  function startAge(connection: Connection): () => void {
+  #startAge(connection: Connection): () => void {
     const jitter = 1 + ageSpread * (2 * Math.random() - 1);
-    const ageMs = Math.min((maxConnectionAgeMs ?? 0) * jitter, longestTimerMs);
-    let cancel = clock.after(ageMs, () => {
+    const ageMs = Math.min((this.#maxConnectionAgeMs ?? 0) * jitter, longestTimerMs);
+    let cancel = this.#clock.after(ageMs, () => {
       connection.session.drain();
-      if (maxConnectionAgeGraceMs === undefined) return;
-      cancel = clock.after(Math.min(maxConnectionAgeGraceMs, longestTimerMs), () =>
+      if (this.#maxConnectionAgeGraceMs === undefined) return;
+      cancel = this.#clock.after(Math.min(this.#maxConnectionAgeGraceMs, longestTimerMs), () =>
         connection.socket.destroy(),
       );
     });
     return () => cancel();
   }
 
-  function scheduleSweep(soon: boolean): void {
-    if (cancelSweep !== undefined && (sweepIsSoon || !soon)) return;
-    cancelSweep?.();
-    sweepIsSoon = soon;
-    cancelSweep = clock.after(soon ? deadlineSweepMs : idleSweepMs, sweep);
+  #scheduleSweep(soon: boolean): void {
+    if (this.#cancelSweep !== undefined && (this.#sweepIsSoon || !soon)) return;
+    this.#cancelSweep?.();
+    this.#sweepIsSoon = soon;
+    this.#cancelSweep = this.#clock.after(soon ? deadlineSweepMs : idleSweepMs, () =>
+      this.#sweep(),
+    );
   }
 
-  function sweep(): void {
-    cancelSweep = undefined;
-    const nowMs = clock.monotonicMs();
+  #sweep(): void {
+    this.#cancelSweep = undefined;
+    const nowMs = this.#clock.monotonicMs();
     let hasDeadlines = false;
     let bytes = 0;
-    for (const connection of connections) {
+    for (const connection of this.#connections) {
       connection.session.sweep(nowMs, !connection.socket.isPaused());
-      cutWhenStalled(connection, nowMs);
+      this.#cutWhenStalled(connection, nowMs);
       hasDeadlines ||= connection.session.hasDeadlines;
       bytes += heldBytes(connection);
     }
-    if (bytes > maxHeldBytes) relieve();
-    if (connections.size > 0) scheduleSweep(hasDeadlines);
+    if (bytes > maxHeldBytes) this.#relieve();
+    if (this.#connections.size > 0) this.#scheduleSweep(hasDeadlines);
   }
 
   /** Cuts a peer that reads none of the bytes that were written to it. */
-  function cutWhenStalled(connection: Connection, nowMs: number): void {
+  #cutWhenStalled(connection: Connection, nowMs: number): void {
     const unsentBytes = connection.socket.writableLength;
     if (unsentBytes === 0) connection.unsentSinceMs = undefined;
     else if (connection.unsentSinceMs === undefined || unsentBytes < connection.unsentBytes) {
@@ -215,11 +237,11 @@ export function createHttp2Transport(
    * Called when connections within their own limits together hold too much. The connection that is stalled
    * longest is cut first, then the one that holds most; never one that only waits for our answer.
    */
-  function relieve(): void {
-    const nowMs = clock.monotonicMs();
+  #relieve(): void {
+    const nowMs = this.#clock.monotonicMs();
     const debts: Debt[] = [];
-    let total = largeRequests.waitingBytes;
-    for (const connection of connections) {
+    let total = this.#largeRequests.waitingBytes;
+    for (const connection of this.#connections) {
       const debt = toDebt(connection, nowMs);
       total += debt.bytes;
       if (debt.bytes > 0) debts.push(debt);
@@ -236,42 +258,47 @@ export function createHttp2Transport(
       if (total <= maxHeldBytes) break;
       total -= bytes;
       count++;
-      connections.delete(connection);
+      this.#connections.delete(connection);
       connection.socket.destroy();
       connection.session.close();
     }
     const megabytes = maxHeldBytes / 2 ** 20;
-    repeatedLog.report(
+    this.#repeatedLog.report(
       `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that had been stalled for the longest, or held the most, were cut`,
     );
   }
 
-  async function stopOnce(graceMs: number): Promise<void> {
-    acceptor.stopAccepting();
-    for (const { session } of connections) {
+  async #stopOnce(graceMs: number): Promise<void> {
+    this.#acceptor.stopAccepting();
+    for (const { session } of this.#connections) {
       session.endStreams('the server is stopping');
       session.drain();
     }
-    const cancelTimer = clock.after(graceMs, () => acceptor.destroyConnections());
-    await acceptor.closed();
+    const cancelTimer = this.#clock.after(graceMs, () => this.#acceptor.destroyConnections());
+    await this.#acceptor.closed();
     cancelTimer();
-    cancelSweep?.();
-    repeatedLog.flush();
+    this.#cancelSweep?.();
+    this.#repeatedLog.flush();
   }
 
-  return {
-    start: () => acceptor.start(),
-    replaceCertificates: (certificates) => acceptor.replaceCertificates(certificates),
-    turnAway() {
-      isTurningAway = true;
-      for (const { session } of connections) session.sender.answerHeaders = farewellHeaders;
-      return acceptor.hasConnections();
-    },
-    stop(graceMs) {
-      stopping ??= stopOnce(graceMs);
-      return stopping;
-    },
-  };
+  start(): Promise<ListenAddress> {
+    return this.#acceptor.start();
+  }
+
+  replaceCertificates(certificates: ServerCertificates): void {
+    this.#acceptor.replaceCertificates(certificates);
+  }
+
+  turnAway(): boolean {
+    this.#isTurningAway = true;
+    for (const { session } of this.#connections) session.sender.answerHeaders = farewellHeaders;
+    return this.#acceptor.hasConnections();
+  }
+
+  stop(graceMs: number): Promise<void> {
+    this.#stopping ??= this.#stopOnce(graceMs);
+    return this.#stopping;
+  }
 }
 
 interface Debt {

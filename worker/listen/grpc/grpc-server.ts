@@ -5,7 +5,7 @@ import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { maxRequestBytes, type RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
-import { createHttp2Transport } from '../../grpc/http2/http2-transport.ts';
+import { Http2Transport } from '../../grpc/http2/http2-transport.ts';
 import type { LargeRequests } from '../../grpc/large-requests.ts';
 import type { GrpcMethod } from '../../grpc/method.ts';
 import type { GrpcTransport, GrpcTransportOptions } from '../../grpc/transport.ts';
@@ -59,14 +59,16 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOption
   ]);
   const refused = metrics.counter('ratelimit.grpc.cx_refused');
   const onRefused = () => refused.add(1);
-  const transport = createHttp2Transport(
+  const transport = new Http2Transport(
     { methods, log, clock, onRefused, largeRequests, keepsHeaders: deps.tracing !== undefined },
     { names: listeners.gRPC, maxRequestBytes, ...options },
   );
   const decisions = metrics.counter(requestCounterName(decisionMethodName));
 
   return {
-    ...transport,
+    stop: (graceMs) => transport.stop(graceMs),
+    turnAway: () => transport.turnAway(),
+    replaceCertificates: (certificates) => transport.replaceCertificates(certificates),
     get asked() {
       return decisions.value;
     },
