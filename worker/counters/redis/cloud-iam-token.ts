@@ -35,16 +35,21 @@ export interface CloudIamDeps {
   readonly readCloudCredentials: () => Promise<CloudCredentials>;
 }
 
+/** Its times are on both clocks: a token that was signed by a clock which has been set since is none. */
+interface SignedToken {
+  readonly token: string;
+  readonly signedMs: number;
+  readonly reusableUntilMs: number;
+  /** On the monotonic clock. */
+  readonly oldFromMs: number;
+}
+
 /** Rejects when there are none; the error has nothing of the credentials. */
 export function createCloudIamCredentials(
   options: Omit<CloudIamOptions, 'region'>,
   { clock, readRegion, readCloudCredentials }: CloudIamDeps,
 ): ReadCredentials {
-  let token: string | undefined;
-  /** On both clocks: a token that was signed by a clock which has been set since is none. */
-  let signedMs = 0;
-  let reusableUntilMs = 0;
-  let oldFromMs = 0;
+  let signed: SignedToken | undefined;
   /** Shared by connections that open at the same time. */
   let signing: Promise<string> | undefined;
 
@@ -55,26 +60,28 @@ export function createCloudIamCredentials(
     });
     const nowMs = clock.wallMs();
     const expiresMs = credentials.expiration?.getTime() ?? Number.POSITIVE_INFINITY;
-    token = await signToken({ ...options, region }, credentials, new Date(nowMs));
-    signedMs = nowMs;
-    reusableUntilMs = Math.min(nowMs + reuseMs, expiresMs - credentialsMarginMs);
-    oldFromMs = clock.monotonicMs() + reuseMs;
-    return token;
+    signed = {
+      token: await signToken({ ...options, region }, credentials, new Date(nowMs)),
+      signedMs: nowMs,
+      reusableUntilMs: Math.min(nowMs + reuseMs, expiresMs - credentialsMarginMs),
+      oldFromMs: clock.monotonicMs() + reuseMs,
+    };
+    return signed.token;
   }
 
-  function isReusable(): boolean {
+  function isReusable({ signedMs, reusableUntilMs, oldFromMs }: SignedToken): boolean {
     const nowMs = clock.wallMs();
     return nowMs >= signedMs && nowMs < reusableUntilMs && clock.monotonicMs() < oldFromMs;
   }
 
   return async () => {
-    if (token === undefined || !isReusable()) {
-      signing ??= sign().finally(() => {
-        signing = undefined;
-      });
-      return { username: options.userId, password: await signing };
+    if (signed !== undefined && isReusable(signed)) {
+      return { username: options.userId, password: signed.token };
     }
-    return { username: options.userId, password: token };
+    signing ??= sign().finally(() => {
+      signing = undefined;
+    });
+    return { username: options.userId, password: await signing };
   };
 }
 
