@@ -94,7 +94,7 @@ function setUp(expiresInMs?: number) {
   return { clock, read, asked: () => asked };
 }
 
-test('a token is shared for ten minutes, and then made anew', async (t) => {
+test('a token is shared for ten minutes, then another one is made', async (t) => {
   const { clock, read, asked } = setUp();
   const [first, same] = await Promise.all([read(), read()]);
   t.is(first?.username, 'limits (eu)');
