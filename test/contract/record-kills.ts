@@ -123,7 +123,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
         const owns: OwnText[] = [];
         const settled = () => Promise.all(owns.map((own) => own.settled()));
         const open = (life: Life, shared: SharedText | undefined) => {
-          const own = openOwnText(folder, name, log);
+          const own = openOwnText({ stateDirectory: folder, store: name, isInGit: false }, log);
           return new RecordKeeper({
             shared: shared && mortalText(life, shared),
             own: mortalOwn(life, own),

@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import type { Log } from '../../../shared/log.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../../test/support/rules-folder.ts';
 import { listSetAside } from '../store/set-aside.ts';
@@ -9,17 +10,19 @@ import { emptyRecord, toRecordText } from './record.ts';
 
 const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
 const kept = { text: textOf(1), plane: 'p'.repeat(64) };
+const open = (stateDirectory: string, store: string, log: Log, isInGit = false) =>
+  openOwnText({ stateDirectory, store, isInGit }, log);
 
 test('the newest text of a store is found again, also where it was removed, and no other store finds it', async (t) => {
   const log = createRecordedLog();
   const folder = join(createRulesFolder(t).path, 'new', 'state');
-  const own = openOwnText(folder, 'one store', log);
+  const own = open(folder, 'one store', log);
   t.is(await own.read(), undefined);
   own.keep(kept);
   own.keep({ ...kept, text: textOf(2) });
   await own.settled();
-  t.deepEqual(await openOwnText(folder, 'one store', log).read(), { ...kept, text: textOf(2) });
-  t.is(await openOwnText(folder, 'another', log).read(), undefined);
+  t.deepEqual(await open(folder, 'one store', log).read(), { ...kept, text: textOf(2) });
+  t.is(await open(folder, 'another', log).read(), undefined);
   t.deepEqual(log.lines, []);
   const file = join(folder, 'rollout.json');
   t.is(statSync(file).mode & 0o777, 0o600);
@@ -43,7 +46,7 @@ for (const content of [
     const log = createRecordedLog();
     const { path } = createRulesFolder(t);
     writeFileSync(join(path, 'rollout.json'), content);
-    t.is(await openOwnText(path, 'a store', log).read(), undefined);
+    t.is(await open(path, 'a store', log).read(), undefined);
     t.is(log.lines.length, 1);
     t.regex(
       log.lines[0] ?? '',
@@ -54,12 +57,21 @@ for (const content of [
   });
 }
 
+test('the version before reads the file: it has whether the record is beside the rules, in Git', async (t) => {
+  for (const isInGit of [false, true]) {
+    const { path } = createRulesFolder(t);
+    await open(path, 'a store', createRecordedLog(), isInGit).write(kept);
+    const written = JSON.parse(readFileSync(join(path, 'rollout.json'), 'utf8'));
+    t.deepEqual(written, { store: 'a store', ...kept, isAlone: !isInGit });
+  }
+});
+
 test('a failure to write is logged once, and again after a success', async (t) => {
   const log = createRecordedLog();
   const { path } = createRulesFolder(t);
   const folder = join(path, 'state');
   writeFileSync(folder, 'in its way');
-  const own = openOwnText(folder, 'a store', log);
+  const own = open(folder, 'a store', log);
   const keep = async (text: string) => {
     own.keep({ ...kept, text });
     await own.settled();

@@ -12,6 +12,7 @@ import { writeFileAtomically } from '../store/atomic-file.ts';
 import { setAside } from '../store/set-aside.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
 import { parseRecord } from './record.ts';
+import { readTextBesideRules, removeTextsBesideRules } from './record-beside-rules.ts';
 
 const fileJson = Type.Object({
   /** The description of the revision's store. */
@@ -21,6 +22,16 @@ const fileJson = Type.Object({
   plane: Type.Optional(Type.String({ maxLength: 64 })),
 });
 export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
+
+export interface OwnTextOptions {
+  readonly stateDirectory: string;
+  /** The description of the revision's store. */
+  readonly store: string;
+  /** The directory of the rules; undefined where they are in Git. */
+  readonly rulesDirectory?: string | undefined;
+  /** Whether the record is beside the rules in Git, so that this is a copy. */
+  readonly isInGit: boolean;
+}
 
 /** A text that cannot be read is logged: no call rejects. */
 export interface OwnText {
@@ -52,26 +63,58 @@ function parse(text: string): Static<typeof fileJson> {
   return content;
 }
 
-export function openOwnText(stateDirectory: string, store: string, log: Log): OwnText {
+export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
+  const { stateDirectory, store, rulesDirectory, isInGit } = options;
   const path = join(stateDirectory, 'rollout.json');
   let newest: KeptText | undefined;
   /** On the disk. */
   let written: string | undefined;
   let hasFailed = false;
+  let isRemovedBesideRules = false;
   let writing: Promise<string | undefined> = Promise.resolve(undefined);
 
   async function write(given: KeptText): Promise<string | undefined> {
     // A newer one is waiting.
     if (given !== newest) return undefined;
-    const text = JSON.stringify({ store, ...given });
+    // The version before reads no file without it, and continues without the record.
+    const text = JSON.stringify({ store, ...given, isAlone: !isInGit });
     if (text === written) return undefined;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
       await writeFileAtomically(path, text, 0o600);
       written = text;
-      return undefined;
     } catch (error) {
       return errorText(error);
+    }
+    await removeBesideRules();
+    return undefined;
+  }
+
+  async function removeBesideRules(): Promise<void> {
+    if (rulesDirectory === undefined || isRemovedBesideRules) return;
+    isRemovedBesideRules = true;
+    try {
+      await removeTextsBesideRules(rulesDirectory);
+    } catch (error) {
+      const text = `${rulesDirectory}: the record of an earlier version cannot be removed (${errorText(error)})`;
+      log.warning(`${text}: remove .ratelane-rollout.*.json before that version runs again`);
+    }
+  }
+
+  async function readBesideRules(): Promise<KeptText | undefined> {
+    if (rulesDirectory === undefined) return undefined;
+    try {
+      const found = await readTextBesideRules(rulesDirectory);
+      if (found === undefined) return undefined;
+      const parsed = parseRecord(found.text);
+      if (!parsed.ok) throw new Error(`${found.path}: ${parsed.problem}`);
+      log.notice(`Rollout: the record is that of an earlier version, ${found.path}`);
+      return { text: found.text };
+    } catch (error) {
+      log.warning(
+        `The record of an earlier version cannot be read (${errorText(error)}): it is done without`,
+      );
+      return undefined;
     }
   }
 
@@ -100,13 +143,13 @@ export function openOwnText(stateDirectory: string, store: string, log: Log): Ow
         content = parse(await readSmallFile(path, maxBytes));
       } catch (error) {
         const isFault = error instanceof Error && 'code' in error;
-        if (codeOf(error) === 'ENOENT') return undefined;
+        if (codeOf(error) === 'ENOENT') return readBesideRules();
         const where = isFault ? '' : `; ${await setAside(path)}`;
         log.warning(`${path} cannot be read (${errorText(error)}): it is done without${where}`);
         return undefined;
       }
-      const { store: of, ...kept } = content;
-      return of === store ? kept : undefined;
+      const { store: of, text, plane } = content;
+      return of === store ? { text, ...(plane !== undefined && { plane }) } : undefined;
     },
     keep(kept) {
       newest = kept;

@@ -59,7 +59,16 @@ const readMs = 5_000;
 
 export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const { settings, store, peers, log, clock } = deps;
-  const own = openOwnText(settings.stateDirectory, store.description, log);
+  const { config, record, stateDirectory } = settings;
+  const own = openOwnText(
+    {
+      stateDirectory,
+      store: store.description,
+      ...(config.kind === 'directory' && { rulesDirectory: config.directory }),
+      isInGit: config.kind === 'git' && record === undefined,
+    },
+    log,
+  );
   const keeper = new RecordKeeper({
     ...openPlace(deps),
     own,

@@ -2,7 +2,7 @@
 // wrote (test/fixtures/kept, by the format of their record): this one goes on with them, and on the way back, where a
 // newer version has written, it keeps the rules in force.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { StatusJson } from '../../../control-plane/server/admin/status-report.ts';
@@ -122,6 +122,22 @@ for (const format of [2, 3]) {
     });
   }
 }
+
+test('upgrade: a record that is beside the rules of a directory alone counts, and is there no more for the way back', async (t) => {
+  const kept = restore(t, 'format-3/directory/aborted');
+  rmSync(join(kept.stateDirectory, 'rollout.json'));
+  for (const _ of [1, 2]) {
+    const { everTold, having, status, stop } = await serve(t, kept);
+    await eventually('all have what was in force', () => having('first') === 3);
+    t.regex((await status()).text, /wrong file/);
+    t.is(everTold('second'), 0);
+    await stop();
+    t.deepEqual(
+      readdirSync(kept.store).filter((name) => name.startsWith('.ratelane-rollout')),
+      [],
+    );
+  }
+});
 
 for (const place of places) {
   for (const state of states) {

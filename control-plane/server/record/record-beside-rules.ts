@@ -1,0 +1,37 @@
+// The record as earlier versions kept it beside the rules of a directory, in hidden files whose highest number is the
+// newest. It counts where the state directory has none, and goes when that has one: an earlier version, on the way back,
+// would continue with what was in force, or on trial, before the upgrade.
+import { opendir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readSmallFile } from '../../../shared/small-file.ts';
+import { maxSharedTextBytes } from '../store/shared-text.ts';
+
+const pattern = /^\.ratelane-rollout\.(\d{1,15})\.json$/;
+/** That many files are kept in no directory of rules. */
+const maxEntries = 100_000;
+
+/** Oldest first. Rejects where the directory cannot be read. */
+async function listTexts(directory: string): Promise<string[]> {
+  const found: { readonly name: string; readonly number: number }[] = [];
+  let entries = 0;
+  for await (const { name } of await opendir(directory)) {
+    const [, number] = pattern.exec(name) ?? [];
+    if (number !== undefined) found.push({ name, number: Number(number) });
+    if (++entries === maxEntries) break;
+  }
+  return found.sort((a, b) => a.number - b.number).map(({ name }) => join(directory, name));
+}
+
+/** Undefined where there is none. */
+export async function readTextBesideRules(
+  directory: string,
+): Promise<{ readonly path: string; readonly text: string } | undefined> {
+  const path = (await listTexts(directory)).at(-1);
+  return path === undefined
+    ? undefined
+    : { path, text: await readSmallFile(path, maxSharedTextBytes) };
+}
+
+export async function removeTextsBesideRules(directory: string): Promise<void> {
+  for (const path of await listTexts(directory)) await rm(path, { force: true });
+}
