@@ -3,7 +3,7 @@
 //   node delay-proxy.ts TARGET-PORT ROUND-TRIP-MS
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { afterPause, sharpenPauses } from '../../shared/fine-pause.ts';
+import { afterPause, sharpenPauses } from '../../worker/fine-pause.ts';
 
 interface Delayed {
   readonly dueMs: number;

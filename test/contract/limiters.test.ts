@@ -2,8 +2,8 @@
 // through the store, in Redis through the scripts as they are sent, but for the clock that they read.
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { type Limiter, limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
+import { openLimiterCounter } from '../../worker/counters/limiter.ts';
 import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import { limiterScripts, toArguments } from '../../worker/counters/redis/limiter-scripts.ts';
 import type { CounterStore, Hit, LimiterHit, LimiterWindow } from '../../worker/counters/store.ts';

@@ -1,7 +1,7 @@
 // A limiter's counter as this process stores it between two hits: the same state as in Redis
 // (redis/limiter-scripts.ts), on this process' clocks. Buckets use the monotonic clock, windows the wall
 // clock.
-import type { LimiterReading } from '../../shared/counting/limiter.ts';
+import type { LimiterReading } from './limiter.ts';
 import { type LimiterWindow, unevenMs } from './store.ts';
 
 export interface KeptLimiter {

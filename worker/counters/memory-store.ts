@@ -1,12 +1,11 @@
 // Counts in this process alone: exact, bounded and expiring. For trials and single workers; several
 // processes count separately. Requests are executed one by one.
 import type { Clock } from '../../shared/clock.ts';
-import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { owned } from '../../shared/owned-text.ts';
-import { TextEntry, TextTable } from '../../shared/text-table.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
+import { type LimiterCounter, openLimiterCounter } from './limiter.ts';
 import {
   type CounterStore,
   type CounterStoreState,
@@ -19,6 +18,7 @@ import {
   takeHit,
   toMapKey,
 } from './store.ts';
+import { TextEntry, TextTable } from './text-table.ts';
 
 /** Limits of live counters, and of characters in the keys that are kept of them. Beyond either,
  * requests that need a new counter fail: dropping a live one would lift a limit. */

@@ -1,10 +1,10 @@
 // The contract between the decision and the stores that count hits.
 
 import { hash } from 'node:crypto';
-import type { LimiterCounter } from '../../shared/counting/limiter.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
+import type { LimiterCounter } from './limiter.ts';
 
 /** One descriptor's hits on one counter. Made by the decision, completed by the store. */
 export interface Hit {

@@ -1,9 +1,9 @@
 // Remembers which counters are over their limit until their window ends, so that the store is not asked
 // again (behaviour: over-limit-cache).
 import type { Clock } from '../../shared/clock.ts';
-import { AgedEntry, OldestFirst } from '../../shared/oldest-first.ts';
 import { owned } from '../../shared/owned-text.ts';
 import type { Metrics } from '../metrics.ts';
+import { AgedEntry, OldestFirst } from './oldest-first.ts';
 
 /** The limit that a counter is over. A limit of a rule has both numbers, and so has one of a request. */
 export interface KnownLimit {

@@ -2,7 +2,6 @@
 // what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a
 // report is made only when the last one has been sent, so a slow server costs the memory of one.
 
-import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
@@ -13,6 +12,7 @@ import type {
   HelloMessage,
   ToWorkerMessage,
 } from '../../shared/wire/fleet-messages.ts';
+import { type BackoffOptions, backoffDelayMs } from '../backoff.ts';
 import type { CounterAccess } from '../decision/counter-access.ts';
 import type {
   ManagementServer,

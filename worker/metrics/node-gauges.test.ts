@@ -1,8 +1,8 @@
 import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { afterPause } from '../../shared/fine-pause.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { afterPause } from '../fine-pause.ts';
 import { measureNode, toBusyPercent } from './node-gauges.ts';
 import { createRegistry } from './registry.ts';
 

@@ -1,6 +1,6 @@
 // Gauges of the process itself: memory, uptime, and how busy and how late its event loop was.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
-import { pausedMs } from '../../shared/fine-pause.ts';
+import { pausedMs } from '../fine-pause.ts';
 import type { Metrics } from '../metrics.ts';
 import { readMemory } from './process-memory.ts';
 

@@ -1,10 +1,10 @@
 // Keeps one process that decides alive: starts it, replaces it when it ends or hangs, and ends it.
 // process-group.ts coordinates the processes.
 
-import { backoffDelayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import type { Log } from '../../shared/log.ts';
+import { backoffDelayMs } from '../backoff.ts';
 import type { ForkedProcess, ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 

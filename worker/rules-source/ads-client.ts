@@ -1,12 +1,13 @@
 // The client's side of the aggregated discovery protocol, state of the world: events in, actions out,
 // without sockets, timers or clocks (behaviour: discovery-requests, several-management-servers, waits-between-streams).
 // ads-resources.ts interprets the resources; xds-source.ts has connections and timers.
-import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
+
 import type {
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
   NodeMessage,
 } from '../../shared/wire/discovery-messages.ts';
+import { type BackoffOptions, backoffDelayMs } from '../backoff.ts';
 
 export interface AdsClientOptions {
   readonly node: NodeMessage;

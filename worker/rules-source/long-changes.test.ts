@@ -18,10 +18,10 @@ import {
   toDocumentPieces,
 } from '../../shared/rules/thread/document-pieces.ts';
 import { toResource } from '../../shared/rules/wire/resource.ts';
-import { wholeSize } from '../../shared/text-table.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { toAny } from '../../test/support/scripted-ads-server.ts';
+import { wholeSize } from '../counters/text-table.ts';
 import { type GoodResource, prepareResources, takeResources } from './ads-resources.ts';
 
 const { rateLimitConfig } = loadProtos();

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { backoffDelayMs } from '../../shared/backoff.ts';
 import { pluck } from '../../test/support/pluck.ts';
+import { backoffDelayMs } from '../backoff.ts';
 import { parseWorkerSettings } from '../settings.ts';
 import { toXdsSourceOptions } from './xds-source-options.ts';
 

@@ -2,7 +2,6 @@
 // exchange itself, with the choice of the server, ads-resources.ts applies resources, ads-report.ts reports.
 
 import { agreementKey } from '../../shared/agreement-key.ts';
-import type { BackoffOptions } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { errorText } from '../../shared/errors.ts';
@@ -23,6 +22,7 @@ import type {
   NodeMessage,
 } from '../../shared/wire/discovery-messages.ts';
 import type { Protos } from '../../shared/wire/protos.ts';
+import type { BackoffOptions } from '../backoff.ts';
 import type {
   ManagementServer,
   ManagementStream,

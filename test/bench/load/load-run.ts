@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { afterPause, sharpenPauses } from '../../../shared/fine-pause.ts';
+import { afterPause, sharpenPauses } from '../../../worker/fine-pause.ts';
 import { readCpuUs } from '../process-usage.ts';
 import { LoadConnection } from './load-connection.ts';
 import { createRequestTemplate } from './request-template.ts';

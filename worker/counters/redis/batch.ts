@@ -4,13 +4,9 @@
 // command, and a command on the hits that share it.
 
 import type { Clock } from '../../../shared/clock.ts';
-import {
-  LimiterCounter,
-  type LimiterReading,
-  openLimiterCounter,
-} from '../../../shared/counting/limiter.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
+import { LimiterCounter, type LimiterReading, openLimiterCounter } from '../limiter.ts';
 import {
   type CountRequest,
   findSuppressed,

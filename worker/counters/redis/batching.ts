@@ -2,8 +2,8 @@
 // its deadline. batch.ts plans the content of a batch.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { afterPause, sharpenPauses } from '../../../shared/fine-pause.ts';
 import type { Log } from '../../../shared/log.ts';
+import { afterPause, sharpenPauses } from '../../fine-pause.ts';
 import type { Breaker } from '../failure/breaker.ts';
 import { type CountRequest, needsReading } from '../store.ts';
 import { Batch, type BatchDeps } from './batch.ts';

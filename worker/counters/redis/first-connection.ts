@@ -1,10 +1,11 @@
 // Waits at start for a store's first answer, with growing pauses (behaviour: first-connection).
-import { backoffDelayMs } from '../../../shared/backoff.ts';
+
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
+import { backoffDelayMs } from '../../backoff.ts';
 import type { DescribeRemedy } from './remedies.ts';
 
 /** The least time between log lines, for configured waits that are very short. */

@@ -1,8 +1,9 @@
 // A lane to Redis: keeps one connection open, reconnects when it ends, and sends commands over it.
 // batching.ts decides when batches are sent.
-import { backoffDelayMs } from '../../../shared/backoff.ts';
+
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
+import { backoffDelayMs } from '../../backoff.ts';
 import { isReadonly } from './batch.ts';
 import type { Lane } from './batching.ts';
 import { type CommandText, type Connection, isLost, type RawReply } from './connection.ts';

@@ -1,6 +1,6 @@
 // How the table behaves as its entries become many and few again.
 import test from 'ava';
-import { createRandom } from '../test/support/random.ts';
+import { createRandom } from '../../test/support/random.ts';
 import { TextEntry, TextTable, wholeSize } from './text-table.ts';
 
 class Item extends TextEntry<Item> {}

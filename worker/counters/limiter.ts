@@ -3,7 +3,7 @@
 // their script with it (worker/counters/redis/limiter-scripts.ts has the same steps). (behaviour: sliding-window,
 // token-bucket)
 
-import type { Limiter } from '../rules/limit-shape.ts';
+import type { Limiter } from '../../shared/rules/limit-shape.ts';
 
 /**
  * A counter as its store has it at one moment, in whole numbers but for the last:
