@@ -189,7 +189,7 @@ export function takenBackOf(
   record: RolloutRecord,
   { revision, content, saidBefore }: Tried,
 ): Verdict | undefined {
-  return takenBackBy(verdictOf(record, revision.id, content), saidBefore);
+  return takenBackBy(verdictOf(record, revision.id, content), saidBefore, revision.id);
 }
 
 /** The verdict by which it is held back, since it would remove too much of the rules in force on record. */

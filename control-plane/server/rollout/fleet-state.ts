@@ -600,7 +600,9 @@ function decideOn(
   const isNews = phase === 'indivisible' && state.decision.phase !== phase;
   const said = isNews ? [toLog(now, 'warning', text)] : [];
   const decided = become(turn, { led, watch: memory, view, decision }, ...said);
-  if (state.writing > 0) return decided;
+  // What is bad leaves the workers also while a write is under way, which may take long.
+  const isNew = takenBack === undefined && change?.kind === 'take_back';
+  if (state.writing > 0 && !isNew) return decided;
   if (takenBack !== undefined) return takeBack(decided, now, takenBack, facts);
   return change === undefined ? decided : perform(decided, now, change, facts);
 }

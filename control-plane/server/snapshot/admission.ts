@@ -224,7 +224,7 @@ function findTakenBack(
   memory: RevisionMemory,
 ): Problem | undefined {
   if (content === undefined) return undefined;
-  const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore);
+  const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore, whole.id);
   return word && toTakenBack(word.reason);
 }
 
@@ -274,12 +274,15 @@ export function isReplaced(reason: string): boolean {
   return /^revision \S+ has taken its place$/.test(reason);
 }
 
-/** The word that takes this try back; `saidBefore` is about an earlier one. */
+/** The word that takes this try of `revision` back; `saidBefore` is about an earlier one. That the place of a revision with
+ * the same content was taken says nothing of this one. */
 export function takenBackBy<Word extends Said>(
   said: Word | undefined,
   saidBefore: Said | undefined,
+  revision: string,
 ): Word | undefined {
-  return newWord('taken_back', said, saidBefore);
+  const word = newWord('taken_back', said, saidBefore);
+  return word && isReplaced(word.reason) && word.revision !== revision ? undefined : word;
 }
 
 /** The word that holds this try back. A removal does not depend on the try, but on the rules that everybody has. */

@@ -64,6 +64,8 @@ class Walk {
   #due: { readonly at: number; readonly task: () => void }[] = [];
   /** Contents that a person, or the word of their author, lets through. */
   readonly #letThrough = new Set<number>();
+  /** Those that were ever offered the revision of the rollout that is open. */
+  #offered = { id: '', instances: new Set<string>() };
   /** Contents that were acknowledged by a worker. */
   readonly #acknowledged = new Set<number>();
   readonly #takenBack = new Set<string>();
@@ -417,15 +419,20 @@ class Walk {
     const open = openRolloutOf(record);
     const isInForce = open?.content === record.inForce[0]?.content;
     if (open !== undefined && !isInForce) {
-      this.#note('no more than the share of the step are offered it');
+      this.#note('no more than the share of the step are ever offered it');
       const content = this.#contentOf(open.revision);
       // Who has not read it yet may offer the same content by an earlier one.
       const isKnown = ({ plane }: SteppedWorker) =>
         plane?.record.known.record.rollout?.id === open.id;
-      const offered = connected.filter(
-        (each) => isKnown(each) && contentOf(each.told) === content,
-      ).length;
-      const share = open.chosen.length + open.whole.length === 0 ? 0 : this.#shareAt(open.step);
+      if (open.id !== this.#offered.id) this.#offered = { id: open.id, instances: new Set() };
+      const { instances } = this.#offered;
+      for (const each of connected) {
+        if (isKnown(each) && contentOf(each.told) === content) instances.add(each.instance);
+      }
+      const offered = instances.size;
+      // Those that have left are on record until it is paused for that.
+      const isGiven = open.chosen.length + open.whole.length > 0 || open.outcome === 'paused';
+      const share = isGiven ? this.#shareAt(open.step) : 0;
       // What comes with `now`, or was in force, is at all.
       // A control plane may not know yet that what everybody had is undone.
       const wasJustInForce = this.#second - (this.#inForceAt.get(open.content) ?? -10) <= 5;
