@@ -13,6 +13,9 @@ import { toTime } from './revision-json.ts';
 
 export const rolloutJson = Type.Object(
   {
+    id: Type.Optional(
+      orNull(Type.String({ description: 'Null before it begins; older ones do not include it' })),
+    ),
     revision: Type.String(),
     since: Type.String({ format: 'date-time' }),
     /** Counted from 1; 0 before any worker has it. */

@@ -157,7 +157,8 @@ const problems = [
   problemOf('error', 'other', 'a.yaml', 'wrong'),
 ];
 const running: RolloutState = {
-  ...{ revision: r2.id, sinceMs: nowMs - 20_000, step: 0, steps: 2, phase: 'indivisible' },
+  ...{ id: null, revision: r2.id, sinceMs: nowMs - 20_000, step: 0, steps: 2 },
+  phase: 'indivisible',
   ...{ text: 'no share can be made', workers: { having: 0, chosen: 0, others: 1 } },
   ...{ leader: undefined, ledHereSinceMs: 1 },
 };

@@ -73,7 +73,8 @@ const memory: MemoryState = {
 function rolloutOf(phase: Phase): RolloutState {
   const workers = { having: 1, chosen: 2, others: 17 };
   return {
-    ...{ revision: r2?.id ?? '', sinceMs: 1, step: 1, steps: 2, phase, text: '', workers },
+    ...{ id: null, revision: r2?.id ?? '', sinceMs: 1, step: 1, steps: 2, phase, text: '' },
+    workers,
     leader: undefined,
     ledHereSinceMs: 7,
   };

@@ -4,6 +4,7 @@
 // and decides. fleet-table.txt has each event in each state, with its effects. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import { isError } from '../../../shared/rules/problem/problem.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { toWorkerName } from '../fleet/worker-name.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import {
@@ -28,6 +29,7 @@ import {
 } from '../record/record-state.ts';
 import { type Memory, noMemory, remember, type ToRemember } from '../record/remembering.ts';
 import { toReplaced } from '../snapshot/admission.ts';
+import { toDigest } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
@@ -118,6 +120,14 @@ interface Asked {
   readonly by: string;
 }
 
+/** What an operator saw when an action was decided on: of another rollout nothing is done. */
+export interface Meant {
+  /** As `toShownId` names it. */
+  readonly rollout?: string | undefined;
+  /** The beginning of its id. */
+  readonly revision?: string | undefined;
+}
+
 interface ApproveEvent extends Asked {
   readonly kind: 'approve';
   readonly revision: string;
@@ -153,7 +163,7 @@ export type FleetEvent =
     }
   /** By a peer that leads, or `undoes` the rollout. */
   | { readonly kind: 'asked'; readonly undoes: boolean }
-  | ({ readonly kind: 'act'; readonly action: RolloutAction } & Asked)
+  | ({ readonly kind: 'act'; readonly action: RolloutAction; readonly meant?: Meant } & Asked)
   /** `contentOfStep`: of a revision on the way to the newest one, which is refused with what its policy says of it. */
   | ApproveEvent
   /** Somebody undoes the revision on trial in the store, which may take long. */
@@ -273,10 +283,13 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
       const isKnown = !event.undoes || state.following.running?.takenBack !== undefined;
       return isKnown ? become(turn, { led }) : askPeers(turn, facts);
     }
-    case 'act':
+    case 'act': {
+      const other = whyOther(event, facts);
+      if (other !== undefined) return answer(turn, event.asked, other);
       return event.action === 'promote'
         ? promote(turn, event, facts)
         : act(turn, event.action, event, facts);
+    }
     case 'approve':
       return approve(turn, event, facts);
     case 'undo':
@@ -696,6 +709,30 @@ function takeBack(
   const what = `take back revision ${toShortId(revision)}: ${reason}`;
   const says = by === '' ? [{ kind: 'audit', revision, what } as const] : [];
   return write(withheld, { change, says, otherwise: 'keep', ...(asked && { asked }) }, facts);
+}
+
+/** The id of a rollout as users see it: places of workers follow from the id itself. */
+export function toShownId({ id }: RolloutOnRecord): string {
+  return toDigest(id).slice(0, 12);
+}
+
+function whyOther(
+  { action, meant = {} }: Extract<FleetEvent, { kind: 'act' }>,
+  { record, snapshots }: Facts,
+): string | undefined {
+  const { rollout, revision } = meant;
+  const open = openRolloutOf(record.known.record);
+  const shown = open && toShownId(open);
+  const about = open?.revision ?? (action === 'retry' ? snapshots.newest?.revision.id : undefined);
+  const isRollout = rollout === undefined || rollout === shown;
+  if (isRollout && (revision === undefined || about?.startsWith(revision) === true))
+    return undefined;
+  const toName = (of = '', id: string | undefined) =>
+    [of && ` of revision ${toExcerpt(toShortId(of))}`, rollout && id && ` (${toExcerpt(id)})`].join(
+      '',
+    );
+  const now = about === undefined ? 'none is' : `that${toName(about, shown)} is`;
+  return `the rollout${toName(revision, rollout)} is not under way, ${now}`;
 }
 
 function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, facts: Facts): Turn {

@@ -2,11 +2,13 @@
 import { openRolloutOf } from '../record/record.ts';
 import { leads, type RecordState } from '../record/record-state.ts';
 import type { Phase } from './decide.ts';
-import type { FleetState } from './fleet-state.ts';
+import { type FleetState, toShownId } from './fleet-state.ts';
 import { isGiven } from './pools.ts';
 
 /** Plain data, for the API and the status command. */
 export interface RolloutState {
+  /** Null before it is on record. */
+  readonly id: string | null;
   readonly revision: string;
   /** Wall time. */
   readonly sinceMs: number;
@@ -48,6 +50,7 @@ export function toRolloutState(
   const chosen = members.filter(({ isChosen }) => isChosen);
   const isAlone = !options.hasPeers && isThis;
   return {
+    id: open ? toShownId(open) : null,
     revision: running.trial.revision.id,
     sinceMs: running.trial.sinceMs,
     step: open && isGiven(open) ? open.step + 1 : 0,

@@ -20,6 +20,7 @@ import {
   type FleetEvent,
   type FleetState,
   foresee,
+  type Meant,
   startFleet,
   step,
   type Turn,
@@ -124,8 +125,13 @@ export class Rollout {
   }
 
   /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
-  act(action: RolloutAction, reason: string, by: string): Promise<string | undefined> {
-    return this.#ask((asked) => ({ kind: 'act', action, reason, by, asked }));
+  act(
+    action: RolloutAction,
+    reason: string,
+    by: string,
+    meant: Meant = {},
+  ): Promise<string | undefined> {
+    return this.#ask((asked) => ({ kind: 'act', action, reason, by, meant, asked }));
   }
 
   /** Lets a revision through that waits for somebody: why it was not done, or undefined. */

@@ -15,6 +15,7 @@ import {
 } from '../../../test/support/simulated-fleet.ts';
 import { gitTiming } from '../record/record-keeper.ts';
 import type { RolloutAction } from './changes.ts';
+import type { Meant } from './fleet-state.ts';
 
 const { REWRITE } = process.env;
 const folder = new URL('scenarios/', import.meta.url);
@@ -34,6 +35,8 @@ interface Scene {
   readonly saved: { text?: string | undefined };
   /** Revisions that kill whoever loads them. */
   readonly deadly: Set<string>;
+  /** What somebody saw of a rollout. */
+  seen: Meant;
   seconds: number;
   /** What was shown last. */
   shown: string;
@@ -157,10 +160,17 @@ const commands: Readonly<Record<string, Command>> = {
     fleet.held.delete(what.join(' '));
     return fleet.settle();
   },
-  /** `act ACTION PLANE REASON`. Nobody waits for the answer while the record is held. */
-  async act({ fleet }, action, plane = '', ...reason) {
+  /** `look PLANE`: somebody looks at its rollout, and has the page open still. */
+  look(scene, plane = '') {
+    const { id, revision } = scene.fleet.planes.get(plane)?.rollout.state() ?? {};
+    scene.seen = { rollout: id ?? undefined, revision };
+  },
+  /** `act ACTION PLANE [as-seen] REASON`. Nobody waits for the answer while the record is held. */
+  async act({ fleet, seen }, action, plane = '', ...reason) {
     const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
-    const answer = rollout.act(action as RolloutAction, reason.join(' '), 'ada');
+    const meant = reason[0] === 'as-seen' ? seen : {};
+    const why = reason.filter((word) => word !== 'as-seen').join(' ');
+    const answer = rollout.act(action as RolloutAction, why, 'ada', meant);
     return fleet.held.has(`record ${plane}`) ? undefined : answer;
   },
   undo: ({ fleet }, plane = fleet.plane.name) =>
@@ -332,6 +342,7 @@ async function play(t: ExecutionContext, name: string, text: string): Promise<st
     fleet,
     groups,
     saved: {},
+    seen: {},
     deadly: new Set(),
     seconds: 0,
     shown: '',

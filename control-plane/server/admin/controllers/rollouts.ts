@@ -1,7 +1,6 @@
 // `/rollouts`: the state of a revision's rollout, actions on it, and what peers ask of each other.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
-import { toExcerpt } from '../../../../shared/text-excerpt.ts';
 import { orNull } from '../../or-null.ts';
 import type { RolloutAction } from '../../rollout/changes.ts';
 import { factsJson } from '../../rollout/facts.ts';
@@ -72,22 +71,24 @@ export class Default extends AdminController {
             'The one whose rollout is meant, or its beginning: of another one nothing is done',
         }),
       ),
+      rollout: Type.Optional(
+        Type.String({ maxLength: 64, description: 'The id of the one that is meant, likewise' }),
+      ),
     }),
     returns: { 200: doneJson },
     failures: { 409: undefined },
   });
 
-  async POST({ action, reason, revision }: Fields<typeof Default.POST>) {
+  async POST({ action, reason, ...meant }: Fields<typeof Default.POST>) {
     return this.audited(`${action} the rollout: ${reason}`, async (entry) => {
       const { rollout } = this.api;
       const before = rollout.state();
       const { newest } = this.api.snapshots.state();
       const trial = before?.revision ?? (action === 'retry' ? newest?.revision.id : undefined);
-      if (revision !== undefined) refuseOther(revision, trial);
       const inForce = this.api.snapshots.state().inForce?.revision.id;
       const said = `${words[action]} by ${entry.who}: ${reason}`;
       const refusal = rollout.plan
-        ? await rollout.act(action, said, entry.who)
+        ? await rollout.act(action, said, entry.who, meant)
         : 'revisions are not rolled out in steps here (serve --rollout)';
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
       // Of the workers that it changes something for; a pause and its end change nothing for any.
@@ -97,14 +98,6 @@ export class Default extends AdminController {
       return { rollout: this.toState(), outcome: `the rollout${which} ${outcomes[action]}` };
     });
   }
-}
-
-/** A user who decides on what is not there any more has seen an older state. */
-function refuseOther(wanted: string, trial: string | undefined): void {
-  if (trial?.startsWith(wanted)) return;
-  const now = trial === undefined ? 'none is' : `that of revision ${toShortId(trial)} is`;
-  const detail = `the rollout of revision ${toExcerpt(toShortId(wanted))} is not under way, ${now}`;
-  throw new HttpError(409, { detail });
 }
 
 export class Workers extends AdminController {

@@ -68,9 +68,11 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
 
 /** The progress, the figures of both sides, the changes, and the actions. */
 export function RolloutPanel({ rollout, status }: RolloutProps) {
-  const { revision, step, steps, phase, text, since, leader } = rollout;
-  /** With the revision that was seen: another one may be on its way when it is confirmed. */
-  const [chosen, choose] = useState<{ action: Action; revision: string } | undefined>(undefined);
+  const { id, revision, step, steps, phase, text, since, leader } = rollout;
+  /** With what was seen: another one may be on its way when it is confirmed. */
+  const [chosen, choose] = useState<
+    { action: Action; revision: string; rollout: string | undefined } | undefined
+  >(undefined);
   const action = chosen?.action;
   const known = useResource<{ readonly plan: RolloutPlanJson | null }>('rollouts', 'revisions');
   const refusal = useRefusal();
@@ -92,7 +94,7 @@ export function RolloutPanel({ rollout, status }: RolloutProps) {
       (
         each,
       ) => html`<button type="button" class=${each === 'abort' ? 'dangerous' : ''} disabled=${refusal !== undefined} title=${refusal ?? ''}
-        onClick=${() => choose({ action: each, revision })}>${phase === 'indivisible' && each === 'abort' ? 'Reject…' : actions[each].button}</button>`,
+        onClick=${() => choose({ action: each, revision, rollout: id ?? undefined })}>${phase === 'indivisible' && each === 'abort' ? 'Reject…' : actions[each].button}</button>`,
     )}</div>
     <${RolloutSides} revision=${revision} status=${status} plan=${plan} />
     ${value?.inForce && html`<h3>What changes</h3><${Changes} from=${value.inForce.id} to=${revision} />`}
@@ -106,7 +108,7 @@ export function RolloutPanel({ rollout, status }: RolloutProps) {
             ? ask('approvals', { method: 'POST', body: { revision: chosen?.revision, reason } })
             : ask('rollouts', {
                 method: 'POST',
-                body: { action, reason, revision: chosen?.revision },
+                body: { action, reason, revision: chosen?.revision, rollout: chosen?.rollout },
               })}
         onClose=${(done: boolean) => {
           choose(undefined);
