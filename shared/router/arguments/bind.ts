@@ -7,7 +7,7 @@ import type { Limits } from '../limits.ts';
 import type { Op, WholeBody } from '../op.ts';
 import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
 import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/target.ts';
-import { isPlain, type Plain, withListBound } from '../schema/json-schema.ts';
+import { closed, isPlain, type Plain, withListBound } from '../schema/json-schema.ts';
 import { validate } from '../standard-schema.ts';
 import type { CastValue } from './cast.ts';
 import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
@@ -46,7 +46,7 @@ export function compileBinder(
     keyword: entry.byKeyword ? entry.name : undefined,
   }));
   const restSchema = declared?.spec.rest;
-  const rest = restSchema && toParameter(bounded(restSchema), compiler);
+  const rest = restSchema && toParameter(bounded(closed(restSchema)), compiler);
   const whole = declared?.whole && {
     ...declared.whole,
     ...toParameter(bounded(declared.whole.schema), compiler, {

@@ -37,13 +37,27 @@ test('a schema that declares which further fields there may be is left as it is'
   t.is(compile(closed(numbers))({ more: 'x' }).length, 1);
 });
 
-test('schemas that declare together what an object has do not close it', (t) => {
-  const both = Type.Intersect([name, Type.Object({ age: Type.Integer() })]);
-  t.deepEqual(compile(closed(Type.Object({ both })))({ both: { name: 'a', age: 1 } }), []);
-  const named = { $defs: { Name: name }, allOf: [{ $ref: '#/$defs/Name' }, { required: ['age'] }] };
-  t.deepEqual(compile(closed(named as Type.TSchema))({ name: 'a', age: 1 }), []);
+test('schemas that declare together what an object has take what one of them declares, and nothing else', (t) => {
+  const age = Type.Object({ age: Type.Integer() });
   const either = { ...name, anyOf: [{ required: ['age'], properties: { age: {} } }] };
-  t.deepEqual(compile(closed(either as Type.TSchema))({ name: 'a', age: 1 }), []);
+  const named = { $defs: { Name: name }, allOf: [{ $ref: '#/$defs/Name' }, { required: ['age'] }] };
+  const both = Type.Intersect([name, age]);
+  const nested = Type.Intersect([Type.Intersect([name]), Type.Union([age, Type.Object({})])]);
+  for (const schema of [both, nested, either as Type.TSchema, named as Type.TSchema]) {
+    const check = compile(closed(schema));
+    t.deepEqual(check({ name: 'a', age: 1 }), []);
+    t.deepEqual(check({ name: 'a', age: 1, admin: true }), unknown('/admin'));
+    const inside = compile(closed(Type.Object({ one: schema })));
+    t.deepEqual(inside({ one: { name: 'a', age: 1, admin: true } }), unknown('/one/admin'));
+  }
+  const open = Type.Intersect([name, Type.Object({}, { additionalProperties: true })]);
+  t.deepEqual(compile(closed(open))({ name: 'a', more: 1 }), []);
+  const alone = {
+    ...named,
+    allOf: [...named.allOf, { properties: { age: { $ref: '#/$defs/Name' } } }],
+  };
+  const check = compile(closed(alone as Type.TSchema));
+  t.deepEqual(check({ name: 'a', age: { name: 'b', admin: true } }), unknown('/age/admin'));
 });
 
 test('what a reference names is closed, too', (t) => {

@@ -1,7 +1,6 @@
 // The parameters of a method, compiled from its declaration. bind.ts supplies the values.
 import type { Op } from '../op.ts';
 import {
-  closed,
   isOfFields,
   isPlain,
   keywordsBesideFields,
@@ -42,11 +41,10 @@ export interface Keywords {
 /** `$defs`: those of the object that a field is in. `isForeign`: of another library, which checks its own schemas by its
  * own rules. */
 export function toParameter(
-  given: object,
+  schema: Plain,
   compiler: SchemaCompiler,
   { $defs = {}, isForeign = false }: { readonly $defs?: Plain; readonly isForeign?: boolean } = {},
 ): Parameter {
-  const schema = isForeign ? (given as Plain) : closed(given as Plain);
   const accepts = (inner: Plain) => {
     const check = isForeign ? compiler.compileShape(inner) : compiler.compile(inner);
     return (value: unknown) => check(value).length === 0;

@@ -25,7 +25,9 @@ export type SchemaCompiler = ReturnType<typeof createSchemaCompiler>;
 
 const maxProblems = 20;
 /** These hold for each part, too. */
-const summaries: ReadonlySet<string> = new Set(['boolean', 'additionalProperties', '$ref']);
+const summaries: ReadonlySet<string> = new Set([
+  ...['boolean', 'additionalProperties', 'unevaluatedProperties', '$ref'],
+]);
 const noProblems: readonly SchemaProblem[] = [];
 
 /** RFC 3339 alone: TypeBox takes suffixes such as `[Europe/Paris]` too. */
@@ -48,6 +50,7 @@ const understood: ReadonlySet<string> = new Set([
   ...['title', 'description', 'examples', 'deprecated', 'readOnly', 'writeOnly', '$comment'],
   ...['$id', '$ref', '$schema', 'contentEncoding', 'contentMediaType', 'default', '~refine'],
   ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames', 'not'],
+  ...['unevaluatedProperties'],
   ...['if', 'then', 'else', 'anyOf', 'oneOf', 'allOf', 'prefixItems', 'properties', '$defs'],
   ...['patternProperties', 'dependentSchemas', 'definitions', 'pattern', 'format', 'explode'],
   uploadKeyword,
@@ -170,6 +173,12 @@ function findProblems(schema: object, value: unknown): readonly SchemaProblem[] 
   try {
     const [, errors] = Schema.Errors(schema, value);
     const telling = errors.filter((error) => isUndeclared(error) || !summaries.has(error.keyword));
+    // Of an object in which something else is wrong it names all fields: the innermost goes first.
+    const [first] = errors;
+    if (telling.length === 0 && first?.keyword === 'unevaluatedProperties') {
+      const names = first.params.unevaluatedProperties.map(String);
+      return names.map((name) => ({ at: `${first.instancePath}/${name}`, reason: 'is unknown' }));
+    }
     return (telling.length > 0 ? telling : errors).map((error) => ({
       at: error.instancePath,
       reason: isUndeclared(error) ? 'is unknown' : error.message,

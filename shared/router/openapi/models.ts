@@ -72,7 +72,7 @@ export class Models {
 /** The same for schemas that differ in order, and in that one takes further fields: as in an answer. */
 function contentOf(schema: Plain): string {
   return JSON.stringify(schema, (keyword, value: unknown) => {
-    if (keyword === 'additionalProperties' && value === false) return undefined;
+    if (/^(?:additional|unevaluated)Properties$/.test(keyword) && value === false) return undefined;
     if (!isPlain(value)) return value;
     return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
   });

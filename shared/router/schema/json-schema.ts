@@ -7,7 +7,17 @@ export type Plain = Readonly<Record<string, unknown>>;
 
 const holding: ReadonlySet<string> = new Set([
   ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames'],
-  ...['not', 'if', 'then', 'else', 'anyOf', 'oneOf', 'allOf', 'prefixItems'],
+  ...[
+    'unevaluatedProperties',
+    'not',
+    'if',
+    'then',
+    'else',
+    'anyOf',
+    'oneOf',
+    'allOf',
+    'prefixItems',
+  ],
 ]);
 const holdingByName: ReadonlySet<string> = new Set([
   ...['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions'],
@@ -106,8 +116,6 @@ export function isOfObjects(schema: Plain, scope: Scope, within: readonly Plain[
   return Array.isArray(allOf) ? allOf.some(isOne) : 'properties' in schema;
 }
 
-/** Beside `properties` these declare together with it which fields an object has: none of them alone can close it. */
-const sharing = ['allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', '$ref'];
 /** What these hold is a condition, or a part of an object. */
 const partial = ['allOf', 'not', 'if', 'then', 'else', 'dependentSchemas', 'contains'];
 
@@ -116,29 +124,37 @@ const partial = ['allOf', 'not', 'if', 'then', 'else', 'dependentSchemas', 'cont
  * `additionalProperties` (behaviour: undeclared-fields): JSON Schema would take any. Texts with a pattern are bounded.
  */
 export function closed<Schema extends object>(schema: Schema): Schema {
-  // What is named may be a part of an intersection.
+  // What is named may be a part of an intersection: then each reference to the whole of it closes it.
   const isShared = JSON.stringify(schema).includes('"allOf"');
-  const close = (one: Plain, isWhole: boolean): Plain => {
+  const close = (one: Plain, isWhole: boolean, scope: Scope): Plain => {
+    const inside = scopeWithin(scope, one);
+    const isOfParts =
+      ['allOf', 'if', 'dependentSchemas'].some((keyword) => keyword in one) ||
+      ('properties' in one && ('anyOf' in one || 'oneOf' in one)) ||
+      ('$ref' in one && isShared);
     const changed = mapSchemas(one, (inner, keyword) => {
       const isPart = partial.includes(keyword) || (isShared && keyword === '$defs');
       const isAlternative = keyword === 'anyOf' || keyword === 'oneOf';
-      const isOpen = isAlternative && (!isWhole || 'properties' in one);
-      return close(inner, !isPart && !isOpen);
+      return close(inner, !isPart && !(isAlternative && (isOfParts || !isWhole)), inside);
     });
     if ('pattern' in one) changed['maxLength'] ??= patternCharacters;
-    const isClosed = isWhole && isPlain(one['properties']) && !('additionalProperties' in one);
-    if (isClosed && !sharing.some((keyword) => keyword in one)) {
-      changed['additionalProperties'] = false;
+    if (isWhole && isOfParts && !('additionalProperties' in one)) {
+      if (isOfObjects(one, inside)) changed['unevaluatedProperties'] ??= false;
+    } else if (isWhole && isPlain(one['properties'])) changed['additionalProperties'] ??= false;
+    // What a part requires it declares.
+    else if (Array.isArray(one['required'])) {
+      const required = one['required'].map((name) => [name, {}] as const);
+      changed['properties'] = { ...Object.fromEntries(required), ...Object(changed['properties']) };
     }
     return changed;
   };
-  return close(schema as Plain, true) as Schema;
+  return close(schema as Plain, true, new Map([['#', schema as Plain]])) as Schema;
 }
 
 /** Beside other keywords of an object its properties would not mean all of it. */
 const ofFields: ReadonlySet<string> = new Set([
   ...['type', 'properties', 'required', 'additionalProperties', 'title', 'description'],
-  ...['$id', '$defs', '$schema'],
+  ...['$id', '$defs', '$schema', 'unevaluatedProperties'],
 ]);
 
 export function keywordsBesideFields(schema: Plain): readonly string[] {
