@@ -1,24 +1,15 @@
 // `host:port` as the command takes it.
-
-export interface ListenAddress {
-  readonly host: string;
-  /** 0 takes a free one. */
-  readonly port: number;
-}
+import { type HostPort, parseHostPort } from '../../host-port.ts';
 
 const defaultHost = 'localhost';
 const defaultPort = 8000;
 
 /** `localhost:8000`, `[::1]:8000`, `0.0.0.0`, `:8000`; undefined for what is none of these, as a
- * number alone: it would be the address that it stands for, and was meant as a port. */
-export function parseListenAddress(text: string): ListenAddress | undefined {
-  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s/]*))(?::(\d{1,5}))?$/.exec(text);
-  if (match === null || text === '' || /^\d+$/.test(text)) return undefined;
-  const port = match[3] === undefined ? defaultPort : Number(match[3]);
-  const host = match[1] ?? match[2] ?? '';
-  return port > 65_535 ? undefined : { host: host === '' ? defaultHost : host, port };
-}
-
-export function toHostPort({ host, port }: ListenAddress): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+ * number alone: it would be the address that it stands for, and was meant as a port. Port 0 takes a free one. */
+export function parseListenAddress(text: string): HostPort | undefined {
+  if (/^\d*$/.test(text)) return undefined;
+  const parsed = parseHostPort(/^[^:]*$|\]$/.test(text) ? `${text}:${defaultPort}` : text, 0);
+  if (!parsed.ok) return undefined;
+  const { host, port } = parsed.value;
+  return { host: host === '' ? defaultHost : host, port };
 }

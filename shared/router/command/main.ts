@@ -6,6 +6,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';
+import type { HostPort } from '../../host-port.ts';
 import { endWithNpx, listenForStopSignals } from '../../stop-signals.ts';
 import { readVersion } from '../../version.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
@@ -14,7 +15,7 @@ import { nearestName } from '../near-names.ts';
 import { choosePrefixes, findRoot } from '../table/module-tree.ts';
 import { toPathText } from '../table/route-list.ts';
 import { createDevelopment } from './development.ts';
-import { type ListenAddress, parseListenAddress } from './listen-address.ts';
+import { parseListenAddress } from './listen-address.ts';
 import { type Serving, startServing } from './serve.ts';
 
 interface PrefixOptions {
@@ -22,7 +23,7 @@ interface PrefixOptions {
 }
 
 interface ServeOptions extends PrefixOptions {
-  readonly host: ListenAddress;
+  readonly host: HostPort;
   readonly requireGuards: boolean;
   readonly watch: boolean;
   /** Set for the child of `--watch`. */
@@ -180,7 +181,7 @@ function placesOf(prefix: readonly string[]): string {
   return choosePrefixes(prefix, process.env).join(', ');
 }
 
-function toAddress(text: string): ListenAddress {
+function toAddress(text: string): HostPort {
   const address = parseListenAddress(text);
   if (address === undefined) {
     const hint = /^\d+$/.test(text) ? ` For a port alone write :${text}.` : '';

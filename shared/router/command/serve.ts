@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { type HostPort, showHostPort } from '../../host-port.ts';
 import type { App } from '../app.ts';
 import { StartError } from '../errors.ts';
 import { createNodeServer } from '../mounts/node-http.ts';
-import { type ListenAddress, toHostPort } from './listen-address.ts';
 
 export interface Serving {
   /** Its address, such as `http://localhost:8000`. */
@@ -18,18 +18,18 @@ const graceMs = 5_000;
 const idleCheckMs = 50;
 
 /** Rejects with a StartError that names the address. */
-export async function startServing(app: App, address: ListenAddress): Promise<Serving> {
+export async function startServing(app: App, address: HostPort): Promise<Serving> {
   const server = createNodeServer(app);
   server.listen(address);
   try {
     await once(server, 'listening');
   } catch (cause) {
-    throw new StartError([`cannot listen on ${toHostPort(address)}: ${toReason(cause)}`], {
+    throw new StartError([`cannot listen on ${showHostPort(address)}: ${toReason(cause)}`], {
       cause,
     });
   }
   const { port } = server.address() as AddressInfo;
-  return { url: `http://${toHostPort({ ...address, port })}`, stop: () => stop(app, server) };
+  return { url: `http://${showHostPort({ ...address, port })}`, stop: () => stop(app, server) };
 }
 
 /** Adds what to do about the most frequent mistakes; otherwise Node's own text. */
