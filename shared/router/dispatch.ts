@@ -5,7 +5,7 @@ import { encodeEarly, encodeResult, type Writing } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
-import { cancelStream, endUnsent, watchStream } from './answer/stream.ts';
+import { cancelStream, endUnsent, toBegun, watchStream } from './answer/stream.ts';
 import { surround } from './around/around.ts';
 import { isConditional, refuseUnmet } from './around/conditions.ts';
 import type { OpenApiDocument } from './controller.ts';
@@ -222,7 +222,11 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       const events = answerEvents(value, request, response, { live, limits: route.limits });
       if (events !== undefined) return events;
     }
-    return encodeResult(value, response, request, writingOf(call));
+    return then(encodeResult(value, response, request, writingOf(call)), (answer) => {
+      const { body } = answer;
+      if (isWhole(body)) return answer;
+      return toBegun(body).then((begun) => ({ ...answer, body: begun }));
+    });
   }
 
   function writingOf({ route, given }: Call): Writing {

@@ -204,7 +204,7 @@ test('a chunk that is neither bytes nor a text fails its stream', async (t) => {
   });
   t.like(await answerOf(() => texts), { 2: 'a' });
   await t.throwsAsync(
-    answerOf(() => Readable.from([{ a: 1 }])),
+    answerOf(() => Readable.from(['a', { a: 1 }])),
     { message: /neither bytes/ },
   );
 });

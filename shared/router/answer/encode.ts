@@ -16,7 +16,7 @@ import {
   type ResponseLike,
   withoutBody,
 } from '../request/request.ts';
-import { cancelStream, isNodeStream, refuseSpent, toChunks } from './stream.ts';
+import { cancelStream, isNodeStream, refuseSpent, toBody } from './stream.ts';
 
 /** How values become texts. */
 export interface Writing {
@@ -144,15 +144,15 @@ function toBytes(value: unknown): Encoded | undefined {
   if (value instanceof Blob) {
     const name = value instanceof File ? value.name : '';
     const named = value.type === '' ? (mediaTypeOfName(name) ?? type) : value.type;
-    return { body: value.stream(), type: withCharset(named), length: value.size };
+    return { body: toBody(value.stream()), type: withCharset(named), length: value.size };
   }
   if (value instanceof ReadableStream) {
     refuseSpent(value);
-    return { body: value as ReadableStream<Uint8Array>, type };
+    return { body: toBody(value as ReadableStream<Uint8Array>), type };
   }
   if (isNodeStream(value)) {
     const path = 'path' in value ? String(value.path) : '';
-    const body = toChunks(value);
+    const body = toBody(value as AsyncIterable<Uint8Array>);
     refuseSpent(value);
     return { body, type: withCharset(mediaTypeOfName(path) ?? type) };
   }
@@ -239,7 +239,7 @@ export function fromResponse(
   return {
     status,
     headers: toHeaderList([], headers, requestId),
-    body: response.body ?? undefined,
+    body: response.body === null ? undefined : toBody(response.body),
   };
 }
 

@@ -1,5 +1,6 @@
 // Streams as answers, over real connections: what becomes of them when they fail, and when their reader leaves.
 import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
@@ -148,6 +149,30 @@ test('a stream that is not sent is destroyed: replaced by a text, of a status wi
       },
     );
   }
+});
+
+test('a stream that fails at once is answered as an error', async (t) => {
+  await withServer(
+    () => createReadStream('/none'),
+    () => {},
+    async (get, reports) => {
+      t.is((await get()).resume().statusCode, 500);
+      t.regex(String(reports[0]?.error), /ENOENT/);
+    },
+  );
+});
+
+test('a silent stream has its head sent within two seconds, and is cancelled when its reader leaves', async (t) => {
+  const cancelled = Promise.withResolvers<void>();
+  await withServer(
+    () => new ReadableStream({ cancel: () => cancelled.resolve() }),
+    () => {},
+    async (get) => {
+      (await get()).destroy();
+      await cancelled.promise;
+      t.pass();
+    },
+  );
 });
 
 test('a replacement that fails is reported, and ends the stream that it read', async (t) => {

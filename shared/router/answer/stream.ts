@@ -1,6 +1,7 @@
 // Streams that methods return: converted to chunks of bytes, observed while they are sent, and ended when
 // they have no reader.
 import type { Readable } from 'node:stream';
+import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
 interface NodeStream extends AsyncIterable<unknown> {
@@ -55,6 +56,33 @@ export function toChunks(stream: NodeStream): Chunks {
       },
     };
   });
+}
+
+const firstWaitMs = 1_000;
+
+/** The same chunks, the first of which has been waited for, for a second at most: rejects with what fails until then, so that
+ * it is answered as any error is. */
+export async function toBegun(chunks: Chunks): Promise<Chunks> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  let first: ReturnType<typeof iterator.next> | undefined = iterator.next();
+  const over = new AbortController();
+  const { signal } = over;
+  try {
+    await Promise.race([first, setTimeoutPromise(firstWaitMs, undefined, { signal })]);
+  } finally {
+    over.abort();
+  }
+  return toIterable(() => ({
+    next() {
+      const next = first ?? iterator.next();
+      first = undefined;
+      return next;
+    },
+    async return() {
+      await iterator.return?.();
+      return { done: true, value: undefined };
+    },
+  }));
 }
 
 /** The same chunks as bytes; a failure is reported before it is thrown on, unless the reader has left: ending a
@@ -188,9 +216,27 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** What a hook has made the body, as chunks. */
-export function toBody(chunks: Chunks): Chunks {
+/** A stream as chunks, which end it when they are left. */
+export function toBody(chunks: Chunks | ReadableStream<Uint8Array>): Chunks {
+  if (chunks instanceof ReadableStream) return ofReader(chunks);
   return isNodeStream(chunks) ? toChunks(chunks) : chunks;
+}
+
+/** Its own iterator would not cancel it while a chunk is waited for. */
+function ofReader(stream: ReadableStream<Uint8Array>): Chunks {
+  return toIterable(() => {
+    const reader = stream.getReader();
+    return {
+      async next() {
+        const { done, value } = await reader.read();
+        return done ? { done, value: undefined } : { value };
+      },
+      async return() {
+        await reader.cancel();
+        return { done: true, value: undefined };
+      },
+    };
+  });
 }
 
 /** Ends what will not be read. */

@@ -221,7 +221,7 @@ test('a Response may read the stream of the answer that it replaces, which ends 
   const client = await createTestClient({ '': { Stream } }, { around });
   t.is((await client.send('GET', '/stream')).text, 'green tea');
   t.is((await client.send('GET', '/STREAM')).text, '');
-  t.is(ended, 1);
+  t.is(ended, 2);
   t.deepEqual(client.reports, []);
 });
 

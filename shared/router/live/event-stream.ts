@@ -2,9 +2,8 @@
 // for it, so a slow reader slows the generator; a reader who goes away ends it.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
-import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { isGenerator } from '../answer/encode.ts';
-import { isNodeStream, toChunks } from '../answer/stream.ts';
+import { isNodeStream, toBegun, toChunks } from '../answer/stream.ts';
 import type { Limits } from '../limits.ts';
 import { toHeaderList } from '../request/listed-headers.ts';
 import type { LazyDraft, LazyRequest, ResponseLike } from '../request/request.ts';
@@ -48,7 +47,7 @@ async function sendEvents(
     request.end();
   });
   stop = () => stream.end();
-  await stream.start();
+  const body = await toBegun(toChunks(stream));
   // What the generator has set before its first event counts too.
   const { status = 200, setHeaders, mediaType } = draft;
   const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
@@ -58,13 +57,11 @@ async function sendEvents(
   }
   // A proxy that buffers would keep the events from their reader.
   const own = ['content-type', eventStream, 'x-accel-buffering', 'no'];
-  return { status, headers: toHeaderList(own, setHeaders, request.id), body: toChunks(stream) };
+  return { status, headers: toHeaderList(own, setHeaders, request.id), body };
 }
 
 /** Browsers ignore it. */
 const heartbeat = ':\n\n';
-/** An error before the first event is answered as any error is, unless it takes longer than this. */
-const firstWaitMs = 1_000;
 
 /** A value is taken when its reader has room for it, and one at a time. */
 export class EventStream extends Readable {
@@ -72,9 +69,7 @@ export class EventStream extends Readable {
   readonly #onEnd: () => void;
   /** What an around has opened holds for each value, whoever asks for it. */
   readonly #inside = AsyncLocalStorage.snapshot();
-  readonly #first: Promise<string | undefined>;
   readonly #beat: NodeJS.Timeout;
-  #hasBegun = false;
   #isTaking = false;
   #isOver = false;
 
@@ -84,22 +79,7 @@ export class EventStream extends Readable {
     super({ highWaterMark: 0 });
     this.#values = values;
     this.#onEnd = onEnd;
-    this.#first = this.#next();
     this.#beat = setTimeout(() => this.#showLife(), heartbeatMs);
-  }
-
-  /** Rejects with what the generator throws before its first event, and where that cannot be sent. */
-  async start(): Promise<void> {
-    const over = new AbortController();
-    const { signal } = over;
-    try {
-      await Promise.race([this.#first, setTimeoutPromise(firstWaitMs, undefined, { signal })]);
-    } catch (error) {
-      this.#finish();
-      throw error;
-    } finally {
-      over.abort();
-    }
   }
 
   /** As if the generator had ended. */
@@ -120,8 +100,7 @@ export class EventStream extends Readable {
   async #take(): Promise<void> {
     this.#isTaking = true;
     try {
-      const text = await (this.#hasBegun ? this.#next() : this.#first);
-      this.#hasBegun = true;
+      const text = await this.#next();
       this.#isTaking = false;
       if (this.#isOver) return;
       if (text === undefined) {

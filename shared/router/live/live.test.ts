@@ -266,7 +266,6 @@ test('a generator makes no event before there is room for it', async (t) => {
     }
   }
   const stream = new EventStream(count(), 1000, () => {});
-  await stream.start();
   const reader = stream[Symbol.asyncIterator]();
   for (const _ of [1, 2, 3]) await reader.next();
   t.is(made, 3);

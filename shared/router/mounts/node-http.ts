@@ -147,6 +147,8 @@ function send(
     // To a connection that has closed already a pipeline neither sends nor ends anything.
     if (response.destroyed) return cancelStream(body);
     trackAnswer(request, response);
+    // Else the head would wait for a first chunk that may be an event of tomorrow.
+    setImmediate(() => response.flushHeaders());
     return pipeline(Readable.from(body), response);
   }
   // Where a text has as many bytes as characters Node copies it, and would encode another: a tenth of a large answer.
