@@ -443,6 +443,21 @@ onEach('a WebSocket is distinguished from the methods of its path', async (t, { 
   t.is(await readUntil(page, 'never'), 'own page');
 });
 
+onEach('a handshake that is not whole is answered as any request', async (t, { port, prefix }) => {
+  for (const [method, key, version] of [
+    ['POST', 'dGhlIHNhbXBsZSBub25jZQ==', '13'],
+    ['GET', 'short', '13'],
+    ['GET', 'dGhlIHNhbXBsZSBub25jZQ==', '7'],
+  ] as const) {
+    const own = { 'sec-websocket-key': key, 'sec-websocket-version': version };
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', ...own };
+    const asked = httpRequest({ port, method, path: `${prefix}/rooms/a`, headers }).end();
+    const [{ statusCode, headers: given }] = await once(asked, 'response');
+    t.deepEqual([statusCode, given['content-type']], [426, 'application/problem+json'], key);
+    t.is(given['sec-websocket-version'], '13');
+  }
+});
+
 onEach('a request for another protocol is answered as any other', async (t, { port, prefix }) => {
   const headers = { connection: 'Upgrade', upgrade: 'h2c' };
   const asked = httpRequest({ port, path: `${prefix}/bytes`, method: 'POST', headers });

@@ -93,8 +93,11 @@ function longestBodyMs(routes: readonly ServedMethod[]): number {
   return Number.isFinite(longest) ? longest : 0;
 }
 
-export function isWebSocket({ headers }: IncomingMessage): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket';
+/** With all that a handshake needs (RFC 6455, section 4.2.1): CONNECT is not called for any other. */
+export function isWebSocket({ method, headers }: IncomingMessage): boolean {
+  const { upgrade, 'sec-websocket-key': key, 'sec-websocket-version': version } = headers;
+  const isAsked = method === 'GET' && upgrade?.toLowerCase() === 'websocket';
+  return isAsked && version === '13' && /^[+/\dA-Za-z]{22}==$/.test(key ?? '');
 }
 
 export function toRequestLike(request: IncomingMessage, response?: ServerResponse): RequestLike {

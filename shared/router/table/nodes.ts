@@ -194,7 +194,7 @@ export function answerWithoutRoute(
     ([verb, { binder }]) => verb !== 'CONNECT' && binder.fits(partCount),
   );
   if (fitting.length === 0 && node.verbs.get('CONNECT')?.binder.fits(partCount) === true) {
-    const headers = { upgrade: 'websocket', connection: 'Upgrade' };
+    const headers = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' };
     throw new HttpError(426, { headers, detail: 'this is a WebSocket' });
   }
   const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
