@@ -169,10 +169,23 @@ test('what has no JSON text, or would lose what is in it, is a defect: 500', asy
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;
   const collections = [new Map([[1, 2]]), new Set([1]), new URLSearchParams('a=b')];
-  for (const value of [1n, cycle, () => 1, Symbol('a'), new Error('a'), ...collections]) {
+  const inside = [{ of: [new Map([[1, 2]])] }, { late: Promise.resolve(1) }];
+  for (const value of [
+    1n,
+    cycle,
+    () => 1,
+    Symbol('a'),
+    new Error('a'),
+    ...collections,
+    ...inside,
+  ]) {
     const [status] = await answerOf(() => value);
     t.is(status, 500);
   }
+  t.is(
+    (await answerOf(() => ({ none: {}, own: new (class Own {})() })))[2],
+    '{"none":{},"own":{}}',
+  );
 });
 
 test('an error that is returned is answered as if it were thrown', async (t) => {

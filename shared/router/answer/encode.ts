@@ -16,6 +16,7 @@ import {
   type ResponseLike,
   withoutBody,
 } from '../request/request.ts';
+import { toJsonText } from './json-text.ts';
 import { cancelStream, isNodeStream, refuseSpent, toBody } from './stream.ts';
 
 /** How values become texts. */
@@ -76,8 +77,7 @@ function filtered(value: unknown, status: number, { filters }: Writing): unknown
   if (filters === undefined) return value;
   const filter = filters.get(status);
   if (filter === undefined) throw new TypeError(`returns declares nothing for ${status}`);
-  const text: string | undefined = JSON.stringify(value);
-  return text === undefined ? value : filter(JSON.parse(text));
+  return filter(JSON.parse(toJsonText(value)));
 }
 
 /** Answers a method that was ended by `Stop` or `Redirect`, with the headers that it has set: a login sets its cookie, and
@@ -177,21 +177,7 @@ function toText(
   }
   const type = mediaType ?? (isText ? stringReturn : jsonType);
   if (isText && !/json/i.test(type)) return toWhole(value, withCharset(type));
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw hasNoText(typeof value);
-  // Maps, errors and the like; a class of the application has its own fields.
-  const kind = text === '{}' ? kindOf(value) : 'Object';
-  if (kind !== 'Object') throw hasNoText(kind);
-  return toWhole(text, type === jsonType ? type : withCharset(type));
-}
-
-/** `Map`, `Error`; `Object` for one of a class of the application. */
-function kindOf(value: unknown): string {
-  return Object.prototype.toString.call(value).slice('[object '.length, -1);
-}
-
-function hasNoText(kind: string): TypeError {
-  return new TypeError(`what the method returned (${kind}) has no JSON text`);
+  return toWhole(toJsonText(value), type === jsonType ? type : withCharset(type));
 }
 
 function toWhole(body: string, type: string): Encoded {

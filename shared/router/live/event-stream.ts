@@ -3,6 +3,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
 import { isGenerator } from '../answer/encode.ts';
+import { toJsonText } from '../answer/json-text.ts';
 import { isNodeStream, toBegun, toChunks } from '../answer/stream.ts';
 import type { Limits } from '../limits.ts';
 import { toHeaderList } from '../request/listed-headers.ts';
@@ -139,9 +140,7 @@ export class EventStream extends Readable {
 /** JSON has no line breaks outside of texts, and escapes those within. */
 function toText(value: unknown): string {
   const { data, options } = value instanceof ServerEvent ? value : new ServerEvent(value);
-  const json: string | undefined = JSON.stringify(data);
-  if (json === undefined) throw new TypeError('an event has no value that JSON knows');
-  const lines = [`data:${json}`];
+  const lines = [`data:${toJsonText(data)}`];
   if (options.retryMs !== undefined) lines.unshift(`retry:${options.retryMs}`);
   if (options.name !== undefined) lines.unshift(`event:${options.name}`);
   if (options.id !== undefined) lines.unshift(`id:${options.id}`);

@@ -3,6 +3,7 @@
 // socket itself is of the package `ws`.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { bytesOf } from '../answer/encode.ts';
+import { toJsonText } from '../answer/json-text.ts';
 import { toErrorResponse } from '../answer/problem.ts';
 import type { Binder } from '../arguments/bind.ts';
 import type { ControllerContext, Socket } from '../controller.ts';
@@ -115,8 +116,7 @@ class Session implements Socket, SessionLike {
   }
 
   send(value: unknown): void {
-    const text = bytesOf(value) ?? (JSON.stringify(value) as string | undefined);
-    if (text === undefined) throw new TypeError('a message has no value that JSON knows');
+    const text = bytesOf(value) ?? toJsonText(value);
     if (this.#isOver) return;
     if (this.#connection !== undefined) {
       this.#write(this.#connection, text);

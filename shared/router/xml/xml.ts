@@ -2,6 +2,7 @@
 // would have: names are fields, repeated names are lists, and text stays text (behaviour: xml). cast.ts applies declared
 // types. A value is written so that it reads as the same fields.
 import { parseXml, XmlDeclaration, type XmlDocument, XmlElement, XmlText } from '@rgrove/parse-xml';
+import { toJsonText } from '../answer/json-text.ts';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { refuseUnsafe } from '../request/json.ts';
@@ -90,10 +91,8 @@ const sayable = /^[\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
 
 /** Throws a TypeError where the value has no JSON text, or a name or a character that XML does not have. */
 export function writeXml(value: unknown): string {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON text`);
   const pieces = ['<?xml version="1.0" encoding="UTF-8"?>\n'];
-  writeElement(pieces, 'value', JSON.parse(text) as Json);
+  writeElement(pieces, 'value', JSON.parse(toJsonText(value)) as Json);
   return pieces.join('');
 }
 
