@@ -20,6 +20,7 @@ const text = 'tea '.repeat(1_000);
 
 class Texts extends Controller {
   static readonly GET = op({ etag: true }, () => ({ text }));
+  static readonly DELETE = op({ etag: true }, () => {});
   GET_small() {
     return 'tea';
   }
@@ -97,17 +98,19 @@ test('what is short, compressed already, without a body or not to be changed sta
   }
 });
 
-test('HEAD has the headers of the compressed answer, and its tag is one to revalidate with', async (t) => {
+test('HEAD has the headers of the compressed answer, and its tag is one to revalidate and to change with', async (t) => {
   const get = await fetchFrom({ Texts });
   const accepted = { 'accept-encoding': 'gzip' };
   const whole = await get('/texts', accepted);
   const head = await get('/texts', accepted, 'HEAD');
   t.is(head.headers.get('content-length'), whole.headers.get('content-length'));
   const tag = whole.headers.get('etag') ?? '';
-  t.regex(tag, /^W\/"/);
+  t.regex(tag, /^"[\w-]{27}-gzip"$/);
   const again = await get('/texts', { ...accepted, 'if-none-match': tag });
   t.deepEqual([again.status, again.headers.get('content-encoding')], [304, null]);
-  t.is(again.headers.get('vary'), 'Accept-Encoding');
+  t.deepEqual([again.headers.get('vary'), again.headers.get('etag')], ['Accept-Encoding', tag]);
+  t.is((await get('/texts', { ...accepted, 'if-match': tag }, 'DELETE')).status, 204);
+  t.is((await get('/texts', { 'if-match': tag.replace('gzip', 'other') }, 'DELETE')).status, 412);
 });
 
 test('a part of a file is never compressed, and no part is offered of what is', async (t) => {

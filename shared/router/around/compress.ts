@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
 import { readWeights } from '../request/media-type.ts';
 import { type Around, isWhole, type RoutedAnswer } from '../request/request.ts';
+import { withCoding } from './conditions.ts';
 
 interface Coding {
   whole(body: string | Uint8Array): Promise<Uint8Array>;
@@ -47,7 +48,9 @@ export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } =
     const coding = codings[name ?? ''];
     if (name === undefined || coding === undefined || body === undefined) return answer;
     if (isWhole(body)) {
+      const tag = headers.get('etag');
       answer.body = await coding.whole(body);
+      if (tag !== null) headers.set('etag', withCoding(tag, name));
     } else {
       const stream = coding.stream();
       // The error reaches the reader of the stream.

@@ -20,6 +20,9 @@ export const tagged: Around = async (next, { headers: asked }) => {
   const outcome = evaluate('read', asked, answer.headers);
   if (outcome === 'failed') throw preconditionFailed();
   if (outcome === 'proceed') return answer;
+  const etag = answer.headers.get('etag');
+  const given = tagsOf(asked.get('if-none-match')).find((tag) => withoutCoding(tag) === etag);
+  if (given !== undefined) answer.headers.set('etag', given);
   answer.status = 304;
   answer.body = undefined;
   answer.headers.delete('content-type');
@@ -86,7 +89,21 @@ function names(
   if (current === undefined) return false;
   if (list.trim() === '*') return true;
   const etag = current.get('etag');
-  return etag !== null && (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some((tag) => isSame(tag, etag));
+  return etag !== null && tagsOf(list).some((tag) => isSame(withoutCoding(tag), etag));
+}
+
+function tagsOf(list: string | null): readonly string[] {
+  return list?.match(/(?:W\/)?"[^"]*"/g) ?? [];
+}
+
+/** A strong tag is of the same bytes (RFC 9110, section 8.8.3.3), so that compressed ones have another: clients give it back
+ * for the representation that they were made of. */
+export function withCoding(tag: string, coding: string): string {
+  return tag.startsWith('"') ? tag.replace(/"$/, `-${coding}"`) : tag;
+}
+
+function withoutCoding(tag: string): string {
+  return tag.replace(/^("[^"]*)-(?:br|gzip)"$/, '$1"');
 }
 
 function isSameStrongly(given: string, current: string): boolean {
