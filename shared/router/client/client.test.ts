@@ -266,10 +266,16 @@ test('each request asks for its headers again', async (t) => {
   t.is((await api.Closed.GET()).status, 200);
 });
 
-test('a path part that would name another path is refused before it is sent', async (t) => {
+test('what would name another path, or be another value, is refused before it is sent', async (t) => {
   const { api, requests } = await start();
-  for (const part of ['', '.', '..']) {
+  for (const part of ['', '.', '..', '\ud800']) {
     await t.throwsAsync(() => api.notes.DELETE({}, part), { instanceOf: TypeError });
+  }
+  for (const wrong of [null, {}, '\ud800'] as unknown[] as string[]) {
+    const form = { file: new File([], 'a'), title: wrong };
+    for (const send of [() => api.notes.GET({ tags: [wrong] }), () => api.Photo.POST(form)]) {
+      await t.throwsAsync(send, { instanceOf: TypeError, message: /cannot be sent as a text/ });
+    }
   }
   t.deepEqual(requests, []);
 });

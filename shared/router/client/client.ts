@@ -100,8 +100,8 @@ function fillPath(parts: readonly string[], positionals: readonly unknown[]): st
 function encodePosition(value: unknown): string {
   const text = String(value ?? '');
   // Servers drop these, and the rest would be another path.
-  if (text === '' || text === '.' || text === '..') {
-    throw new TypeError(`"${text}" cannot be a part of a path`);
+  if (text === '' || text === '.' || text === '..' || !text.isWellFormed()) {
+    throw new TypeError(`${JSON.stringify(text)} cannot be a part of a path`);
   }
   return encodeURIComponent(text);
 }
@@ -169,7 +169,7 @@ function toQuery(given: readonly (readonly [string, unknown])[]): URLSearchParam
   const query = new URLSearchParams();
   for (const [name, value] of given) {
     for (const item of Array.isArray(value) ? value : [value]) {
-      query.append(name, toText(item));
+      query.append(name, toText(name, item));
     }
   }
   return query;
@@ -189,14 +189,20 @@ function toBody(
   for (const [name, value] of given) {
     for (const item of Array.isArray(value) ? value : [value]) {
       if (item instanceof Blob) form.append(name, item);
-      else form.append(name, toText(item));
+      else form.append(name, toText(name, item));
     }
   }
   return form;
 }
 
-function toText(value: unknown): string {
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+/** What a query and a form have no text for would be another value to the method: null would be `null`. */
+function toText(name: string, value: unknown): string {
+  const plain: unknown = value instanceof Date ? value.toJSON() : value;
+  const text = String(plain);
+  if (typeof plain !== 'object' && plain !== undefined && text.isWellFormed()) return text;
+  throw new TypeError(
+    `${name} cannot be sent as a text: null, objects and lone surrogates need JSON`,
+  );
 }
 
 async function readAnswer(response: Response): Promise<Answer<unknown>> {
