@@ -29,6 +29,14 @@ class Notes extends Controller {
   }
 
   DELETE() {}
+
+  async *failing() {
+    yield 'a';
+    throw new Error('the disk is gone');
+  }
+  PATCH() {
+    return Readable.from(this.failing());
+  }
 }
 
 const handling = createApp({ loadModules: () => new Map([['', { Notes }]]) }).then(createLambda);
@@ -99,4 +107,14 @@ test('bytes and streams are base64, and an answer without a body has none', asyn
   t.deepEqual([bytes.isBase64Encoded, bytes.body], [true, '//4=']);
   const none = await handler(event('DELETE', '/notes'));
   t.deepEqual([none.statusCode, none.isBase64Encoded, none.body], [204, false, '']);
+});
+
+test('a stream that fails is a 500 as a whole', async (t) => {
+  const app = await createApp({
+    loadModules: () => new Map([['', { Notes }]]),
+    reportError: ({ error }) => t.regex(String(error), /the disk is gone/),
+  });
+  const answer = await createLambda(app)(event('PATCH', '/notes'));
+  t.is(answer.statusCode, 500);
+  t.is(JSON.parse(answer.body).requestId, answer.headers['x-request-id']);
 });

@@ -1,8 +1,10 @@
 // The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
 // 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
 import { Readable } from 'node:stream';
+import { toErrorResponse } from '../answer/problem.ts';
+import { HttpError } from '../errors.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
-import { type Dispatch, type ResponseLike, toHeaders } from '../request/request.ts';
+import { type Dispatch, isWhole, type ResponseLike, toHeaders } from '../request/request.ts';
 
 /** The parts of an event that the router reads. */
 export interface LambdaEvent {
@@ -71,16 +73,26 @@ function readHeaders({ headers = {}, cookies = [] }: LambdaEvent): Headers {
 
 async function toResult({ status, headers: list, body }: ResponseLike): Promise<LambdaResult> {
   const headers = toHeaders(list);
+  const whole = isWhole(body) ? body : await readAll(body);
+  if (whole === null) {
+    return toResult(toErrorResponse(new HttpError(500), headers.get('x-request-id') ?? ''));
+  }
   const cookies = headers.getSetCookie();
   headers.delete('set-cookie');
-  const isText = body === undefined || typeof body === 'string';
-  const pieces = isText || body instanceof Uint8Array ? [] : await Array.fromAsync(body);
-  const bytes = body instanceof Uint8Array ? body : Buffer.concat(pieces);
+  const isBase64Encoded = whole instanceof Uint8Array;
   return {
     statusCode: status,
     headers: Object.fromEntries(headers),
     cookies,
-    body: isText ? (body ?? '') : Buffer.from(bytes).toString('base64'),
-    isBase64Encoded: !isText,
+    body: isBase64Encoded ? Buffer.from(whole).toString('base64') : (whole ?? ''),
+    isBase64Encoded,
   };
+}
+
+/** Null where it fails, which is in the error report: nothing of the answer is sent yet. */
+function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array | null> {
+  return Array.fromAsync(body).then(
+    (pieces) => Buffer.concat(pieces),
+    () => null,
+  );
 }
