@@ -11,6 +11,8 @@ export interface Guard {
   readonly authenticates: boolean;
   /** Its OpenAPI security scheme, and the name of that. */
   readonly security?: { readonly name: string; readonly scheme: Readonly<Record<string, string>> };
+  /** The status that it refuses with, where it does not authenticate. For descriptions. */
+  readonly refusal?: number;
   /** Returns nothing, or true, to let the request pass; throws to refuse it. Any other value refuses it too, and is
    * reported: it was probably meant to. */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is of this type.
@@ -69,6 +71,7 @@ export function basic(
 export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
   return {
     authenticates: false,
+    refusal: 429,
     async check(request) {
       if ((await take(request)) !== true) throw new HttpError(429, { detail: 'too many requests' });
     },
@@ -84,6 +87,7 @@ export function fromOrigins(origins: readonly string[]): Guard {
   const allowed = new Set(origins);
   return {
     authenticates: false,
+    refusal: 403,
     check({ method, headers, origin: asked }) {
       if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
       const origin = headers.get('origin');

@@ -3,7 +3,7 @@ import test from 'ava';
 import Type from 'typebox';
 import { createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
-import { bearer } from '../guard.ts';
+import { bearer, limited } from '../guard.ts';
 import { op } from '../op.ts';
 import { named, optional, part } from '../path-part.ts';
 import { createTestClient } from '../test-client.ts';
@@ -56,6 +56,20 @@ test('a raw body is described by the types that are declared for it, else as any
   ]);
   const statuses = Object.keys(post['responses'] as object);
   t.deepEqual([statuses.includes('413'), statuses.includes('415')], [true, false]);
+});
+
+test('conditions and a limited method have their statuses', async (t) => {
+  class Notes extends Controller {
+    static readonly GET = op({ etag: true, guard: limited(() => true) }, () => 'a');
+    static readonly PUT = op({ etag: true }, () => 'a');
+  }
+  const { app } = await createTestClient({ '': { Notes } });
+  const { paths } = app.describe() as unknown as {
+    paths: Record<string, Record<string, Operation>>;
+  };
+  const statusesOf = (verb: string) => Object.keys(paths['/notes']?.[verb]?.['responses'] ?? {});
+  t.deepEqual(statusesOf('get'), ['200', '304', '400', '404', '405', '412', '429', '500']);
+  t.deepEqual(statusesOf('put'), ['200', '400', '404', '405', '412', '500']);
 });
 
 test('other names of a keyword are described beside its own, and events without a schema by their type', async (t) => {

@@ -144,10 +144,13 @@ class Operations {
       ...(guards.some((guard) => guard.authenticates) ? [401, 403] : []),
       ...[404, 405],
       ...(negotiated ? [406] : []),
+      ...(spec.etag ? [412] : []),
       ...(body === undefined ? [] : [413]),
       ...(parsed === undefined ? [] : [415]),
+      ...guards.flatMap(({ refusal }) => refusal ?? []),
       500,
     ];
+    const unchanged = spec.etag && verb === 'GET' && { 304: { description: statusTitle(304) } };
     return {
       tags: [tagOf(entry)],
       ...(spec.summary !== undefined && { summary: spec.summary }),
@@ -155,6 +158,7 @@ class Operations {
       ...(all.length > 0 && { parameters: all }),
       ...(body !== undefined && { requestBody: body }),
       responses: {
+        ...unchanged,
         ...Object.fromEntries(failures.map((status) => [status, problemRef])),
         ...this.#toFailures(spec.failures),
         ...this.#toResponses(spec, negotiated),
