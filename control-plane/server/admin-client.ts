@@ -1,10 +1,7 @@
 // One call of the admin API, bounded in time and size. The commands interpret the answers.
-import { request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { SecureContext } from 'node:tls';
-import { errorText } from '../../shared/errors.ts';
-import { withoutNodeAdvice } from '../../shared/tls.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
+import { callJson, type JsonAnswer, toCallProblem } from './json-call.ts';
 
 export interface AdminCall {
   readonly method: 'GET' | 'POST';
@@ -17,16 +14,8 @@ export interface AdminCall {
   readonly maxAnswerBytes?: number;
 }
 
-export interface AdminAnswer {
-  readonly status: number;
-  /** The body as JSON; undefined when it is not JSON. */
-  readonly value: unknown;
-  /** The header. */
-  readonly date: string | undefined;
-}
-
 export type AdminCallResult =
-  | { readonly ok: true; readonly answer: AdminAnswer }
+  | { readonly ok: true; readonly answer: JsonAnswer }
   /** There was no answer: the reason, and whether the time ran out. */
   | { readonly ok: false; readonly message: string; readonly isTimeout: boolean };
 
@@ -51,7 +40,7 @@ const largestAnswerBytes = 256 * 1024 * 1024;
 
 export function createAdminClient(options: AdminClientOptions): AdminClient {
   const { url, token, secureContext, serverName } = options;
-  const secure = {
+  const tls = {
     ...(secureContext && { secureContext }),
     ...(serverName !== undefined && { servername: serverName }),
   };
@@ -60,46 +49,14 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
   async function call(
     { method, path, body, maxAnswerBytes = largestAnswerBytes }: AdminCall,
     signal: AbortSignal,
-  ): Promise<AdminAnswer> {
-    const text = body === undefined ? undefined : JSON.stringify(body);
-    const answered = Promise.withResolvers<AdminAnswer>();
-    const options = {
-      method,
-      signal,
-      headers: {
-        accept: 'application/json',
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        ...(text !== undefined && {
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(text),
-        }),
-      },
-    };
-    const request =
-      url.protocol === 'https:'
-        ? requestHttps(`${base}${path}`, { ...options, agent: new HttpsAgent(secure) })
-        : requestHttp(`${base}${path}`, { ...options, agent: false });
-    request.on('error', answered.reject);
-    request.on('response', (response) => {
-      const chunks: Buffer[] = [];
-      let size = 0;
-      response.on('data', (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > maxAnswerBytes) request.destroy(new Error('the answer is too large'));
-        else chunks.push(chunk);
-      });
-      response.on('error', answered.reject);
-      response.on('end', () => {
-        const status = response.statusCode ?? 0;
-        const value = parse(Buffer.concat(chunks).toString());
-        // Such as a proxy's maintenance page.
-        if (value === undefined && status < 300) {
-          answered.reject(new Error(`what answers is no control plane (HTTP ${status}, no JSON)`));
-        } else answered.resolve({ status, value, date: response.headers.date });
-      });
-    });
-    request.end(text);
-    return answered.promise;
+  ): Promise<JsonAnswer> {
+    const headers: Record<string, string> =
+      token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const sent = { method, headers, body, tls, maxAnswerBytes, signal };
+    const answer = await callJson(new URL(`${base}${path}`), sent);
+    // Such as a proxy's maintenance page.
+    if (answer.value !== undefined || answer.status >= 300) return answer;
+    throw new Error(`what answers is no control plane (HTTP ${answer.status}, no JSON)`);
   }
 
   return {
@@ -114,21 +71,13 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
         // The request's own error then only mentions an abort.
         const seconds = Math.round(timeoutMs / 100) / 10;
         const isTimeout = signal.aborted;
-        const reason = isTimeout ? `no answer within ${seconds}s` : toReason(error);
+        const reason = isTimeout ? `no answer within ${seconds}s` : toCallProblem(error);
         const hint = isTimeout ? otherHint : hintOf(error, url.protocol);
         const message = `the admin API at ${base} cannot be reached: ${reason}\nhint: ${hint}`;
         return { ok: false, message, isTimeout };
       }
     },
   };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const otherHint =
@@ -159,10 +108,4 @@ function hintOf(error: unknown, protocol: string): string {
     return 'it may have no TLS: write http:// in --admin-url (or RATELANE_ADMIN_URL)';
   }
   return otherHint;
-}
-
-function toReason(error: unknown): string {
-  // Several addresses of one name fail together, and their error has no text of its own.
-  if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
-  return withoutNodeAdvice(errorText(error));
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { engineTimeoutMs } from '../../control-plane/server/record/engines/bounded-calls.ts';
+import { engineTimeoutMs } from '../../control-plane/server/record/engines/engine-text.ts';
 import { KubernetesSharedText } from '../../control-plane/server/record/engines/kubernetes-shared-text.ts';
 import { testWith } from '../support/installed-tool.ts';
 import {

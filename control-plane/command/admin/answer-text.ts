@@ -2,10 +2,10 @@
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { fromProblemJson, type ProblemJson } from '../../server/admin/problem-json.ts';
-import type { AdminAnswer } from '../../server/admin-client.ts';
+import type { JsonAnswer } from '../../server/json-call.ts';
 
 /** Several lines with their ends. */
-export function formatRefusal({ status, value }: AdminAnswer): string {
+export function formatRefusal({ status, value }: JsonAnswer): string {
   const { detail, title, errors } = (value ?? {}) as {
     detail?: unknown;
     title?: unknown;

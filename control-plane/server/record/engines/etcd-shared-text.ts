@@ -5,16 +5,17 @@ import { Value } from 'typebox/value';
 import { AppError, errorText } from '../../../../shared/errors.ts';
 import { redact } from '../../../../shared/redact.ts';
 import type { ComparedClocks } from '../../compared-clocks.ts';
+import type { JsonAnswer } from '../../json-call.ts';
 import { asideSuffix } from '../../store/set-aside.ts';
+import type { SwapResult } from '../../store/shared-text.ts';
 import {
-  maxSharedTextBytes,
-  type SharedText,
-  type SwapResult,
-  type VersionedText,
-} from '../../store/shared-text.ts';
-import { BoundedCalls, engineTimeoutMs } from './bounded-calls.ts';
-import { type EngineAccess, readEnginePassword, readEngineTls } from './engine-access.ts';
-import { callHttp, type HttpAnswer, showFailure } from './http-call.ts';
+  callEngine,
+  type EngineAccess,
+  readEnginePassword,
+  readEngineTls,
+  showFailure,
+} from './engine-access.ts';
+import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
 export interface EtcdPlace {
   readonly kind: 'etcd';
@@ -37,12 +38,10 @@ const loginAnswer = Type.Object({ token: Type.String() });
 /** The member answers, and takes no writes: a user without the right, no space left. */
 const denials = [403, 429];
 
-export class EtcdSharedText implements SharedText {
-  readonly description: string;
+export class EtcdSharedText extends EngineText<AbortSignal> {
   readonly #place: EtcdPlace;
   readonly #key: string;
   readonly #access: EngineAccess;
-  readonly #calls: BoundedCalls;
   readonly #clocks: ComparedClocks | undefined;
   /** How often an endpoint did not answer: says which one is called. */
   #failures = 0;
@@ -57,59 +56,47 @@ export class EtcdSharedText implements SharedText {
     timeoutMs = engineTimeoutMs,
     clocks?: ComparedClocks,
   ) {
+    const key = `ratelane/record/${name}`;
+    const hosts = place.endpoints.map(({ host }) => host).join(', ');
+    super(`${key} in etcd at ${hosts}`, key + asideSuffix, timeoutMs);
     this.#place = place;
-    this.#key = `ratelane/record/${name}`;
+    this.#key = key;
     this.#access = access;
     this.#clocks = clocks;
-    this.#calls = new BoundedCalls(timeoutMs);
-    const hosts = place.endpoints.map(({ host }) => host).join(', ');
-    this.description = `${this.#key} in etcd at ${hosts} (--record)`;
   }
 
-  read(): Promise<VersionedText | undefined> {
-    return this.#calls.run(async (signal) => {
-      const found = await this.#fetch(signal);
-      if (found === undefined) return undefined;
-      const { version, bytes } = found;
-      const text = bytes.length > maxSharedTextBytes ? '' : bytes.toString();
-      return { version, text };
-    });
+  protected open<Result>(signal: AbortSignal, use: (signal: AbortSignal) => Promise<Result>) {
+    return use(signal);
   }
 
-  swap(before: string | undefined, text: string): Promise<SwapResult> {
-    return this.#calls.run(async (signal) => {
-      const put = { request_put: { key: toBase64(this.#key), value: toBase64(text) } };
-      const answer = await this.#transact(before, [put], signal);
-      if (denials.includes(answer.status)) return { kind: 'denied', reason: showFailure(answer) };
-      const { succeeded, header } = read(answer, transactionAnswer);
-      return succeeded ? { kind: 'written', version: header.revision } : { kind: 'stale' };
-    });
-  }
-
-  setAside(version: string): Promise<string> {
-    const aside = `${this.#key}${asideSuffix}`;
-    return this.#calls.run(async (signal) => {
-      const found = await this.#fetch(signal);
-      if (found?.version !== version) return aside;
-      const value = found.bytes.toString('base64');
-      const moves = [
-        { request_put: { key: toBase64(aside), value } },
-        { request_delete_range: { key: toBase64(this.#key) } },
-      ];
-      read(await this.#transact(version, moves, signal), transactionAnswer);
-      return aside;
-    });
-  }
-
-  close(): void {
-    this.#calls.close();
-  }
-
-  async #fetch(signal: AbortSignal): Promise<{ version: string; bytes: Buffer } | undefined> {
+  protected async find(signal: AbortSignal): Promise<Found | undefined> {
     const answer = await this.#call('/v3/kv/range', { key: toBase64(this.#key) }, signal);
     const [found] = read(answer, rangeAnswer).kvs ?? [];
     if (found === undefined) return undefined;
     return { version: found.mod_revision, bytes: Buffer.from(found.value ?? '', 'base64') };
+  }
+
+  protected async replace(
+    signal: AbortSignal,
+    before: string | undefined,
+    text: string,
+  ): Promise<SwapResult> {
+    const put = { request_put: { key: toBase64(this.#key), value: toBase64(text) } };
+    const answer = await this.#transact(before, [put], signal);
+    if (denials.includes(answer.status)) return { kind: 'denied', reason: showFailure(answer) };
+    const { succeeded, header } = read(answer, transactionAnswer);
+    return succeeded ? { kind: 'written', version: header.revision } : { kind: 'stale' };
+  }
+
+  protected async move(signal: AbortSignal, version: string): Promise<void> {
+    const found = await this.find(signal);
+    if (found?.version !== version) return;
+    const value = found.bytes.toString('base64');
+    const moves = [
+      { request_put: { key: toBase64(this.#key + asideSuffix), value } },
+      { request_delete_range: { key: toBase64(this.#key) } },
+    ];
+    read(await this.#transact(version, moves, signal), transactionAnswer);
   }
 
   /** Undefined: while there is no key. */
@@ -117,13 +104,13 @@ export class EtcdSharedText implements SharedText {
     version: string | undefined,
     success: readonly unknown[],
     signal: AbortSignal,
-  ): Promise<HttpAnswer> {
+  ): Promise<JsonAnswer> {
     const key = toBase64(this.#key);
     const compare = { key, target: 'MOD', result: 'EQUAL', mod_revision: version ?? '0' };
     return this.#call('/v3/kv/txn', { compare: [compare], success }, signal);
   }
 
-  async #call(path: string, body: unknown, signal: AbortSignal): Promise<HttpAnswer> {
+  async #call(path: string, body: unknown, signal: AbortSignal): Promise<JsonAnswer> {
     const password = await readEnginePassword(this.#access);
     const answer = await this.#callAs(path, body, password, signal);
     // A token that etcd does not know any more: nothing was done with it.
@@ -137,7 +124,7 @@ export class EtcdSharedText implements SharedText {
     body: unknown,
     password: string | undefined,
     signal: AbortSignal,
-  ): Promise<HttpAnswer> {
+  ): Promise<JsonAnswer> {
     const { username } = this.#place;
     if (username !== undefined && password !== undefined && this.#token === undefined) {
       const login = { name: username, password };
@@ -149,16 +136,15 @@ export class EtcdSharedText implements SharedText {
     return this.#send(path, body, signal);
   }
 
-  async #send(path: string, body: unknown, signal: AbortSignal): Promise<HttpAnswer> {
+  async #send(path: string, body: unknown, signal: AbortSignal): Promise<JsonAnswer> {
     const { endpoints } = this.#place;
     const endpoint = endpoints[this.#failures % endpoints.length];
     const headers = this.#token === undefined ? {} : { authorization: this.#token };
     const compare = this.#clocks?.start();
     try {
       const tls = await readEngineTls(this.#access);
-      const answer = await callHttp(new URL(path, endpoint), {
-        ...{ method: 'POST', headers, body, tls, signal },
-      });
+      const call = { method: 'POST', headers, body, tls, signal } as const;
+      const answer = await callEngine(new URL(path, endpoint), call);
       compare?.(`etcd at ${endpoint?.host}`, answer.date);
       // A member without a leader.
       if (answer.status >= 500) this.#failures++;
@@ -170,7 +156,7 @@ export class EtcdSharedText implements SharedText {
   }
 }
 
-function read<Schema extends TSchema>(answer: HttpAnswer, schema: Schema): Static<Schema> {
+function read<Schema extends TSchema>(answer: JsonAnswer, schema: Schema): Static<Schema> {
   const { status, value } = answer;
   if (status !== 200) throw new AppError('store', showFailure(answer));
   if (Value.Check(schema, value)) return value;

@@ -8,16 +8,11 @@ import { type HostPort, showHostPort } from '../../../../shared/host-port.ts';
 import { redact } from '../../../../shared/redact.ts';
 import { readSmallFile } from '../../../../shared/small-file.ts';
 import type { ComparedClocks } from '../../compared-clocks.ts';
+import type { JsonAnswer } from '../../json-call.ts';
 import { asideSuffix } from '../../store/set-aside.ts';
-import {
-  maxSharedTextBytes,
-  type SharedText,
-  type SwapResult,
-  type VersionedText,
-} from '../../store/shared-text.ts';
-import { BoundedCalls, engineTimeoutMs } from './bounded-calls.ts';
-import { readEngineTls } from './engine-access.ts';
-import { callHttp, type HttpAnswer, showFailure } from './http-call.ts';
+import type { SwapResult } from '../../store/shared-text.ts';
+import { callEngine, readEngineTls, showFailure } from './engine-access.ts';
+import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
 export interface KubernetesPlace {
   readonly kind: 'kubernetes';
@@ -54,11 +49,9 @@ const asideKey = `${key}${asideSuffix}`;
 const maxAsideLength = 128 * 1024;
 const maxTokenBytes = 64 * 1024;
 
-export class KubernetesSharedText implements SharedText {
-  readonly description: string;
+export class KubernetesSharedText extends EngineText<AbortSignal> {
   readonly #place: KubernetesPlace;
   readonly #server: ApiServer;
-  readonly #calls: BoundedCalls;
   readonly #clocks: ComparedClocks | undefined;
 
   constructor(
@@ -67,51 +60,51 @@ export class KubernetesSharedText implements SharedText {
     timeoutMs = engineTimeoutMs,
     clocks?: ComparedClocks,
   ) {
+    const { namespace, name } = place;
+    const at = showHostPort(server.address);
+    super(
+      `ConfigMap ${namespace}/${name} in Kubernetes at ${at}`,
+      `${namespace}/${name} ${asideKey}`,
+      timeoutMs,
+    );
     this.#place = place;
     this.#server = server;
     this.#clocks = clocks;
-    this.#calls = new BoundedCalls(timeoutMs);
-    const { namespace, name } = place;
-    const host = showHostPort(server.address);
-    this.description = `ConfigMap ${namespace}/${name} in Kubernetes at ${host} (--record)`;
   }
 
-  read(): Promise<VersionedText | undefined> {
-    return this.#calls.run(async (signal) => toText(await this.#fetch(signal)));
+  protected open<Result>(signal: AbortSignal, use: (signal: AbortSignal) => Promise<Result>) {
+    return use(signal);
   }
 
-  swap(before: string | undefined, text: string): Promise<SwapResult> {
-    return this.#calls.run(async (signal) => {
-      const data = { [key]: text };
-      if (before !== undefined) return toResult(await this.#patch(before, data, signal));
-      const found = await this.#fetch(signal);
-      if (found === undefined) {
-        const created = await this.#create(data, signal);
-        // There is no such namespace.
-        if (created.status === 404) throw new AppError('store', showFailure(created));
-        return toResult(created);
-      }
-      // A ConfigMap without a record, as one that was made beforehand.
-      if (toText(found) !== undefined) return { kind: 'stale' };
-      return toResult(await this.#patch(found.metadata.resourceVersion, data, signal));
-    });
+  protected async find(signal: AbortSignal): Promise<Found | undefined> {
+    return toFound(await this.#fetch(signal));
   }
 
-  setAside(version: string): Promise<string> {
-    const { namespace, name } = this.#place;
-    const aside = `${namespace}/${name} ${asideKey}`;
-    return this.#calls.run(async (signal) => {
-      const found = await this.#fetch(signal);
-      if (found?.metadata.resourceVersion !== version) return aside;
-      const data = { [key]: null, [asideKey]: (found.data?.[key] ?? '').slice(0, maxAsideLength) };
-      const result = toResult(await this.#patch(version, data, signal));
-      if (result.kind === 'denied') throw new AppError('store', result.reason);
-      return aside;
-    });
+  protected async replace(
+    signal: AbortSignal,
+    before: string | undefined,
+    text: string,
+  ): Promise<SwapResult> {
+    const data = { [key]: text };
+    if (before !== undefined) return toResult(await this.#patch(before, data, signal));
+    const found = await this.#fetch(signal);
+    if (found === undefined) {
+      const created = await this.#create(data, signal);
+      // There is no such namespace.
+      if (created.status === 404) throw new AppError('store', showFailure(created));
+      return toResult(created);
+    }
+    // A ConfigMap without a record, as one that was made beforehand.
+    if (toFound(found) !== undefined) return { kind: 'stale' };
+    return toResult(await this.#patch(found.metadata.resourceVersion, data, signal));
   }
 
-  close(): void {
-    this.#calls.close();
+  protected async move(signal: AbortSignal, version: string): Promise<void> {
+    const found = await this.#fetch(signal);
+    if (found?.metadata.resourceVersion !== version) return;
+    const data = { [key]: null, [asideKey]: (found.data?.[key] ?? '').slice(0, maxAsideLength) };
+    const result = toResult(await this.#patch(version, data, signal));
+    if (result.kind === 'denied') throw new AppError('store', result.reason);
   }
 
   async #fetch(signal: AbortSignal): Promise<Static<typeof configMap> | undefined> {
@@ -119,7 +112,7 @@ export class KubernetesSharedText implements SharedText {
     return answer.status === 404 ? undefined : readConfigMap(answer);
   }
 
-  #create(data: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
+  #create(data: Readonly<Record<string, string>>, signal: AbortSignal): Promise<JsonAnswer> {
     const { name } = this.#place;
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data };
     return this.#call('POST', '', body, signal);
@@ -129,7 +122,7 @@ export class KubernetesSharedText implements SharedText {
     resourceVersion: string,
     data: Readonly<Record<string, string | null>>,
     signal: AbortSignal,
-  ): Promise<HttpAnswer> {
+  ): Promise<JsonAnswer> {
     const body = { metadata: { resourceVersion }, data };
     return this.#call('PATCH', `/${this.#place.name}`, body, signal);
   }
@@ -139,14 +132,14 @@ export class KubernetesSharedText implements SharedText {
     path: string,
     body: unknown,
     signal: AbortSignal,
-  ): Promise<HttpAnswer> {
+  ): Promise<JsonAnswer> {
     const { address, credentials } = this.#server;
     const tls = { ca: join(credentials, 'ca.crt'), cert: undefined, key: undefined };
     const token = (await readSmallFile(join(credentials, 'token'), maxTokenBytes)).trim();
     const base = `https://${showHostPort(address)}/api/v1/namespaces/${this.#place.namespace}`;
     const compare = this.#clocks?.start();
     try {
-      const answer = await callHttp(new URL(`${base}/configmaps${path}`), {
+      const answer = await callEngine(new URL(`${base}/configmaps${path}`), {
         method,
         headers: {
           authorization: `Bearer ${token}`,
@@ -164,21 +157,20 @@ export class KubernetesSharedText implements SharedText {
   }
 }
 
-function toText(found: Static<typeof configMap> | undefined): VersionedText | undefined {
+function toFound(found: Static<typeof configMap> | undefined): Found | undefined {
   const text = found?.data?.[key];
   if (found === undefined || text === undefined) return undefined;
-  const isTooLong = Buffer.byteLength(text) > maxSharedTextBytes;
-  return { version: found.metadata.resourceVersion, text: isTooLong ? '' : text };
+  return { version: found.metadata.resourceVersion, bytes: Buffer.from(text) };
 }
 
-function toResult(answer: HttpAnswer): SwapResult {
+function toResult(answer: JsonAnswer): SwapResult {
   // It was changed, made or removed meanwhile.
   if ([404, 409].includes(answer.status)) return { kind: 'stale' };
   if (answer.status === 403) return { kind: 'denied', reason: showFailure(answer) };
   return { kind: 'written', version: readConfigMap(answer).metadata.resourceVersion };
 }
 
-function readConfigMap(answer: HttpAnswer): Static<typeof configMap> {
+function readConfigMap(answer: JsonAnswer): Static<typeof configMap> {
   const { status, value } = answer;
   if (status !== 200 && status !== 201) throw new AppError('store', showFailure(answer));
   if (Value.Check(configMap, value)) return value;

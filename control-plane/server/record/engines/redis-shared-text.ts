@@ -5,18 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Redis } from 'ioredis';
 import { AppError, errorText } from '../../../../shared/errors.ts';
-import type { HostPort } from '../../../../shared/host-port.ts';
-import { showHostPort } from '../../../../shared/host-port.ts';
+import { type HostPort, showHostPort } from '../../../../shared/host-port.ts';
 import { redact } from '../../../../shared/redact.ts';
 import { asideSuffix } from '../../store/set-aside.ts';
-import {
-  maxSharedTextBytes,
-  type SharedText,
-  type SwapResult,
-  type VersionedText,
-} from '../../store/shared-text.ts';
-import { BoundedCalls, engineTimeoutMs } from './bounded-calls.ts';
+import { maxSharedTextBytes, type SwapResult } from '../../store/shared-text.ts';
 import { type EngineAccess, readEnginePassword, readEngineTls } from './engine-access.ts';
+import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
 export interface RedisPlace {
   readonly kind: 'redis';
@@ -32,123 +26,106 @@ const headPattern = /^[\da-f-]{36}\n/;
 /** The server answers, and takes no writes: a replica, a user without the right, no memory or disk left. */
 const denials = /^(?:READONLY|NOPERM|OOM|MISCONF|NOREPLICAS)\b/;
 
-type Call = (...command: [string, ...(string | number)[]]) => Promise<unknown>;
-
-export class RedisSharedText implements SharedText {
-  readonly description: string;
+export class RedisSharedText extends EngineText<Redis> {
   readonly #place: RedisPlace;
   readonly #key: string;
   readonly #access: EngineAccess;
-  readonly #timeoutMs: number;
-  readonly #calls: BoundedCalls;
 
   /** `name` tells the records of several fleets in one Redis apart. */
   constructor(place: RedisPlace, name: string, access: EngineAccess, timeoutMs = engineTimeoutMs) {
+    const key = `ratelane/record/${name}`;
+    super(`${key} in Redis at ${showHostPort(place.address)}`, key + asideSuffix, timeoutMs);
     this.#place = place;
-    this.#key = `ratelane/record/${name}`;
+    this.#key = key;
     this.#access = access;
-    this.#timeoutMs = timeoutMs;
-    this.#calls = new BoundedCalls(timeoutMs);
-    this.description = `${this.#key} in Redis at ${showHostPort(place.address)} (--record)`;
-  }
-
-  read(): Promise<VersionedText | undefined> {
-    return this.#connected((redis) => this.#fetch(redis));
-  }
-
-  swap(before: string | undefined, text: string): Promise<SwapResult> {
-    return this.#connected(async (redis, call) => {
-      const version = randomUUID();
-      try {
-        await call('WATCH', this.#key);
-        if ((await this.#fetch(redis))?.version !== before) return { kind: 'stale' };
-        await call('MULTI');
-        await call('SET', this.#key, `${version}\n${text}`);
-        const done = await call('EXEC');
-        return done === null ? { kind: 'stale' } : { kind: 'written', version };
-      } catch (error) {
-        const reason = errorText(error);
-        if (denials.test(reason)) return { kind: 'denied', reason };
-        throw error;
-      }
-    });
-  }
-
-  setAside(version: string): Promise<string> {
-    const aside = `${this.#key}${asideSuffix}`;
-    return this.#connected(async (redis, call) => {
-      await call('WATCH', this.#key);
-      if ((await this.#fetch(redis))?.version === version) {
-        await call('MULTI');
-        await call('RENAME', this.#key, aside);
-        await call('EXEC');
-      }
-      return aside;
-    });
-  }
-
-  close(): void {
-    this.#calls.close();
   }
 
   /** What is not as control planes write it is read as an empty text. */
-  async #fetch(redis: Redis): Promise<VersionedText | undefined> {
+  protected async find(redis: Redis): Promise<Found | undefined> {
     const maxBytes = idLength + 1 + maxSharedTextBytes;
     const bytes = await redis.getrangeBuffer(this.#key, 0, maxBytes);
     if (bytes.length === 0) return undefined;
     const head = bytes.toString('latin1', 0, idLength + 1);
-    if (!headPattern.test(head)) return { version: 'foreign', text: '' };
-    const text = bytes.length > maxBytes ? '' : bytes.toString('utf8', idLength + 1);
-    return { version: head.slice(0, idLength), text };
+    if (!headPattern.test(head)) return { version: 'foreign', bytes: Buffer.alloc(0) };
+    return { version: head.slice(0, idLength), bytes: bytes.subarray(idLength + 1) };
   }
 
-  #connected<Result>(use: (redis: Redis, call: Call) => Promise<Result>): Promise<Result> {
-    return this.#calls.run(async (signal) => {
-      const password = await readEnginePassword(this.#access);
-      const tls = this.#place.isTls ? await readEngineTls(this.#access) : undefined;
-      signal.throwIfAborted();
-      const redis = new Redis({
-        ...this.#place.address,
-        ...(tls && {
-          tls: isIP(this.#place.address.host)
-            ? tls
-            : { ...tls, servername: this.#place.address.host },
-        }),
-        lazyConnect: true,
-        retryStrategy: null,
-        autoResendUnfulfilledCommands: false,
-        enableOfflineQueue: false,
-        maxRetriesPerRequest: 0,
-        enableReadyCheck: false,
-        disableClientInfo: true,
-        connectTimeout: this.#timeoutMs,
-      });
-      let connectionError: unknown;
-      redis.on('error', (error) => {
-        connectionError = error;
-      });
-      const end = () => redis.disconnect();
-      signal.addEventListener('abort', end);
-      try {
-        await redis.connect().catch((error: unknown) => {
-          throw connectionError ?? error;
-        });
-        const { username, database } = this.#place;
-        // Authenticates here, since the client library only prints some refusals.
-        if (password !== undefined) {
-          const user = username === undefined ? [] : [username];
-          await redis.call('AUTH', ...user, password);
-        }
-        if (database !== 0) await redis.call('SELECT', database);
-        return await use(redis, (...command) => redis.call(...command));
-      } catch (error) {
-        // Some servers quote the arguments of a command.
-        const secrets = password === undefined ? [] : [password];
-        throw new AppError('store', redact(errorText(error), secrets), { cause: error });
-      } finally {
-        signal.removeEventListener('abort', end);
-        end();
-      }
+  protected async replace(
+    redis: Redis,
+    before: string | undefined,
+    text: string,
+  ): Promise<SwapResult> {
+    const version = randomUUID();
+    try {
+      await redis.call('WATCH', this.#key);
+      if ((await this.find(redis))?.version !== before) return { kind: 'stale' };
+      await redis.call('MULTI');
+      await redis.call('SET', this.#key, `${version}\n${text}`);
+      const done = await redis.call('EXEC');
+      return done === null ? { kind: 'stale' } : { kind: 'written', version };
+    } catch (error) {
+      const reason = errorText(error);
+      if (denials.test(reason)) return { kind: 'denied', reason };
+      throw error;
+    }
+  }
+
+  protected async move(redis: Redis, version: string): Promise<void> {
+    await redis.call('WATCH', this.#key);
+    if ((await this.find(redis))?.version !== version) return;
+    await redis.call('MULTI');
+    await redis.call('RENAME', this.#key, this.#key + asideSuffix);
+    await redis.call('EXEC');
+  }
+
+  protected async open<Result>(
+    signal: AbortSignal,
+    use: (redis: Redis) => Promise<Result>,
+  ): Promise<Result> {
+    const password = await readEnginePassword(this.#access);
+    const tls = this.#place.isTls ? await readEngineTls(this.#access) : undefined;
+    signal.throwIfAborted();
+    const redis = new Redis({
+      ...this.#place.address,
+      ...(tls && {
+        tls: isIP(this.#place.address.host)
+          ? tls
+          : { ...tls, servername: this.#place.address.host },
+      }),
+      lazyConnect: true,
+      retryStrategy: null,
+      autoResendUnfulfilledCommands: false,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      enableReadyCheck: false,
+      disableClientInfo: true,
+      connectTimeout: this.timeoutMs,
     });
+    let connectionError: unknown;
+    redis.on('error', (error) => {
+      connectionError = error;
+    });
+    const end = () => redis.disconnect();
+    signal.addEventListener('abort', end);
+    try {
+      await redis.connect().catch((error: unknown) => {
+        throw connectionError ?? error;
+      });
+      const { username, database } = this.#place;
+      // Authenticates here, since the client library only prints some refusals.
+      if (password !== undefined) {
+        const user = username === undefined ? [] : [username];
+        await redis.call('AUTH', ...user, password);
+      }
+      if (database !== 0) await redis.call('SELECT', database);
+      return await use(redis);
+    } catch (error) {
+      // Some servers quote the arguments of a command.
+      const secrets = password === undefined ? [] : [password];
+      throw new AppError('store', redact(errorText(error), secrets), { cause: error });
+    } finally {
+      signal.removeEventListener('abort', end);
+      end();
+    }
   }
 }

@@ -1,33 +1,32 @@
-// One HTTP request to an engine, of JSON, bounded in time by its caller and in size here.
+// One HTTP request of JSON, bounded in time by its caller and in size here, on a connection of its own.
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { EngineTls } from './engine-access.ts';
+import type { ConnectionOptions } from 'node:tls';
+import { errorText } from '../../shared/errors.ts';
+import { withoutNodeAdvice } from '../../shared/tls.ts';
 
-export interface HttpCall {
+export interface JsonCall {
   readonly method: 'GET' | 'POST' | 'PATCH';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  readonly tls: EngineTls;
+  readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'secureContext' | 'servername'>;
+  readonly maxAnswerBytes: number;
   readonly signal: AbortSignal;
 }
 
-export interface HttpAnswer {
+export interface JsonAnswer {
   readonly status: number;
-  /** Undefined where the body is not JSON. */
+  /** The body as JSON; undefined when it is not JSON. */
   readonly value: unknown;
   /** The header. */
   readonly date: string | undefined;
 }
 
-/** Above the largest value of etcd and of a ConfigMap, in base64. */
-const maxAnswerBytes = 4 * 1024 * 1024;
-const maxMessageLength = 300;
-
-/** On a connection of its own. Rejects where there is no answer. */
-export function callHttp(url: URL, call: HttpCall): Promise<HttpAnswer> {
-  const { method, headers, body, tls, signal } = call;
+/** Rejects where there is no answer. */
+export function callJson(url: URL, call: JsonCall): Promise<JsonAnswer> {
+  const { method, headers, body, tls, maxAnswerBytes, signal } = call;
   const text = body === undefined ? undefined : JSON.stringify(body);
-  const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
+  const { promise, resolve, reject } = Promise.withResolvers<JsonAnswer>();
   const options = {
     method,
     signal,
@@ -64,13 +63,11 @@ export function callHttp(url: URL, call: HttpCall): Promise<HttpAnswer> {
   return promise;
 }
 
-/** What an engine says of a call that failed: `HTTP 403: etcdserver: permission denied`. */
-export function showFailure({ status, value }: HttpAnswer): string {
-  const message =
-    typeof value === 'object' && value !== null && 'message' in value ? value.message : undefined;
-  return typeof message === 'string'
-    ? `HTTP ${status}: ${message.slice(0, maxMessageLength)}`
-    : `HTTP ${status}`;
+/** Why there was no answer, for people. */
+export function toCallProblem(error: unknown): string {
+  // Several addresses of one name fail together, and their error has no text of its own.
+  if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
+  return withoutNodeAdvice(errorText(error));
 }
 
 function parse(text: string): unknown {
