@@ -46,7 +46,7 @@ import { noSteps } from './record/record.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import { handOverMs } from './rollout/rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
-import { Building, KnownDocuments } from './snapshot/building.ts';
+import { Building, KnownBuilds } from './snapshot/building.ts';
 import { SnapshotCache } from './snapshot/cache.ts';
 import { StateOwner } from './state-owner.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
@@ -117,7 +117,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   };
   const clocks = new ComparedClocks(clock, log);
   const peers = settings.peers && createPeers({ ...settings.peers, clocks });
-  const known = new KnownDocuments(build);
+  const known = new KnownBuilds(build);
   const building = new Building({ options: build, encode, clock, known });
   const asked = { deadlineMs: examinationMs, mostWaiting: maxBodyBytes };
   const thread = createWorkThread({ clock, ...asked });

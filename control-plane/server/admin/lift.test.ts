@@ -7,8 +7,9 @@ import { HttpError } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
 import { toFlowText } from '../../../shared/rules/wire/rule-object.ts';
+import { ruleText } from '../../../test/support/rules-folder.ts';
 import { type Outcome, testScenarios } from '../../../test/support/scenarios.ts';
-import { type LiftsAsked, planLifts } from './lift.ts';
+import { createRememberingParser, type LiftsAsked, planLifts } from './lift.ts';
 
 const timeOf = (clock: string) => Date.parse(`2026-11-24T${clock}:00Z`);
 const nowMs = timeOf('17:00');
@@ -134,4 +135,15 @@ test('whatever the values are, the lift is for exactly them', (t) => {
     { numRuns: 200 },
   );
   t.true(count > 100, `${count} were lifted`);
+});
+
+test('a text is parsed once for the lifts that follow each other with it', (t) => {
+  const next = createRememberingParser();
+  const [one, two] = [ruleText('a', 1), ruleText('a', 2)];
+  const first = next()(one, 'a.yaml');
+  const second = next();
+  t.is(second(one, 'a.yaml'), first);
+  t.not(second(one, 'b.yaml'), first, 'its place is told in problems');
+  t.not(next()(two, 'a.yaml'), first);
+  t.not(next()(one, 'a.yaml'), first, 'the lift before did not have it');
 });

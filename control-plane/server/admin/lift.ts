@@ -3,7 +3,7 @@
 // copy of them, since a lookup never goes back (behaviour: lifts). Pure.
 import { toCountText } from '../../../shared/count-text.ts';
 import { HttpError } from '../../../shared/router/index.ts';
-import type { ParsedDocument } from '../../../shared/rules/document/document.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { plainShape } from '../../../shared/rules/limit-shape.ts';
 import { inOrder } from '../../../shared/rules/lookup/level.ts';
 import { explainNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
@@ -24,7 +24,7 @@ import { documentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
 import { noFlags } from '../../../shared/rules/rule-keys.ts';
 import { toFlowText, toRuleObject } from '../../../shared/rules/wire/rule-object.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import { createRememberingParser, type Parse } from '../snapshot/build.ts';
+import type { Parse } from '../snapshot/build.ts';
 import type { StoredFile } from '../store/revision.ts';
 import { changeText } from './lift-text.ts';
 
@@ -61,6 +61,23 @@ export function planLifts(
     changed = changed.map((file) => planned.find(({ path }) => path === file.path) ?? file);
   }
   return changed.filter((file, index) => file !== files[index]);
+}
+
+/** Parses each text only once: each call is for the files of the next lift. Texts that the previous one did not have are
+ * forgotten. */
+export function createRememberingParser(): () => Parse {
+  let before = new Map<string, { readonly text: string; readonly parsed: ParsedDocument }>();
+  return () => {
+    const known = before;
+    before = new Map();
+    const now = before;
+    return (text, path) => {
+      const found = known.get(path);
+      const same = found?.text === text ? found : { text, parsed: parseRuleDocument(text, path) };
+      now.set(path, same);
+      return same.parsed;
+    };
+  };
 }
 
 function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Parse): StoredFile[] {

@@ -9,7 +9,6 @@ import {
   type BuildOptions,
   type BuiltSnapshots,
   buildSnapshots,
-  createRememberingParser,
   defaultMaxResponseBytes,
 } from './build.ts';
 import { nodeGroupsFile } from './node-groups.ts';
@@ -368,15 +367,4 @@ test('two builds have one content exactly where every node gets the same', (t) =
     contentOf(1, undefined, '[mail, shop]'),
   ];
   t.is(new Set([content, ...others]).size, others.length + 1);
-});
-
-test('a text is parsed once for the revisions that follow each other with it', (t) => {
-  const next = createRememberingParser();
-  const [one, two] = [ruleText('a', 1), ruleText('a', 2)];
-  const first = next()(one, 'a.yaml');
-  const second = next();
-  t.is(second(one, 'a.yaml'), first);
-  t.not(second(one, 'b.yaml'), first, 'its place is told in problems');
-  t.not(next()(two, 'a.yaml'), first);
-  t.not(next()(one, 'a.yaml'), first, 'the revision before did not have it');
 });

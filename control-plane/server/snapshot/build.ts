@@ -23,6 +23,8 @@ import {
   type Resource,
   type Snapshot,
   toDigest,
+  toVariants,
+  type Variants,
 } from './snapshot.ts';
 
 /** The result of building a revision. Immutable. */
@@ -43,14 +45,9 @@ export interface BuiltSnapshots {
   readonly policyText: string | undefined;
 }
 
-export interface GroupSnapshots {
+export interface GroupSnapshots extends Variants<Snapshot> {
   readonly group: NodeGroup;
   readonly domains: readonly string[];
-  /** For nodes that announce themselves as Ratelane workers, for those of them that cannot end rules by
-   * themselves, and for all others; the same object where they are equal. */
-  readonly extended: Snapshot;
-  readonly lasting: Snapshot;
-  readonly standard: Snapshot;
 }
 
 export type BuildOutcome =
@@ -91,37 +88,17 @@ export interface BuildDeps {
   readonly nowMs?: number;
   /** Reads a file; default parseRuleDocument. For callers that remember (createRememberingParser). */
   readonly parse?: Parse;
+  /** Has equal ones of other builds, so that what is derived from a snapshot is kept; default: none. */
+  readonly findSnapshot?: (version: string) => Snapshot | undefined;
 }
 
 export type Parse = (text: string, path: string) => ParsedDocument;
-
-interface ParsedText {
-  readonly text: string;
-  readonly parsed: ParsedDocument;
-}
-
-/** Parses each text only once: each call is for the files of the next revision. Texts that the previous one did not have are forgotten. */
-export function createRememberingParser(): () => Parse {
-  let before = new Map<string, ParsedText>();
-  return () => {
-    const known = before;
-    const now = new Map<string, ParsedText>();
-    before = now;
-    return (text, path) => {
-      const found = known.get(path);
-      const remembered =
-        found?.text === text ? found : { text, parsed: parseRuleDocument(text, path) };
-      now.set(path, remembered);
-      return remembered.parsed;
-    };
-  };
-}
 
 /** Only the files of the revision and their problems matter. */
 export function buildSnapshots(
   { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
   { mergeDomains, maxResponseBytes, rollsOut, advises = false }: BuildOptions,
-  { encode, nowMs = Date.now(), parse = parseRuleDocument }: BuildDeps,
+  { encode, nowMs = Date.now(), parse = parseRuleDocument, findSnapshot }: BuildDeps,
 ): BuildOutcome {
   const problems: Problem[] = [...unreadable];
   const ruleFiles = files.filter(({ path }) => path !== nodeGroupsFile && path !== policyFile);
@@ -174,7 +151,7 @@ export function buildSnapshots(
     problems.push(...resource.notes);
     if (resource.leftOut.length > 0) leftOut.set(domain, resource.leftOut);
   }
-  const built = toGroups(groups, domains, resources);
+  const built = toGroups(groups, domains, resources, findSnapshot);
   problems.push(...built.flatMap((each) => checkSize(each, maxResponseBytes)));
   if (problems.some(isError)) return refuse(problems, files);
   const advice = new Set(advises ? adviseOnRules(documents, nowMs).filter(isNews) : []);
@@ -219,48 +196,16 @@ function tryToEncode(
 }
 
 /** One domain as the resource for workers, in its variants (behaviour: fields-of-our-own). */
-export interface DomainResource {
-  /** The resource for workers that announce themselves as Ratelane's. */
-  readonly extended: Resource;
-  /** For those of them that cannot end rules by themselves; the same object where both are equal. */
-  readonly lasting: Resource;
-  /** The resource for all others; the same object where both are equal. */
-  readonly standard: Resource;
+export interface DomainResource extends Variants<Resource> {
   /** The fields that `standard` lacks, such as `descriptors[0].share_threshold`. */
   readonly leftOut: readonly string[];
   /** One for each document with such fields. */
   readonly notes: readonly Problem[];
 }
 
-interface RememberedResource {
-  readonly documents: readonly RuleDocument[];
-  readonly encode: Encode;
-  readonly resource: DomainResource;
-}
-
-/** By the first document: few domains change from one revision to the next. */
-const knownResources = new WeakMap<RuleDocument, RememberedResource>();
-
 /** The documents of one domain as one resource, named for the domain: it works for workers that do not
- * merge, and a renamed file changes nothing. The same object for the same documents. */
+ * merge, and a renamed file changes nothing. */
 export function toDomainResource(
-  domain: string,
-  documents: readonly RuleDocument[],
-  encode: Encode,
-): DomainResource {
-  const [first] = documents;
-  const known = first && knownResources.get(first);
-  if (known?.encode === encode && areSame(known.documents, documents)) return known.resource;
-  const resource = createDomainResource(domain, documents, encode);
-  if (first !== undefined) knownResources.set(first, { documents, encode, resource });
-  return resource;
-}
-
-function areSame(a: readonly RuleDocument[], b: readonly RuleDocument[]): boolean {
-  return a.length === b.length && a.every((document, index) => document === b[index]);
-}
-
-function createDomainResource(
   domain: string,
   documents: readonly RuleDocument[],
   encode: Encode,
@@ -277,14 +222,11 @@ function createDomainResource(
   const encodeFor = (document: RuleDocument, withExtensions: boolean) =>
     createResource(domain, encode(toResource(document, { withExtensions }).message));
   const standard = encodeFor(endless, false);
-  const lasting = unlessEqual(encodeFor(endless, true), standard);
+  const full = encodeFor(endless, true);
+  const lasting = full.version === standard.version ? standard : full;
   const extended = endless === merged ? lasting : encodeFor(merged, true);
   const notes = leftOut.length === 0 ? [] : documents.flatMap(toNote);
   return { extended, lasting, standard, leftOut, notes };
-}
-
-function unlessEqual<Part extends Resource | Snapshot>(part: Part, other: Part): Part {
-  return part.version === other.version ? other : part;
 }
 
 /** The note stands at the document's domain. */
@@ -313,20 +255,24 @@ function toGroups(
   groups: readonly NodeGroup[],
   domains: readonly string[],
   resources: ReadonlyMap<string, DomainResource>,
+  findSnapshot: BuildDeps['findSnapshot'],
 ): GroupSnapshots[] {
-  const known = new Map<string, Pick<GroupSnapshots, 'extended' | 'lasting' | 'standard'>>();
+  const byVersion = new Map<string, Snapshot>();
+  const byDomains = new Map<string, Variants<Snapshot>>();
   return groups.map((group) => {
     const chosen = domains.filter((domain) => matchesAny(group.domains, domain));
     const key = JSON.stringify(chosen);
-    let snapshots = known.get(key);
-    if (snapshots === undefined) {
-      const variants = chosen.flatMap((domain) => resources.get(domain) ?? []);
-      const standard = createSnapshot(variants.map((each) => each.standard));
-      const lasting = unlessEqual(createSnapshot(variants.map((each) => each.lasting)), standard);
-      const extended = unlessEqual(createSnapshot(variants.map((each) => each.extended)), lasting);
-      snapshots = { extended, lasting, standard };
-      known.set(key, snapshots);
-    }
+    const snapshots =
+      byDomains.get(key) ??
+      toVariants((variant) => {
+        const made = createSnapshot(
+          chosen.flatMap((domain) => resources.get(domain)?.[variant] ?? []),
+        );
+        const same = byVersion.get(made.version) ?? findSnapshot?.(made.version) ?? made;
+        byVersion.set(made.version, same);
+        return same;
+      });
+    byDomains.set(key, snapshots);
     return Object.freeze({ group, domains: chosen, ...snapshots });
   });
 }

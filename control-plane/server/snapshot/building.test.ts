@@ -14,7 +14,7 @@ import { createRulesFolder } from '../../../test/support/rules-folder.ts';
 import type { CheckedRules } from '../../authoring/checked-rules.ts';
 import { createWorkThread } from '../work-thread.ts';
 import { buildSnapshots } from './build.ts';
-import { Building, type BuildingDeps, isLarge, KnownDocuments } from './building.ts';
+import { Building, type BuildingDeps, isLarge, KnownBuilds } from './building.ts';
 import { UnfinishedExamination } from './unfinished-examination.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
@@ -74,7 +74,7 @@ test('a few lines that may be many rules by their aliases are large', (t) => {
   t.false(isLarge(toFiles({ 'a.yaml': 'domain: d', 'd.yaml': '- [1]' })));
 });
 
-test('a file that stays as it is stays the same document, in both rule sets', async (t) => {
+test('what stays as it is stays the same document and the same snapshot', async (t) => {
   const building = createBuilding(t);
   const first = await building.build(large);
   const changed = large.files.map((file) =>
@@ -85,11 +85,18 @@ test('a file that stays as it is stays the same document, in both rule sets', as
   t.truthy(ofShop(first));
   t.is(ofShop(second), ofShop(first));
   t.not(second.documents[0], first.documents[0]);
+  const snapshotsOf = ({ outcome }: typeof first) =>
+    outcome.ok ? outcome.built.groups.map(({ standard }) => standard) : [];
+  const [of, ...others] = snapshotsOf(first);
+  t.is(snapshotsOf(second)[0], of, 'of the group that does not get the file');
+  t.not(snapshotsOf(second)[1], others[0]);
+  const small = toFiles({ 'a.yaml': toDomain('a', 1) });
+  t.is(snapshotsOf(await building.build(small))[0], snapshotsOf(await building.build(small))[0]);
 });
 
 test('equal files are built once, whoever asks, until one of their rules ends', async (t) => {
   const clock = createManualClock();
-  const known = new KnownDocuments(options);
+  const known = new KnownBuilds(options);
   let jobs = 0;
   function createCounted() {
     const thread = createWorkThread({ clock: systemClock });
@@ -128,7 +135,7 @@ test('what was built and is used no more is built anew', async (t) => {
 });
 
 test('an examination of other files leaves the domains of the store as they are built', async (t) => {
-  const known = new KnownDocuments(options);
+  const known = new KnownBuilds(options);
   const store = createBuilding(t, { known });
   const asking = createBuilding(t, { known });
   const files = Array.from({ length: 10 }, (_, at) => ({

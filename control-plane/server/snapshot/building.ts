@@ -3,7 +3,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { HeldByKey } from '../../../shared/held-by-key.ts';
-import { runInSlices } from '../../../shared/in-slices.ts';
+import { runAtOnce, runInSlices } from '../../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -19,13 +19,13 @@ import {
   type BuildOutcome,
   type BuiltSnapshots,
   buildSnapshots,
-  createRememberingParser,
   type Encode,
   listProblems,
 } from './build.ts';
 import { type Needs, toJobPieces } from './building-job.ts';
 import { type Received, receiveBuilt } from './built-pieces.ts';
 import { withRulesOf } from './named-rules.ts';
+import { type Snapshot, variants } from './snapshot.ts';
 
 type Files = Pick<Revision, 'files' | 'problems'>;
 
@@ -40,55 +40,59 @@ export interface BuildingDeps {
   readonly encode: Encode;
   readonly clock: Clock;
   /** Default: its own. */
-  readonly known?: KnownDocuments;
+  readonly known?: KnownBuilds;
   /** Ended with this; default: one of its own. */
   readonly thread?: JobThread;
 }
 
 type Good = Extract<BuildOutcome, { readonly ok: true }>;
 
-/** Those that are still in use, so that equal files are one document, and one build, whichever revisions they are in and
- * whoever asks. Their texts are kept as long as they are. */
-export class KnownDocuments {
+/** What a build was made of. */
+interface Made {
+  readonly problems: Revision['problems'];
+  readonly files: ReadonlyMap<string, MadeFile>;
+  readonly snapshots: ReadonlyMap<string, Snapshot>;
+  readonly outcome: Good;
+}
+interface MadeFile {
+  readonly text: string;
+  readonly document: RuleDocument | undefined;
+}
+
+/** Those that are still in use, so that equal files are one document, equal snapshots one object, and equal revisions one
+ * build, whichever revisions they are in and whoever asks. Their files are kept as long as they are. */
+export class KnownBuilds {
   readonly checker: RulesChecker;
-  readonly #byPath = new Map<string, readonly WeakRef<RuleDocument>[]>();
-  readonly #textOf = new WeakMap<RuleDocument, string>();
+  readonly #made = new HeldByKey<BuiltSnapshots, Made>();
   #builds: readonly WeakRef<BuiltSnapshots>[] = [];
-  readonly #madeOf = new HeldByKey<
-    BuiltSnapshots,
-    { readonly files: Revision['files']; readonly outcome: Good }
-  >();
 
   constructor({ mergeDomains }: Pick<BuildOptions, 'mergeDomains'>) {
     this.checker = new RulesChecker({ mergeDomains });
   }
 
-  find(path: string, text: string): RuleDocument | undefined {
-    for (const reference of this.#byPath.get(path) ?? []) {
-      const document = reference.deref();
-      if (document !== undefined && this.#textOf.get(document) === text) return document;
-    }
-    return undefined;
-  }
-
-  /** Those of these files that are known, by path. In steps. */
-  *findAll(files: Revision['files']): Generator<void, ReadonlyMap<string, RuleDocument>> {
+  /** Of these files, by path. In steps. */
+  *findDocuments(files: Revision['files']): Generator<void, ReadonlyMap<string, RuleDocument>> {
     const found = new Map<string, RuleDocument>();
+    const known = this.#alive();
     for (const { path, text } of files) {
-      const document = this.find(path, text);
+      const same = known.find((each) => each.files.get(path)?.text === text);
+      const document = same?.files.get(path)?.document;
       if (document !== undefined) found.set(path, document);
       yield;
     }
     return found;
   }
 
+  findSnapshot(version: string): Snapshot | undefined {
+    const known = this.#alive().find(({ snapshots }) => snapshots.has(version));
+    return known?.snapshots.get(version);
+  }
+
   /** What was built of the same files, unless rules have ended since. */
   *findBuilt({ files, problems }: Files, nowMs: number): Generator<void, Good | undefined> {
     if (problems.length > 0) return undefined;
-    for (const reference of this.#builds) {
-      const built = reference.deref();
-      const made = built && this.#madeOf.get(built);
-      if (made === undefined || !(yield* areSame(files, made.files))) continue;
+    for (const made of this.#alive()) {
+      if (made.problems.length > 0 || !(yield* areSame(files, made.files))) continue;
       const { documents, ruleSet } = made.outcome.built;
       const checked = yield* this.checker.check(documents, nowMs);
       if (!checked.ok) return undefined;
@@ -99,38 +103,39 @@ export class KnownDocuments {
     return undefined;
   }
 
-  keepBuilt({ files, problems }: Files, outcome: Good): void {
-    if (problems.length > 0) return;
-    const alive = this.#builds.filter((each) => each.deref() !== undefined);
-    this.#builds = [...alive, new WeakRef(outcome.built)];
-    this.#madeOf.set(outcome.built, { files, outcome });
+  /** In steps. */
+  *keep({ files, problems }: Files, outcome: Good): Generator<void, void> {
+    const { built } = outcome;
+    const documents = new Map<string, RuleDocument>();
+    for (const document of built.documents) {
+      documents.set(document.file, document);
+      yield;
+    }
+    const made = new Map<string, MadeFile>();
+    for (const { path, text } of files) {
+      made.set(path, { text, document: documents.get(path) });
+      yield;
+    }
+    const snapshots = new Map<string, Snapshot>();
+    for (const group of built.groups) {
+      for (const variant of variants) snapshots.set(group[variant].version, group[variant]);
+    }
+    this.#builds = [...this.#builds.filter((each) => each.deref()), new WeakRef(built)];
+    this.#made.set(built, { problems, files: made, snapshots, outcome });
   }
 
-  /** In steps. */
-  *keep(files: Revision['files'], documents: readonly RuleDocument[]): Generator<void, void> {
-    for (const [path, known] of this.#byPath) {
-      yield;
-      const alive = known.filter((document) => document.deref() !== undefined);
-      if (alive.length === 0) this.#byPath.delete(path);
-      else if (alive.length < known.length) this.#byPath.set(path, alive);
-    }
-    const texts = new Map(files.map(({ path, text }) => [path, text]));
-    for (const document of documents) {
-      yield;
-      const { file } = document;
-      const text = texts.get(file);
-      if (text === undefined || this.find(file, text) !== undefined) continue;
-      this.#textOf.set(document, text);
-      this.#byPath.set(file, [...(this.#byPath.get(file) ?? []), new WeakRef(document)]);
-    }
+  /** The newest first. */
+  #alive(): readonly Made[] {
+    const builds = this.#builds.flatMap((each) => each.deref() ?? []);
+    return builds.flatMap((built) => this.#made.get(built) ?? []).reverse();
   }
 }
 
-function* areSame(a: Revision['files'], b: Revision['files']): Generator<void, boolean> {
-  if (a.length !== b.length) return false;
-  for (const [index, { path, text }] of a.entries()) {
+function* areSame(files: Revision['files'], made: Made['files']): Generator<void, boolean> {
+  if (files.length !== made.size) return false;
+  for (const { path, text } of files) {
     yield;
-    if (b[index]?.path !== path || b[index].text !== text) return false;
+    if (made.get(path)?.text !== text) return false;
   }
   return true;
 }
@@ -150,13 +155,12 @@ export function isLarge({ files }: Pick<Revision, 'files'>): boolean {
 
 export class Building {
   readonly #deps: BuildingDeps;
-  readonly #known: KnownDocuments;
+  readonly #known: KnownBuilds;
   readonly #thread: JobThread;
-  readonly #nextParse = createRememberingParser();
 
   constructor(deps: BuildingDeps) {
     this.#deps = deps;
-    this.#known = deps.known ?? new KnownDocuments(deps.options);
+    this.#known = deps.known ?? new KnownBuilds(deps.options);
     this.#thread = deps.thread ?? createWorkThread({ clock: deps.clock });
   }
 
@@ -197,17 +201,19 @@ export class Building {
 
   #buildNow(revision: Files): Built {
     const { options, encode, clock } = this.#deps;
+    const known = this.#known;
     const documents: RuleDocument[] = [];
-    const parseText = this.#nextParse();
     const outcome = buildSnapshots(revision, options, {
       encode,
       nowMs: clock.wallMs(),
       parse(text, path) {
-        const parsed = parseText(text, path);
+        const parsed = parseRuleDocument(text, path);
         if (parsed.document !== undefined) documents.push(parsed.document);
         return parsed;
       },
+      findSnapshot: (version) => known.findSnapshot(version),
     });
+    if (outcome.ok) runAtOnce(known.keep(revision, outcome));
     return { outcome, documents };
   }
 
@@ -217,17 +223,16 @@ export class Building {
     const nowMs = clock.wallMs();
     const same = await runInSlices(known.findBuilt(revision, nowMs));
     if (same !== undefined) return { outcome: same, documents: same.built.documents };
-    const held = await runInSlices(known.findAll(revision.files));
+    const held = await runInSlices(known.findDocuments(revision.files));
     const needs = { known: new Set(held.keys()) };
     const received = await this.#inThread(revision, held, needs, nowMs);
     const { built, problems, advice, documents } = received;
     if (built === undefined) return { outcome: { ok: false, problems }, documents };
     const checked = await runInSlices(known.checker.check(documents, nowMs));
     if (!checked.ok) return { outcome: checked, documents };
-    await runInSlices(known.keep(revision.files, documents));
     const whole = Object.freeze({ ...built, ruleSet: checked.rules });
     const outcome: Good = { ok: true, built: whole, warnings: problems, advice };
-    known.keepBuilt(revision, outcome);
+    await runInSlices(known.keep(revision, outcome));
     return { outcome, documents };
   }
 
@@ -238,12 +243,13 @@ export class Building {
     nowMs = this.#deps.clock.wallMs(),
   ): Promise<Received> {
     const { options } = this.#deps;
+    const findSnapshot = (version: string) => this.#known.findSnapshot(version);
     try {
       return await this.#thread.run({
         subject,
         size: revision.files.reduce((sum, { text }) => sum + text.length, 0),
         send: toJobPieces({ revision, options, nowMs, needs }),
-        receive: (next) => receiveBuilt(next, (path) => held.get(path)),
+        receive: (next) => receiveBuilt(next, { documents: held, findSnapshot }),
       });
     } catch (error) {
       if (error instanceof TooBusy) throw error;

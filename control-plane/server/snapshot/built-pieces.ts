@@ -1,10 +1,11 @@
-// A built revision on its way out of the thread that built it: in pieces that each take a millisecond or two to take,
-// so that the receiver can serve others between them.
+// A built revision on its way out of the thread that built it: as lists, of which each goes in pieces that take a millisecond
+// or two, so that the receiver can serve others between them.
 
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import {
   createDocumentJoiner,
+  type DocumentJoiner,
   type DocumentPiece,
   toDocumentPieces,
 } from '../../../shared/rules/thread/document-pieces.ts';
@@ -12,7 +13,13 @@ import type { Next, Steps } from '../../../shared/thread/job-thread.ts';
 import type { BuildOutcome, BuiltSnapshots, GroupSnapshots } from './build.ts';
 import type { Needs } from './building-job.ts';
 import type { NodeGroup } from './node-groups.ts';
-import type { Resource, Snapshot } from './snapshot.ts';
+import {
+  type Resource,
+  type Snapshot,
+  toVariants,
+  type Variant,
+  type Variants,
+} from './snapshot.ts';
 
 interface Head {
   readonly ok: boolean;
@@ -20,23 +27,23 @@ interface Head {
   readonly built: Pick<BuiltSnapshots, 'domains' | 'content' | 'policy' | 'policyText'> | undefined;
 }
 
-/** A domain's resources. In one message equal ones stay the same object. */
-type Variants = Readonly<Record<Variant, Resource>>;
-const variants = ['standard', 'lasting', 'extended'] as const;
-type Variant = (typeof variants)[number];
-
-type Found = { readonly problems: readonly Problem[] } | { readonly advice: readonly Problem[] };
-
-type Piece =
-  | Found
-  | { readonly resources: readonly Variants[] }
-  | { readonly leftOut: string; readonly fields: readonly string[] }
-  /** The domains of groups that follow, by their numbers, and the versions of their snapshots. */
-  | { readonly chosen: readonly number[]; readonly versions: Readonly<Record<Variant, string>> }
-  | { readonly groups: readonly NodeGroup[] }
-  /** Its pieces follow, where it is not known. */
-  | { readonly document: string; readonly isKnown: boolean }
-  | { readonly of: DocumentPiece };
+/** The items of each list. */
+interface Items {
+  readonly problems: Problem;
+  readonly advice: Problem;
+  /** Of a domain. In one piece equal ones stay the same object. */
+  readonly resources: Variants<Resource>;
+  readonly leftOut: readonly [domain: string, fields: readonly string[]];
+  /** The numbers of the domains of the groups that follow, and the versions of their snapshots. */
+  readonly chosen: { readonly domains: readonly number[]; readonly versions: Variants<string> };
+  readonly groups: NodeGroup;
+  /** The path of one that the receiver knows, or a piece of another one. */
+  readonly documents: string | DocumentPiece;
+}
+type List = keyof Items;
+type Piece<Of extends List = List> = {
+  readonly [Each in Of]: { readonly list: Each; readonly items: readonly Items[Each][] };
+}[Of];
 
 const itemsAtOnce = 100;
 const bytesAtOnce = 128 * 1024;
@@ -50,23 +57,25 @@ export function* toBuiltPieces(
 ): Generator<Head | Piece, void> {
   const built = outcome.ok && needs !== 'problems' ? outcome.built : undefined;
   yield { ok: outcome.ok, built: built && toHead(built) };
-  const problems = outcome.ok ? outcome.warnings : outcome.problems;
-  yield* toPieces(problems, itemsAtOnce, (part) => ({ problems: part }));
-  const advice = outcome.ok ? outcome.advice : [];
-  yield* toPieces(advice, itemsAtOnce, (part) => ({ advice: part }));
+  const few = () => 1 / itemsAtOnce;
+  yield* toPieces('problems', outcome.ok ? outcome.warnings : outcome.problems, few);
+  yield* toPieces('advice', outcome.ok ? outcome.advice : [], few);
   if (needs === 'problems') return;
   if (built !== undefined) {
-    yield* toResourcePieces(built.groups);
+    yield* toPieces('resources', listResources(built.groups), ({ standard }) =>
+      Math.max(few(), standard.any.length / bytesAtOnce),
+    );
     for (const [domain, all] of built.leftOut) {
-      yield* toPieces(all, fieldsAtOnce, (fields) => ({ leftOut: domain, fields }));
+      for (let at = 0; at < all.length; at += fieldsAtOnce) {
+        yield { list: 'leftOut', items: [[domain, all.slice(at, at + fieldsAtOnce)]] };
+      }
     }
     yield* toGroupPieces(built.groups, built.domains);
   }
   for (const document of documents) {
     const isKnown = 'known' in needs && needs.known.has(document.file);
-    yield { document: document.file, isKnown };
-    if (isKnown) continue;
-    for (const piece of toDocumentPieces(document)) yield { of: piece };
+    const pieces = isKnown ? [document.file] : toDocumentPieces(document);
+    for (const piece of pieces) yield { list: 'documents', items: [piece] };
   }
 }
 
@@ -74,39 +83,35 @@ function toHead({ domains, content, policy, policyText }: BuiltSnapshots): Head[
   return { domains, content, policy, policyText };
 }
 
-function* toPieces<Item, Made>(
-  items: readonly Item[],
-  atOnce: number,
-  make: (part: readonly Item[]) => Made,
-): Generator<Made, void> {
-  for (let at = 0; at < items.length; at += atOnce) yield make(items.slice(at, at + atOnce));
+/** `sizeOf`: the part of a piece that an item takes. */
+function* toPieces<Of extends List>(
+  list: Of,
+  all: Iterable<Items[Of]>,
+  sizeOf: (item: Items[Of]) => number,
+): Generator<Piece<Of>, void> {
+  let items: Items[Of][] = [];
+  let size = 0;
+  for (const item of all) {
+    items.push(item);
+    size += sizeOf(item);
+    if (size < 1) continue;
+    yield { list, items };
+    items = [];
+    size = 0;
+  }
+  if (items.length > 0) yield { list, items };
 }
 
 /** Each once, in whatever group it is. */
-function* toResourcePieces(groups: readonly GroupSnapshots[]): Generator<Piece, void> {
+function* listResources(groups: readonly GroupSnapshots[]): Generator<Variants<Resource>, void> {
   const sent = new Set<string>();
-  const seen = new Set<Snapshot>();
-  let resources: Variants[] = [];
-  let bytes = 0;
-  for (const { extended, lasting, standard } of groups) {
-    if (seen.has(standard)) continue;
-    seen.add(standard);
-    for (const [name, resource] of standard.resources) {
+  for (const snapshots of new Map(groups.map((each) => [each.standard, each])).values()) {
+    for (const [name, resource] of snapshots.standard.resources) {
       if (sent.has(name)) continue;
       sent.add(name);
-      resources.push({
-        standard: resource,
-        lasting: lasting.resources.get(name) ?? resource,
-        extended: extended.resources.get(name) ?? resource,
-      });
-      bytes += resource.any.length;
-      if (bytes < bytesAtOnce && resources.length < itemsAtOnce) continue;
-      yield { resources };
-      resources = [];
-      bytes = 0;
+      yield toVariants((variant) => snapshots[variant].resources.get(name) ?? resource);
     }
   }
-  yield { resources };
 }
 
 function* toGroupPieces(
@@ -116,17 +121,15 @@ function* toGroupPieces(
   const numbers = new Map(domains.map((domain, number) => [domain, number]));
   let last: GroupSnapshots | undefined;
   for (const each of groups) {
-    const { extended, lasting, standard } = each;
-    if (standard !== last?.standard || extended !== last.extended || lasting !== last.lasting) {
-      const versions = {
-        standard: standard.version,
-        lasting: lasting.version,
-        extended: extended.version,
+    if (each.standard !== last?.standard) {
+      const chosen = {
+        domains: each.domains.map((domain) => numbers.get(domain) ?? 0),
+        versions: toVariants((variant) => each[variant].version),
       };
-      yield { chosen: each.domains.map((domain) => numbers.get(domain) ?? 0), versions };
+      yield { list: 'chosen', items: [chosen] };
     }
     last = each;
-    yield { groups: [each.group] };
+    yield { list: 'groups', items: [each.group] };
   }
 }
 
@@ -139,119 +142,109 @@ export interface Received {
   readonly built: Omit<BuiltSnapshots, 'ruleSet'> | undefined;
 }
 
-/** `findKnown` has the documents that the thread was told of. */
-export function* receiveBuilt(
-  next: Next,
-  findKnown: (path: string) => RuleDocument | undefined,
-): Steps<Received> {
+/** What the receiver has. */
+export interface ReceiverKnows {
+  /** The documents that the thread was told of. */
+  readonly documents: ReadonlyMap<string, RuleDocument>;
+  readonly findSnapshot: (version: string) => Snapshot | undefined;
+}
+
+export function* receiveBuilt(next: Next, known: ReceiverKnows): Steps<Received> {
   const head = next() as Head | undefined;
   if (head === undefined) throw new Error('it sent nothing');
-  const problems: Problem[] = [];
-  const advice: Problem[] = [];
-  const parts = new BuiltParts(head.built?.domains ?? [], findKnown);
+  const lists = new Lists(head.built?.domains ?? [], known);
   for (let piece = next() as Piece | undefined; piece; piece = next() as Piece | undefined) {
-    if ('problems' in piece) problems.push(...piece.problems);
-    else if ('advice' in piece) advice.push(...piece.advice);
-    else parts.take(piece);
+    lists.add(piece);
     yield;
   }
-  const { documents, ...rest } = parts.toParts();
-  const built = head.built && { ...head.built, ...rest, documents };
+  lists.endDocument();
+  const { problems, advice, groups, leftOut, documents } = lists;
+  const built = head.built && { ...head.built, groups, leftOut, documents };
   return { ok: head.ok, problems, advice, documents, built };
 }
 
-class BuiltParts {
+class Lists {
+  readonly problems: Problem[] = [];
+  readonly advice: Problem[] = [];
+  readonly leftOut = new Map<string, string[]>();
+  readonly groups: GroupSnapshots[] = [];
+  readonly documents: RuleDocument[] = [];
   readonly #domains: readonly string[];
-  readonly #findKnown: (path: string) => RuleDocument | undefined;
-  readonly #resources = new Map<string, Variants>();
-  readonly #leftOut = new Map<string, string[]>();
-  readonly #groups: GroupSnapshots[] = [];
+  readonly #known: ReceiverKnows;
+  readonly #resources = new Map<string, Variants<Resource>>();
   readonly #snapshots = new Map<string, Snapshot>();
-  readonly #documents: RuleDocument[] = [];
   #chosen: Omit<GroupSnapshots, 'group'> | undefined;
-  #joiner: ReturnType<typeof createDocumentJoiner> | undefined;
-
-  constructor(domains: readonly string[], findKnown: (path: string) => RuleDocument | undefined) {
-    this.#domains = domains;
-    this.#findKnown = findKnown;
-  }
-
-  take(piece: Exclude<Piece, Found>): void {
-    if ('resources' in piece) {
-      for (const each of piece.resources) this.#takeResource(each);
-    } else if ('leftOut' in piece) {
-      const fields = this.#leftOut.get(piece.leftOut) ?? [];
-      fields.push(...piece.fields);
-      this.#leftOut.set(piece.leftOut, fields);
-    } else if ('chosen' in piece) {
-      const domains = piece.chosen.map((number) => this.#domains[number] ?? '');
+  #joiner: DocumentJoiner | undefined;
+  readonly #take: { readonly [Of in List]: (item: Items[Of]) => void } = {
+    problems: (problem) => this.problems.push(problem),
+    advice: (problem) => this.advice.push(problem),
+    resources: (each) => this.#resources.set(each.standard.name, toOwn(each)),
+    leftOut: ([domain, fields]) =>
+      this.leftOut.set(domain, [...(this.leftOut.get(domain) ?? []), ...fields]),
+    chosen: ({ domains: numbers, versions }) => {
+      const domains = numbers.map((number) => this.#domains[number] ?? '');
       const toSnapshot = (variant: Variant) =>
-        this.#toSnapshot(domains, variant, piece.versions[variant]);
-      const [standard, lasting, extended] = [
-        toSnapshot('standard'),
-        toSnapshot('lasting'),
-        toSnapshot('extended'),
-      ];
-      this.#chosen = { domains, standard, lasting, extended };
-    } else if ('groups' in piece) {
-      for (const group of piece.groups) {
-        if (this.#chosen === undefined) throw new Error('a piece of a group is missing');
-        this.#groups.push(Object.freeze({ group, ...this.#chosen }));
-      }
-    } else if ('of' in piece) this.#joiner?.take(piece.of);
-    else this.#takeDocument(piece);
+        this.#toSnapshot(domains, variant, versions[variant]);
+      this.#chosen = { domains, ...toVariants(toSnapshot) };
+    },
+    groups: (group) => {
+      if (this.#chosen === undefined) throw new Error('a piece of a group is missing');
+      this.groups.push(Object.freeze({ group, ...this.#chosen }));
+    },
+    documents: (piece) => this.#takeDocument(piece),
+  };
+
+  constructor(domains: readonly string[], known: ReceiverKnows) {
+    this.#domains = domains;
+    this.#known = known;
   }
 
-  toParts(): Pick<BuiltSnapshots, 'groups' | 'leftOut' | 'documents'> {
-    this.#endDocument();
-    return { groups: this.#groups, leftOut: this.#leftOut, documents: this.#documents };
+  add<Of extends List>({ list, items }: Piece<Of>): void {
+    items.forEach(this.#take[list]);
   }
 
-  #takeResource({ standard, lasting, extended }: Variants): void {
-    const known = new Map<Resource, Resource>();
-    const toOwn = (resource: Resource): Resource => {
-      const { buffer, byteOffset, length } = resource.any;
-      const own = known.get(resource) ?? {
-        ...resource,
-        any: Buffer.from(buffer as ArrayBuffer, byteOffset, length),
-      };
-      known.set(resource, own);
-      return own;
-    };
-    this.#resources.set(standard.name, {
-      standard: toOwn(standard),
-      lasting: toOwn(lasting),
-      extended: toOwn(extended),
-    });
+  endDocument(): void {
+    if (this.#joiner !== undefined) this.documents.push(this.#joiner.toDocument());
+    this.#joiner = undefined;
   }
 
-  /** Of equal ones the same object. */
   #toSnapshot(domains: readonly string[], variant: Variant, version: string): Snapshot {
-    const known = this.#snapshots.get(version);
-    if (known !== undefined) return known;
-    const resources = new Map<string, Resource>();
-    for (const domain of domains) {
-      const resource = this.#resources.get(domain)?.[variant];
-      if (resource !== undefined) resources.set(domain, resource);
-    }
-    const snapshot = { version, resources };
+    const same = this.#snapshots.get(version) ?? this.#known.findSnapshot(version);
+    const snapshot = same ?? { version, resources: this.#choose(domains, variant) };
     this.#snapshots.set(version, snapshot);
     return snapshot;
   }
 
-  #takeDocument({ document, isKnown }: { document: string; isKnown: boolean }): void {
-    this.#endDocument();
-    if (!isKnown) {
-      this.#joiner = createDocumentJoiner();
-      return;
-    }
-    const known = this.#findKnown(document);
-    if (known === undefined) throw new Error('a document that was known is not known any more');
-    this.#documents.push(known);
+  #choose(domains: readonly string[], variant: Variant): Snapshot['resources'] {
+    const chosen = domains.flatMap((domain) => this.#resources.get(domain)?.[variant] ?? []);
+    return new Map(chosen.map((resource) => [resource.name, resource]));
   }
 
-  #endDocument(): void {
-    if (this.#joiner !== undefined) this.#documents.push(this.#joiner.toDocument());
-    this.#joiner = undefined;
+  #takeDocument(piece: Items['documents']): void {
+    if (typeof piece === 'string') {
+      this.endDocument();
+      const known = this.#known.documents.get(piece);
+      if (known === undefined) throw new Error('a document that was known is not known any more');
+      this.documents.push(known);
+      return;
+    }
+    if (piece.head !== undefined) {
+      this.endDocument();
+      this.#joiner = createDocumentJoiner();
+    }
+    this.#joiner?.take(piece);
   }
+}
+
+/** Their bytes as buffers again. */
+function toOwn(given: Variants<Resource>): Variants<Resource> {
+  const known = new Map<Resource, Resource>();
+  return toVariants((variant) => {
+    const resource = given[variant];
+    const { buffer, byteOffset, length } = resource.any;
+    const any = Buffer.from(buffer as ArrayBuffer, byteOffset, length);
+    const own = known.get(resource) ?? { ...resource, any };
+    known.set(resource, own);
+    return own;
+  });
 }

@@ -15,25 +15,16 @@ function documentOf(text: string, path: string): RuleDocument {
   return document;
 }
 
-test('the same documents are encoded once, and others anew', (t) => {
+test('a resource follows from the documents and their order', (t) => {
   const [one, two, three] = [1, 2, 3].map((count) =>
     documentOf(ruleText('shop', count), `${count}.yaml`),
   );
   if (!one || !two || !three) throw new Error('there are three');
-  const made = (...documents: RuleDocument[]) => toDomainResource('shop', documents, encode);
-  const first = made(one, two);
-  t.is(made(one, two), first);
-  t.not(made(one), first);
-  t.is(made(one, two).extended.version, first.extended.version);
-  const other = made(one, three);
-  t.not(other.extended.version, first.extended.version);
-  t.not(made(one, two, three).extended.version, other.extended.version);
-  t.not(made(two, one).extended.version, first.extended.version);
-  t.not(
-    toDomainResource('shop', [two, one], (message) => encode(message)),
-    made(two, one),
-  );
-  t.is(made().extended.name, 'shop', 'a domain without documents');
+  const made = (...documents: RuleDocument[]) =>
+    toDomainResource('shop', documents, encode).extended.version;
+  t.is(made(one, two), made(one, two));
+  const others = [made(), made(one), made(one, two), made(one, three), made(two, one)];
+  t.is(new Set([...others, made(one, two, three)]).size, 6);
 });
 
 test('each document with extensions is told of, and no other one', (t) => {

@@ -1,7 +1,6 @@
 // How much of the rules the nodes get: groups may keep domains from some of them, or from all. Pure.
 import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import type { CheckedRules } from '../../authoring/checked-rules.ts';
 import type { BuiltSnapshots } from './build.ts';
 import { takesAll } from './node-groups.ts';
 
@@ -23,16 +22,13 @@ export interface GroupCounts {
 
 const mostListed = 20;
 const mostNamed = 3;
-/** By the rules of a build, whose groups become another list where some of them are as before. */
-const known = new WeakMap<CheckedRules, ServedCounts>();
+const known = new WeakMap<BuiltSnapshots, ServedCounts>();
 
 /** Counted once for a build. */
-export function countServed({
-  groups,
-  ruleSet,
-}: Pick<BuiltSnapshots, 'groups' | 'ruleSet'>): ServedCounts {
-  const before = known.get(ruleSet);
+export function countServed(built: BuiltSnapshots): ServedCounts {
+  const before = known.get(built);
   if (before !== undefined) return before;
+  const { groups, ruleSet } = built;
   const last = groups.findIndex(({ group }) => takesAll(group.match));
   const reached = groups.slice(0, last + 1);
   const domains = new Set<string>();
@@ -54,7 +50,7 @@ export function countServed({
     })),
     fewerInAll: fewer.length,
   };
-  known.set(ruleSet, counts);
+  known.set(built, counts);
   return counts;
 }
 

@@ -26,6 +26,9 @@ groups:
     domains: [mail]
 `;
 
+const snapshots = new Map<string, Snapshot>();
+const findSnapshot = (version: string) => snapshots.get(version);
+
 /** Returns a new object each time, as each revision is built anew. */
 function build(
   shop: number,
@@ -37,9 +40,12 @@ function build(
   const outcome = buildSnapshots(
     { files: files.map(([path, text]) => ({ path, text })), problems: [] },
     { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
-    { encode },
+    { encode, findSnapshot },
   );
   if (!outcome.ok) throw new Error('it is invalid');
+  for (const { extended, standard } of outcome.built.groups) {
+    for (const each of [extended, standard]) snapshots.set(each.version, each);
+  }
   return outcome.built;
 }
 

@@ -71,48 +71,16 @@ export function withServing(
   const { inForce, trial } = { ...before, ...to };
   if (inForce === before.inForce && trial === before.trial) return { now: before, isNews: false };
   const isTried = before.trial !== undefined || trial !== undefined;
-  return {
-    now: { inForce: keepEqualGroups(inForce, before), trial: keepEqualGroups(trial, before) },
-    isNews: isTried || before.inForce?.built.content !== inForce?.built.content,
-  };
+  const isNews = isTried || before.inForce?.built.content !== inForce?.built.content;
+  return { now: { inForce, trial }, isNews };
 }
 
 function servedTo({ inForce, trial }: Serving, node: NodeIdentity): BuiltSnapshots | undefined {
   return (trial?.isOffered(node) ? trial : inForce)?.built;
 }
 
-/** Equal snapshots stay the same objects, so that what is derived from them is kept. */
-function keepEqualGroups<Part extends Pick<InForce, 'built'>>(
-  part: Part | undefined,
-  { inForce, trial }: Serving,
-): Part | undefined {
-  const known = [inForce, trial];
-  if (part === undefined || known.some((each) => each?.built === part.built)) return part;
-  const before = known.flatMap((each) => each?.built.groups ?? []);
-  const { built } = part;
-  return { ...part, built: { ...built, groups: keepIdentities(built.groups, before) } };
-}
-
 function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot | undefined {
   return built && selectSnapshot(built.groups, node);
-}
-
-/** The previous object where the content is equal. */
-function keepIdentities(
-  groups: readonly GroupSnapshots[],
-  before: readonly GroupSnapshots[],
-): GroupSnapshots[] {
-  const known = new Map<string, Snapshot>();
-  for (const { extended, lasting, standard } of before) {
-    for (const snapshot of [extended, lasting, standard]) known.set(snapshot.version, snapshot);
-  }
-  const knownOr = (snapshot: Snapshot) => known.get(snapshot.version) ?? snapshot;
-  return groups.map((each) => ({
-    ...each,
-    extended: knownOr(each.extended),
-    lasting: knownOr(each.lasting),
-    standard: knownOr(each.standard),
-  }));
 }
 
 /**

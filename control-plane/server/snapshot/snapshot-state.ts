@@ -12,6 +12,7 @@ import type { NodeGroup } from './node-groups.ts';
 import type { InForce, Trial } from './served.ts';
 import { countServed, type ServedCounts } from './served-counts.ts';
 import type { NewestRevision, ServingState } from './serving-state.ts';
+import { variants } from './snapshot.ts';
 
 /** Plain data. */
 export interface SnapshotState extends Pick<ServingState, 'withdrawn' | 'counts'> {
@@ -118,8 +119,8 @@ function findUnchanged(
   before: readonly GroupSnapshots[],
   after: readonly GroupSnapshots[],
 ): ReadonlySet<string> {
-  const versionsOf = ({ extended, lasting, standard }: GroupSnapshots) =>
-    [extended, lasting, standard].map(({ version }) => version).join(' ');
+  const versionsOf = (each: GroupSnapshots) =>
+    variants.map((variant) => each[variant].version).join(' ');
   const known = new Map(before.map((each) => [each.group.name, versionsOf(each)]));
   const unchanged = after.filter((each) => known.get(each.group.name) === versionsOf(each));
   return new Set(unchanged.map(({ group }) => group.name));

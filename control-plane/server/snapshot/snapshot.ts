@@ -22,6 +22,16 @@ export interface Snapshot {
   readonly resources: ReadonlyMap<string, Resource>;
 }
 
+/** What nodes get of one thing: `extended` those that announce themselves as Ratelane workers, `lasting` those of them that
+ * cannot end rules by themselves, `standard` all others (behaviour: fields-of-our-own); the same object where it is equal. */
+export type Variants<Part> = Readonly<Record<Variant, Part>>;
+export type Variant = (typeof variants)[number];
+export const variants = ['standard', 'lasting', 'extended'] as const;
+
+export function toVariants<Part>(make: (variant: Variant) => Part): Variants<Part> {
+  return { standard: make('standard'), lasting: make('lasting'), extended: make('extended') };
+}
+
 /** A worker's identity from the first request of a stream. */
 export interface NodeIdentity {
   readonly id: string;
