@@ -109,7 +109,7 @@ function isJudgedAgain(
     wasTakenBack: () => false,
     verdictOf: () => said,
   };
-  const newest = { whole, content: 'rules', saidBefore: undefined, isHeldBack: false };
+  const newest = { whole, outcome, saidBefore: undefined, isHeldBack: false };
   return isOutdated(
     { ...newest, invalidSinceMs: undefined, ...judged },
     {
@@ -125,7 +125,7 @@ test('a revision is judged again when a verdict on it is new', (t) => {
   const inForce = { revision, sinceMs: 0, built, isAtOnce: false };
   const refused = { invalidSinceMs: 1 };
   const heldBack = { ...refused, isHeldBack: true };
-  const invalid = { ...refused, content: undefined };
+  const invalid = { ...refused, outcome: { ok: false, problems: [] } } as const;
   t.deepEqual(
     [undefined, held, takenBack, approved].map((said) => [
       isJudgedAgain(said, {}),

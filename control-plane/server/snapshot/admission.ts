@@ -47,10 +47,14 @@ export interface RevisionMemory {
 /** A revision to be judged. */
 export interface Candidate {
   readonly whole: Revision;
-  /** Undefined when it is invalid. */
-  readonly content: string | undefined;
+  readonly outcome: BuildOutcome;
   /** Of it or its content before it came after another one: that is about an earlier try, and does not count. */
   readonly saidBefore: Said | undefined;
+}
+
+/** Undefined when it is invalid. */
+export function contentOf({ outcome }: Pick<Candidate, 'outcome'>): string | undefined {
+  return outcome.ok ? outcome.built.content : undefined;
 }
 
 export interface Judged extends Candidate {
@@ -92,21 +96,13 @@ interface Findings {
   readonly trial: 'stays' | 'withdrawn' | 'ended';
 }
 
-export function judge(
-  candidate: Candidate,
-  outcome: BuildOutcome,
-  given: Circumstances,
-): Judgement {
-  return runAtOnce(judging(candidate, outcome, given));
+export function judge(candidate: Candidate, given: Circumstances): Judgement {
+  return runAtOnce(judging(candidate, given));
 }
 
 /** The same, in steps. */
-export function* judging(
-  candidate: Candidate,
-  outcome: BuildOutcome,
-  given: Circumstances,
-): Generator<void, Judgement> {
-  const { whole } = candidate;
+export function* judging(candidate: Candidate, given: Circumstances): Generator<void, Judgement> {
+  const { whole, outcome } = candidate;
   const { trial } = given.serving;
   const plain = { isHeldBack: false, exception: undefined, trial: 'stays' } as const;
   if (!outcome.ok) return { ...plain, becomes: 'refused', problems: outcome.problems };
@@ -147,7 +143,8 @@ export function* judging(
  * follows the rollout.
  */
 export function isOutdated(newest: Judged, given: Circumstances): boolean {
-  const { whole, content, isHeldBack, invalidSinceMs } = newest;
+  const { whole, isHeldBack, invalidSinceMs } = newest;
+  const content = contentOf(newest);
   const { serving, memory, allowsRemoval } = given;
   // A rollout that has begun has no such word on record any more.
   const isHeldNow = !mayRemove(whole, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
@@ -183,7 +180,7 @@ export function findSaidBefore(
   const said = memory.verdictOf(id, content);
   if (saysTrailer(revision, againTrailer) && said?.revision !== id) return said;
   if (before === undefined) return undefined;
-  if (before.content === content) return before.saidBefore;
+  if (contentOf(before) === content) return before.saidBefore;
   // Other control planes knew it earlier: their verdict is about this try.
   return said?.revision === id && !seen.has(id) ? undefined : said;
 }
@@ -219,10 +216,9 @@ function wasBad({ id }: Revision, content: string, memory: RevisionMemory): bool
   return isSaid || memory.wasTakenBack(content);
 }
 
-function findTakenBack(
-  { whole, content, saidBefore }: Candidate,
-  memory: RevisionMemory,
-): Problem | undefined {
+function findTakenBack(candidate: Candidate, memory: RevisionMemory): Problem | undefined {
+  const { whole, saidBefore } = candidate;
+  const content = contentOf(candidate);
   if (content === undefined) return undefined;
   const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore, whole.id);
   return word && toTakenBack(word.reason);
@@ -250,10 +246,9 @@ function isApproved({ id }: Revision, content: string, memory: RevisionMemory): 
 }
 
 /** By those that know what it would remove, also where that is not known here, or not any more. */
-function findHeldBack(
-  { whole, content, saidBefore }: Candidate,
-  memory: RevisionMemory,
-): Said | undefined {
+function findHeldBack(candidate: Candidate, memory: RevisionMemory): Said | undefined {
+  const { whole, saidBefore } = candidate;
+  const content = contentOf(candidate);
   const inForce = memory.inForce?.content;
   if (content === undefined || inForce === content) return undefined;
   return heldBackBy(memory.verdictOf(whole.id, content), saidBefore, inForce);

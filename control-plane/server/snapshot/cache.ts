@@ -62,10 +62,8 @@ export class SnapshotCache implements SnapshotProvider {
   readonly #unfinished: UnfinishedExamination;
   readonly #policySteps: PolicySteps;
   #state: ServingState;
-  /** The last large one: it is judged again when something else is known of it. */
-  #built:
-    | { readonly id: string; readonly outcome: BuildOutcome | Promise<BuildOutcome> }
-    | undefined;
+  /** A large one that is being built. */
+  #building: { readonly id: string; readonly outcome: Promise<BuildOutcome> } | undefined;
   /** Of the revision on trial, beside that in force. */
   #lost: FoundLost | undefined;
   /** What is built or judged in slices now. */
@@ -298,8 +296,8 @@ export class SnapshotCache implements SnapshotProvider {
     const way = toWay(whole, found, facts);
     const steps = this.#policySteps.toSteps(found, whole.id);
     const given = toCircumstances(state, steps, facts);
-    const judgement = await runInSlices(judging(candidate, outcome, given));
-    return { kind: 'judged', candidate, outcome, judgement, way, turns };
+    const judgement = await runInSlices(judging(candidate, given));
+    return { kind: 'judged', candidate, judgement, way, turns };
   }
 
   #build(revision: Revision): BuildOutcome | Promise<BuildOutcome> {
@@ -310,12 +308,12 @@ export class SnapshotCache implements SnapshotProvider {
       const built = building.build(revision);
       return built instanceof Promise ? built.then(toOutcome) : toOutcome(built);
     }
-    if (this.#built?.id === id) return this.#built.outcome;
+    if (this.#building?.id === id) return this.#building.outcome;
     const outcome = this.#unfinished.during(id, () => building.build(revision)).then(toOutcome);
-    this.#built = { id, outcome };
-    return outcome.then((done) => {
-      if (this.#built?.id === id) this.#built = { id, outcome: done };
-      return done;
+    const begun = { id, outcome };
+    this.#building = begun;
+    return outcome.finally(() => {
+      if (this.#building === begun) this.#building = undefined;
     });
   }
 

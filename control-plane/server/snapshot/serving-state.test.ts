@@ -4,6 +4,7 @@ import { ruleText } from '../../../test/support/rules-folder.ts';
 import { policyFile } from '../../authoring/policy/policy-file.ts';
 import type { Judgement, RevisionMemory } from './admission.ts';
 import { buildSnapshots } from './build.ts';
+import type { Said } from './served.ts';
 import { type ServingEvent, type ServingState, startServing, step } from './serving-state.ts';
 
 const memory: RevisionMemory = {
@@ -34,10 +35,10 @@ function judged(state: ServingState, id: string, turns: number): [ServingState, 
     ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
     exception: 'an outage',
   };
-  const candidate = { whole, content: undefined, saidBefore: undefined };
+  const candidate = { whole, outcome, saidBefore: undefined };
   const way = { steps: [], approvals: '' };
-  const examined = { ...state, examined: { whole, isNews: false } };
-  return take(examined, { kind: 'judged', candidate, outcome, judgement, way, turns });
+  const examined = { ...state, examined: { whole, isBegun: true } };
+  return take(examined, { kind: 'judged', candidate, judgement, way, turns });
 }
 
 test('that a revision breaks the policy by its own word is said once for each', (t) => {
@@ -64,13 +65,13 @@ test('a judgement of a revision that is not the newest any more is none', (t) =>
   const [state] = take(startServing(options), { kind: 'found', revision: toRevision('second') });
   const whole = toRevision('first');
   t.deepEqual(take(state, { kind: 'built', purpose: 'examine', whole, outcome }), [state, []]);
-  const candidate = { whole, content: undefined, saidBefore: undefined };
+  const candidate = { whole, outcome, saidBefore: undefined };
   const judgement: Judgement = {
     ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
     exception: undefined,
   };
   const way = { steps: [], approvals: '' };
-  const late = { kind: 'judged', candidate, outcome, judgement, way, turns: state.turns } as const;
+  const late = { kind: 'judged', candidate, judgement, way, turns: state.turns } as const;
   t.deepEqual(take(state, late), [state, []]);
 });
 
@@ -92,4 +93,25 @@ test('who has made what is found out where there is a policy, and not of what is
   };
   t.false(effectsOf(first).includes('judge'));
   t.true(effectsOf(second).includes('judge'));
+});
+
+test('a newer revision is examined to its end when something else is known of the one before it', (t) => {
+  const whole = { ...toRevision('first'), files: [{ path: 'a.yaml', text: ruleText('a', 1) }] };
+  const { serialize: encode } = loadProtos().rateLimitConfig;
+  const built = buildSnapshots(whole, { mergeDomains: false, maxResponseBytes: 1e6 }, { encode });
+  const verdict = { revision: 'first', reason: 'it removes much' };
+  const said = (outcome: Said['outcome']) => ({
+    wallMs: 1,
+    memory: { ...memory, verdictOf: () => ({ ...verdict, outcome }) },
+  });
+  const [held, approved] = [said('held_back'), said('approved')];
+  let { state } = step(startServing(options), { kind: 'found', revision: whole }, held);
+  const first: ServingEvent = { kind: 'built', purpose: 'examine', whole, outcome: built };
+  ({ state } = step(state, first, held));
+  t.true(state.newest?.isHeldBack);
+  const second = toRevision('second');
+  ({ state } = step(state, { kind: 'found', revision: second }, held));
+  ({ state } = step(state, { kind: 'reconsider' }, approved));
+  const done: ServingEvent = { kind: 'built', purpose: 'examine', whole: second, outcome };
+  t.is(step(state, done, approved).state.newest?.whole, second);
 });

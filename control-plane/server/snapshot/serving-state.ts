@@ -13,6 +13,7 @@ import { become, type Turn as StepTurn } from '../turn.ts';
 import {
   type Candidate,
   type Circumstances,
+  contentOf,
   findSaidBefore,
   isOutdated,
   type Judged,
@@ -58,11 +59,9 @@ export interface NewestRevision extends Judged {
 export interface ServingState extends Serving {
   readonly options: ServingOptions;
   readonly newest: NewestRevision | undefined;
-  /** The newest revision of the store while it is examined; one that comes after it takes its place. `isNews`: it was not
-   * the newest one before. */
-  readonly examined: { readonly whole: Revision; readonly isNews: boolean } | undefined;
-  /** The newest one, while it is not known what was said of it. */
-  readonly unexamined: Revision | undefined;
+  /** The newest revision of the store while it is examined; one that comes after it takes its place. `isBegun`: false while
+   * it is not known what was said of it. */
+  readonly examined: { readonly whole: Revision; readonly isBegun: boolean } | undefined;
   /** A revision whose trial was given up here, because this newer one wants something else. */
   readonly withdrawn: { readonly revision: string; readonly by: string } | undefined;
   /** Served by an earlier process; used until this one serves something. */
@@ -128,7 +127,6 @@ export type ServingEvent =
   | {
       readonly kind: 'judged';
       readonly candidate: Candidate;
-      readonly outcome: BuildOutcome;
       readonly judgement: Judgement;
       readonly way: Way;
       readonly turns: number;
@@ -169,7 +167,6 @@ export function startServing(options: ServingOptions): ServingState {
     options,
     newest: undefined,
     examined: undefined,
-    unexamined: undefined,
     withdrawn: undefined,
     before: undefined,
     way: noWay,
@@ -193,9 +190,9 @@ export function step(state: ServingState, event: ServingEvent, facts: Facts): Tu
     case 'reconsider':
       return reconsider(become(turn, { turns: state.turns + 1 }), facts);
     case 'follow_trial':
-      return build(turn, 'try', event.revision);
+      return build(turn, 'try', event.revision, facts);
     case 'follow_in_force':
-      return build(turn, 'follow', event.revision);
+      return build(turn, 'follow', event.revision, facts);
     case 'offer_trial': {
       const { trial } = state;
       return trial ? serve(turn, { trial: { ...trial, isOffered: event.isOffered } }) : turn;
@@ -205,7 +202,7 @@ export function step(state: ServingState, event: ServingEvent, facts: Facts): Tu
       if (trial === undefined) return turn;
       const { whole, built } = trial;
       const given = { isAtOnce: false, trial: undefined, isAnswer: true };
-      return takeWaiting(bringIntoForce(turn, whole, built, given, facts));
+      return takeWaiting(bringIntoForce(turn, whole, built, given, facts), facts);
     }
     case 'take_back_trial':
       return takeBack(turn, event.reason, facts);
@@ -234,9 +231,9 @@ export function toCandidate(
   outcome: BuildOutcome,
   { memory }: Facts,
 ): Candidate {
-  const content = outcome.ok ? outcome.built.content : undefined;
-  const saidBefore = findSaidBefore(whole, content, newest, { memory, seen: seenIds });
-  return { whole, content, saidBefore };
+  const given = { memory, seen: seenIds };
+  const saidBefore = findSaidBefore(whole, contentOf({ outcome }), newest, given);
+  return { whole, outcome, saidBefore };
 }
 
 export function toCircumstances(
@@ -265,31 +262,39 @@ export function toWay(whole: Revision, steps: readonly KnownStep[], { memory }: 
 
 /** What somebody may approve by its name although it is not the newest, where that is refused with it. */
 export function contentOfStep({ newest, way }: ServingState, id: string): string | undefined {
-  if (newest?.whole.id === id) return newest.content;
+  if (newest?.whole.id === id) return contentOf(newest);
   const makers = way.steps.flatMap((each) => each.makers);
   return makers.find(({ revision }) => revision === id)?.content;
 }
 
-function build(turn: Turn, purpose: Purpose, revision: Revision): Turn {
-  return become(turn, {}, { kind: 'build', purpose, revision });
+function build(turn: Turn, purpose: Purpose, revision: Revision, facts: Facts): Turn {
+  const { newest } = turn.state;
+  if (newest?.whole.id !== revision.id) {
+    return become(turn, {}, { kind: 'build', purpose, revision });
+  }
+  return noteBuilt(turn, { purpose, whole: newest.whole, outcome: newest.outcome }, facts);
 }
 
-function find(turn: Turn, revision: Revision, { memory }: Facts): Turn {
-  const canJudge = memory.otherVersion === undefined && memory.isKnown;
-  const seen = become(turn, { unexamined: canJudge ? undefined : revision });
-  const isKnown = revision.id === turn.state.newest?.whole.id;
-  if (!canJudge || isKnown) return become(seen, { examined: undefined });
-  return examine(seen, revision, true);
+function find(turn: Turn, whole: Revision, facts: Facts): Turn {
+  const { memory } = facts;
+  const isBegun = memory.otherVersion === undefined && memory.isKnown;
+  const isKnown = whole.id === turn.state.newest?.whole.id;
+  if (isBegun && isKnown) return become(turn, { examined: undefined });
+  const found = become(turn, { examined: { whole, isBegun } });
+  return isBegun ? build(found, 'examine', whole, facts) : found;
 }
 
-/** When it arrives, and when something else is known of it. */
-function examine(turn: Turn, whole: Revision, isNews = false): Turn {
-  return build(become(turn, { examined: { whole, isNews } }), 'examine', whole);
+/** Something else is so than when the newest one was judged. Where a newer one is examined, that is judged by it. */
+function judgeAgain(turn: Turn, facts: Facts): Turn {
+  const { newest, examined } = turn.state;
+  if (newest === undefined || examined !== undefined) return turn;
+  const { whole } = newest;
+  return build(become(turn, { examined: { whole, isBegun: true } }), 'examine', whole, facts);
 }
 
 function reconsider(turn: Turn, facts: Facts): Turn {
-  const { unexamined, newest, way } = turn.state;
-  if (unexamined !== undefined) return find(turn, unexamined, facts);
+  const { examined, newest, way } = turn.state;
+  if (examined?.isBegun === false) return find(turn, examined.whole, facts);
   if (newest === undefined) return turn;
   const { whole, invalidSinceMs } = newest;
   const isOtherwiseApproved =
@@ -298,24 +303,25 @@ function reconsider(turn: Turn, facts: Facts): Turn {
     isOtherwiseApproved ||
     isTriedAgain(newest, facts) ||
     isOutdated(newest, toCircumstances(turn.state, [], facts));
-  return isElse ? examine(turn, whole) : turn;
+  return isElse ? judgeAgain(turn, facts) : turn;
 }
 
 /** It was taken back, and an operator wants it all the same. */
-function isTriedAgain({ whole, content, problems }: NewestRevision, { memory }: Facts): boolean {
+function isTriedAgain(newest: NewestRevision, { memory }: Facts): boolean {
+  const { whole, problems } = newest;
+  const content = contentOf(newest);
   if (content === undefined || !problems.some(({ rule }) => rule === 'taken-back')) return false;
   return memory.verdictOf(whole.id, content)?.outcome === 'approved';
 }
 
 /** Takes the revision that waited for the end of a trial. */
-function takeWaiting(turn: Turn): Turn {
-  const { newest } = turn.state;
-  return newest?.isWaiting ? examine(turn, newest.whole) : turn;
+function takeWaiting(turn: Turn, facts: Facts): Turn {
+  return turn.state.newest?.isWaiting ? judgeAgain(turn, facts) : turn;
 }
 
 function noteBuilt(
   turn: Turn,
-  { purpose, whole, outcome }: Extract<ServingEvent, { kind: 'built' }>,
+  { purpose, whole, outcome }: Omit<Extract<ServingEvent, { kind: 'built' }>, 'kind'>,
   facts: Facts,
 ): Turn {
   const { state } = turn;
@@ -325,7 +331,7 @@ function noteBuilt(
       return become(turn, {}, { kind: 'judge', whole, outcome });
     }
     const candidate = toCandidate(state, whole, outcome, facts);
-    const judgement = judge(candidate, outcome, toCircumstances(state, [], facts));
+    const judgement = judge(candidate, toCircumstances(state, [], facts));
     return settle(turn, candidate, judgement, toWay(whole, [], facts), facts);
   }
   if (!outcome.ok) return turn;
@@ -359,10 +365,10 @@ function followTrial(
 /** Begins again where what it depends on has changed meanwhile. */
 function noteJudged(
   turn: Turn,
-  { candidate, outcome, judgement, way, turns }: Extract<ServingEvent, { kind: 'judged' }>,
+  { candidate, judgement, way, turns }: Extract<ServingEvent, { kind: 'judged' }>,
   facts: Facts,
 ): Turn {
-  const { whole } = candidate;
+  const { whole, outcome } = candidate;
   if (turn.state.examined?.whole !== whole) return turn;
   if (turns !== turn.state.turns) return become(turn, {}, { kind: 'judge', whole, outcome });
   return settle(turn, candidate, judgement, way, facts);
@@ -375,7 +381,7 @@ function settle(
   way: Way,
   facts: Facts,
 ): Turn {
-  const { inForce, trial, newest: last, examined, options, seenIds, said } = turn.state;
+  const { inForce, trial, newest: last, options, seenIds, said } = turn.state;
   const { whole } = candidate;
   const { becomes, isHeldBack, exception } = judgement;
   const problems = toNamed(judgement.problems, options);
@@ -402,7 +408,7 @@ function settle(
   );
   const isAnswer = last?.invalidSinceMs !== undefined || inForce === undefined;
   const now = bringOn(settled, whole, judgement, isAnswer, facts);
-  return examined?.isNews ? become(now, {}, { kind: 'newest' }) : now;
+  return last?.whole.id === whole.id ? now : become(now, {}, { kind: 'newest' });
 }
 
 /** What is judged of it comes to be. */
@@ -495,7 +501,7 @@ function takeBack(turn: Turn, reason: string, facts: Facts): Turn {
     counts: { ...counts, takenBack: counts.takenBack + 1 },
     ...refused,
   });
-  return takeWaiting(refuse(serve(counted, { trial: undefined }), whole, [problem]));
+  return takeWaiting(refuse(serve(counted, { trial: undefined }), whole, [problem]), facts);
 }
 
 /** The other control planes have judged otherwise than this one. */

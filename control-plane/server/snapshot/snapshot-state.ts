@@ -6,7 +6,7 @@ import {
   toRevisionInfo,
 } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
-import { mayRemove } from './admission.ts';
+import { contentOf, mayRemove } from './admission.ts';
 import type { GroupSnapshots } from './build.ts';
 import type { NodeGroup } from './node-groups.ts';
 import type { InForce, Trial } from './served.ts';
@@ -26,8 +26,10 @@ export interface SnapshotState extends Pick<ServingState, 'withdrawn' | 'counts'
   readonly stale: Staleness | undefined;
 }
 
-interface NewestState extends Omit<NewestRevision, 'whole' | 'invalidSinceMs'> {
+interface NewestState extends Omit<NewestRevision, 'whole' | 'outcome' | 'invalidSinceMs'> {
   readonly revision: RevisionInfo;
+  /** Undefined when it is invalid. */
+  readonly content: string | undefined;
   readonly valid: boolean;
 }
 
@@ -82,8 +84,9 @@ export function toSnapshotState(
   };
 }
 
-function toNewestState({ whole, invalidSinceMs, ...judged }: NewestRevision): NewestState {
-  return { ...judged, revision: toRevisionInfo(whole), valid: invalidSinceMs === undefined };
+function toNewestState({ whole, outcome, invalidSinceMs, ...judged }: NewestRevision): NewestState {
+  const [revision, content] = [toRevisionInfo(whole), contentOf({ outcome })];
+  return { ...judged, revision, content, valid: invalidSinceMs === undefined };
 }
 
 function toStaleness(

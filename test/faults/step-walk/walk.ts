@@ -550,7 +550,8 @@ class Walk {
       if (serving.trial !== undefined) return `${name} has a revision on trial`;
       const { inForce: here, newest } = serving;
       if (here?.built.content !== inForce?.content) return `${name} has another one in force`;
-      const isElse = newest !== undefined && newest.content !== here?.built.content;
+      const built = newest?.outcome.ok ? newest.outcome.built : undefined;
+      const isElse = newest !== undefined && built?.content !== here?.built.content;
       const isRefused = newest?.invalidSinceMs !== undefined || newest?.isHeldBack;
       if (isElse && !isRefused) return `${name} has forgotten the newest revision`;
     }
