@@ -10,7 +10,6 @@ import { findingRemoval } from '../snapshot/admission.ts';
 import type { BuiltSnapshots } from '../snapshot/build.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findingChanged, type Step } from '../snapshot/makers.ts';
-import { comparingForNodes } from '../snapshot/node-change.ts';
 import { judgingByPolicy } from '../snapshot/policy-guard.ts';
 import { applyChange, existingPaths } from '../store/file-change.ts';
 import { toJsonDigest } from '../store/json-digest.ts';
@@ -185,8 +184,7 @@ async function refusedByPolicy(
   if (governed === undefined || content === undefined) return [];
   const steps = await toSteps({ snapshots }, { before, known }, governed, info);
   const isUndo = snapshots.wasInForce(content);
-  const comparing = comparingForNodes;
-  const judged = judgingByPolicy(snapshots.governed, governed, { steps, isUndo, comparing });
+  const judged = judgingByPolicy(snapshots.governed, governed, { steps, isUndo });
   return (await runInSlices(judged)).refused;
 }
 
@@ -202,8 +200,7 @@ async function toSteps(
     return [{ makers: [...others.flatMap(({ makers }) => makers), info], changed: undefined }];
   }
   const { policy } = governed;
-  const comparing = comparingForNodes;
-  const own = findingChanged(known.governed, governed, { policy, comparing });
+  const own = findingChanged(known.governed, governed, policy);
   return [...others, { makers: [info], changed: await runInSlices(own) }];
 }
 

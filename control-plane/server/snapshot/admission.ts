@@ -20,7 +20,7 @@ import {
 } from '../store/revision.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import type { Step } from './makers.ts';
-import { comparingForNodes, describeClass, type RulesForNodes } from './node-change.ts';
+import { describeClass, type RulesForNodes } from './node-change.ts';
 import { findingClasses } from './node-classes.ts';
 import { judgingByPolicy } from './policy-guard.ts';
 import type { InForce, Said, Serving } from './served.ts';
@@ -113,8 +113,7 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
   const { id: revision, author, message } = whole;
   const own = { makers: [{ revision, author, message }], changed: undefined };
   const steps = given.steps.length > 0 ? given.steps : [own];
-  const comparing = comparingForNodes;
-  const policy = yield* judgingByPolicy(given.before?.built, built, { steps, isUndo, comparing });
+  const policy = yield* judgingByPolicy(given.before?.built, built, { steps, isUndo });
   const refused = problem === undefined ? policy.refused : [problem, ...policy.refused];
   const problems = [...outcome.warnings, ...policy.tolerated];
   const goesBack = isBack(whole, built, given);

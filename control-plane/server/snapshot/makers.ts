@@ -2,11 +2,12 @@
 
 import type { Policy } from '../../authoring/policy/policy-file.ts';
 import { findingViolations } from '../../authoring/policy/violations.ts';
-import type { ComparedRules, RuleChange } from '../../authoring/rule-change.ts';
+import type { RuleChange } from '../../authoring/rule-change.ts';
 import type { RevisionInfo } from '../store/revision.ts';
+import { comparingForNodes, type RulesForNodes } from './node-change.ts';
 
 /** Rules with the policy that stands beside them. */
-export interface GovernedRules extends ComparedRules {
+export interface GovernedRules extends RulesForNodes {
   readonly policy: Policy;
   /** The text of its file; undefined without one. */
   readonly policyText: string | undefined;
@@ -28,22 +29,15 @@ export interface Step {
   readonly changed: ReadonlySet<string> | undefined;
 }
 
-/** Says what a change is, by whichever file it is made. In steps. */
-export type Comparing<Rules> = <Item>(
-  before: Rules,
-  after: Rules,
-  toItem: (change: RuleChange) => Item,
-) => Generator<void, readonly Item[]>;
-
 /** What one step changed, in steps. */
-export function* findingChanged<Rules extends GovernedRules>(
-  before: Rules,
-  after: Rules,
-  { policy, comparing }: { readonly policy: Policy; readonly comparing: Comparing<Rules> },
+export function* findingChanged(
+  before: GovernedRules,
+  after: GovernedRules,
+  policy: Policy,
 ): Generator<void, ReadonlySet<string>> {
   const changed = new Set<string>();
   if (before.policyText !== after.policyText) changed.add(policyKey);
-  yield* comparing(before, after, (change) => {
+  yield* comparingForNodes(before, after, (change) => {
     changed.add(toKey(change));
     if (isOfGroup(change)) changed.add(toGroupsKey(change));
   });

@@ -6,7 +6,7 @@ import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { findingRemoval } from './admission.ts';
 import { type BuiltSnapshots, buildSnapshots } from './build.ts';
 import { globContains, globsMeet } from './glob-sets.ts';
-import { compareForNodes, comparingForNodes } from './node-change.ts';
+import { compareForNodes } from './node-change.ts';
 import { nodeGroupsFile } from './node-groups.ts';
 import { judgingByPolicy } from './policy-guard.ts';
 
@@ -41,7 +41,6 @@ testLines(test, new URL('node-change.txt', import.meta.url), (given) => {
     judgingByPolicy(before, after, {
       steps: [{ makers: [{ author: 'bob', message: undefined }], changed: undefined }],
       isUndo: false,
-      comparing: comparingForNodes,
     }),
   );
   const seen = [

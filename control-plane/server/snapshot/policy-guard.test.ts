@@ -3,7 +3,6 @@ import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
-import { comparing } from '../../authoring/rule-change.ts';
 import { buildSnapshots } from './build.ts';
 import type { GovernedRules } from './makers.ts';
 import { findingChanged, type Maker } from './makers.ts';
@@ -31,12 +30,10 @@ test('of many owners ten are named, and how many there are beside them', (t) => 
   const owners = Array.from({ length: 12 }, (_, at) => `o${at + 1}`);
   const policy = policyOf(`owners: [${owners}]`);
   const [before, after] = [governed(limit(1), policy), governed(limit(2), policy)];
-  const changed = runAtOnce(findingChanged(before, after, { policy: after.policy, comparing }));
+  const changed = runAtOnce(findingChanged(before, after, after.policy));
   const bob: Maker = { author: 'bob', message: 'x', revision: 'b'.repeat(40) };
   const steps = [{ makers: [bob], changed }];
-  const { refused } = runAtOnce(
-    judgingByPolicy(before, after, { steps, isUndo: false, comparing }),
-  );
+  const { refused } = runAtOnce(judgingByPolicy(before, after, { steps, isUndo: false }));
   t.deepEqual(
     refused.map(({ message }) => message),
     [
@@ -64,11 +61,10 @@ test('each change is judged by who made it, whoever goes on from it, until an ow
     const { policy: judging } = after;
     const made = steps.map(([rules, ...makers], index) => {
       const last = steps[index - 1]?.[0] ?? before;
-      const changed = runAtOnce(findingChanged(last, rules, { policy: judging, comparing }));
+      const changed = runAtOnce(findingChanged(last, rules, judging));
       return { makers, changed };
     });
-    return runAtOnce(judgingByPolicy(before, after, { steps: made, isUndo: false, comparing }))
-      .refused;
+    return runAtOnce(judgingByPolicy(before, after, { steps: made, isUndo: false })).refused;
   };
   const mine = "domain 'shop' is changed by bob, and only ada may change it";
   const said = (problems: readonly { message: string }[]) => problems.map(({ message }) => message);

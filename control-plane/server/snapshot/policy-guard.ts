@@ -15,14 +15,8 @@ import {
 } from '../../authoring/policy/violations.ts';
 import type { RuleChange } from '../../authoring/rule-change.ts';
 import { toShortId, valuesOf } from '../store/revision.ts';
-import {
-  amountKinds,
-  type Comparing,
-  type GovernedRules,
-  type Maker,
-  Makers,
-  type Step,
-} from './makers.ts';
+import { amountKinds, type GovernedRules, type Maker, Makers, type Step } from './makers.ts';
+import { comparingForNodes } from './node-change.ts';
 
 export interface PolicyVerdict {
   /** Errors: the change is refused. */
@@ -38,12 +32,11 @@ const exceptionTrailer = 'Policy-Exception';
 const maxNamed = 10;
 const exceptionHint = `if it has to be, an owner gives the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
 
-export interface ChangeInfo<Rules extends GovernedRules = GovernedRules> {
+export interface ChangeInfo {
   /** The oldest first; the last one ends with the rules that are judged. Each change is judged by who made it. */
   readonly steps: readonly Step[];
   /** Back to rules that were in force before: only a change of the policy itself is refused then. */
   readonly isUndo: boolean;
-  readonly comparing: Comparing<Rules>;
 }
 
 /** Something that a policy does not allow, and whose doing it is. */
@@ -55,10 +48,10 @@ interface Breach {
 }
 
 /** `before` has the rules in force, undefined where there are none: then nothing is refused. In steps. */
-export function* judgingByPolicy<Rules extends GovernedRules>(
-  before: Rules | undefined,
-  after: Rules,
-  info: ChangeInfo<Rules>,
+export function* judgingByPolicy(
+  before: GovernedRules | undefined,
+  after: GovernedRules,
+  info: ChangeInfo,
 ): Generator<void, PolicyVerdict> {
   if (before?.policyText === undefined && after.policyText === undefined) {
     return { refused: [], tolerated: [], exception: undefined };
@@ -79,7 +72,7 @@ export function* judgingByPolicy<Rules extends GovernedRules>(
       makers: made.ofViolation(identity),
     })),
     ...findPolicyChange(before, after, made.ofPolicy()),
-    ...(info.isUndo ? [] : yield* findChangeProblems(before, after, info, made)),
+    ...(info.isUndo ? [] : yield* findChangeProblems(before, after, made)),
   ];
   const kept = told(violations.filter(isKept));
   const excused = breaches.map((breach) => findExcuse(breach));
@@ -135,16 +128,15 @@ function findPolicyChange(
 }
 
 /** By the policy before, so that nobody makes room for a change by the change itself. */
-function* findChangeProblems<Rules extends GovernedRules>(
-  before: Rules,
-  after: Rules,
-  { comparing }: ChangeInfo<Rules>,
+function* findChangeProblems(
+  before: GovernedRules,
+  after: GovernedRules,
   made: Makers,
 ): Generator<void, readonly Breach[]> {
   const policy = before.policyText === undefined ? after.policy : before.policy;
   const breaches: Breach[] = [];
   if (policy.policies.length === 0) return breaches;
-  const all = yield* comparing(before, after, (change) => change);
+  const all = yield* comparingForNodes(before, after, (change) => change);
   const byDomain = Map.groupBy(all, ({ domain }) => domain);
   for (const [domain, changes] of byDomain) {
     for (const each of policiesOf(policy, domain)) {

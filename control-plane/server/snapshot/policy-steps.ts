@@ -10,7 +10,6 @@ import type { RevisionMemory } from './admission.ts';
 import type { BuiltSnapshots } from './build.ts';
 import type { Building } from './building.ts';
 import { findingChanged, type Maker, type Step } from './makers.ts';
-import { comparingForNodes } from './node-change.ts';
 import type { InForce } from './served.ts';
 
 export interface PolicyStepsDeps {
@@ -141,8 +140,7 @@ export class PolicySteps {
     built: BuiltSnapshots,
     { policy }: Pick<BuiltSnapshots, 'policy'>,
   ): Promise<Way> {
-    const comparing = comparingForNodes;
-    const changed = await runInSlices(findingChanged(way.last, built, { policy, comparing }));
+    const changed = await runInSlices(findingChanged(way.last, built, policy));
     const steps = [...way.steps, { makers, changed }];
     const keys = steps.reduce((sum, step) => sum + (step.changed?.size ?? 0), 0);
     const together = { makers: steps.flatMap((step) => step.makers), changed: undefined };

@@ -11,7 +11,6 @@ import { type Outcome, testScenarios } from '../../../test/support/scenarios.ts'
 import { toSettingLines } from '../../../test/support/setting-lines.ts';
 import { parsePolicy } from '../../authoring/policy/policy-file.ts';
 import { formatPolicySchema } from '../../authoring/policy/policy-keys.ts';
-import { comparing } from '../../authoring/rule-change.ts';
 import { buildSnapshots } from './build.ts';
 import type { GovernedRules } from './makers.ts';
 import { judgingByPolicy } from './policy-guard.ts';
@@ -50,7 +49,7 @@ function judge(folder: string, words: readonly string[]): Outcome {
     judgingByPolicy(
       words.includes('first') ? undefined : readGoverned(join(folder, 'before')),
       after,
-      { steps, isUndo: words.includes('undo'), comparing },
+      { steps, isUndo: words.includes('undo') },
     ),
   );
   const by = exception === undefined ? '' : `exception: ${exception}\n`;
