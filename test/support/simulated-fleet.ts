@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { type Counted, createTally, type Tally } from '../../control-plane/server/fleet/tally.ts';
+import { type Counted, Tally } from '../../control-plane/server/fleet/tally.ts';
 import { toTotals } from '../../control-plane/server/fleet/worker-figures.ts';
 import type { OwnText } from '../../control-plane/server/record/own-text.ts';
 import { parseRecord, type RolloutRecord } from '../../control-plane/server/record/record.ts';
@@ -293,7 +293,7 @@ export async function startSimulatedFleet(
       clockOffsetMs: 0,
       unreachableSeconds: 0,
     };
-    worker.tally ??= createTally({
+    worker.tally ??= new Tally({
       ...{ nodeId: worker.id, newSeries: () => String(++series), mostRules: () => 1_000 },
       toOwned: (name) => name,
     });
@@ -303,8 +303,6 @@ export async function startSimulatedFleet(
         ...{ seconds: reportSeconds, otherRuleCount: 0, unmatched: [] },
         failures: { domains: failures },
       },
-      worker.totals,
-      worker.decides?.version ?? has.version,
       clock.monotonicMs(),
     );
     worker.counted = worker.tally.counted;

@@ -11,20 +11,10 @@ const report = { version: 'v', seconds: 1, rules: [], otherRuleCount: 0, unmatch
 
 /** Decides so much each second. */
 function linkOf(nodeId: string, instance: string, rate = 0): LinkedWorker {
-  const none = {
-    decisions: 0,
-    overLimit: 0,
-    errors: 0,
-    nearLimitHits: 0,
-    noMatch: 0,
-    withoutStore: 0,
-    storeDurations: [],
-  };
-  const totals = toTotals({ ...none, durations: [] });
   return {
     hello: { nodeId, instance, agreement: '', countsAlone: false, allowsReset: false, values: 2 },
     address: '10.0.0.1:7',
-    figures: toFigures(report, { ...totals, decisions: rate }, totals, 0),
+    figures: toFigures(report, { ...toTotals(undefined), decisions: rate }, 0),
   };
 }
 

@@ -3,9 +3,9 @@
 import Type from 'typebox';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import {
-  createLimitedSum,
   fromText,
   type LimitedList,
+  LimitedSum,
   type LimitedText,
   toText,
 } from '../fleet/limited-values.ts';
@@ -96,7 +96,7 @@ export function toTopJson(
   workers: number,
   most: number,
 ): TopJson {
-  const sum = createLimitedSum();
+  const sum = new LimitedSum();
   const values = limited.values.map((value) => ({ ...value, text: underRule(value.text, owners) }));
   sum.add({ ...limited, values });
   const named = sum.read(most);
@@ -122,7 +122,7 @@ export function mergeTop(
   most: number,
 ): TopJson {
   const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
-  const sum = createLimitedSum();
+  const sum = new LimitedSum();
   for (const top of known) {
     const values = top.values.map((value) => ({
       ...value,

@@ -31,97 +31,95 @@ export interface FleetLinkDeps {
   readonly onClose: () => void;
 }
 
-export interface OpenLink {
-  readonly handler: CallHandler;
-  send(message: ToWorkerMessage): void;
-  finish(status: GrpcStatus, text: string): void;
-}
+/** The server's side of the stream, as it is called for each thing that happens to it. */
+export class OpenLink implements CallHandler {
+  readonly #deps: FleetLinkDeps;
+  readonly #call: GrpcCall;
+  readonly #bucket = createTokenBucket({ capacity: messageBurst, perSecond: messagesPerSecond });
+  #hello: HelloMessage | undefined;
+  #unsent = 0;
+  #cancelTimer: () => void;
 
-export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
-  const { method, clock } = deps;
-  const bucket = createTokenBucket({ capacity: messageBurst, perSecond: messagesPerSecond });
-  let hasHello = false;
-  let awaitsAnswers = false;
-  let unsent = 0;
-  let cancelTimer: (() => void) | undefined = clock.after(helloMs, () =>
-    refuse(grpcStatus.invalidArgument, 'no message came on this stream'),
-  );
-
-  function finish(status: GrpcStatus, text: string): void {
-    call.finish(status, text);
-    deps.onFinish();
+  constructor(deps: FleetLinkDeps, call: GrpcCall) {
+    this.#deps = deps;
+    this.#call = call;
+    this.#cancelTimer = deps.clock.after(helloMs, () =>
+      this.#refuse(grpcStatus.invalidArgument, 'no message came on this stream'),
+    );
   }
 
-  function refuse(status: GrpcStatus, text: string): void {
-    deps.onRefused(text);
-    finish(status, text);
-  }
-
-  /** The worker sees that it is still connected. Not beside what it has not read yet. */
-  function acknowledge(): void {
-    if (awaitsAnswers && unsent === 0) send({});
-  }
-
-  function send(message: ToWorkerMessage): void {
-    if (unsent >= maxUnsent) {
-      deps.onRefused('the worker does not read what it is sent');
-      call.abort();
+  send(message: ToWorkerMessage): void {
+    if (this.#unsent >= maxUnsent) {
+      this.#deps.onRefused('the worker does not read what it is sent');
+      this.#call.abort();
       return;
     }
-    unsent++;
-    call.send([method.responseSerialize(message)], () => {
-      unsent--;
+    this.#unsent++;
+    this.#call.send([this.#deps.method.responseSerialize(message)], () => {
+      this.#unsent--;
     });
   }
 
-  function take({ hello, report, counters }: FromWorkerMessage): void {
-    if (hello != null) {
-      const texts = [hello.nodeId, hello.instance, hello.agreement];
-      if (hasHello) refuse(grpcStatus.invalidArgument, 'a second hello');
-      else if (texts.some(({ length }) => length > maxNameLength)) {
-        refuse(grpcStatus.invalidArgument, 'the hello has too long a name');
-      } else if (hello.instance === '') {
-        refuse(grpcStatus.invalidArgument, 'the hello has no instance');
-      } else {
-        hasHello = true;
-        awaitsAnswers = hello.awaitsAnswers === true;
-        deps.onHello(hello);
-      }
-    } else if (!hasHello) refuse(grpcStatus.invalidArgument, 'the first message has to be a hello');
-    else if (report != null) {
-      deps.onReport(report);
-      acknowledge();
-    } else if (counters != null) deps.onAnswer(counters);
-    // Unknown messages of newer workers are ignored.
+  finish(status: GrpcStatus, text: string): void {
+    this.#call.finish(status, text);
+    this.#deps.onFinish();
   }
 
-  return {
-    handler: {
-      onMessage(bytes) {
-        cancelTimer?.();
-        cancelTimer = undefined;
-        const tokens = 1 + Math.floor(bytes.length / bytesPerToken);
-        if (!bucket.take(tokens, clock.monotonicMs())) {
-          refuse(grpcStatus.resourceExhausted, 'too many messages on this link');
-          return;
-        }
-        let message: FromWorkerMessage;
-        try {
-          message = method.requestDeserialize(bytes);
-        } catch (error) {
-          refuse(grpcStatus.invalidArgument, `malformed message: ${toDecodingProblem(error)}`);
-          return;
-        }
-        take(message);
-      },
-      onUnfinished: (reason) => refuse(grpcStatus.resourceExhausted, reason),
-      onHalfClose: () => finish(grpcStatus.ok, ''),
-      onClose() {
-        cancelTimer?.();
-        deps.onClose();
-      },
-    },
-    send,
-    finish,
-  };
+  onMessage(bytes: Buffer): void {
+    const { method, clock } = this.#deps;
+    this.#cancelTimer();
+    const tokens = 1 + Math.floor(bytes.length / bytesPerToken);
+    if (!this.#bucket.take(tokens, clock.monotonicMs())) {
+      this.#refuse(grpcStatus.resourceExhausted, 'too many messages on this link');
+      return;
+    }
+    let message: FromWorkerMessage;
+    try {
+      message = method.requestDeserialize(bytes);
+    } catch (error) {
+      const text = `malformed message: ${toDecodingProblem(error)}`;
+      this.#refuse(grpcStatus.invalidArgument, text);
+      return;
+    }
+    const problem = this.#take(message);
+    if (problem !== undefined) this.#refuse(grpcStatus.invalidArgument, problem);
+  }
+
+  onUnfinished(reason: string): void {
+    this.#refuse(grpcStatus.resourceExhausted, reason);
+  }
+
+  onHalfClose(): void {
+    this.finish(grpcStatus.ok, '');
+  }
+
+  onClose(): void {
+    this.#cancelTimer();
+    this.#deps.onClose();
+  }
+
+  /** Why the link is refused. Unknown messages of newer workers are ignored. */
+  #take({ hello, report, counters }: FromWorkerMessage): string | undefined {
+    const { onHello, onReport, onAnswer } = this.#deps;
+    if (hello != null) {
+      const texts = [hello.nodeId, hello.instance, hello.agreement];
+      if (this.#hello !== undefined) return 'a second hello';
+      if (texts.some(({ length }) => length > maxNameLength))
+        return 'the hello has too long a name';
+      if (hello.instance === '') return 'the hello has no instance';
+      this.#hello = hello;
+      onHello(hello);
+    } else if (this.#hello === undefined) return 'the first message has to be a hello';
+    else if (report != null) {
+      onReport(report);
+      // The worker sees that it is still connected. Not beside what it has not read yet.
+      if (this.#hello.awaitsAnswers === true && this.#unsent === 0) this.send({});
+    } else if (counters != null) onAnswer(counters);
+    return undefined;
+  }
+
+  #refuse(status: GrpcStatus, text: string): void {
+    this.#deps.onRefused(text);
+    this.finish(status, text);
+  }
 }

@@ -12,11 +12,7 @@ import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { FleetLink } from '../../../shared/wire/fleet.ts';
-import type {
-  HelloMessage,
-  ReportMessage,
-  TotalsMessage,
-} from '../../../shared/wire/fleet-messages.ts';
+import type { HelloMessage, ReportMessage } from '../../../shared/wire/fleet-messages.ts';
 import type { CallHandler, GrpcCall } from '../call-handler.ts';
 import {
   type AskedWorker,
@@ -24,12 +20,12 @@ import {
   type CountersResult,
   createCounters,
 } from './counters.ts';
-import { type OpenLink, openFleetLink } from './fleet-link.ts';
+import { OpenLink } from './fleet-link.ts';
 import {
   contains,
-  createLimitedSum,
   type LimitedList,
   type LimitedPeriod,
+  LimitedSum,
   type LimitedValue,
   toLimitedList,
   toLimitedPeriod,
@@ -50,10 +46,10 @@ import {
   type SeriesSlots,
   type SeriesSpan,
 } from './rule-rates.ts';
-import { type Counted, createTally, type Tally } from './tally.ts';
+import { type Counted, Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
-import { toFigures, toPassed, toTotals, type WorkerFigures } from './worker-figures.ts';
+import { toFigures, type WorkerFigures } from './worker-figures.ts';
 import { toAlreadyConnected } from './worker-name.ts';
 
 /** One worker with a link. */
@@ -107,7 +103,6 @@ export interface FleetDeps {
 
 interface Member extends AskedWorker {
   readonly tally: Tally;
-  totals: TotalsMessage | undefined;
   figures: WorkerFigures | undefined;
   /** The period that is under way, and the one before. */
   limited: LimitedPeriod | undefined;
@@ -149,14 +144,10 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
   }
 
   function takeReport(member: Member, report: ReportMessage): void {
-    const totals = toTotals(report.totals);
-    const storeBefore = member.figures?.store;
-    member.figures = toFigures(report, totals, member.totals, clock.wallMs(), storeBefore);
-    if (member.totals !== undefined) {
-      history.take(toPassed(totals, member.totals), report.seconds);
-    }
-    member.totals = totals;
-    member.tally.take(report, totals, member.figures.version, clock.monotonicMs());
+    const before = member.figures;
+    const passed = member.tally.take(report, clock.monotonicMs());
+    member.figures = toFigures(report, passed, clock.wallMs(), before?.store);
+    if (before !== undefined) history.take(passed, report.seconds);
     ruleRates.take(member, report.rules, report.seconds);
     unmatched.take(member, report.unmatched, clock.wallMs());
     if (report.limited == null) return;
@@ -171,7 +162,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     { domain, search }: WantedValues,
     most: number,
   ): Generator<void, LimitedList> {
-    const sum = createLimitedSum();
+    const sum = new LimitedSum();
     const start = domain === undefined ? '' : toTextStart(domain);
     const isAsked = ({ text }: LimitedValue) =>
       text.startsWith(start) && (search === undefined || contains(text, search));
@@ -196,7 +187,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
         unmatched.leave(member);
         member = undefined;
       };
-      const link: OpenLink = openFleetLink(
+      const link: OpenLink = new OpenLink(
         {
           method,
           clock,
@@ -212,7 +203,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
             }
             member = {
               hello,
-              tally: createTally({
+              tally: new Tally({
                 nodeId,
                 newSeries: () => `${seriesPrefix}-${++seriesCount}`,
                 mostRules: () => Math.min(maxCountedRulesOfWorker, maxCountedRules / members.size),
@@ -222,8 +213,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
               get version() {
                 return this.figures?.version ?? '';
               },
-              send: link.send,
-              totals: undefined,
+              send: (message) => link.send(message),
               figures: undefined,
               limited: undefined,
               limitedBefore: undefined,
@@ -254,7 +244,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
         );
       }
       links.add(link);
-      return link.handler;
+      return link;
     },
     list: () =>
       [...members.values()].map((member) => ({

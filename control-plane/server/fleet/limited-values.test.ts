@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createLimitedSum, fromText, toLimitedList, toLimitedPeriod } from './limited-values.ts';
+import { fromText, LimitedSum, toLimitedList, toLimitedPeriod } from './limited-values.ts';
 
 const value = (name: string, count: number, error = 0) => ({
   domain: 'd',
@@ -18,7 +18,7 @@ const period = (
 const nameOf = ({ text }: { readonly text: string }) => fromText(text).entries[0]?.value;
 
 test('counts of several workers are added, and so are the bounds of those that do not list a value', (t) => {
-  const sum = createLimitedSum();
+  const sum = new LimitedSum();
   sum.add(toLimitedList(period(1, 5, value('a', 100, 3), value('b', 10)), undefined));
   sum.add(toLimitedList(period(1, 2, value('a', 50)), undefined));
   sum.add(toLimitedList(period(1, 0), undefined));
@@ -36,7 +36,7 @@ test('counts of several workers are added, and so are the bounds of those that d
 });
 
 test('a value that a worker lists twice has the sum of both, and its bounds once', (t) => {
-  const sum = createLimitedSum();
+  const sum = new LimitedSum();
   sum.add(toLimitedList(period(1, 100, value('a', 100), value('a', 50)), undefined));
   t.like(sum.read(1), { values: [{ atLeast: 150, atMost: 150, workers: 1 }] });
 });

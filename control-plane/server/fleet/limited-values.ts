@@ -81,25 +81,12 @@ export function toLimitedList(
   current: LimitedPeriod,
   previous: LimitedPeriod | undefined,
 ): LimitedList {
-  const periods = previous === undefined ? [current] : [current, previous];
-  const lists = periods.map((period): LimitedList => {
-    const seconds = periods.reduce((sum, each) => sum + each.seconds, 0);
-    const isBefore = period === previous;
-    const values = period.values.map(({ text, count, error }) => ({
-      text,
-      atLeast: count - error,
-      atMost: count,
-      perSecond: count / Math.max(1, seconds),
-      perSecondBefore: isBefore ? count / Math.max(1, period.seconds) : undefined,
-      workers: 1,
-    }));
-    return { values, unlistedAtMost: period.unlistedAtMost };
-  });
-  const [first, second] = lists as [LimitedList, LimitedList | undefined];
-  if (second === undefined) return first;
-  const sum = createLimitedSum();
+  const seconds = current.seconds + (previous?.seconds ?? 0);
+  const first = toList(current, seconds, undefined);
+  if (previous === undefined) return first;
+  const sum = new LimitedSum();
   sum.add(first);
-  sum.add(second);
+  sum.add(toList(previous, seconds, previous.seconds));
   const { values, unlistedAtMost } = sum.read(2 * maxValues);
   // These are values of one worker, however many periods list them.
   const told = values.map((value) => ({
@@ -110,10 +97,21 @@ export function toLimitedList(
   return { values: told, unlistedAtMost };
 }
 
-export interface LimitedSum {
-  add(list: LimitedList): void;
-  /** The sum of all that was added, cut to the first ones. */
-  read(most: number): LimitedList;
+/** `secondsBefore`: of a period that is over. */
+function toList(
+  { values, unlistedAtMost }: LimitedPeriod,
+  seconds: number,
+  secondsBefore: number | undefined,
+): LimitedList {
+  const shown = values.map(({ text, count, error }) => ({
+    text,
+    atLeast: count - error,
+    atMost: count,
+    perSecond: count / Math.max(1, seconds),
+    perSecondBefore: secondsBefore === undefined ? undefined : count / Math.max(1, secondsBefore),
+    workers: 1,
+  }));
+  return { values: shown, unlistedAtMost };
 }
 
 interface Sum extends LimitedValue {
@@ -128,48 +126,49 @@ interface Sum extends LimitedValue {
   list: number;
 }
 
-export function createLimitedSum(): LimitedSum {
-  const sums = new Map<string, Sum>();
-  let unlisted = 0;
-  let lists = 0;
-  return {
-    add({ values, unlistedAtMost }) {
-      unlisted += unlistedAtMost;
-      lists++;
-      for (const value of values) {
-        const sum = sums.get(value.text);
-        if (sum === undefined) {
-          sums.set(value.text, { ...value, unlistedThere: unlistedAtMost, list: lists });
-          continue;
-        }
-        sum.atLeast += value.atLeast;
-        sum.atMost += value.atMost;
-        sum.perSecond += value.perSecond;
-        if (value.perSecondBefore !== undefined) {
-          sum.perSecondBefore = (sum.perSecondBefore ?? 0) + value.perSecondBefore;
-        }
-        // Texts that were cut may be equal, and a worker may report any list.
-        if (sum.list === lists) continue;
-        sum.list = lists;
-        sum.workers += value.workers;
-        sum.unlistedThere += unlistedAtMost;
+/** Of several lists, with its bounds. */
+export class LimitedSum {
+  readonly #sums = new Map<string, Sum>();
+  #unlisted = 0;
+  #lists = 0;
+
+  add({ values, unlistedAtMost }: LimitedList): void {
+    this.#unlisted += unlistedAtMost;
+    this.#lists++;
+    for (const value of values) {
+      const sum = this.#sums.get(value.text);
+      if (sum === undefined) {
+        const first = { ...value, unlistedThere: unlistedAtMost, list: this.#lists };
+        this.#sums.set(value.text, first);
+        continue;
       }
-    },
-    read(most) {
-      const all = [...sums.values()].sort((a, b) => b.atMost - a.atMost);
-      // A list that does not have a value may have left it out.
-      const boundOf = ({ atMost, unlistedThere }: Sum) => atMost + (unlisted - unlistedThere);
-      const values = all.slice(0, most).map((sum) => {
-        const { text, atLeast, perSecond, perSecondBefore, workers } = sum;
-        return { text, atLeast, atMost: boundOf(sum), perSecond, perSecondBefore, workers };
-      });
-      let unlistedAtMost = unlisted;
-      for (let index = most; index < all.length; index++) {
-        unlistedAtMost = Math.max(unlistedAtMost, boundOf(all[index] as Sum));
+      sum.atLeast += value.atLeast;
+      sum.atMost += value.atMost;
+      sum.perSecond += value.perSecond;
+      if (value.perSecondBefore !== undefined) {
+        sum.perSecondBefore = (sum.perSecondBefore ?? 0) + value.perSecondBefore;
       }
-      return { values, unlistedAtMost };
-    },
-  };
+      // Texts that were cut may be equal, and a worker may report any list.
+      if (sum.list === this.#lists) continue;
+      sum.list = this.#lists;
+      sum.workers += value.workers;
+      sum.unlistedThere += unlistedAtMost;
+    }
+  }
+
+  /** All that was added, cut to the first ones. */
+  read(most: number): LimitedList {
+    const all = [...this.#sums.values()].sort((a, b) => b.atMost - a.atMost);
+    // A list that does not have a value may have left it out.
+    const boundOf = ({ atMost, unlistedThere }: Sum) => atMost + (this.#unlisted - unlistedThere);
+    const values = all.slice(0, most).map((sum) => {
+      const { text, atLeast, perSecond, perSecondBefore, workers } = sum;
+      return { text, atLeast, atMost: boundOf(sum), perSecond, perSecondBefore, workers };
+    });
+    let unlistedAtMost = this.#unlisted;
+    for (const sum of all.slice(most)) unlistedAtMost = Math.max(unlistedAtMost, boundOf(sum));
+    return { values, unlistedAtMost };
+  }
 }
 
 export function toText({ domain, rule, entries }: LimitedDescriptor): LimitedText {

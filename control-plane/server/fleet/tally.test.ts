@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { ReportMessage, TotalsMessage } from '../../../shared/wire/fleet-messages.ts';
-import { createTally } from './tally.ts';
+import { Tally } from './tally.ts';
 import { toTotals } from './worker-figures.ts';
 
 const none = toTotals(undefined);
@@ -9,7 +9,7 @@ const lifetime = { ...none, decisions: 9_000, overLimit: 8_000, errors: 500, noM
 
 function setUp() {
   let series = 0;
-  const tally = createTally({
+  const tally = new Tally({
     ...{ nodeId: 'w', newSeries: () => `s-${++series}`, mostRules: () => 100 },
     toOwned: (name) => name,
   });
@@ -30,7 +30,7 @@ function setUp() {
       unmatched: [],
       ...given,
     };
-    tally.take(message, toTotals(message.totals), message.version, atMs);
+    tally.take(message, atMs);
   }
   return { tally, report };
 }

@@ -6,7 +6,7 @@ import type {
   TotalsMessage,
 } from '../../../shared/wire/fleet-messages.ts';
 import { maxNameLength } from './limits.ts';
-import { toCount } from './worker-figures.ts';
+import { toCount, toPassed, toTotals, toVersion } from './worker-figures.ts';
 
 /** A failed request is no decision. */
 export interface Traffic {
@@ -51,13 +51,6 @@ export interface Counted extends Span {
   readonly storeAway: string | undefined;
 }
 
-export interface Tally {
-  /** `version` is that of the report as it is kept; `atMs` on the monotonic clock. */
-  take(report: ReportMessage, totals: TotalsMessage, version: string, atMs: number): void;
-  /** Undefined before the first report. */
-  readonly counted: Counted | undefined;
-}
-
 export interface TallyDeps {
   readonly nodeId: string;
   /** Returns a new text at each call. */
@@ -82,49 +75,67 @@ interface Mark {
   readonly atMs: number;
 }
 
-export function createTally({ nodeId, newSeries, ...deps }: TallyDeps): Tally {
-  let last: TotalsMessage | undefined;
-  let counted: Counted | undefined;
+export class Tally {
+  readonly #deps: TallyDeps;
+  /** Of the report before. */
+  #totals: TotalsMessage | undefined;
+  #counted: Counted | undefined;
   /** The sums at two moments, from the newer of which at most ten minutes have passed. */
-  let marks: readonly [Mark, Mark] | undefined;
-  let outage: { readonly kind: string; readonly atMs: number } | undefined;
+  #marks: readonly [Mark, Mark] | undefined;
+  #outage: { readonly kind: string; readonly atMs: number } | undefined;
 
-  return {
-    take(report, totals, version, atMs) {
-      const { store } = report;
-      const isAway = toCount(store?.serversAway) + toCount(store?.unreachableSeconds) > 0;
-      if (isAway) outage = { kind: (store?.kind ?? '').slice(0, 20), atMs };
-      const storeAway = outage && atMs - outage.atMs < storeMs ? outage.kind : undefined;
-      if (last === undefined || counted?.version !== version || marks === undefined) {
-        // A report during which the version changed counts for none.
-        const { version: old = '', now, older } = counted ?? {};
-        const before = now && older && { version: old, now, older };
-        counted = {
-          ...{ nodeId, series: newSeries(), version, now: nothing, older: nothing },
-          ...{ before, storeAway },
-        };
-        const begin = { sums: nothing, atMs };
-        marks = [begin, begin];
-      } else {
-        const now = addReport(counted.now, toDifference(totals, last), report, deps);
-        const [older, newer] = marks;
-        if (atMs - newer.atMs >= recentMs) marks = [newer, { sums: now, atMs }];
-        counted = { ...counted, now, older: older.sums, storeAway };
-      }
-      last = totals;
-    },
-    get counted() {
-      return counted;
-    },
-  };
+  constructor(deps: TallyDeps) {
+    this.#deps = deps;
+  }
+
+  /** Undefined before the first report. */
+  get counted(): Counted | undefined {
+    return this.#counted;
+  }
+
+  /** Returns what was counted since the report before: nothing for the first one. `atMs` is on the monotonic clock. */
+  take(report: ReportMessage, atMs: number): TotalsMessage {
+    const totals = toTotals(report.totals);
+    const passed = toPassed(totals, this.#totals ?? totals);
+    const isFirst = this.#totals === undefined;
+    this.#totals = totals;
+    const version = toVersion(report);
+    const storeAway = this.#noteStore(report, atMs);
+    const [counted, marks] = [this.#counted, this.#marks];
+    if (isFirst || counted?.version !== version || marks === undefined) {
+      this.#begin(version, storeAway, atMs);
+      return passed;
+    }
+    const now = addReport(counted.now, toTraffic(passed), report, this.#deps);
+    const [older, newer] = marks;
+    if (atMs - newer.atMs >= recentMs) this.#marks = [newer, { sums: now, atMs }];
+    this.#counted = { ...counted, now, older: older.sums, storeAway };
+    return passed;
+  }
+
+  #noteStore({ store }: ReportMessage, atMs: number): string | undefined {
+    const isAway = toCount(store?.serversAway) + toCount(store?.unreachableSeconds) > 0;
+    if (isAway) this.#outage = { kind: (store?.kind ?? '').slice(0, 20), atMs };
+    const outage = this.#outage;
+    return outage && atMs - outage.atMs < storeMs ? outage.kind : undefined;
+  }
+
+  /** A report during which the version changed counts for none. */
+  #begin(version: string, storeAway: string | undefined, atMs: number): void {
+    const { nodeId, newSeries } = this.#deps;
+    const { version: old = '', now, older } = this.#counted ?? {};
+    const before = now && older && { version: old, now, older };
+    this.#counted = {
+      ...{ nodeId, series: newSeries(), version, now: nothing, older: nothing },
+      ...{ before, storeAway },
+    };
+    const begin = { sums: nothing, atMs };
+    this.#marks = [begin, begin];
+  }
 }
 
-function toDifference(totals: TotalsMessage, before: TotalsMessage): Traffic {
-  const passed = (field: 'decisions' | 'overLimit' | 'errors' | 'noMatch') =>
-    Math.max(0, totals[field] - before[field]);
-  const [all, errors] = [passed('decisions'), passed('errors')];
-  const decisions = Math.max(0, all - errors);
-  return { decisions, overLimit: passed('overLimit'), errors, noMatch: passed('noMatch') };
+function toTraffic({ decisions, overLimit, errors, noMatch }: TotalsMessage): Traffic {
+  return { decisions: Math.max(0, decisions - errors), overLimit, errors, noMatch };
 }
 
 function addReport(

@@ -42,62 +42,77 @@ export interface QuotaFigures {
   readonly assignmentsPerSecond: number;
 }
 
-const noTotals: TotalsMessage = {
-  decisions: 0,
-  overLimit: 0,
-  errors: 0,
-  nearLimitHits: 0,
-  noMatch: 0,
-  durations: [],
-  withoutStore: 0,
-  storeDurations: [],
-};
 const durationCount = decisionDurationBounds.length + 1;
 /** Reports are seconds apart; over a shorter time rates mean nothing. */
 const leastSeconds = 0.5;
 const maxTextLength = 128;
 
-export function toTotals(given: TotalsMessage | null | undefined): TotalsMessage {
-  if (given == null) return noTotals;
+type CountField = Exclude<keyof TotalsMessage, ListField>;
+type ListField = 'durations' | 'storeDurations';
+
+function makeTotals(
+  count: (field: CountField) => number,
+  list: (field: ListField) => readonly number[],
+): TotalsMessage {
   return {
-    decisions: toCount(given.decisions),
-    overLimit: toCount(given.overLimit),
-    errors: toCount(given.errors),
-    nearLimitHits: toCount(given.nearLimitHits),
-    noMatch: toCount(given.noMatch),
-    durations: given.durations.slice(0, durationCount).map(toCount),
-    withoutStore: toCount(given.withoutStore),
-    storeDurations: given.storeDurations.slice(0, durationCount).map(toCount),
+    decisions: count('decisions'),
+    overLimit: count('overLimit'),
+    errors: count('errors'),
+    nearLimitHits: count('nearLimitHits'),
+    noMatch: count('noMatch'),
+    durations: list('durations'),
+    withoutStore: count('withoutStore'),
+    storeDurations: list('storeDurations'),
   };
 }
 
-/** `before` and `storeBefore` are of the previous report; undefined for the first one, which has no rates. */
+const noTotals = makeTotals(
+  () => 0,
+  () => [],
+);
+
+export function toTotals(given: TotalsMessage | null | undefined): TotalsMessage {
+  if (given == null) return noTotals;
+  return makeTotals(
+    (field) => toCount(given[field]),
+    (field) => given[field].slice(0, durationCount).map(toCount),
+  );
+}
+
+/** Counts of the time between two reports. */
+export function toPassed(totals: TotalsMessage, before: TotalsMessage): TotalsMessage {
+  return makeTotals(
+    (field) => Math.max(0, totals[field] - before[field]),
+    (field) =>
+      totals[field].map((count, index) => Math.max(0, count - (before[field][index] ?? 0))),
+  );
+}
+
+/** As it is kept. */
+export function toVersion({ version }: Pick<ReportMessage, 'version'>): string {
+  return version.slice(0, maxTextLength);
+}
+
+/** `passed`: since the previous report, whose figures of the store are `storeBefore`; all 0 for the first one. */
 export function toFigures(
   report: ReportMessage,
-  totals: TotalsMessage,
-  before: TotalsMessage | undefined,
+  passed: TotalsMessage,
   atMs: number,
   storeBefore?: WorkerFigures['store'],
 ): WorkerFigures {
   const seconds = Math.max(leastSeconds, toCount(report.seconds));
-  const rate = (field: Exclude<keyof TotalsMessage, 'durations' | 'storeDurations'>) =>
-    before === undefined ? 0 : Math.max(0, totals[field] - before[field]) / seconds;
-  const passed = (field: 'durations' | 'storeDurations') =>
-    totals[field].map((count, index) =>
-      before === undefined ? 0 : Math.max(0, count - (before[field][index] ?? 0)),
-    );
-  const storeDurations = passed('storeDurations');
-  const withoutStorePerSecond = rate('withoutStore');
+  const rate = (field: CountField) => passed[field] / seconds;
+  const { durations, storeDurations } = passed;
   return {
     atMs,
-    version: report.version.slice(0, maxTextLength),
+    version: toVersion(report),
     decisionsPerSecond: rate('decisions'),
     overLimitPerSecond: rate('overLimit'),
     errorsPerSecond: rate('errors'),
     nearLimitPerSecond: rate('nearLimitHits'),
     noMatchPerSecond: rate('noMatch'),
-    withoutStorePerSecond,
-    durations: passed('durations'),
+    withoutStorePerSecond: rate('withoutStore'),
+    durations,
     storeDurations,
     quota: report.quota ? toQuotaFigures(report.quota, seconds) : undefined,
     store: toStoreFigures(report, {
@@ -138,15 +153,6 @@ function toStoreFigures(
     unreachableSinceMs: isAway ? sinceMs : undefined,
     // In the first interval calls were answered before it began.
     isPartly: isAway && hasAnswered && forSeconds > seconds,
-  };
-}
-
-/** Counts of the time between two reports. */
-export function toPassed(totals: TotalsMessage, before: TotalsMessage) {
-  return {
-    decisions: Math.max(0, totals.decisions - before.decisions),
-    overLimit: Math.max(0, totals.overLimit - before.overLimit),
-    errors: Math.max(0, totals.errors - before.errors),
   };
 }
 

@@ -2,7 +2,7 @@
 // decided) are taken one event after the other, and workers. What an effect asks for is a task, and whoever walks says
 // which task is done next, so that each order of what happens, and an end between any two effects, can be had.
 
-import { createTally, type Tally } from '../../../control-plane/server/fleet/tally.ts';
+import { Tally } from '../../../control-plane/server/fleet/tally.ts';
 import { toTotals } from '../../../control-plane/server/fleet/worker-figures.ts';
 import type { KeptText } from '../../../control-plane/server/record/own-text.ts';
 import {
@@ -622,13 +622,13 @@ export class SteppedFleet {
       errors: totals.errors + 200 * errors,
       overLimit: totals.overLimit + 200 * overLimit,
     };
-    worker.tally ??= createTally({
+    worker.tally ??= new Tally({
       ...{ nodeId: node.id, newSeries: () => String(++this.#series), mostRules: () => 0 },
       toOwned: (name) => name,
     });
     const report = { version: has.version, totals: worker.totals, seconds: 1, rules: [] };
     const rest = { store: null, otherRuleCount: 0, unmatched: [] };
-    worker.tally.take({ ...report, ...rest }, worker.totals, has.version, this.nowMs);
+    worker.tally.take({ ...report, ...rest }, this.nowMs);
   }
 
   #toPlane(name: string): SteppedPlane {

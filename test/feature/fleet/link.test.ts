@@ -1,7 +1,7 @@
 // The link between workers and the control plane that feeds them: whole workers, on a clock that runs faster,
 // so that reports follow each other quickly.
 import test, { type ExecutionContext } from 'ava';
-import { type OpenLink, openFleetLink } from '../../../control-plane/server/fleet/fleet-link.ts';
+import { OpenLink } from '../../../control-plane/server/fleet/fleet-link.ts';
 import { createResource, createSnapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
@@ -54,7 +54,7 @@ async function startListener(t: ExecutionContext, limit = 0) {
       [
         method.path,
         (call) => {
-          const link = openFleetLink(
+          const link = new OpenLink(
             {
               method,
               clock: systemClock,
@@ -68,7 +68,7 @@ async function startListener(t: ExecutionContext, limit = 0) {
             call,
           );
           links.push(link);
-          return link.handler;
+          return link;
         },
       ],
     ]),
