@@ -9,7 +9,7 @@ import {
 } from '../../../shared/thread/job-thread.ts';
 import type { DoJob } from '../../../shared/thread/thread-side.ts';
 import { isLarge } from '../snapshot/building.ts';
-import { receiveFiles, toFilePieces } from '../snapshot/building-job.ts';
+import { receiveFiles, toFilePieces } from '../snapshot/building-pieces.ts';
 import type { StoredFile } from '../store/revision.ts';
 import type { WorkHead } from '../work-thread.ts';
 import { unlessBusy } from './examination.ts';

@@ -5,8 +5,7 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { DoJob } from '../../../shared/thread/thread-side.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { type BuildOutcome, buildSnapshots } from './build.ts';
-import { receiveJob } from './building-job.ts';
-import { toBuiltPieces } from './built-pieces.ts';
+import { receiveJob, toBuiltPieces } from './building-pieces.ts';
 import { withRulesOf } from './named-rules.ts';
 
 /** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */

@@ -22,8 +22,7 @@ import {
   type Encode,
   listProblems,
 } from './build.ts';
-import { type Needs, toJobPieces } from './building-job.ts';
-import { type Received, receiveBuilt } from './built-pieces.ts';
+import { type Needs, type Received, receiveBuilt, toJobPieces } from './building-pieces.ts';
 import { withRulesOf } from './named-rules.ts';
 import { type Snapshot, variants } from './snapshot.ts';
 

@@ -1,6 +1,7 @@
-// A built revision on its way out of the thread that built it: as lists, of which each goes in pieces that take a millisecond
-// or two, so that the receiver can serve others between them.
+// A revision on its way into the thread that builds it, and what was built of it on its way out: in pieces that each take a
+// millisecond or two, so that both sides can do others' work between them.
 
+import { runAtOnce } from '../../../shared/in-slices.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import {
@@ -10,8 +11,9 @@ import {
   toDocumentPieces,
 } from '../../../shared/rules/thread/document-pieces.ts';
 import type { Next, Steps } from '../../../shared/thread/job-thread.ts';
-import type { BuildOutcome, BuiltSnapshots, GroupSnapshots } from './build.ts';
-import type { Needs } from './building-job.ts';
+import type { Revision, StoredFile } from '../store/revision.ts';
+import type { WorkHead } from '../work-thread.ts';
+import type { BuildOptions, BuildOutcome, BuiltSnapshots, GroupSnapshots } from './build.ts';
 import type { NodeGroup } from './node-groups.ts';
 import {
   type Resource,
@@ -20,6 +22,90 @@ import {
   type Variant,
   type Variants,
 } from './snapshot.ts';
+
+export interface BuildJob {
+  readonly revision: Pick<Revision, 'files' | 'problems'>;
+  readonly options: BuildOptions;
+  readonly nowMs: number;
+  readonly needs: Needs;
+}
+
+/** What the thread returns beside the problems: nothing; the document of the only file, which is then not built, with the
+ * rules of a name; or everything except the documents of these files. */
+export type Needs =
+  | 'problems'
+  | { readonly rulesOf: string }
+  | { readonly known: ReadonlySet<string> };
+
+type JobHead = Omit<BuildJob, 'revision'> & Pick<Revision, 'problems'>;
+/** A file with the begin of its text, or more of the text of the file before it. */
+type FilePart = readonly [path: string, text: string] | string;
+
+const charactersAtOnce = 64 * 1024;
+const filesAtOnce = 200;
+
+export function* toJobPieces({ revision, ...job }: BuildJob): Generator<object, void> {
+  yield { work: 'build' } satisfies WorkHead;
+  yield { ...job, problems: revision.problems } satisfies JobHead;
+  yield* toFilePieces(revision.files);
+}
+
+export function receiveJob(next: Next): BuildJob {
+  const { problems, ...job } = next() as JobHead;
+  return { ...job, revision: { files: runAtOnce(receiveFiles(next)), problems } };
+}
+
+export function toFilePieces(files: readonly StoredFile[]): Generator<readonly FilePart[], void> {
+  return toPieces(toFileParts(files), (part) => {
+    const { length } = typeof part === 'string' ? part : part[1];
+    return Math.max(1 / filesAtOnce, length / charactersAtOnce);
+  });
+}
+
+function* toFileParts(files: readonly StoredFile[]): Generator<FilePart, void> {
+  for (const { path, text } of files) {
+    yield [path, text.slice(0, charactersAtOnce)];
+    for (let at = charactersAtOnce; at < text.length; at += charactersAtOnce) {
+      yield text.slice(at, at + charactersAtOnce);
+    }
+  }
+}
+
+/** To the end of what there is. */
+export function* receiveFiles(next: Next): Steps<StoredFile[]> {
+  const files: { readonly path: string; readonly parts: string[] }[] = [];
+  for (let all = next(); all !== undefined; all = next()) {
+    for (const part of all as readonly FilePart[]) {
+      if (typeof part === 'string') files.at(-1)?.parts.push(part);
+      else files.push({ path: part[0], parts: [part[1]] });
+    }
+    yield;
+  }
+  const joined: StoredFile[] = [];
+  for (const { path, parts } of files) {
+    joined.push({ path, text: parts.join('') });
+    yield;
+  }
+  return joined;
+}
+
+/** `sizeOf`: the part of a piece that an item takes. */
+function* toPieces<Item>(
+  all: Iterable<Item>,
+  sizeOf: (item: Item) => number,
+): Generator<readonly Item[], void> {
+  let items: Item[] = [];
+  let size = 0;
+  for (const item of all) {
+    items.push(item);
+    size += sizeOf(item);
+    if (size < 1) continue;
+    yield items;
+    items = [];
+    size = 0;
+  }
+  if (items.length > 0) yield items;
+}
 
 interface Head {
   readonly ok: boolean;
@@ -58,11 +144,11 @@ export function* toBuiltPieces(
   const built = outcome.ok && needs !== 'problems' ? outcome.built : undefined;
   yield { ok: outcome.ok, built: built && toHead(built) };
   const few = () => 1 / itemsAtOnce;
-  yield* toPieces('problems', outcome.ok ? outcome.warnings : outcome.problems, few);
-  yield* toPieces('advice', outcome.ok ? outcome.advice : [], few);
+  yield* toListPieces('problems', outcome.ok ? outcome.warnings : outcome.problems, few);
+  yield* toListPieces('advice', outcome.ok ? outcome.advice : [], few);
   if (needs === 'problems') return;
   if (built !== undefined) {
-    yield* toPieces('resources', listResources(built.groups), ({ standard }) =>
+    yield* toListPieces('resources', listResources(built.groups), ({ standard }) =>
       Math.max(few(), standard.any.length / bytesAtOnce),
     );
     for (const [domain, all] of built.leftOut) {
@@ -83,23 +169,12 @@ function toHead({ domains, content, policy, policyText }: BuiltSnapshots): Head[
   return { domains, content, policy, policyText };
 }
 
-/** `sizeOf`: the part of a piece that an item takes. */
-function* toPieces<Of extends List>(
+function* toListPieces<Of extends List>(
   list: Of,
   all: Iterable<Items[Of]>,
   sizeOf: (item: Items[Of]) => number,
 ): Generator<Piece<Of>, void> {
-  let items: Items[Of][] = [];
-  let size = 0;
-  for (const item of all) {
-    items.push(item);
-    size += sizeOf(item);
-    if (size < 1) continue;
-    yield { list, items };
-    items = [];
-    size = 0;
-  }
-  if (items.length > 0) yield { list, items };
+  for (const items of toPieces(all, sizeOf)) yield { list, items };
 }
 
 /** Each once, in whatever group it is. */
