@@ -63,7 +63,7 @@ export function callJson(url: URL, call: JsonCall): Promise<JsonAnswer> {
   return promise;
 }
 
-/** Why there was no answer, for people. */
+/** Why there was no answer. Human-readable. */
 export function toCallProblem(error: unknown): string {
   // Several addresses of one name fail together, and their error has no text of its own.
   if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');

@@ -143,7 +143,7 @@ test('a text is parsed once for the lifts that follow each other with it', (t) =
   const first = next()(one, 'a.yaml');
   const second = next();
   t.is(second(one, 'a.yaml'), first);
-  t.not(second(one, 'b.yaml'), first, 'its place is told in problems');
+  t.not(second(one, 'b.yaml'), first, 'its problems name it');
   t.not(next()(two, 'a.yaml'), first);
   t.not(next()(one, 'a.yaml'), first, 'the lift before did not have it');
 });
