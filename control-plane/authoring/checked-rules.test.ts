@@ -27,7 +27,7 @@ const parent = parse(
 const free = parse('b.yaml', '  - {key: free, rate_limit: {unlimited: true}}\n  - {key: exempt}\n');
 const ending = parse('c.yaml', `  - {key: soon, until: 2026-11-29T01:00:00Z, ${limit}}\n`);
 
-test('limits that can refuse and stay have names, and unlimited ones are counted', (t) => {
+test('limits that can refuse and do not end have names, and unlimited ones are counted', (t) => {
   const { limitCount, domains } = check([parent, free, ending]);
   t.is(limitCount, 4);
   t.is(domains.get('shop')?.limitCount, 4);
@@ -35,7 +35,7 @@ test('limits that can refuse and stay have names, and unlimited ones are counted
   t.deepEqual(names, ['shop.k_x.y', 'shop.k_x.y.l']);
 });
 
-test('a domain that is as before is the same object, until one of its rules ends', (t) => {
+test('an unchanged domain is the same object until one of its rules ends', (t) => {
   const domainAt = (atMs: number) => check([parent, ending], atMs).domains.get('shop');
   t.is(domainAt(nowMs), domainAt(nowMs + 1));
   t.not(domainAt(nowMs), domainAt(nowMs + 3_600_000));

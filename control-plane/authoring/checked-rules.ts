@@ -1,5 +1,5 @@
-// Rules that are good, without the lookup of decisions: it takes twice the memory of the documents, and a control plane,
-// which has several revisions at a time, needs it for a moment of some of them.
+// Valid rules, without the lookup of decisions: that takes twice the memory of the documents, and a control plane,
+// which holds several revisions at a time, needs it only briefly and for some of them.
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { createDomainTree } from '../../shared/rules/lookup/rule-tree.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
@@ -11,9 +11,9 @@ import {
 } from '../../shared/rules/rule-document.ts';
 import { DomainsBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 
-/** Immutable: a change of configuration makes another one, in which a domain that is as before is the same object. */
+/** Immutable: a change of configuration creates a new value, in which an unchanged domain is the same object. */
 export interface CheckedRules {
-  /** By name: those that some document defines. */
+  /** Domains that some document defines, by name. */
   readonly domains: ReadonlyMap<string, CheckedDomainRules>;
   readonly limitCount: number;
 }
@@ -32,7 +32,7 @@ export function checkRules(
   return runAtOnce(new RulesChecker(options).check(documents, nowMs));
 }
 
-/** Checks rules one after the other. */
+/** Checks one set of rules after another. */
 export class RulesChecker {
   readonly #builder: DomainsBuilder<CheckedDomainRules>;
 
@@ -41,7 +41,7 @@ export class RulesChecker {
     this.#builder = new DomainsBuilder(all, CheckedDomainRules.create);
   }
 
-  /** As RuleSetBuilder, of the same problems. */
+  /** Reports the same problems as RuleSetBuilder. */
   *check(documents: readonly RuleDocument[], nowMs: number): Generator<void, CheckResult> {
     const built = yield* this.#builder.build(documents, nowMs);
     if (!built.ok) return built;
@@ -56,14 +56,14 @@ export class RulesChecker {
   }
 }
 
-/** Between two yields: well below a millisecond. */
+/** Domains between two yields: well below a millisecond. */
 const domainsAtOnce = 500;
 const rulesAtOnce = 500;
 
 /** The rules of one domain, without those that had ended when they were checked. */
 export class CheckedDomainRules {
   readonly limitCount: number;
-  /** How many names `limitNames` gives. */
+  /** The number of names that `limitNames` yields. */
   readonly limitNameCount: number;
   readonly #domain: string;
   readonly #lists: readonly (readonly RuleDescriptor[])[];
@@ -97,8 +97,8 @@ export class CheckedDomainRules {
     return new CheckedDomainRules(domain, lists, { limits, names });
   }
 
-  /** Of the limits that can refuse a request and stay: domain and keys, each once, a parent before its children. A limit that
-   * gets an end is on its way out. */
+  /** The names (domain and keys) of limits that can refuse a request and do not end: each once, parents before
+   * children. A limit that gets an end is being phased out. */
   *limitNames(): Generator<string, void> {
     for (const each of this.named()) if (isLasting(each)) yield each.name;
   }
@@ -108,7 +108,7 @@ export class CheckedDomainRules {
     for (const list of this.#lists) yield* walkRules(list, this.#domain);
   }
 
-  /** In steps; made again where no caller has it any more. */
+  /** In steps; created again once no caller references it. */
   *lookup(): Generator<void, DomainRules> {
     const known = this.#lookup?.deref();
     if (known !== undefined) return known;
@@ -122,7 +122,7 @@ export interface NamedRule {
   /** Domain and composite keys, joined by dots. */
   readonly name: string;
   readonly rule: RuleDescriptor;
-  /** By itself, or with one above it. */
+  /** The rule itself or one of its ancestors ends. */
   readonly ends: boolean;
 }
 

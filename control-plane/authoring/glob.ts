@@ -1,10 +1,10 @@
-// Patterns in which `*` stands for any characters, also none, and `?` for one.
+// Patterns in which `*` stands for any characters or none, and `?` for one.
 
 export function matchesGlob(pattern: string, text: string): boolean {
   return covers(pattern, text, (wanted, given) => wanted === '?' || wanted === given);
 }
 
-/** Whether every text that `inner` matches is matched by `outer`; some of those that are not seen are, too. */
+/** Whether `outer` matches every text that `inner` matches; false for some pairs where it does. */
 export function coversGlob(outer: string, inner: string): boolean {
   return covers(
     outer,
@@ -13,11 +13,8 @@ export function coversGlob(outer: string, inner: string): boolean {
   );
 }
 
-/**
- * Takes at most time proportional to the product of both lengths: texts are untrusted.
- *
- * @param takes whether a character of the pattern that is no star takes one of the text
- */
+/** Takes time proportional at most to the product of both lengths: texts are untrusted.
+ * @param takes whether a literal character of the pattern matches a character of the text */
 function covers(
   pattern: string,
   text: string,

@@ -6,7 +6,7 @@ import type { Entry } from '../../shared/rules/rule.ts';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import { findingSharers, findMeetingCounters } from './meeting-counters.ts';
 
-/** `minute` and `hour` stand for a limit of theirs. */
+/** `minute` and `hour` stand for rules with a limit of that window. */
 function place(descriptors: string) {
   const limits = descriptors.replaceAll(
     /\b(minute|hour)\b/g,
@@ -23,7 +23,7 @@ testLines(test, new URL('meeting-counters.txt', import.meta.url), (given) => {
   return found.map(({ severity, rule }) => `${severity} ${rule}`).join(', ') || 'nothing';
 });
 
-test('for a request it is found whose counter it uses as well, also that of its own rule for other values', (t) => {
+test("a rule that shares a request's counter is found, also the request's own rule for other values", (t) => {
   const rules = place('{key: user, minute, descriptors: [{key: path, minute}]}');
   const [user] = rules;
   const path = user?.children[0];

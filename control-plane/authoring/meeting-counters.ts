@@ -1,6 +1,6 @@
-// Finds rules of one domain whose hits can be counted under one key in the store: keys and values are joined by `_` with
-// nothing escaped (counter-key.ts), so [user=ada_path_/login] and [user=ada][path=/login] meet where a rule takes each.
-// shared-counters.ts finds those of two domains.
+// Finds rules of one domain whose hits can be counted under the same key in the store: keys and values are joined by
+// `_` without escaping (counter-key.ts), so [user=ada_path_/login] and [user=ada][path=/login] collide where rules
+// match both. shared-counters.ts finds collisions between two domains.
 import {
   createRuleAdvice,
   type PlacedRule,
@@ -19,7 +19,7 @@ import {
 
 interface CountedRule {
   readonly rule: PlacedRule;
-  /** Of all its levels: a request of the same keys is matched in the same way, and finds one rule. */
+  /** The keys of all levels: requests with the same keys are matched in the same way, and match one rule. */
   readonly keys: string;
   /** Counters of different windows have different keys. */
   readonly windows: ReadonlySet<string>;
@@ -28,11 +28,11 @@ interface CountedRule {
   readonly symbols: Symbols;
 }
 
-/** One note for a domain, at the first of its rules that meets another. */
+/** At most one note per domain, at the first rule that collides with another. */
 export function findMeetingCounters(domain: string, rules: readonly PlacedRule[]): Problem[] {
   const counted = [...listCounted(rules, [...`${domain}_`], '')];
   const ordered = counted.toSorted((a, b) => (a.lead < b.lead ? -1 : a.lead > b.lead ? 1 : 0));
-  /** Those whose lead the next one's begins with. */
+  /** Rules whose lead is a prefix of the next rule's. */
   let open: CountedRule[] = [];
   let steps = 0;
   for (const one of ordered) {
@@ -50,11 +50,11 @@ export function findMeetingCounters(domain: string, rules: readonly PlacedRule[]
 
 const mostNamed = 3;
 
-/** Rules of one step. */
+/** Rules per step. */
 const rulesAtOnce = 50;
 
-/** Rules under whose counter's key other requests than this one can be counted: `found` itself, of other values, is among
- * them. At most three. In steps. */
+/** Rules under whose counter key other requests can be counted, at most three. `found` itself is included if another
+ * value gives the same key. In steps. */
 export function* findingSharers(
   { domain, rules }: { readonly domain: string; readonly rules: readonly PlacedRule[] },
   entries: readonly Entry[],
@@ -72,7 +72,7 @@ export function* findingSharers(
     steps += key.length * counted.symbols.length;
     if (steps > maxSteps || sharers.length === mostNamed) break;
     const ways = countWays([...key], counted.symbols);
-    // Of the same keys there is the way of this request, which finds no other rule.
+    // With the same keys, one of the ways is this request itself, which matches no other rule.
     if (ways > (counted.keys === keys ? 1 : 0)) sharers.push(counted.rule);
   }
   return sharers;

@@ -6,7 +6,7 @@ import { type ComparedRules, compareRules } from './rule-change.ts';
 
 const nowMs = Date.parse('2026-01-01T00:00:00Z');
 
-/** Rules, or of one rule its limit or the list of its limits. */
+/** Parses rules; or, for one rule, only its limit or its list of limits. */
 function rulesOf(text: string): ComparedRules {
   const block = text.startsWith('[') ? `rate_limits: ${text}` : `rate_limit: {${text}}`;
   const rules = text.startsWith('{') ? text : `{key: k, ${block}}`;

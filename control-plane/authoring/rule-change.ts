@@ -1,5 +1,5 @@
-// Compares two sets of rules by what they mean for requests: the order of files and rules and comments do
-// not matter, and a removed rule is compared with the one that replaces it.
+// Compares two sets of rules by their effect on requests: the order of files and rules and comments do not matter, and
+// a removed rule is compared with its replacement.
 import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { groupInSteps } from '../../shared/rules/file-order.ts';
@@ -25,13 +25,13 @@ export type RuleChangeKind =
   | 'limit_removed'
   | 'raised'
   | 'lowered'
-  /** The rate stays, and is counted in another window. */
+  /** The rate stays the same but is counted in another window. */
   | 'window_changed'
-  /** The rate stays, and is counted in another way. */
+  /** The rate stays the same but is counted by another algorithm. */
   | 'algorithm_changed'
   /** How much a token bucket lets pass at once. */
   | 'burst_changed'
-  /** Limits of a list that come, go or change places. */
+  /** Limits of a list are added, removed or reordered. */
   | 'list_changed'
   | 'blocked'
   | 'unblocked'
@@ -43,9 +43,9 @@ export type RuleChangeKind =
   | 'name_changed'
   | 'metric_changed'
   | 'metadata_changed'
-  /** A rule that ends by itself ends at another time. */
+  /** The end of a rule changes. */
   | 'end_changed'
-  /** By the file of the node groups (snapshot/node-change.ts). */
+  /** Caused by the file of the node groups (snapshot/node-change.ts). */
   | 'group_gets_domain'
   | 'group_loses_domain'
   | 'group_steps_changed';
@@ -53,33 +53,33 @@ export type RuleChangeKind =
 export interface RuleChange {
   readonly kind: RuleChangeKind;
   readonly domain: string;
-  /** The requests that it concerns: per entry a key and a value or pattern, '' for any value. Empty for a domain. */
+  /** The affected requests: for each entry a key and a value or pattern, '' for any value. Empty for a domain. */
   readonly requests: readonly Entry[];
-  /** The change in words, such as `100 per hour -> 10 per minute (600 per hour)`. */
+  /** The change, human-readable, such as `100 per hour -> 10 per minute (600 per hour)`. */
   readonly text: string;
   readonly before: Limit | undefined;
   readonly after: Limit | undefined;
-  /** Of a limit of a list beyond the first: its window in seconds. */
+  /** For a limit of a list after the first: its window in seconds. */
   readonly furtherWindow?: number;
-  /** Of what holds once every rule with an end has ended. */
+  /** Whether the change concerns the rules that remain once every rule with an end has ended. */
   readonly isLasting?: true;
-  /** The rule that is for just these requests, where there is one. */
+  /** The rule for exactly these requests, if any. */
   readonly ruleBefore: PlacedRule | undefined;
   readonly ruleAfter: PlacedRule | undefined;
 }
 
-/** One side: good rules, and the documents they are in. */
+/** One side: valid rules, and the documents that contain them. */
 export interface ComparedRules {
   readonly ruleSet: CheckedRules;
   readonly documents: readonly RuleDocument[];
 }
 
-/** Ordered by domain, then by the old rules, then by the new ones. */
+/** Ordered by domain, then by the old rules, then by the new rules. */
 export function compareRules(before: ComparedRules, after: ComparedRules): RuleChange[] {
   return runAtOnce(comparing(before, after, (change) => change));
 }
 
-/** The same, in steps. `toItem`: what is kept of a change, which itself holds rules of both sides. */
+/** The same, in steps. `toItem` maps each change to what is retained: a change itself references rules of both sides. */
 export function* comparing<Item>(
   before: ComparedRules,
   after: ComparedRules,
@@ -121,7 +121,7 @@ export function* comparing<Item>(
   return items;
 }
 
-/** The rules of a domain that stay, in whose place others can be until they end. */
+/** The permanent rules of a domain, which others can replace until they end. */
 function* findLasting(
   domain: string,
   documents: readonly RuleDocument[],
@@ -144,9 +144,9 @@ function compareNames(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The requests that one rule, of either side, is written for. */
+/** The requests that a rule of either side is written for. */
 interface RequestGroup extends Pick<RuleChange, 'requests' | 'ruleBefore' | 'ruleAfter'> {
-  /** When the rule for them ends by itself. */
+  /** When the rule for them ends. */
   readonly endBefore?: number | undefined;
   readonly endAfter?: number | undefined;
 }
@@ -181,10 +181,10 @@ function* groupRequests(
   return groups.values();
 }
 
-/** A private-use character: no rule has it, so only a star or a rule for any value matches it. */
+/** A private-use character that no rule contains, so only a star or a rule for any value matches it. */
 const anything = '\u{e000}';
 
-/** A request that the rule is written for, and no other rule more specifically. */
+/** A request that matches the rule, and no other rule more specifically. */
 function toSample({ key, value }: Entry): Entry {
   return {
     key: key.replaceAll('*', anything),
@@ -252,10 +252,8 @@ function compareLimits(
   return windowSecondsOf(before) === windowSecondsOf(after) ? undefined : 'window_changed';
 }
 
-/**
- * The changes that callers notice beside the rate: bursts at a window's edge, bursts at once, and the cost of
- * refused hits.
- */
+/** The changes that callers notice besides the rate: bursts at a window's edge, bursts at once, and the cost of refused
+ * hits. */
 function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
   if (before.unlimited || after.unlimited) return [];
   const isOther =
@@ -266,7 +264,7 @@ function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
     : [];
 }
 
-/** The limits whose counters are not those of a limit before: keys have the window and the tag of their limit. */
+/** The limits whose counters start empty: counter keys contain the window and the tag of their limit. */
 function listRestarted(before: readonly Limit[], after: readonly Limit[]): string[] {
   const toCounter = (limit: Limit) => `${limit.counterTag} ${windowSecondsOf(limit)}`;
   const known = new Set(before.map(toCounter));
@@ -275,7 +273,8 @@ function listRestarted(before: readonly Limit[], after: readonly Limit[]): strin
 
 type ListChange = Pick<RuleChange, 'kind' | 'text' | 'before' | 'after' | 'furtherWindow'>;
 
-/** The limits of a rule: those of one window are compared, then the others in their order; what is left comes or goes. */
+/** Compares the limits of a rule: first those with equal windows, then the others in order; the rest are added or
+ * removed. */
 function compareLists(was: Match | undefined, is: Match | undefined): ListChange[] {
   const [all, left] = [limitsOf(was), limitsOf(is)];
   const after = [...left];

@@ -6,7 +6,7 @@ import { adviseOnRules } from './rule-advice.ts';
 
 const zero = 'rate_limit: {unit: hour, requests_per_unit: 0}';
 
-/** `line rule` of each problem that is left, and the messages about the comments. */
+/** The problems that remain, as `line rule`, and the messages about the comments. */
 function tell(...lines: readonly string[]): { told: string[]; idle: string[] } {
   const text = lines.join('\n');
   const { document, problems } = parseRuleDocument(text, 'r.yaml');
@@ -39,7 +39,7 @@ test('a comment for the whole file also allows more than a hundred warnings of a
   t.deepEqual(told, []);
 });
 
-test('each line is taken once, however many comments a file has', (t) => {
+test('each line is read once, however many comments a file has', (t) => {
   const hostile = [
     '# ratelane: allow no-limit\n'.repeat(60_000),
     Array.from({ length: 30_000 }, (_, at) => `# ratelane: allow no-limit\nk${at}:\n`).join(''),

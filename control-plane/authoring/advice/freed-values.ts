@@ -1,5 +1,5 @@
-// Finds rules for one value whose requests lose the limits that are below the rule for the other values: the search never
-// goes back (behaviour: lookup-order).
+// Finds rules for one value whose requests escape the limits below the rule for the other values: the search never
+// backtracks (behaviour: lookup-order).
 import {
   createRuleAdvice,
   type PlacedRule,
@@ -13,15 +13,15 @@ import {
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 
-/** Rules are compared with those around them: a level of many thousands would take minutes. */
+/** Each rule is compared with its neighbours: a level of many thousands would take minutes. */
 const maxComparisons = 1_000_000;
 
-/** One warning for each rule that frees its value from deeper limits without a word. */
+/** One warning for each rule that silently frees its value from deeper limits. */
 export function findFreedValues(rules: readonly PlacedRule[]): Problem[] {
   const problems: Problem[] = [];
   let comparisons = 0;
 
-  /** The rule that takes the value where `rule` is not. */
+  /** The rule that would match the value if `rule` did not exist. */
   function findNeighbour(rule: PlacedRule, level: Level): PlacedRule | undefined {
     for (const { of: wide, wildcard } of level.wildcards) {
       if (++comparisons > maxComparisons) return undefined;
@@ -30,7 +30,7 @@ export function findFreedValues(rules: readonly PlacedRule[]): Problem[] {
     return level.open.get(rule.descriptor.key);
   }
 
-  /** The first rule with a limit below `neighbour` whose requests find no rule below `rule`. */
+  /** The first rule with a limit below `neighbour` whose requests match no rule below `rule`. */
   function findLost(rule: PlacedRule, neighbour: PlacedRule): PlacedRule | undefined {
     if (neighbour.children.length === 0) return undefined;
     const level = toLevel(rule.children);
@@ -67,7 +67,7 @@ interface Level {
   readonly exact: ReadonlyMap<string, PlacedRule>;
   /** In the order of the configuration. */
   readonly wildcards: readonly { readonly of: PlacedRule; readonly wildcard: Wildcard }[];
-  /** The rules for any value, by their keys. */
+  /** The rules for any value, by key. */
   readonly open: ReadonlyMap<string, PlacedRule>;
 }
 
@@ -82,7 +82,7 @@ function toLevel(rules: readonly PlacedRule[]): Level {
   };
 }
 
-/** A rule that says it has no limit, with none below it: its value is meant to be free. */
+/** A rule that declares itself unlimited, with no limit below it: its value is meant to be free. */
 function isExemption({ descriptor, children }: PlacedRule): boolean {
   return children.length === 0 && descriptor.rateLimit?.unlimited !== false;
 }
@@ -91,7 +91,7 @@ function isLimited({ descriptor }: PlacedRule): boolean {
   return descriptor.rateLimit?.unlimited === false;
 }
 
-/** A rule with a limit, or one that says that it has none. */
+/** A rule with a limit, or one that declares itself unlimited. */
 function isSettled(rule: PlacedRule): boolean {
   return rule.descriptor.rateLimit !== undefined || isExemption(rule);
 }

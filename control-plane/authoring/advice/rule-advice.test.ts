@@ -13,7 +13,7 @@ const fixtures = new URL('../../../test/fixtures/check/', import.meta.url);
 const files = readdirSync(fixtures).filter((name) => name.endsWith('.yaml'));
 
 for (const file of files.sort()) {
-  test(`check/${file} gets the advice that stands beside it`, (t) => {
+  test(`check/${file} produces the advice written beside it`, (t) => {
     const read = (name: string) => readFileSync(new URL(name, fixtures), 'utf8');
     const { document, problems } = parseRuleDocument(read(file), file);
     t.deepEqual(problems, []);
@@ -33,10 +33,10 @@ function advise(...texts: string[]): string[] {
   return adviseOnRules(documents).map(({ file, line, message }) => `${file}:${line} ${message}`);
 }
 
-test('files take effect in one order for decisions, advice and explanations', (t) => {
+test('decisions, advice and explanations apply files in the same order', (t) => {
   const rule = (value: string, count: number) =>
     `domain: d\ndescriptors:\n  - {key: k, value: "${value}", rate_limit: {unit: day, requests_per_unit: ${count}}}\n`;
-  // By characters `a.yaml` would be the first.
+  // Sorted by characters, `a.yaml` would come first.
   const texts = [
     ['a.yaml', rule('a*', 1)],
     ['a/b.yaml', rule('*', 2)],
@@ -54,7 +54,7 @@ test('files take effect in one order for decisions, advice and explanations', (t
   );
 });
 
-test('a level with very many wildcards is looked at in bounded time', (t) => {
+test('a level with very many wildcards is checked in bounded time', (t) => {
   const rules = Array.from({ length: 20_000 }, (_, index) => `  - {key: k, value: "v${index}*x"}`);
   const before = cpuMs();
   t.notThrows(() => advise(['domain: d', 'descriptors:', ...rules].join('\n')));
@@ -107,7 +107,7 @@ function parse(...lines: string[]) {
   return [parseRuleDocument(yaml, 'shop.yaml').document ?? []].flat();
 }
 
-test('a rule that has ended is noted with its place', (t) => {
+test('a rule that has ended is noted with its position', (t) => {
   const lifted = parse(
     '- {key: user, rate_limit: {unit: hour, requests_per_unit: 10}}',
     '- {key: user, value: ada, until: 2026-11-24T18:00:00Z, rate_limit: {unlimited: true}}',
@@ -123,7 +123,7 @@ test('a rule that has ended is noted with its place', (t) => {
   ]);
 });
 
-test('a wildcard that ends is not said to hide the one whose place it takes', (t) => {
+test('a wildcard that ends is not reported as hiding its successor', (t) => {
   const documents = parse(
     '- {key: user, value: a*, until: 2026-11-24T18:00:00Z, rate_limit: {unlimited: true}}',
     '- {key: user, value: a*, rate_limit: {unit: hour, requests_per_unit: 5}}',

@@ -1,5 +1,5 @@
-// Finds parts of rules that are legal but probably not meant, across all documents. People who check or publish
-// rules see it; workers skip it.
+// Finds legal but probably unintended parts of rules, across all documents. Shown to users who check or publish rules;
+// workers skip it.
 
 import {
   createRuleAdvice,
@@ -17,8 +17,8 @@ import { findUnboundedMetrics } from './unbounded-metrics.ts';
 import { findUnreachableRules } from './unreachable-rules.ts';
 import { findWorkerOnlyFields } from './worker-only-fields.ts';
 
-/** Warnings, bounded in number as in `Reporter`. Documents of one domain are taken as merged. `nowMs`:
- * wall time, by which rules have ended. */
+/** Warnings, bounded in number as in `Reporter`. Documents of one domain are treated as merged. `nowMs`: the wall time
+ * that decides which rules have ended. */
 export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.now()): Problem[] {
   const reporter = new Reporter('(all documents)');
   // A rule that ends may repeat one that does not.
@@ -36,10 +36,8 @@ export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.n
   return reporter.toProblems();
 }
 
-/**
- * A domain with dots: the labels of Prometheus are taken from the parts of a statistic's name, which dots separate. At most
- * one note, at its first rule.
- */
+/** A domain with dots: Prometheus labels are made from the parts of a statistic's name, which dots separate. At most
+ * one note, at the first rule. */
 function findDottedDomain(rules: readonly PlacedRule[]): Problem[] {
   const [first] = rules;
   if (first === undefined || !first.document.domain.includes('.')) return [];
@@ -51,10 +49,8 @@ function findDottedDomain(rules: readonly PlacedRule[]): Problem[] {
   return [{ ...advice, path: 'domain', ...document.position }];
 }
 
-/**
- * Rules that have ended have no effect any more, and only fill the file: a note for each, but not for those below it, as a
- * good document stays good when time passes.
- */
+/** Rules that have ended have no effect and only clutter the file. Each gets a note, its children do not: a good
+ * document must stay good as time passes. */
 function findEndedRules(rules: readonly PlacedRule[], nowMs: number): Problem[] {
   return rules.flatMap((rule) => {
     const { untilMs } = rule.descriptor;
@@ -64,10 +60,8 @@ function findEndedRules(rules: readonly PlacedRule[], nowMs: number): Problem[] 
   });
 }
 
-/**
- * Configurations whose limits are all in shadow mode are legal, and probably left over from a trial: at most one warning,
- * at the first limit. `rules`: the top levels of all domains.
- */
+/** If every limit is in shadow mode, this is legal but probably left over from a trial: at most one warning, at the
+ * first limit. `rules`: the top levels of all domains. */
 function findShadowModeOnly(rules: readonly PlacedRule[]): Problem[] {
   const limits = rules.flatMap(listLimits);
   const [first] = limits;
@@ -77,17 +71,16 @@ function findShadowModeOnly(rules: readonly PlacedRule[]): Problem[] {
   return [createRuleAdvice('shadow-mode-only', first, 'shadow_mode', message, hint)];
 }
 
-/** An unlimited rule refuses nobody in any mode. */
+/** An unlimited rule refuses no request in any mode. */
 function listLimits(rule: PlacedRule): PlacedRule[] {
   const { rateLimit } = rule.descriptor;
   const isLimit = rateLimit !== undefined && !rateLimit.unlimited;
   return [...(isLimit ? [rule] : []), ...rule.children.flatMap(listLimits)];
 }
 
-/**
- * The same problems, with keys that have no effect at their place as errors. A worker ignores them, as the reference does;
- * authors have to know that the file reads as if a limit were enforced, or not, when the opposite holds.
- */
+/** The same problems, with keys that have no effect at their position as errors. A worker ignores such keys, as the
+ * reference does; authors must be warned, since the file reads as if a limit were enforced (or not) when the opposite
+ * is true. */
 export function refuseMisplacedKeys(problems: readonly Problem[]): Problem[] {
   return problems.map((problem) =>
     problem.rule === 'misplaced-key' ? { ...problem, severity: 'error' } : problem,

@@ -1,5 +1,5 @@
-// Finds rules that make a statistic for each value that a request brings (behaviour: metric-keys). The
-// metrics bound their number at run time.
+// Finds rules that create a statistic for each value in requests (behaviour: metric-keys). At run time the metrics
+// bound their number.
 import { createRuleAdvice, type PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 
@@ -49,10 +49,10 @@ function describe(flag: 'detailed' | 'value', { descriptor }: PlacedRule): strin
   return `${name} makes a statistic of each value that requests bring: key '${descriptor.key}' is for ${values}`;
 }
 
-/** True when the values that reach the statistics' names are not in the configuration. */
+/** True when the values in the statistics' names do not come from the configuration. */
 function hasOpenValues({ descriptor, isWildcard }: PlacedRule): boolean {
   if (descriptor.value === '') return true;
-  // Of a shared pattern the name has the part before its star.
+  // The name of a shared pattern includes only the part before its star.
   return isWildcard && !(descriptor.shareThreshold && !descriptor.key.includes('*'));
 }
 

@@ -1,5 +1,5 @@
-// Finds rules that no request reaches, because an earlier one matches everything that they would
-// (behaviour: lookup-order; the first wildcard that fits, then the rule without a value).
+// Finds rules that no request reaches, because an earlier rule matches all of their requests (behaviour: lookup-order;
+// the first wildcard that fits, then the rule without a value).
 
 import {
   createRuleAdvice,
@@ -25,12 +25,12 @@ interface ParsedWildcard {
   readonly wildcard: Wildcard;
 }
 
-/** One warning for each rule that can never match; none for the rules below it. */
+/** One warning for each rule that can never match; its children get none. */
 export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
   const problems: Problem[] = [];
   let comparisons = 0;
 
-  /** The first of the first `count` wildcards that matches every text of `pattern`. */
+  /** The first of the leading `count` wildcards that matches every text of `pattern`. */
   function findCover(
     wildcards: readonly ParsedWildcard[],
     count: number,

@@ -1,4 +1,4 @@
-// Finds rules whose counter keys a memory cache may not take, as requests bring their values.
+// Finds rules whose counter keys memcached may reject, because they contain values from requests.
 import {
   createRuleAdvice,
   type PlacedRule,
@@ -10,7 +10,7 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 const hint =
   'set MEMCACHE_LONG_KEYS=hash on the workers to count it, which is wise unless workers of the reference count in the same nodes';
 
-/** At most one note, at the first of them: the cure is a setting. */
+/** At most one note, at the first such rule: a setting fixes it for all. */
 export function findUnsafeKeys(documents: readonly RuleDocument[]): Problem[] {
   const first = [...placeRules(documents).values()].flat().flatMap(listOpen)[0];
   if (first === undefined) return [];
@@ -19,7 +19,7 @@ export function findUnsafeKeys(documents: readonly RuleDocument[]): Problem[] {
   return [createRuleAdvice('memory-cache-keys', first, 'key', message, hint)];
 }
 
-/** The rules that take any value, or any that fits a pattern. */
+/** The rules that accept any value, or any value that fits a pattern. */
 function listOpen(rule: PlacedRule): PlacedRule[] {
   const { value, shareThreshold, rateLimit } = rule.descriptor;
   const isOpen = value === '' || (rule.isWildcard && !shareThreshold);

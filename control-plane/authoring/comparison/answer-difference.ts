@@ -26,12 +26,12 @@ export interface AnswerDifference {
   readonly descriptor: number | undefined;
   /** The name of the header, in lower case. */
   readonly header: string | undefined;
-  /** Both answers in words. */
+  /** Both answers, human-readable. */
   readonly reference: string;
   readonly candidate: string;
 }
 
-/** A service's answer: a response, or the error that it decided to give. */
+/** A service's answer: a response, or an error that it chose to return. */
 export type ServiceAnswer =
   | { readonly ok: true; readonly response: RateLimitResponseMessage }
   /** `code` is the name of a gRPC status. */

@@ -1,4 +1,4 @@
-// A rate limit service that is asked for decisions over gRPC, one after the other.
+// A rate limit service, asked for decisions over gRPC one at a time.
 import {
   type ChannelCredentials,
   Client,
@@ -17,20 +17,20 @@ import type { ServiceAnswer } from './answer-difference.ts';
 export interface AskedService {
   /** Why it cannot be reached within 5 s; undefined when it can. */
   connect(): Promise<string | undefined>;
-  /** A text instead of an answer when it is gone, or silent for 5 s. */
+  /** A text instead of an answer when the connection is lost, or the service does not answer for 5 s. */
   ask(request: RateLimitRequestMessage): Promise<ServiceAnswer | string>;
   close(): void;
 }
 
 const deadlineMs = 5_000;
 
-/** `target` as gRPC names it: host:port, or unix:PATH. Without `tls` in plain text. */
+/** `target` in gRPC syntax: host:port, or unix:PATH. Plain text without `tls`. */
 export function createAskedService(
   target: string,
   tls: ChannelCredentials | undefined,
 ): AskedService {
   const method = loadProtos().rateLimitService.ShouldRateLimit;
-  // Else both services would share a connection where they have one address.
+  // Otherwise both services would share a connection if they have the same address.
   const client = new Client(target, tls ?? credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
   });
@@ -65,7 +65,7 @@ export function createAskedService(
   };
 }
 
-/** The request that was recorded. */
+/** The recorded request. */
 export function toRequestMessage({
   domain,
   descriptors,

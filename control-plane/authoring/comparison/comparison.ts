@@ -1,4 +1,4 @@
-// Asks two services the same requests, at the pace at which they were recorded, and compares their answers.
+// Sends the same requests to two services, at the pace of the recording, and compares their answers.
 import type { Clock } from '../../../shared/clock.ts';
 import type { RecordedDecision } from '../../../shared/decision-record.ts';
 import { type AnswerDifference, compareAnswers, type DifferenceKind } from './answer-difference.ts';
@@ -7,9 +7,9 @@ import { type AskedService, toRequestMessage } from './asked-service.ts';
 export interface ComparisonDeps {
   readonly reference: AskedService;
   readonly candidate: AskedService;
-  /** The decisions in the order of their times. */
+  /** The decisions in chronological order. */
   readonly batches: AsyncIterable<readonly RecordedDecision[]>;
-  /** How many times as fast as recorded; 0: as fast as both answer. */
+  /** A multiple of the recorded pace; 0: as fast as both answer. */
   readonly speed: number;
   readonly clock: Clock;
   /** Called for each request that is answered differently. */
@@ -18,7 +18,7 @@ export interface ComparisonDeps {
     number: number,
     differences: readonly AnswerDifference[],
   ) => void;
-  /** Ends it early. */
+  /** Ends the comparison early. */
   readonly signal: AbortSignal;
 }
 
@@ -29,14 +29,14 @@ export interface Comparison {
   readonly different: number;
   readonly byKind: ReadonlyMap<DifferenceKind, number>;
   readonly seconds: number;
-  /** How far it was behind the pace at its end. */
+  /** How far the comparison was behind the pace at its end. */
   readonly lateSeconds: number;
-  /** The service that ended it, and how. */
+  /** The service that failed and ended the comparison, and how. */
   readonly gone: { readonly service: 'reference' | 'candidate'; readonly how: string } | undefined;
 }
 
-/** Windows begin with whole seconds. A request around one could be in the old window of one service and in
- * the new one of the other, and all that follow would differ: none is asked then. */
+/** Windows begin on whole seconds. Around such a moment, a request could be in the old window of one service and in the
+ * new one of the other, and all later answers would differ: no request is sent then. */
 const quietBeforeMs = 50;
 const quietAfterMs = 20;
 
@@ -88,7 +88,7 @@ export async function compareServices(deps: ComparisonDeps): Promise<Comparison>
   return result();
 }
 
-/** How long to wait until no window begins. */
+/** How long to wait until no window is about to begin. */
 function toQuietMs(wallMs: number): number {
   const intoSecondMs = wallMs % 1000;
   if (intoSecondMs < quietAfterMs) return quietAfterMs - intoSecondMs;

@@ -7,7 +7,7 @@ import { fieldOf, isTrue, mapOf, textOf } from './envoy-fields.ts';
 export interface ActionEntry extends SoughtEntry {
   /** Omitted from the descriptor when the request has nothing for it. */
   readonly isOptional: boolean;
-  /** Place of the action in its file. */
+  /** Position of the action in its file. */
   readonly offset: number;
 }
 
@@ -57,9 +57,7 @@ export function toEntry(action: TreeMap, cluster: string | undefined): ActionEnt
   return { key, value: undefined, isOptional: isTrue(config, 'skip_if_error'), offset };
 }
 
-/**
- * Undefined where Envoy may substitute a part of the request (`%REQ(...)%`), which not every field allows.
- */
+/** Undefined where Envoy may substitute parts of the request (`%REQ(...)%`), which only some fields allow. */
 function toFixedValue(text: string): string | undefined {
   return text.includes('%') ? undefined : text;
 }

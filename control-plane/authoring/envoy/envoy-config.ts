@@ -1,6 +1,6 @@
-// Finds what a set of Envoy configuration files asks a rate limit service: every descriptor that a route,
-// virtual host or filter can send, with its domain. Where a more specific setting only sometimes overrides
-// a general one, both count as sent.
+// Finds what a set of Envoy configuration files asks a rate limit service: every descriptor that a route, virtual host
+// or filter can send, with its domain. Where a more specific setting overrides a general one only under some
+// conditions, both count as sent.
 import type { Reporter } from '../../../shared/rules/problem/reporter.ts';
 import type { TreeMap, TreeNode } from '../../../shared/rules/yaml/yaml-node.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -17,11 +17,11 @@ export interface EnvoyFile {
 export interface AskedDescriptor {
   readonly domain: string;
   readonly entries: readonly ActionEntry[];
-  /** Of a quota filter: a bucket, whose entries have no order. */
+  /** Whether it is a bucket of a quota filter, whose entries have no order. */
   readonly isBucket: boolean;
-  /** It may carry its own limit, and then needs no rule. */
+  /** Whether it may carry its own limit, and so needs no rule. */
   readonly hasOwnLimit: boolean;
-  /** Hits of each request; not a number where it cannot be read. */
+  /** Hits of each request; NaN where they cannot be read. */
   readonly cost: number;
   readonly reporter: Reporter;
   readonly offset: number;
@@ -43,9 +43,9 @@ export interface UnsentActions {
 export interface EnvoyQuestions {
   readonly domains: readonly AskedDomain[];
   readonly descriptors: readonly AskedDescriptor[];
-  /** Actions that no filter sends, or sends without what they read. */
+  /** Actions that no filter sends, or whose filter lacks the data that they read. */
   readonly unsent: readonly UnsentActions[];
-  /** Whether the descriptors are complete: nothing comes from elsewhere or is unknown. */
+  /** Whether the list of descriptors is complete: none comes from elsewhere or is unknown. */
   readonly isComplete: boolean;
 }
 
@@ -105,7 +105,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     }
   }
 
-  /** What is written after the filters that send it is there at the end of the stream. */
+  /** Metadata that a filter writes after the rate limit filter exists only at the end of the stream. */
   function reportLate(action: TreeMap, senders: readonly RateLimitFilter[], reporter: Reporter) {
     const namespace = namespaceRead(action);
     if (namespace === undefined) return;
@@ -137,7 +137,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     const hasOwnLimit = mapOf(rateLimit, 'limit') !== undefined;
     if (entries.length === 0) return;
     const addend = mapOf(rateLimit, 'hits_addend');
-    // Without a number it comes from the request, or is 1.
+    // Without a number, the cost comes from the request or is 1.
     const cost = Number((addend && textOf(addend, 'number')) || 1);
     const isBucket = false;
     for (const domain of domains) {
@@ -174,14 +174,14 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
         const text = value.kind === 'map' && fixed ? textOf(value, 'string_value') : undefined;
         return { key, value: text, isOptional: false, offset: value.offset };
       });
-      // Without one, requests are let through or refused unreported.
+      // Without entries, requests are let through or refused unreported.
       if (entries.length === 0) continue;
       const { offset } = bucket;
       add({ domain, entries, isBucket: true, hasOwnLimit: false, cost: 1, reporter, offset });
     }
   }
 
-  /** Where the filter, or its override, names its domain. */
+  /** `map`: where the filter, or its override, names its domain. */
   function addDomain(map: TreeMap, reporter: Reporter): string {
     const domain = textOf(map, 'domain');
     const offset = fieldOf(map, 'domain')?.offset ?? map.offset;
@@ -281,7 +281,8 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
       }
     }
 
-    /** The settings of the filters in `typed_per_filter_config` of a place: the most specific one applies. */
+    /** The settings of the filters in `typed_per_filter_config` of a route, host or cluster: the most specific one
+     * applies. */
     function addPerRoute(place: TreeMap, above: Settings, cluster: string | undefined): Settings {
       const configs = mapOf(place, 'typed_per_filter_config');
       if (configs === undefined) return above;
@@ -357,12 +358,12 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
   return { domains, descriptors, unsent, isComplete };
 }
 
-/** The settings of a filter at a place. */
+/** The settings of a filter at one level. */
 interface FilterSettings {
   readonly domain: string;
-  /** It has limits that replace those of routes and virtual hosts. */
+  /** Whether it has limits that replace those of routes and virtual hosts. */
   readonly hasOwn: boolean;
-  /** OVERRIDE, which is '' as well, INCLUDE or IGNORE. */
+  /** OVERRIDE (also written as ''), INCLUDE or IGNORE. */
   readonly ofHost: string;
 }
 

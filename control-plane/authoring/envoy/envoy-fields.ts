@@ -1,8 +1,8 @@
-// Fields of an Envoy configuration, read from YAML or JSON as Envoy reads it: each name also in camel
-// case, types by their `@type`. Unexpected values are skipped: Envoy itself refuses them.
+// Reads fields of an Envoy configuration from YAML or JSON as Envoy does: each name also in camel case, types by their
+// `@type`. Unexpected values are skipped: Envoy itself rejects them.
 import type { TreeMap, TreeNode } from '../../../shared/rules/yaml/yaml-node.ts';
 
-/** `name` in snake case. */
+/** `name` is in snake case. */
 export function fieldOf(map: TreeMap, name: string): TreeNode | undefined {
   const camel = name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return (map.entries.get(name) ?? map.entries.get(camel))?.value;
@@ -19,7 +19,7 @@ export function mapsOf(map: TreeMap, name: string): TreeMap[] {
   return node?.kind === 'list' ? node.items.filter((item) => item.kind === 'map') : [];
 }
 
-/** '' where there is none. */
+/** '' where the field is missing. */
 export function textOf(map: TreeMap, name: string): string {
   const node = fieldOf(map, name);
   const isText = node !== undefined && 'source' in node && node.kind !== 'null';

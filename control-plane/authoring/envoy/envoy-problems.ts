@@ -1,5 +1,5 @@
-// Compares an Envoy configuration with rules: descriptors that no rule matches, and rules that no
-// descriptor reaches. At run time both are silent: the request passes.
+// Compares an Envoy configuration with rules: descriptors that no rule matches, and rules that no descriptor reaches.
+// At run time both are silent: the request passes.
 
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
@@ -25,7 +25,7 @@ import type { ActionEntry } from './envoy-action.ts';
 import { type AskedDescriptor, type EnvoyFile, readEnvoyQuestions } from './envoy-config.ts';
 
 export interface EnvoyCheckOptions {
-  /** Whether it is an error that a descriptor passes unlimited. */
+  /** Whether a descriptor without a limit is an error. */
   readonly isStrict: boolean;
 }
 
@@ -112,12 +112,12 @@ function reachRules(
   return matched.size > 0;
 }
 
-/** A request with more hits than a limit ever admits is refused each time. */
+/** A request with more hits than a limit ever admits is always refused. */
 function noteCost({ cost, reporter, offset }: AskedDescriptor, rule: PlacedRule): void {
   const { rateLimit, furtherLimits } = rule.descriptor;
   for (const limit of rateLimit === undefined ? [] : [rateLimit, ...furtherLimits]) {
     const most = toLimiter(limit)?.capacity ?? limit.requestsPerUnit;
-    // A limit of 0 is meant to refuse.
+    // A limit of 0 is refusing on purpose.
     if (limit.unlimited || most === 0 || !(cost > most)) continue;
     const message = `each of these requests has ${cost} hits, and the rule at ${toPlaceText(rule)} admits at most ${most} at once: it refuses them always`;
     reporter.advise('envoy-cost', offset, '', message, 'raise the limit or its burst');
@@ -139,7 +139,7 @@ function toVariants(entries: readonly ActionEntry[]): (readonly SoughtEntry[])[]
   ).filter(({ length }) => length > 0);
 }
 
-/** In every order; of buckets with more entries than rules nest, in the given one alone. */
+/** In every order; in the given order only for buckets with more entries than the rules have levels. */
 function toOrders(entries: readonly ActionEntry[]): readonly (readonly SoughtEntry[])[] {
   if (entries.length > maxOrdered) return [entries];
   if (entries.length <= 1) return [entries];
@@ -170,7 +170,7 @@ function reportNoRule(
   reporter[tell]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
 }
 
-/** The topmost ones: rules below an unreached rule are not reported again. */
+/** The topmost unreached rules: their children are not reported as well. */
 function reportUnreached(
   rules: readonly PlacedRule[],
   reached: ReadonlySet<PlacedRule>,

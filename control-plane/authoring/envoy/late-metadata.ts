@@ -1,11 +1,12 @@
-// Dynamic metadata that Envoy writes from requests behind a rate limit filter, whose actions then find nothing.
+// Finds dynamic metadata that Envoy writes in a filter behind the rate limit filter, so that the latter's actions find
+// nothing.
 import type { TreeMap, TreeNode } from '../../../shared/rules/yaml/yaml-node.ts';
 import { fieldOf, findAllOfType, mapOf, textOf } from './envoy-fields.ts';
 
-/** Namespaces, each with the name of the filter that writes it too late. */
+/** Namespaces, each with the name of the filter that writes to it too late. */
 export type LateMetadata = ReadonlyMap<string, string>;
 
-/** Filters that write metadata from requests, with the namespace they use where none is named. */
+/** Filters that write metadata from requests, with their default namespace. */
 const writers = [
   [
     'extensions.filters.http.json_to_metadata.v3.JsonToMetadata',
@@ -14,7 +15,7 @@ const writers = [
   ['extensions.filters.http.header_to_metadata.v3.Config', 'envoy.lb'],
 ] as const;
 
-/** What filters behind `position` write, and none before it. */
+/** The namespaces that only filters behind `position` write to. */
 export function findLateMetadata(filters: readonly TreeMap[], position: number): LateMetadata {
   const early = new Set(filters.slice(0, position).flatMap(namespacesOf));
   const late = new Map<string, string>();

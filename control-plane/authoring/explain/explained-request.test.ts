@@ -3,7 +3,7 @@ import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
 import { explainRequest } from './explained-request.ts';
 
-test('others have their turn after each descriptor of a request', (t) => {
+test('the explanation yields after each descriptor of a request', (t) => {
   const { document } = parseRuleDocument(
     'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]',
     'd.yaml',

@@ -1,5 +1,4 @@
-// Explains a whole request: each descriptor's lookup, which rules replace others, and the keys under which
-// hits are counted now.
+// Explains a whole request: each descriptor's lookup, which rules replace others, and the counter keys in use now.
 import {
   createWindows,
   toCounterKey,
@@ -19,20 +18,20 @@ export interface ExplainedDescriptor {
   readonly lookup: LookupExplanation;
   /** Undefined when no rule with a limit matches. */
   readonly matched: MatchedRule | undefined;
-  /** When a rule on the way to the match ends, the first one of them; wall time in milliseconds. */
+  /** When the first rule on the way to the match that has an end ends; wall time in milliseconds. */
   readonly untilMs: number | undefined;
-  /** Set where no rule matches the descriptor, not even as an exemption. */
+  /** Set where no rule matches the descriptor, not even an exemption. */
   readonly noMatch: NoMatch | undefined;
 }
 
 export interface MatchedRule {
   readonly rule: PlacedRule;
   readonly limit: Limit;
-  /** Numbers (from 0) of the descriptors whose rules replace this one, so that it does not apply. */
+  /** Indexes (from 0) of the descriptors whose rules replace this one, so that it does not apply. */
   readonly replacedBy: readonly number[];
-  /** Rules by which requests with other values are counted under the same key. */
+  /** Rules whose requests, with other values, are counted under the same key. */
   readonly sharers: readonly PlacedRule[];
-  /** For each limit of the rule; empty where nothing is counted: unlimited, or replaced. */
+  /** One for each limit of the rule; empty where nothing is counted: unlimited, or replaced. */
   readonly counted: readonly CountedHits[];
 }
 
@@ -53,7 +52,7 @@ interface Lookup {
   readonly match: Match | undefined;
 }
 
-/** `rules` is the top level of the domain, without what has ended at `nowMs`, wall time. In steps. */
+/** `rules` is the top level of the domain, without rules that had ended at `nowMs` (wall time). In steps. */
 export function* explainRequest(
   domain: string,
   rules: readonly PlacedRule[],
@@ -97,7 +96,8 @@ export function* explainRequest(
   }
 }
 
-/** As a worker matches it: in a tree of the rules on its way alone, since that of all rules takes long to make. */
+/** Matches as a worker does, but in a tree of only the rules on the descriptor's path: a tree of all rules takes long
+ * to build. */
 function* findMatch(
   domain: string,
   { levels, rule }: LookupExplanation,

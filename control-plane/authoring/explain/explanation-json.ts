@@ -1,4 +1,4 @@
-// An explanation for programs. The shape is stable: fields may be added, but not changed or removed.
+// A machine-readable explanation. The shape is stable: fields may be added, but not changed or removed.
 
 import { type Algorithm, describeShape, listShape } from '../../../shared/rules/limit-shape.ts';
 import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
@@ -49,7 +49,7 @@ function toMatch({ rule, limit, replacedBy, sharers, counted: all }: MatchedRule
   return {
     rule: toPlace(rule),
     limit: toLimitJson(limit),
-    /** Numbers of descriptors, from 0. */
+    /** Indexes of descriptors, from 0. */
     replacedBy,
     cacheKey: counted?.cacheKey ?? null,
     metricKey: counted?.metricKey ?? null,
@@ -58,7 +58,7 @@ function toMatch({ rule, limit, replacedBy, sharers, counted: all }: MatchedRule
       : null,
     // Rules by which requests with other values use up the same counter.
     ...(sharers.length > 0 && { sharedWith: sharers.map(toPlace) }),
-    // The limits of a list after its first.
+    // The limits of a list after the first.
     ...(others.length > 0 && {
       furtherLimits: others.map((other) => ({
         limit: toLimitJson(other.limit),
@@ -79,7 +79,7 @@ function toPlace({ composite, document, descriptor, path }: PlacedRule) {
   };
 }
 
-/** What is not there is as usual. */
+/** An absent member has its usual value. */
 interface ShapeJson {
   readonly unit_multiplier?: number;
   readonly algorithm?: Algorithm;

@@ -21,7 +21,7 @@ function entriesOf(text: string): Entry[] {
   });
 }
 
-test('a few of many rules for other values are listed, and the rest is counted', (t) => {
+test('the first of many rules for other values are listed, and the rest are counted', (t) => {
   const values = Array.from({ length: 40 }, (_, index) => `  - {key: k, value: v${index}}`);
   const { rules } = rulesOf(['domain: d', 'descriptors:', ...values].join('\n'));
   const [level] = explainLookup(rules, entriesOf('k=v39')).levels;
@@ -30,7 +30,7 @@ test('a few of many rules for other values are listed, and the rest is counted',
   t.is(level?.chosen?.rule.composite, 'k_v39');
 });
 
-test('the explanation and the decision find the same rule', (t) => {
+test('the explanation and the decision choose the same rule', (t) => {
   const name = fc.constantFrom('a', 'a', 'b', 'a_b', 'a_', 'b*');
   const value = fc.constantFrom('', 'a', 'b', 'ab', 'b_a', '*', 'a*', '*b', 'a*b', 'b*a*');
   const { tree } = fc.letrec((tie) => ({

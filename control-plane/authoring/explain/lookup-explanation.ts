@@ -1,5 +1,5 @@
-// Why a descriptor of a request matches one rule and not another, level by level, in the order of the
-// lookup (behaviour: lookup-order). rule-tree.ts has the lookup of decisions.
+// Explains why a descriptor matches one rule and not another, level by level, in the order of the lookup (behaviour:
+// lookup-order). rule-tree.ts has the lookup of decisions.
 import { toCountText } from '../../../shared/count-text.ts';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { nearestWord } from '../../../shared/nearest-word.ts';
@@ -18,27 +18,27 @@ export interface Candidate {
 
 export interface ExplainedLevel {
   readonly entry: Entry;
-  /** In the order of the lookup; then rules for other values of the key. */
+  /** In the order of the lookup, then the rules for other values of the key. */
   readonly candidates: readonly Candidate[];
-  /** How many more rules the level has. */
+  /** The number of rules of the level that are not listed. */
   readonly othersCount: number;
-  /** The key most likely meant, when no rule has the entry's. */
+  /** The key that was most likely meant, when no rule has the entry's key. */
   readonly nearestKey: string | undefined;
   readonly chosen: Candidate | undefined;
 }
 
 export interface LookupExplanation {
-  /** Up to the entry at which the lookup ended. */
+  /** The levels up to the entry at which the lookup ended. */
   readonly levels: readonly ExplainedLevel[];
-  /** The rule whose limit applies, maybe an unlimited one. */
+  /** The rule whose limit applies; it may be unlimited. */
   readonly rule: PlacedRule | undefined;
   /** One sentence. */
   readonly verdict: string;
 }
 
-/** Between two steps: well below a millisecond. */
+/** Rules between two yields: well below a millisecond. */
 const rulesAtOnce = 500;
-/** Keys that a misspelled one is compared with. */
+/** The most keys that a misspelled one is compared with. */
 const maxKeys = 5_000;
 /** Limit of listed rules for other values; the rest is only counted. */
 const maxOtherValues = 10;
@@ -130,7 +130,7 @@ const chosenReasons: Readonly<Record<FoundAs, (rule: PlacedRule, entry: Entry) =
   key_only: () => 'for every value that no exact rule or wildcard takes',
 };
 
-/** Why a matching rule is not the one found. */
+/** Why a matching rule is not the one that applies. */
 function passedReason(as: FoundAs, taken: FoundAs | undefined): string {
   const winner = taken === 'exact' ? 'the exact rule' : 'the wildcard';
   if (as === 'key_only') return `for every value, but ${winner} comes first`;
@@ -144,7 +144,7 @@ function exactReason({ descriptor, composite, isWildcard }: PlacedRule, entry: E
   return `key and value, joined by '_', are equal: '${composite}'`;
 }
 
-/** An entry beside its texts in lower case, which are compared with those of each rule. */
+/** An entry with its texts in lower case, which are compared with those of each rule. */
 interface Sought {
   readonly entry: Entry;
   readonly key: string;

@@ -1,5 +1,4 @@
-// Reads the policy of the limits of rules and of the people who may change them, and reports all its problems at
-// once.
+// Reads the policy, which limits what rules may contain and who may change them, and reports all its problems at once.
 
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { maxCount } from '../../../shared/rules/rule-keys.ts';
@@ -13,20 +12,20 @@ import { policyKeysAt } from './policy-keys.ts';
 export const policyFile = 'policy.yaml';
 
 export interface Policy {
-  /** Patterns of those who may change the file; undefined: everybody. */
+  /** Patterns of the users who can change the file; undefined: all users. */
   readonly owners: readonly string[] | undefined;
   readonly policies: readonly DomainPolicy[];
 }
 
 export interface DomainPolicy {
-  /** Patterns. */
+  /** Patterns of domain names. */
   readonly domains: readonly string[];
-  /** Patterns; undefined: everybody. */
+  /** Patterns of users; undefined: all users. */
   readonly owners: readonly string[] | undefined;
   /** `name`, or `metadata.KEY`. */
   readonly require: readonly string[];
   readonly bounds: readonly Bound[];
-  /** Above 1; undefined: any. */
+  /** Above 1; undefined: no limit. */
   readonly largestFactor: number | undefined;
   readonly allowsUnlimited: boolean;
   /** Its line in the file, for messages. */
@@ -34,7 +33,7 @@ export interface DomainPolicy {
 }
 
 export interface Bound {
-  /** Undefined: any. */
+  /** Undefined: no limit. */
   readonly unit: Unit | undefined;
   readonly least: number;
   readonly most: number;
@@ -42,13 +41,13 @@ export interface Bound {
 
 export interface ParsedPolicy {
   readonly policy: Policy;
-  /** Where errors are among them the policy is useless. */
+  /** If these include an error, the policy cannot be used. */
   readonly problems: readonly Problem[];
 }
 
 const noPolicy: Policy = { owners: undefined, policies: [] };
 
-/** `text` is that of the file, undefined when there is none. */
+/** `text` is the content of the file; undefined when it does not exist. */
 export function parsePolicy(text: string | undefined, file = policyFile): ParsedPolicy {
   if (text === undefined) return { policy: noPolicy, problems: [] };
   const { root, reporter } = parseYamlTree(text, file);

@@ -1,5 +1,5 @@
-// The keys of the policy file, one row each. From the rows come: which keys are known and where, the table in the
-// documents, and the JSON Schema for editors. policy-file.ts reads their values.
+// The keys of the policy file, one row each. The rows define which keys are allowed where, the table in the documents,
+// and the JSON Schema for editors. policy-file.ts reads the values.
 
 import { maxCount } from '../../../shared/rules/rule-keys.ts';
 import { units } from '../../../shared/rules/unit.ts';

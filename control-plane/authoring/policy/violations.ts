@@ -1,4 +1,4 @@
-// Limits that a policy does not allow, each with its place. policy-guard.ts judges changes.
+// Finds limits that a policy does not allow, each with its position. policy-guard.ts judges changes.
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import {
@@ -13,9 +13,9 @@ import { matchesGlob } from '../glob.ts';
 import { type Bound, type DomainPolicy, type Policy, policyFile } from './policy-file.ts';
 
 export interface Violation {
-  /** Equal for the same violation of the same rule, wherever that stands. */
+  /** Equal for the same violation of the same rule, wherever the rule is in the files. */
   readonly identity: string;
-  /** Of the policy: who may let it pass. */
+  /** The owners in the policy, who can approve the violation. */
   readonly owners: readonly string[] | undefined;
   /** A warning. */
   readonly problem: Problem;
@@ -47,7 +47,7 @@ export function policiesOf({ policies }: Policy, domain: string): readonly Domai
   return policies.filter(({ domains }) => domains.some((pattern) => matchesGlob(pattern, domain)));
 }
 
-/** Where the policy stands. */
+/** The policy's file and line. */
 export function placeOf({ line }: Pick<DomainPolicy, 'line'>): string {
   return line === undefined ? policyFile : `${policyFile}:${line}`;
 }

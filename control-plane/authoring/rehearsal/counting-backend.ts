@@ -1,16 +1,16 @@
-// Where workers may count hits (BACKEND_TYPE), as far as rules depend on it.
+// Properties of the stores in which workers count hits (BACKEND_TYPE) that matter for rules.
 import { storeKindNames, storeKinds } from '../../../worker/counters/store-kinds.ts';
 
-/** The words of BACKEND_TYPE. */
+/** The values of BACKEND_TYPE. */
 export const countingBackends: readonly string[] = Object.keys(storeKindNames);
 
-/** Whether limits of every algorithm are counted there, not only fixed windows; true of a word that is none. */
+/** Whether the store supports limits of every algorithm, not only fixed windows; true for an unknown value. */
 export function countsAllAlgorithms(backend: string): boolean {
   const kind = storeKindNames[backend];
   return kind === undefined || storeKinds[kind].limiters;
 }
 
-/** Whether a value of a request can make a counter key that the store does not take. */
+/** Whether the store rejects some counter keys made from values of requests. */
 export function takesShortKeysOnly(backend: string): boolean {
   const kind = storeKindNames[backend];
   return kind !== undefined && storeKinds[kind].takesShortKeysOnly;

@@ -28,7 +28,7 @@ function rehearse(descriptors: string) {
   return { ask, rehearsal };
 }
 
-test('a decision is there at once, with the counters of those before it', (t) => {
+test('a decision is made at once, on the counters of the earlier ones', (t) => {
   const { ask, rehearsal } = rehearse(
     '[{key: k, rate_limit: {unit: second, requests_per_unit: 2}}]',
   );
@@ -37,12 +37,12 @@ test('a decision is there at once, with the counters of those before it', (t) =>
   t.is(rehearsal.statistics().get('ratelimit.service.rate_limit.d.k.over_limit'), 1);
 });
 
-test('a request that comes late counts in the window of its own time', (t) => {
+test('a late request counts in the window of its own time', (t) => {
   const { ask } = rehearse('[{key: k, rate_limit: {unit: second, requests_per_unit: 9}}]');
   t.deepEqual([ask(900), ask(1_001), ask(950), ask(1_002)], ['d.k 8', 'd.k 8', 'd.k 7', 'd.k 7']);
 });
 
-test('tokens come back as the clock is turned', (t) => {
+test('tokens are refilled as the clock advances', (t) => {
   const { ask } = rehearse(
     '[{key: k, rate_limit: {unit: minute, requests_per_unit: 60, burst: 2, algorithm: token_bucket}}]',
   );
@@ -50,7 +50,7 @@ test('tokens come back as the clock is turned', (t) => {
   t.is(ask(1_000), 'd.k 0');
 });
 
-test('a rule that ends is named by its own place while it lasts', (t) => {
+test('a rule that ends is named by its own position while it lasts', (t) => {
   const { ask } = rehearse(
     '[{key: k, value: v, until: 2026-01-01T00:00:01Z, rate_limit: {unit: hour, requests_per_unit: 1}}, {key: k, rate_limit: {unit: hour, requests_per_unit: 5}}]',
   );

@@ -1,7 +1,7 @@
-// Decides as a worker would: by its own code over given rules, with counters in this process and a clock that
-// is turned to each request. Tests of rules and recorded traffic use it.
+// Decides as a worker would: with the worker's own code over given rules, counters in this process and a clock that is
+// set to the time of each request. Tests of rules and replays of recordings use it.
 //
-// Of a worker's parts only those that wait are missing: ports, servers and leases, which change no answer.
+// Only the parts of a worker that wait are missing: ports, servers and leases, which change no answer.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
@@ -24,27 +24,27 @@ import type { RulesInTime, RulesNow } from './rules-in-time.ts';
 export interface RehearsalDeps {
   readonly rules: RulesInTime;
   readonly settings: WorkerSettings;
-  /** Wall time in milliseconds at which it begins, with empty counters. The rules must be good then. */
+  /** Wall time in milliseconds at which the rehearsal begins, with empty counters. The rules must be valid then. */
   readonly startMs: number;
 }
 
-/** The rule of the documents that a decision has matched: its name and its place. */
+/** The rule that a decision matched: its name, and its position in the documents. */
 export interface MatchedRule {
   /** The domain, and the rule of each level, joined by dots, as `/rlconfig` has it. */
   readonly name: string;
   readonly rule: PlacedRule;
 }
 
-/** Finds each rule once, however many requests it matches. */
+/** Resolves each rule once, however many requests match it. */
 interface RuleFinder {
   /** Undefined for a limit that came with the request. */
   find(domain: string, entries: readonly Entry[], match: Match): MatchedRule | undefined;
 }
 
 export interface Rehearsal extends RuleFinder {
-  /** Decides at that wall time, in milliseconds. */
+  /** Decides at the given wall time, in milliseconds. */
   decide(request: RateLimitRequest, atMs: number): RehearsedDecision;
-  /** The statistics so far, by their full names. */
+  /** The statistics so far, by full name. */
   statistics(): ReadonlyMap<string, number>;
   /** The rules of the last decision. */
   rules(): RulesNow;
@@ -64,7 +64,7 @@ class OpenDecision extends Decision {
   }
 }
 
-/** The outcomes have all that a worker would log. */
+/** The outcomes contain everything that a worker would log. */
 const silent: Log = {
   debug() {},
   info() {},
@@ -81,7 +81,7 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
     log: silent,
   });
   let now = rulesAt(startMs);
-  /** The store's work on the request under way. */
+  /** The store's operation for the current request. */
   let counting: (() => void) | undefined;
   const shouldRateLimit = createShouldRateLimit({
     rules: {
@@ -105,7 +105,7 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
 
   function rulesAt(nowMs: number): RulesNow {
     const result = rules(nowMs);
-    // As in a worker, the rules in force stay so.
+    // As in a worker, the previous rules stay in force.
     return result.ok ? result.rules : now;
   }
 
@@ -143,9 +143,9 @@ function createRuleFinder(rules: () => RulesNow): RuleFinder {
   };
 }
 
-/** A clock that stands still between two requests, and is turned to the moment of each. */
+/** A clock that stops between two requests, and is set to the time of each. */
 interface TurnedClock extends Clock {
-  /** Milliseconds of wall time. Back, too, as a host's clock may be set: the monotonic time then stays. */
+  /** Wall time in milliseconds. It may go backwards, as a host's clock can; the monotonic time does not. */
   turnTo(wallMs: number): void;
 }
 

@@ -1,5 +1,4 @@
-// The rules of documents as they are at a moment: those that end are there only before (behaviour:
-// rules-that-end).
+// The rules of documents at a given time: rules that end exist only before their end (behaviour: rules-that-end).
 import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
 import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
 import type { RuleSet } from '../../../shared/rules/rule.ts';
@@ -13,7 +12,7 @@ import {
 
 export interface RulesNow {
   readonly ruleSet: RuleSet;
-  /** The top level of each domain, with the places of the rules. */
+  /** The top level of each domain, with the positions of the rules. */
   readonly placed: ReadonlyMap<string, readonly PlacedRule[]>;
 }
 
@@ -21,7 +20,7 @@ export type RulesNowResult =
   | { readonly ok: true; readonly rules: RulesNow }
   | Extract<BuildResult, { ok: false }>;
 
-/** Returns the same object as long as no rule ends, so that callers may remember what they found in it. */
+/** Returns the same object until a rule ends, so that callers can cache what they derived from it. */
 export type RulesInTime = (nowMs: number) => RulesNowResult;
 
 export function createRulesInTime(

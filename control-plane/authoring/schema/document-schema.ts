@@ -1,14 +1,14 @@
-// The JSON Schema of a kind of documents, for editors, made from the rows of its keys.
+// Generates the JSON Schema of a kind of documents, for editors, from the rows of its keys.
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** The part of a row about the value of its key. */
+/** The part of a row that describes the value of its key. */
 type SchemaValue<Section extends string> =
   | {
       readonly type: 'text';
-      /** The only words allowed, in any case of letters; without it, any text. */
+      /** The only words allowed, in any letter case; without it, any text. */
       readonly words?: readonly string[];
-      /** A regular expression that each text fits; numbers and booleans do not. */
+      /** A regular expression that each text must match; numbers and booleans never match. */
       readonly pattern?: string;
     }
   /** A whole number. */
@@ -23,14 +23,14 @@ type SchemaValue<Section extends string> =
     }
   /** A mapping of anything. */
   | { readonly type: 'data' }
-  /** None of these. */
+  /** Any other schema. */
   | { readonly type: 'other'; readonly schema: JsonSchema };
 
-/** A key in the mappings of some sections. */
+/** A key that mappings of some sections can have. */
 export type SchemaRow<Section extends string> = SchemaValue<Section> & {
   readonly name: string;
   readonly sections: readonly Section[];
-  /** May have names in backquotes. */
+  /** May contain names in backquotes. */
   readonly meaning: string;
   readonly isRequired?: boolean;
 };
@@ -39,18 +39,18 @@ export interface DocumentKind<Section extends string> {
   readonly title: string;
   readonly rows: readonly SchemaRow<Section>[];
   readonly root: Section;
-  /** Keywords for the mappings of a place beyond those that the rows give. */
+  /** Keywords for the mappings of a section beyond those from the rows. */
   readonly refine?: (section: Section) => JsonSchema;
 }
 
 export interface DocumentKeys<Section extends string> {
-  /** The keys of a place, in the order of the rows. */
+  /** The keys of a section, in the order of the rows. */
   keysAt(section: Section): readonly string[];
-  /** The text of the file that has the schema. */
+  /** The text of the schema file. */
   formatSchema(): string;
 }
 
-/** From the rows of a kind of documents: the names that its reader takes, and its schema. */
+/** Derives from the rows of a kind of documents the names that its reader accepts, and its schema. */
 export function createDocumentKeys<Section extends string>(
   kind: DocumentKind<Section>,
 ): DocumentKeys<Section> {
@@ -101,7 +101,7 @@ function describeValue<Section extends string>(row: SchemaRow<Section>): JsonSch
   switch (row.type) {
     case 'text':
       if (row.words) return describeWords(row.words);
-      // Numbers and booleans are taken as the text they are written with.
+      // Numbers and booleans are accepted as text, in the notation of the file.
       return row.pattern
         ? { type: 'string', pattern: row.pattern }
         : {
@@ -129,7 +129,7 @@ function describeValue<Section extends string>(row: SchemaRow<Section>): JsonSch
   }
 }
 
-/** The words are suggested; other letter cases are accepted as well. */
+/** Suggests the words; other letter cases are accepted as well. */
 function describeWords(words: readonly string[]): JsonSchema {
   const anyCase = words.map((word) =>
     [...word].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(''),

@@ -1,4 +1,4 @@
-// The JSON Schema of a rules document, for editors, made from the rows of rule-keys.ts. It finds less than
+// Generates the JSON Schema of a rules document, for editors, from the rows of rule-keys.ts. It finds less than
 // `check`, which also compares keys and files.
 
 import { type RuleKey, ruleKeys, type Section } from '../../../shared/rules/rule-keys.ts';

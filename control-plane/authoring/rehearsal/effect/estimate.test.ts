@@ -15,7 +15,7 @@ function toRules(descriptors: string) {
 const limit = (text: string, more = '') => `[{key: customer, ${more} rate_limit: {${text}}}]`;
 const perUnit = (count: number, unit: string) => `unit: ${unit}, requests_per_unit: ${count}`;
 
-/** `ada` was refused so often in the last two minutes. */
+/** `ada` was refused `refused` times in the last two minutes. */
 function estimate(before: string, after: string, refused = 1_036, key = 'customer') {
   const [value] = runAtOnce(
     estimateEffect({
@@ -31,20 +31,20 @@ function estimate(before: string, after: string, refused = 1_036, key = 'custome
   return value && [value.after.atLeast, value.after.atMost];
 }
 
-test('a lower limit refuses what it no longer lets pass: in one window, or in each', (t) => {
+test('a lower limit refuses the hits that it no longer admits: in one window, or in each', (t) => {
   const before = limit(perUnit(20, 'minute'));
   t.deepEqual(estimate(before, limit(perUnit(10, 'minute'))), [1_046, 1_056]);
   t.deepEqual(estimate(before, limit(perUnit(0, 'minute'))), [1_056, 1_076]);
   t.deepEqual(estimate(before, before), [1_036, 1_036]);
 });
 
-test('a higher limit lets through what it has more', (t) => {
+test('a higher limit admits only the additional hits', (t) => {
   const before = limit(perUnit(20, 'minute'));
   t.deepEqual(estimate(before, limit(perUnit(120, 'minute'))), [836, 936]);
   t.deepEqual(estimate(before, limit(perUnit(5_000, 'minute'))), [0, 0]);
 });
 
-test('in a window longer than the time of the figures, the counter may be used up already', (t) => {
+test('when a window is longer than the observed time, the counter may already be used up', (t) => {
   const before = limit(perUnit(100, 'day'));
   t.deepEqual(estimate(before, limit(perUnit(50, 'day')), 30), [30, 80]);
   t.deepEqual(estimate(before, limit(perUnit(120, 'day')), 30), [10, 30]);
@@ -60,16 +60,16 @@ test('shadow mode, no limit, and a rule that no longer matches refuse nothing', 
   );
 });
 
-test('another algorithm is decided as a worker decides it', (t) => {
+test('another algorithm is estimated as a worker decides it', (t) => {
   const before = limit(perUnit(20, 'minute'));
   const bucket = `${perUnit(60, 'minute')}, burst: 5, algorithm: token_bucket`;
   const [least = 0, most = 0] = estimate(before, limit(bucket)) ?? [];
-  // Two minutes of one token a second and the first five, where 40 passed.
+  // In two minutes, one token a second and the initial five, where 40 passed.
   t.true(least >= 1_076 - 125 - 10 && least <= 1_076 - 125 + 10, String(least));
   t.true(most >= 1_036 && most <= 1_056, String(most));
 });
 
-test('a value that the rules in force do not refuse is left out', (t) => {
+test('a value that the rules in force do not refuse is omitted', (t) => {
   const rules = limit(perUnit(20, 'minute'));
   t.is(estimate(rules, rules, 5, 'nobody'), undefined);
   t.is(estimate(limit('unlimited: true'), rules), undefined);

@@ -1,9 +1,9 @@
-// Estimates how often other rules would have refused values, of which only the number of refusals is known: made-up
-// courses of requests that the rules in force refuse just as often are decided again under the others, by the worker's
-// own code.
+// Estimates how often other rules would have refused values for which only the number of refusals is known: synthetic
+// sequences of requests that the rules in force refuse just as often are decided again under the other rules, by the
+// worker's own code.
 //
-// Nobody knows how the requests were spread over time. Two courses are the ends of what is likely: an even stream through all windows, and
-// one rush; where a window is longer than the time that was looked at, the counter may have been used up before.
+// How the requests were spread over time is unknown. Two sequences bound what is likely: an even stream through all
+// windows, and one burst; where a window is longer than the observed time, the counter may have been used up before.
 import { windowSecondsOf } from '../../../../shared/rules/limit-shape.ts';
 import type { Entry, Match } from '../../../../shared/rules/rule.ts';
 import { codes } from '../../../../worker/decision/message.ts';
@@ -13,7 +13,7 @@ import type { RulesInTime } from '../rules-in-time.ts';
 
 export interface SeenValue {
   readonly entries: readonly Entry[];
-  /** How often it was refused in the last `seconds`. */
+  /** The number of refusals in the last `seconds`. */
   readonly atLeast: number;
   readonly atMost: number;
   readonly seconds: number;
@@ -28,26 +28,26 @@ export interface EstimatedValue {
   readonly entries: readonly Entry[];
   /** The rule in force that refuses it. */
   readonly rule: string;
-  /** Seen. */
+  /** Observed. */
   readonly before: Range;
-  /** Estimated, of the same time. */
+  /** Estimated, for the same time. */
   readonly after: Range;
-  /** Whether a window is longer than the time that was looked at: how full it was before is not known. */
+  /** Whether a window is longer than the observed time: how full it was before is unknown. */
   readonly isOfLongWindow: boolean;
 }
 
 export interface EstimateInput {
   readonly domain: string;
   readonly values: readonly SeenValue[];
-  /** The rules in force, and the others; both good at `nowMs`. */
+  /** The rules in force, and the other rules; both valid at `nowMs`. */
   readonly before: RulesInTime;
   readonly after: RulesInTime;
   /** Wall time in milliseconds. */
   readonly nowMs: number;
 }
 
-/** Values that the rules in force do not refuse, such as those whose texts are cut, are left out. Yields between runs, which take
- * some milliseconds each. */
+/** Omits values that the rules in force do not refuse, such as those with truncated texts. Yields between runs, which
+ * take some milliseconds each. */
 export function* estimateEffect(input: EstimateInput): Generator<void, EstimatedValue[]> {
   const settings = defaultSettings();
   const estimated: EstimatedValue[] = [];
@@ -97,17 +97,17 @@ function* estimateValue(
   };
 }
 
-/** Requests in the order of time, those of one moment as one with their number of hits. */
+/** Requests in chronological order; those of one moment are one request with several hits. */
 interface Course {
   readonly moments: readonly { readonly atMs: number; readonly hits: number }[];
-  /** Nothing is known of the time before. */
+  /** Refusals before this time are unknown. */
   readonly fromMs: number;
 }
 
-/** `hits`: of the time that was looked at. */
+/** `hits`: the number of hits in the observed time. */
 type ToCourse = (hits: number) => Course;
 
-/** A fixed window takes of a moment's hits what it has room for; other algorithms take all or none, so that they need smaller
+/** A fixed window admits as many of a moment's hits as fit; other algorithms admit all or none, so they need smaller
  * moments. */
 const steps = { fixed: 200, other: 1_000 } as const;
 /** More than any counter has room for. */
@@ -148,8 +148,8 @@ function spread(hits: number, fromMs: number, toMs: number, count: number): Cour
 
 const mostTries = 6;
 
-/** How many hits there were, when so many of them were refused under the rules in force; undefined where the course does not
- * lead there. */
+/** The number of hits that the rules in force would refuse `refused` times; undefined where the course cannot lead to
+ * that. */
 function* findHits(
   entries: readonly Entry[],
   toCourse: ToCourse,
@@ -158,7 +158,7 @@ function* findHits(
 ): Generator<void, number | undefined> {
   const refusedOf = (hits: number) =>
     countRefused(entries, toCourse(hits), context.before, context);
-  // The hits that pass when more come than can pass.
+  // The number of hits that pass when more arrive than can pass.
   let hits = refused + (plenty - refusedOf(plenty));
   yield;
   for (let tries = 0; tries < mostTries; tries++) {
@@ -171,7 +171,7 @@ function* findHits(
   return undefined;
 }
 
-/** Hits that were refused in the time that was looked at. */
+/** Hits refused in the observed time. */
 function countRefused(
   entries: readonly Entry[],
   { moments, fromMs }: Course,
@@ -195,7 +195,7 @@ function countRefused(
       hitsSince += hits;
     }
     const { outcome } = rehearsal.decide(toRequest(domain, entries, hits), Math.floor(atMs));
-    // In shadow mode what is over the limit is counted and not refused.
+    // In shadow mode, hits over the limit are counted but not refused.
     if (atMs >= fromMs && outcome.ok) {
       wasRefused ||= outcome.response.overallCode === codes.overLimit;
     }
@@ -208,7 +208,7 @@ interface LongestLimit {
   readonly isFixed: boolean;
 }
 
-/** Undefined without a rule for it; `longest` of its limits, undefined for an unlimited one. */
+/** Undefined if no rule matches; `longest` is the longest window of its limits, undefined for an unlimited rule. */
 function findMatch(
   entries: readonly Entry[],
   rules: RulesInTime,

@@ -1,5 +1,4 @@
-// Replays under other rules the decisions that workers have recorded into one directory: the newest part of each
-// file.
+// Replays decisions that workers recorded into one directory under other rules: the newest part of each file.
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../../shared/clock.ts';
@@ -10,7 +9,7 @@ import { openRecordedDecisions } from '../replay/recorded-decisions.ts';
 import { type ReplayResult, replayRecording } from '../replay/recording-replay.ts';
 
 export interface RecordingsInput {
-  /** Has one file or one folder of files for each worker. */
+  /** Contains one file, or one folder of files, for each worker. */
   readonly directory: string;
   readonly domain: string;
   readonly documents: readonly RuleDocument[];
@@ -19,7 +18,7 @@ export interface RecordingsInput {
   readonly clock: Clock;
 }
 
-/** Of all files together; a megabyte has about 3,000 decisions. */
+/** The total for all files; a megabyte has about 3,000 decisions. */
 export const mostBytes = 16 * 1024 * 1024;
 const mostFiles = 100;
 export const mostMs = 4_000;
@@ -34,19 +33,19 @@ export async function replayRecordings(input: RecordingsInput): Promise<ReplayRe
   const endMs = clock.monotonicMs() + mostMs;
   return replayRecording({
     ...{ recorded: opened.recorded, documents, others, domain },
-    // It is one domain.
+    // All rules are one domain.
     mergeDomains: true,
     isEnough: () => clock.monotonicMs() > endMs,
   });
 }
 
-/** The files that were written last; or why they are not known. */
+/** The most recently written files, or why they cannot be listed. */
 async function listFiles(directory: string): Promise<readonly string[] | string> {
   const found: { readonly path: string; readonly atMs: number }[] = [];
   try {
     for (const { name, parentPath } of await listBelow(directory, 10 * mostFiles)) {
       const path = join(parentPath, name);
-      // A file may be turned over meanwhile.
+      // A file may be rotated meanwhile.
       const status = await stat(path).catch(() => undefined);
       if (status?.isFile()) found.push({ path, atMs: status.mtimeMs });
     }

@@ -1,5 +1,5 @@
-// Reads files of recorded decisions (control-plane/docs/commands.md): of any size, in bounded memory, and told apart
-// from whatever else they hold.
+// Reads files of recorded decisions (control-plane/docs/commands.md) of any size in bounded memory, and separates the
+// records from any other lines.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import {
@@ -13,31 +13,29 @@ import {
 import { unreadable } from '../../../../shared/rules-directory.ts';
 
 export interface RecordedDecisions {
-  /**
-   * The decisions in the order of their times, across files; within one file as it has them. Ends early when a
-   * file cannot be read further, which `problem` then says. To be iterated once.
-   */
+  /** The decisions in chronological order across files; within one file, in the file's order. Ends early when a file
+   * cannot be read further; `problem` then has the reason. Can be iterated once. */
   readonly batches: AsyncIterable<readonly RecordedDecision[]>;
-  /** The figures of the part that was read so far. */
+  /** The figures of the part read so far. */
   readonly reading: RecordReading;
 }
 
 export interface RecordReading {
   readonly bytes: number;
-  /** The bytes of all files; a file may grow meanwhile. */
+  /** The total size of all files; a file may grow meanwhile. */
   readonly totalBytes: number;
   readonly decisions: number;
-  /** The first one of each file. */
+  /** The first header of each file. */
   readonly headers: readonly RecordHeader[];
-  /** Whether decisions stand before any header. */
+  /** Whether decisions precede the first header. */
   readonly lacksHeader: boolean;
   readonly gaps: readonly RecordGap[];
-  /** Decisions that are missing, by all gaps. */
+  /** Missing decisions, over all gaps. */
   readonly dropped: number;
-  /** The first lines that are no record. */
+  /** The first lines that are not records. */
   readonly leftOut: readonly LeftOutLine[];
   readonly leftOutCount: number;
-  /** Why a file was not read to its end, without a final full stop. */
+  /** Why a file could not be read to its end, without a final full stop. */
   readonly problem: string | undefined;
 }
 
@@ -52,15 +50,15 @@ export type RecordedDecisionsResult =
   | { readonly ok: true; readonly recorded: RecordedDecisions }
   | { readonly ok: false; readonly message: string };
 
-/** How many lines that were left out are named, and how many gaps. */
+/** The most omitted lines that are listed, and the most gaps. */
 const mostNamed = 20;
-/** Far above what a worker writes; a longer line is passed over without being kept. */
+/** Far above what a worker writes; a longer line is skipped without being buffered. */
 const maxLineBytes = 1024 * 1024;
 const chunkBytes = 256 * 1024;
 const newline = 0x0a;
 
-/** Opens nothing yet. Fails for a path that is no file. `newestBytes`: of a longer file only its header and so much of
- * its end is read, and its lines are numbered from there. */
+/** Does not open the files yet. Fails for a path that is not a file. `newestBytes`: of a longer file, only its header
+ * and this many bytes at its end are read, and its lines are numbered from there. */
 export async function openRecordedDecisions(
   paths: readonly string[],
   newestBytes = Number.POSITIVE_INFINITY,
@@ -152,7 +150,7 @@ async function* readFile(
     for await (const read of createReadStream(path, { start: begin, highWaterMark: chunkBytes })) {
       const bytes = read as Buffer;
       reading.bytes += bytes.length;
-      // The rest of a line whose beginning is not read.
+      // The rest of a line whose beginning was skipped.
       const end = isInside ? bytes.indexOf(newline) : -1;
       if (isInside && end === -1) continue;
       isInside = false;
@@ -175,7 +173,7 @@ async function readFirstLine(path: string): Promise<string> {
   return '';
 }
 
-/** Cuts chunks into lines. The last one is a line without a newline, too. */
+/** Splits chunks into lines. The last line may lack a newline. */
 function createLines(takeLine: (text: string) => void, takeLong: () => void) {
   let rest: Buffer[] = [];
   let restBytes = 0;
@@ -214,7 +212,7 @@ interface Head {
   next: number;
 }
 
-/** How many decisions of several files go on together. */
+/** How many decisions of several files are merged at a time. */
 const mergedBatch = 1_000;
 
 async function* mergeByTime(
@@ -246,7 +244,7 @@ function timeOf({ batch, next }: Head): number {
   return batch[next]?.time ?? 0;
 }
 
-/** The record of a line, or why it is none. */
+/** The record in a line, or why the line is not one. */
 function parseRecord(text: string): RecordHeader | RecordedDecision | RecordGap | string {
   let value: unknown;
   try {
@@ -265,7 +263,7 @@ function parseRecord(text: string): RecordHeader | RecordedDecision | RecordGap 
   return 'it is neither a header, nor a decision, nor a gap';
 }
 
-/** By their names; of another version only the version is looked at. */
+/** The names of the invalid members; of another format version, only the version is checked. */
 function wrongHeaderMembers(value: object): string[] {
   const { decisions, rate, hashed_keys, settings } = value as Partial<RecordHeader>;
   if (decisions !== decisionRecordVersion) {

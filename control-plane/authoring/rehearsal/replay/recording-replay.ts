@@ -1,5 +1,5 @@
-// Replays a whole recording under other rules: the part of it that counts, the result, and the reasons why that
-// may be less than all of the truth.
+// Replays a recording under other rules: the relevant part of it, the result, and the reasons why the result may be
+// incomplete.
 import { toCountText } from '../../../../shared/count-text.ts';
 import type { RecordHeader } from '../../../../shared/decision-record.ts';
 import { type PlacedRule, placeRules } from '../../../../shared/rules/lookup/placed-rule.ts';
@@ -16,23 +16,23 @@ export interface RecordingReplayInput {
   /** The documents to compare with; undefined: the answers that were recorded. */
   readonly others: readonly RuleDocument[] | undefined;
   readonly mergeDomains: boolean;
-  /** Limits the replay to this domain; undefined: to none. */
+  /** Limits the replay to this domain; undefined: all domains. */
   readonly domain?: string;
-  /** Asked after some hundred decisions; the rest is left out once it says so. */
+  /** Called after every few hundred decisions; once it returns true, the rest is omitted. */
   readonly isEnough?: () => boolean;
 }
 
 export interface ReplayReport {
   readonly summary: ReplaySummary;
   readonly reading: RecordReading;
-  /** The part of all descriptors that is recorded. */
+  /** The share of all descriptors that is recorded. */
   readonly rate: number;
-  /** Rules that name values of keys whose values are hashed: they match nothing. */
+  /** Rules that name values of keys whose values are hashed: such rules match nothing. */
   readonly blind: readonly string[];
-  /** Whether the files are of workers with different settings; those of the first are taken. */
+  /** Whether the files come from workers with different settings; those of the first file are used. */
   readonly hasOtherSettings: boolean;
   readonly hasOthers: boolean;
-  /** Whether the end of the recording was left out. */
+  /** Whether the end of the recording was omitted. */
   readonly isCut: boolean;
 }
 
@@ -92,7 +92,7 @@ export async function replayRecording(input: RecordingReplayInput): Promise<Repl
   };
 }
 
-/** Why a worker would not have taken the rules then. */
+/** Why a worker would have rejected the rules then. */
 function findRefusal(rules: RulesInTime, startMs: number): string | undefined {
   const result = rules(startMs);
   const [problem] = result.ok ? [] : result.problems;
@@ -100,7 +100,7 @@ function findRefusal(rules: RulesInTime, startMs: number): string | undefined {
   return problem && `a worker refuses the rules at ${at}: ${formatProblem(problem)}`;
 }
 
-/** The names of rules for values that are recorded as hashes only, so that they match nothing. */
+/** The names of rules for values that are recorded only as hashes, so that the rules match nothing. */
 function findBlindRules(
   documents: readonly RuleDocument[],
   headers: readonly RecordHeader[],
@@ -122,10 +122,8 @@ function findBlindRules(
 
 const mostNamed = 20;
 
-/**
- * The reasons why the figures may be less than all of the truth: sentences for people, without full stops.
- * `compared`: the name of the rules to compare with.
- */
+/** The reasons why the figures may be incomplete: human-readable sentences without full stops. `compared`: the name of
+ * the rules to compare with. */
 export function describeDoubts(
   { summary, reading, rate, blind, hasOtherSettings, hasOthers, isCut }: ReplayReport,
   compared: string,

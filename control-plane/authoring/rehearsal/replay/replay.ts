@@ -1,5 +1,5 @@
-// Replays recorded decisions under other rules: finds values that would be refused and were not, and those that
-// would no longer be. tally.ts counts.
+// Replays recorded decisions under other rules: finds values that would be refused but were not, and the reverse.
+// tally.ts counts.
 import type { RecordedDecision, RecordHeader } from '../../../../shared/decision-record.ts';
 import type { Entry } from '../../../../shared/rules/rule.ts';
 import { codes, type RateLimitRequest } from '../../../../worker/decision/message.ts';
@@ -10,16 +10,16 @@ import { createTally, type ReplayTally } from './tally.ts';
 
 export interface ReplayOptions {
   readonly rules: RulesInTime;
-  /** Undefined: the answers that were recorded. */
+  /** Undefined: compares with the recorded answers. */
   readonly against: RulesInTime | undefined;
-  /** The settings of the worker that recorded; undefined for the defaults. */
+  /** The settings of the worker that made the recording; undefined for the defaults. */
   readonly recordedBy: RecordHeader['settings'] | undefined;
-  /** Wall time of the first decision. The rules must be good then. */
+  /** Wall time of the first decision. The rules must be valid then. */
   readonly startMs: number;
 }
 
 export interface Replay {
-  /** Takes decisions in the order of time; up to some seconds late is fine. */
+  /** Accepts decisions in chronological order; a few seconds late is fine. */
   take(decision: RecordedDecision): void;
   summary(): ReplaySummary;
 }
@@ -30,13 +30,13 @@ export interface ReplaySummary extends ReplayTally {
   readonly lastMs: number;
   /** Decisions that were replayed. */
   readonly decisions: number;
-  /** Of these, how many have the overall code that was recorded: under the rules to compare with, where there are any. */
+  /** The decisions whose overall code is the recorded one: under the rules to compare with, if any. */
   readonly asRecorded: number;
-  /** Answered with an error when they were recorded: what they counted is unknown, so they are left out. */
+  /** Decisions that were recorded as an error: what they counted is unknown, so they are omitted. */
   readonly failed: number;
-  /** Decisions that were answered without the store, so that the replay counts hits which were not counted. */
+  /** Decisions that were answered without the store: the replay counts hits that were not counted. */
   readonly withoutStore: number;
-  /** Decisions for which there was no room among the counters, or whose limit the request brought wrongly. */
+  /** Decisions for which no counter was free, or whose request carried an invalid limit. */
   readonly undecided: number;
 }
 
@@ -106,8 +106,8 @@ function toAnswer({ code, statuses = [] }: RecordedDecision): Answer {
   };
 }
 
-/** Undefined where there is no answer. A descriptor that is not in the sample keeps its recorded code: requests
- * with its counter may be missing. */
+/** Undefined where there is no answer. A descriptor outside the sample keeps its recorded code: other requests with its
+ * counter may be missing. */
 function decide(
   rehearsal: Rehearsal,
   request: RateLimitRequest,

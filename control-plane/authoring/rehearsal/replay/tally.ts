@@ -1,4 +1,4 @@
-// Counts refusals under two sets of rules: of all requests, by rule, and by value, in bounded memory.
+// Counts refusals under two sets of rules, in total, by rule and by value, in bounded memory.
 import type { Entry } from '../../../../shared/rules/rule.ts';
 import { toExcerpt } from '../../../../shared/text-excerpt.ts';
 
@@ -9,7 +9,7 @@ export interface Refusals {
 
 export interface RuleRefusals extends Refusals {
   readonly rule: string;
-  /** Descriptors that it applied to. */
+  /** Descriptors that the rule applied to. */
   readonly asked: number;
 }
 
@@ -22,16 +22,16 @@ export interface ValueRefusals extends Refusals {
 
 export interface ReplayTally {
   readonly requests: Refusals & {
-    /** Requests that were answered, and would be refused. */
+    /** Requests that were answered but would be refused. */
     readonly newlyLimited: number;
-    /** The other way round. */
+    /** Requests that were refused but would be answered. */
     readonly freed: number;
   };
   /** Each rule that applied to a descriptor, the largest difference first. */
   readonly rules: readonly RuleRefusals[];
-  /** Values that are refused another number of times, the largest difference first. */
+  /** Values whose number of refusals changes, the largest difference first. */
   readonly values: readonly ValueRefusals[];
-  /** How often something was refused for a value that is in no list, as there were too many. */
+  /** Refusals of values for which the lists had no room. */
   readonly untold: Refusals;
 }
 
@@ -46,9 +46,9 @@ export interface Tally {
   read(): ReplayTally;
 }
 
-/** Names of rules can hold values, where a request brings a limit of its own. */
+/** Rule names can contain values, where a request brings its own limit. */
 const mostRules = 20_000;
-/** Values that were ever refused; about 500 bytes each. */
+/** Values that were refused at least once; about 500 bytes each. */
 const mostValues = 100_000;
 const otherRules = '(further rules)';
 

@@ -1,4 +1,4 @@
-// Finds the limits of rules that no test reaches.
+// Finds the limits that no test reaches.
 import { compareFiles } from '../../../../shared/rules/file-order.ts';
 import {
   type PlacedRule,
@@ -8,7 +8,7 @@ import {
 import type { RuleDocument } from '../../../../shared/rules/rule-document.ts';
 
 export interface CoveredLimit {
-  /** The domain, and the rule of each level, joined by dots. */
+  /** The domain and the rule of each level, joined by dots. */
   readonly name: string;
   /** `file:line:column`. */
   readonly place: string;
@@ -16,10 +16,10 @@ export interface CoveredLimit {
 }
 
 export interface Coverage {
-  /** Adds rules that are tested, also ones that were added before. */
+  /** Adds the rules of a test; the same rules can be added again. */
   add(documents: readonly RuleDocument[]): void;
   reached(rule: PlacedRule): void;
-  /** All of them, in the order of their places. */
+  /** All limits, ordered by file and line. */
   limits(): readonly CoveredLimit[];
 }
 

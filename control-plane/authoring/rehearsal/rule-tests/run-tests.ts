@@ -1,4 +1,4 @@
-// Runs the tests of a file, each by a rehearsal of its own, and holds the answers against what is expected.
+// Runs the tests of a file, each in its own rehearsal, and compares the answers with what is expected.
 import { formatDuration } from '../../../../shared/duration.ts';
 import { sanitizeMetricName } from '../../../../shared/rules/lookup/metric-key.ts';
 import type { PlacedRule } from '../../../../shared/rules/lookup/placed-rule.ts';
@@ -25,19 +25,19 @@ export interface TestResult {
 }
 
 export interface Failure {
-  /** A problem for people. */
+  /** Human-readable. */
   readonly problem: Problem;
-  /** As it is written in YAML; undefined where there is no answer. */
+  /** In YAML notation; undefined where there is no answer. */
   readonly actual: string | undefined;
-  /** Where the expected value is written. */
+  /** The position of the expected value. */
   readonly offset: number;
 }
 
 export interface RunOptions {
   readonly rules: RulesInTime;
-  /** Milliseconds, to measure by. */
+  /** Milliseconds, for measuring durations. */
   readonly nowMs: () => number;
-  /** Takes each rule whose limit applied to a request, again and again. */
+  /** Called with each rule whose limit applied to a request, once per request. */
   readonly reached: (rule: PlacedRule) => void;
 }
 
@@ -128,7 +128,7 @@ function toCodeText(code: number): string {
   return code === codes.overLimit ? 'OVER_LIMIT' : 'OK';
 }
 
-/** `about` says which answer or statistic it is. */
+/** `about` names the answer or statistic. */
 function compare(
   testFile: TestFile,
   expectation: Expectation,
@@ -145,12 +145,12 @@ function compare(
   return [fail(testFile, expectation, message, about, written)];
 }
 
-/** The value as a person writes it. */
+/** The value as an author writes it. */
 function toWritten(name: string, value: string): string {
   return name === 'reset' && value !== 'none' ? formatDuration(Number(value) * 1000) : value;
 }
 
-/** Why no limit applies, if so. */
+/** Why no limit applies, where none does. */
 function explain(
   { domain, descriptors }: RateLimitRequest,
   { matches }: RehearsedDecision,

@@ -1,5 +1,5 @@
-// Reads one file of rule tests and reports all its mistakes at once. test-keys.ts has the keys with their
-// meanings; test-request.ts reads what is asked and expected.
+// Reads one file of rule tests and reports all its mistakes at once. test-keys.ts has the keys and their meanings;
+// test-request.ts reads requests and expected answers.
 
 import { readRuleDocument } from '../../../../shared/rules/document/document.ts';
 import type { Problem } from '../../../../shared/rules/problem/problem.ts';
@@ -24,11 +24,11 @@ export interface TestFile {
   readonly rules: readonly GivenRules[];
   readonly settings: WorkerSettings;
   readonly tests: readonly RuleTest[];
-  /** Takes the problems that a run finds. */
+  /** Receives the problems that a run finds. */
   readonly reporter: Reporter;
 }
 
-/** A path as it is written, with its place, or a document within the file. */
+/** A path as written, with its position, or a document within the file. */
 export type GivenRules =
   | { readonly path: string; readonly offset: number }
   | { readonly document: RuleDocument };
@@ -64,7 +64,7 @@ function isRules(fields: MapReader): boolean {
   return fields.has('domain') && fields.has('descriptors') && !fields.has('tests');
 }
 
-/** One problem instead of one for each of its keys. */
+/** Reports one problem instead of one for each key. */
 function refuseRules(fields: MapReader): undefined {
   const hint = "tests of it name it: 'rules: PATH'";
   fields.errorOfAll('foreign-document', 'the document has rules, and no tests of them', hint);
@@ -149,7 +149,7 @@ function readClock(fields: MapReader): number {
   return 0;
 }
 
-/** Rows as the requests that they stand for. */
+/** Converts rows to the requests that they stand for. */
 function readRequests(fields: MapReader): readonly MapReader[] {
   const { reporter } = fields;
   if (!fields.has('columns') && !fields.has('rows')) return fields.maps('requests');
@@ -180,11 +180,11 @@ function readRequests(fields: MapReader): readonly MapReader[] {
 
 interface Column {
   readonly node: TreeNode & { readonly source: string };
-  /** The key of an entry; undefined for a key of a request. */
+  /** The key of an entry; undefined for a key of the request. */
   readonly entryKey: string | undefined;
 }
 
-/** The keys whose values no cell can hold. */
+/** The keys whose values do not fit in a cell. */
 const collections = ['descriptor', 'descriptors', 'statuses'];
 
 function readColumns(fields: MapReader): Column[] {
@@ -211,7 +211,7 @@ function readColumns(fields: MapReader): Column[] {
   });
 }
 
-/** The mapping that a person would write in place of a row. */
+/** The mapping that an author would write in place of a row. */
 function toRequest(
   columns: readonly Column[],
   cells: readonly TreeNode[],

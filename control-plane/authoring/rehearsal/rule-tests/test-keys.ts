@@ -1,5 +1,5 @@
-// The keys of a file of rule tests, one row each. From the rows come: which keys are known and where, the table
-// in the guide, and the JSON Schema for editors. test-file.ts reads their values.
+// The keys of a file of rule tests, one row each. The rows define which keys are allowed where, the table in the guide,
+// and the JSON Schema for editors. test-file.ts reads the values.
 
 import { workerTable } from '../../../../worker/settings/table.ts';
 import {
@@ -10,12 +10,12 @@ import {
 
 export type TestSection = 'file' | 'test' | 'request' | 'status';
 
-/** When the weeks, days and hours of the default settings begin. */
+/** The start of a week, day and hour under the default settings. */
 export const defaultClock = '2026-01-01T00:00:00Z';
-/** How often one row of a test may ask. */
+/** The most requests that one row of a test can stand for. */
 export const mostTimes = 100_000;
 
-/** The parts of an answer that a test may expect, in the order in which they are told. */
+/** The parts of an answer that a test may expect, in the order in which they are reported. */
 export const expectedKeys = ['code', 'remaining', 'reset', 'rule', 'metric_key'] as const;
 export type ExpectedKey = (typeof expectedKeys)[number];
 

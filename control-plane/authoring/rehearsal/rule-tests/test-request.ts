@@ -1,4 +1,4 @@
-// Reads a request of a rule test: its descriptors, its time, and the expected answer.
+// Reads a request of a rule test: its descriptors, its time and the expected answer.
 import { toCountText } from '../../../../shared/count-text.ts';
 import { parseDuration } from '../../../../shared/duration.ts';
 import type { Entry } from '../../../../shared/rules/rule.ts';
@@ -22,10 +22,10 @@ export interface Ask {
   readonly offset: number;
 }
 
-/** A value that is written in the file. */
+/** An expected value in the file. */
 export interface Expectation {
   readonly name: string;
-  /** In the form in which `Answer` has it; undefined where the key is there without a value. */
+  /** In the format of `Answer`; undefined where the key has no value. */
   readonly wanted: string | undefined;
   readonly offset: number;
   readonly path: string;
@@ -33,11 +33,11 @@ export interface Expectation {
 
 export interface AnswerExpectation extends Expectation {
   readonly name: ExpectedKey;
-  /** Number of the descriptor, from 0; undefined for the whole answer. */
+  /** Index of the descriptor, from 0; undefined for the whole answer. */
   readonly descriptor: number | undefined;
 }
 
-/** `domain` is for requests that name none; undefined where it is unknown, which has been reported. */
+/** `domain` applies to requests that name none; undefined where it is unknown, which has been reported. */
 export function readAsks(
   requests: readonly MapReader[],
   domain: string | undefined,

@@ -1,12 +1,12 @@
-// Writes actual values over expected ones in the text of a test file. Only those values change: layout, quotes
-// and comments stay.
+// Replaces expected values with actual ones in the text of a test file. Only the values change: layout, quotes and
+// comments stay.
 import { isScalar, parseDocument, Scalar, visit } from 'yaml';
 import { toScalarValue } from '../../../../shared/rules/yaml/yaml-scalar.ts';
 import type { Failure } from './run-tests.ts';
 
 export interface UpdatedText {
   readonly text: string;
-  /** The failures that could not be written: there was no answer, or one value stands for several that differ. */
+  /** The failures that could not be written: there was no answer, or one value stands for several different answers. */
   readonly left: readonly Failure[];
 }
 
@@ -56,7 +56,7 @@ function toEdit(text: string, actual: string, { range, type }: Scalar): Edit {
   return { from, to, written: before + written + after };
 }
 
-/** Quotes a value as it was; a plain one is quoted where YAML would read it as something else. */
+/** Quotes a value as before; a plain value is quoted where YAML would parse it as something else. */
 function quote(value: string, type: string | undefined): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be escaped
   if (type === Scalar.QUOTE_DOUBLE || /[\0-\x1f\x7f]/.test(value)) return JSON.stringify(value);
