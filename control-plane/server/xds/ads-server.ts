@@ -1,11 +1,12 @@
-// Serves configuration to workers: a gRPC server for the discovery services, over node:http2 itself. A message
-// that a thousand streams get is one buffer here: gRPC's framing goes into a small buffer of its own
-// and node:http2 sends both without copying. @grpc/grpc-js copies each message for each stream: with
-// the same sessions, 1,000 clients and responses of 420 kB it took 600 MB and 1.7 s of CPU for the
-// first load, where this takes 180 MB and 0.7 s.
-// The engine of shared/grpc, made to send such a message without copying, is as good without TLS and worse with it:
-// 1,000 clients and three responses of 435 kB took 474 MB and 3.0 s of CPU, where this takes 309 MB and 2.3 s.
-// The provider chooses the snapshot of a node, and `authorize` decides who may ask at all.
+// Serves configuration to workers: a gRPC server for the discovery services, built directly on node:http2.
+//
+// A message for a thousand streams is one buffer: gRPC's framing is a small separate buffer, and node:http2 sends both
+// without copying. @grpc/grpc-js copies each message for each stream: with the same sessions, 1,000 clients and
+// responses of 420 kB it took 600 MB and 1.7 s of CPU for the first load; this server takes 180 MB and 0.7 s. The
+// engine of shared/grpc, changed to send such a message without copying, is as good without TLS and worse with it:
+// 1,000 clients and three responses of 435 kB took 474 MB and 3.0 s of CPU; this server takes 309 MB and 2.3 s.
+//
+// The provider chooses the snapshot of a node, and `authorize` decides which callers are allowed.
 
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
@@ -38,18 +39,18 @@ import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 
-/** Events of many streams at once are logged this often. */
+/** How often simultaneous events of many streams are logged. */
 const eventIntervalMs = 5_000;
 
-/** How long a call whose right is lost may take to read why. */
+/** How long a client may take to read why its call lost the right to be open. */
 const lostMs = 5_000;
 
-/** Connections that wait to be accepted; those beyond are tried again by their clients a second later. The kernel may
- * allow fewer (net.core.somaxconn). */
+/** Connections that wait to be accepted; clients of further ones retry a second later. The kernel may allow fewer
+ * (net.core.somaxconn). */
 const backlog = 10_000;
 
 export type Authorization =
-  /** `reasonAgainst` is asked again while the call is open. */
+  /** `reasonAgainst` is called again while the call is open. */
   | { readonly ok: true; readonly reasonAgainst?: ReasonAgainst }
   | { readonly ok: false; readonly reason: string };
 
@@ -58,17 +59,17 @@ export interface AdsServerDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly protos: DiscoveryProtos;
-  /** Asked for each call with its request metadata (lower-case names). The reason is for the client
-   * and the log, without the secret. Without this function everybody may ask. */
+  /** Called for each call with its request metadata (lower-case names). The reason goes to the client and the log,
+   * without the secret. Without this function all callers are allowed. */
   readonly authorize?: (headers: IncomingHttpHeaders) => Authorization;
   readonly metrics: XdsMetrics;
-  /** Methods of other services on this port, by their paths. Their owners end the calls before `stop`. */
+  /** Methods of other services on this port, by path. Their owners end the calls before `stop`. */
   readonly methods?: ReadonlyMap<string, OpenCall>;
 }
 
 export interface AdsServerOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
   readonly tls?: AdsTls;
   readonly limits?: Partial<AdsLimits>;
@@ -77,13 +78,13 @@ export interface AdsServerOptions {
 export interface AdsServer {
   /** Resolves to the port; rejects with an AppError `cannot_start`. */
   start(): Promise<number>;
-  /** Tells every stream that some nodes get another snapshot, unless the server is stopping. */
+  /** Notifies every stream that some nodes get another snapshot, unless the server is stopping. */
   readonly refresh: () => void;
-  /** Ends the streams with UNAVAILABLE, so that workers go elsewhere, and after `graceMs` what is
-   * left of the connections. Idempotent. */
+  /** Ends the streams with UNAVAILABLE, so that workers reconnect elsewhere, and after `graceMs` the remaining
+   * connections. Idempotent. */
   stop(graceMs: number): Promise<void>;
-  /** For connections that come from now on: another certificate, other authorities. Throws on PEM
-   * texts that do not fit, and then goes on with what it had. */
+  /** Applies to new connections: another certificate, other CAs. Throws on PEM texts that do not match, and then keeps
+   * the previous material. */
   replaceTls(tls: AdsTls): void;
   readonly workers: ConnectedWorkers;
 }
@@ -123,7 +124,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     clock,
     max: limits.maxOpening,
     openingMs: limits.openingMs,
-    // Sends the settings; under TLS the client speaks first.
+    // Sends the settings; under TLS the client must send first.
     greet(socket) {
       if (options.tls === undefined) server.emit('connection', socket);
     },
@@ -149,7 +150,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       const text = `xDS: a call of ${call.peerAddress} was ended: ${reason}`;
       events.warning.report(text, 'unauthenticated');
       call.finish(grpcStatus.unauthenticated, reason);
-      // One that does not read is not waited for.
+      // A client that does not read is not waited for.
       clock.after(lostMs, () => call.abort());
     },
   });
@@ -215,7 +216,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     }
   }
 
-  /** Of a client whose connection is older than what is in force now. */
+  /** Checks a client whose connection is older than the TLS material in force. */
   function reasonAgainst(connection: Connection): string | undefined {
     return authorities && certificates.get(connection)?.reasonAgainst(authorities, clock.wallMs());
   }
@@ -259,7 +260,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
         const text = `the xDS server cannot listen on ${where}: ${errorText(error)}`;
         throw new AppError('cannot_start', text, { cause: error });
       }
-      // A listener that fails later, such as for want of file descriptors, keeps what it has.
+      // A later error of the listener, such as a lack of file descriptors, does not affect open connections.
       listener.on('error', (error) => {
         events.warning.report(`xDS: the listener failed: ${errorText(error)}`, 'listener');
       });
@@ -273,7 +274,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       return stopping;
     },
     replaceTls(tls) {
-      // Whether clients need a certificate is settled when the server is made.
+      // Whether clients need a certificate cannot change after the server is created.
       const hadAuthorities = options.tls?.clientAuthorities !== undefined;
       if (!('setSecureContext' in server) || hadAuthorities !== 'clientAuthorities' in tls) {
         throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');

@@ -1,12 +1,12 @@
-// Whether the certificate by which a client was let in is accepted still: it may have expired since, or its authority may
-// have been taken out. TLS itself asks at the handshake alone.
+// Checks whether a connected client's certificate is still accepted: it may have expired since, or its CA may have been
+// removed. TLS itself checks only at the handshake.
 import { X509Certificate } from 'node:crypto';
 import type { ServerHttp2Session } from 'node:http2';
 import { TLSSocket } from 'node:tls';
 
 export type Authorities = readonly X509Certificate[];
 
-/** Of a PEM text. */
+/** Parses a PEM text. */
 export function parseAuthorities(pem: string): Authorities {
   const all = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return all.map((text) => new X509Certificate(text));
@@ -14,7 +14,7 @@ export function parseAuthorities(pem: string): Authorities {
 
 const longestChain = 10;
 
-/** Remembers what it has found, since a signature is dear and authorities seldom change. */
+/** Caches its result, since verifying a signature is expensive and CAs seldom change. */
 export class ClientCertificate {
   readonly #session: ServerHttp2Session;
   #expiresAtMs = Number.NEGATIVE_INFINITY;
@@ -25,7 +25,7 @@ export class ClientCertificate {
     this.#session = session;
   }
 
-  /** Why it is not accepted any more; undefined while it is. `nowMs`: wall time. */
+  /** Why the certificate is no longer accepted; undefined while it is. `nowMs`: wall time. */
   reasonAgainst(authorities: Authorities, nowMs: number): string | undefined {
     if (this.#checkedWith !== authorities) this.#check(authorities);
     if (!this.#isSigned) return 'no authority that is in force has signed the client certificate';
@@ -48,7 +48,7 @@ export class ClientCertificate {
   }
 }
 
-/** The client's certificate, and those above it that it has sent. */
+/** The client's certificate, and the CA certificates that it sent. */
 function* chainOf({ socket }: ServerHttp2Session): Generator<X509Certificate> {
   if (!(socket instanceof TLSSocket)) return;
   let certificate = socket.getPeerX509Certificate();

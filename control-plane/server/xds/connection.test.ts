@@ -16,7 +16,7 @@ async function openSession(t: ExecutionContext): Promise<ServerHttp2Session> {
   return session;
 }
 
-test('a connection that has ended, but has not said so yet, is not pinged', async (t) => {
+test('a connection that has ended, but has not reported it yet, is not pinged', async (t) => {
   const session = await openSession(t);
   const clock = createManualClock();
   let closed = 0;
@@ -48,13 +48,13 @@ test('a connection on which no further ping can be sent is closed', async (t) =>
   const session = await openSession(t);
   const clock = createManualClock();
   new Connection(session, { clock, limits: defaultLimits, onClose: () => {} }).callOpened();
-  // As many as node:http2 keeps.
+  // As many pings as node:http2 keeps outstanding.
   for (let sent = 0; sent < 10; sent++) session.ping(() => {});
   clock.advance(defaultLimits.keepaliveMs + defaultLimits.keepaliveTimeoutMs);
   t.true(session.destroyed);
 });
 
-test('a client is not closed for an answer that came while the process stood still', async (t) => {
+test('a client is not closed for an answer that arrived while the process was stalled', async (t) => {
   const session = await openSession(t);
   const clock = createManualClock();
   const limits = { ...defaultLimits, keepaliveMs: 1_000 };

@@ -1,5 +1,6 @@
-// One client's HTTP/2 connection: is it alive, how is it used, and when is it closed. Its streams are calls. A class, as
-// are its calls: ten thousand connections stay for days, and a method for all of them takes less than a function for each.
+// One client's HTTP/2 connection: whether it is alive, how it is used, and when it is closed. Its streams are calls.
+// Connections and calls are classes: ten thousand connections stay open for days, and shared methods take less memory
+// than a function for each.
 import type { ServerHttp2Session } from 'node:http2';
 import type { Clock } from '../../../shared/clock.ts';
 import type { ConnectionUse } from '../../../shared/connection-limit.ts';
@@ -19,7 +20,7 @@ export class Connection implements ConnectionUse {
   #calls = 0;
   #askingCalls = 0;
   #lastAskedMs: number | undefined;
-  /** Said by the client, or by us. */
+  /** Sent by the client, or by us. */
   #hasGoodbye = false;
   #cancelTimer: () => void;
 
@@ -31,7 +32,7 @@ export class Connection implements ConnectionUse {
     session.on('goaway', () => {
       this.#hasGoodbye = true;
     });
-    // An error closes the connection too; its calls see that they are closed.
+    // An error closes the connection too; its calls notice that they are closed.
     session.on('error', ignoreError);
     session.on('close', () => {
       this.#cancelTimer();
@@ -43,12 +44,12 @@ export class Connection implements ConnectionUse {
     return this.#lastAskedMs;
   }
 
-  /** Busy while a call is open that has asked something: a worker waits for what may never change. */
+  /** Busy while a call is open that has sent a request: a worker waits for changes that may never come. */
   get isBusy(): boolean {
     return this.#askingCalls > 0;
   }
 
-  /** It has ended, or does not answer, and the client has not said goodbye (GOAWAY), nor was it ended here. */
+  /** The connection has ended or does not answer, without a goodbye (GOAWAY) from the client, and was not ended here. */
   get isBroken(): boolean {
     return !this.#hasGoodbye && (this.#session.destroyed || this.#session.socket.destroyed);
   }
@@ -57,24 +58,24 @@ export class Connection implements ConnectionUse {
     this.#calls++;
   }
 
-  /** `isFirst`: of this call. */
+  /** `isFirst`: whether it is the first request of this call. */
   callAsked(isFirst: boolean): void {
     this.#lastAskedMs = this.#deps.clock.monotonicMs();
     if (isFirst) this.#askingCalls++;
   }
 
-  /** Once for each call. */
+  /** Called once for each call. */
   callClosed(hasAsked: boolean): void {
     this.#calls--;
     if (hasAsked) this.#askingCalls--;
   }
 
-  /** For a call whose client does not read: a socket that nobody reads never drains. */
+  /** Closes for a call whose client does not read: a socket without a reader never drains. */
   closeUnlessCalled(): void {
     if (this.#calls === 0) this.close();
   }
 
-  /** Lets the calls end, takes no more. */
+  /** Lets the open calls end, and accepts no new ones. */
   goAway(): void {
     this.#hasGoodbye = true;
     this.#session.close();
@@ -92,13 +93,13 @@ export class Connection implements ConnectionUse {
 
   #checkLife(): void {
     const session = this.#session;
-    // Nothing was asked for a whole period: the client can come back when it has something to ask.
+    // No request for a whole period: the client can reconnect when it needs to.
     if (this.#calls === 0) this.goAway();
     const { clock, limits } = this.#deps;
     this.#cancelTimer = clock.after(limits.keepaliveTimeoutMs, () => session.destroy());
-    // Its end may come at once, or be on its way here: what is destroyed throws when it is pinged.
+    // The end of the session may be immediate or still pending: pinging a destroyed session throws.
     if (session.destroyed) return;
-    // When it cannot be sent the connection is about to close, and the timer sees to it that it does.
+    // If the ping cannot be sent, the connection is about to close, and the timer makes sure that it does.
     session.ping((error) => {
       if (error !== null || session.destroyed) return;
       this.#cancelTimer();

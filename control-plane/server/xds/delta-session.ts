@@ -1,5 +1,5 @@
-// The delta protocol for one stream: each response has the changes since the last one, and the client
-// accepts or refuses it as a whole, or in parts that we cannot see.
+// The delta protocol for one stream: each response has the changes since the last one, and the client accepts or
+// refuses it as a whole, or in parts that are invisible to the server.
 import type { DeltaDiscoveryRequestMessage } from '../../../shared/wire/discovery-messages.ts';
 import {
   type DeltaBody,
@@ -14,7 +14,7 @@ import { toKeptBytes } from './kept-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './session.ts';
 
-/** Limit of unanswered responses; a client that does not answer gets no more. */
+/** Limit of unanswered responses; a client that does not answer receives no more. */
 const maxUnanswered = 4;
 
 interface Unanswered {
@@ -27,9 +27,9 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   readonly #selector = new Selector();
   #subscription: Subscription | undefined;
   #newest: Snapshot | undefined;
-  /** The resources that the client has if it accepts everything that was sent. */
+  /** The resources that the client has if it accepts everything that it was sent. */
   #held: HeldResources = noResources;
-  /** Whether the client has what many have: then responses are made once for all. */
+  /** Whether the client has the same resources as many others: then responses are created once for all. */
   #isHeldByMany = true;
   /** Refused names: whether the client has them is unknown, so the next response includes them. */
   #doubtful = new Set<string>();
@@ -54,7 +54,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     const changesNames = before !== undefined && after !== before;
     if (changesNames) this.#readChange(request, before, after);
     else if (before === undefined) this.#readFirst(request, after, snapshot);
-    // Names count whatever the nonce: they are changes, which the client does not repeat.
+    // Names are processed whatever the nonce: they are changes, which the client does not repeat.
     const answer = this.#readAnswer(request, before === undefined);
     return { response: this.#next(), answer, changesNames };
   }
@@ -76,7 +76,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   }
 
   get wantedNames(): number {
-    // State shared with all clients is not counted for this one.
+    // State shared with all clients is not attributed to this one.
     return Math.max(
       this.#subscription?.names.size ?? 0,
       this.#isHeldByMany ? 0 : this.#held.size,
@@ -117,7 +117,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     return { nonce, version, body: change.bytes };
   }
 
-  /** Undefined when there is nothing to say. */
+  /** Undefined when there is nothing to send. */
   #toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
     const isShared =
       wildcard && this.#isHeldByMany && this.#doubtful.size === 0 && this.#owed.size === 0;
@@ -172,8 +172,8 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     }
     for (const name of request.resourceNamesUnsubscribe ?? []) {
       if (!wildcard) this.#owed.delete(name);
-      // Under a wildcard a client that unsubscribes from a name gets the resource again, or its removal;
-      // names that it never asked for are ignored.
+      // A client with a wildcard that unsubscribes from a name receives the resource again, or its removal; names that
+      // it never subscribed to are ignored.
       else if (before.names.has(name)) this.#owed.add(name);
     }
     if (wildcard) return;
@@ -181,8 +181,8 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     this.#doubtful = new Set([...this.#doubtful].filter((name) => names.has(name)));
   }
 
-  /** The version of what a client that names resources certainly has: it may have unsubscribed from some
-   * since they were sent. Undefined while uncertain, and when everything or nothing is wanted. */
+  /** The version of the resources that a client with named subscriptions certainly has: it may have unsubscribed from
+   * some since they were sent. Undefined while uncertain, and when everything or nothing is wanted. */
   #keptVersion(): string | undefined {
     if (
       this.#subscription === undefined ||

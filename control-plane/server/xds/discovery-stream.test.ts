@@ -1,4 +1,4 @@
-// One stream towards a real server, at the bounds of what a client may send and of what is shown of it.
+// Tests one stream of a real server, at the limits of what a client may send and of what is logged about it.
 import { constants } from 'node:http2';
 import test from 'ava';
 import {
@@ -15,7 +15,7 @@ import { frame, openOn, openRaw, request } from '../../../test/support/raw-disco
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const snapshot = snapshotOf({ shop: 'one' });
 
-test('a request at the bounds of names, versions and nodes is answered', async (t) => {
+test('a request at the limits of names, versions and nodes is answered', async (t) => {
   const ads = await startAds(t, { snapshot });
   const instance = { fields: { 'ratelane.instance': { stringValue: 'i'.repeat(1_024) } } };
   for (const message of [
@@ -32,21 +32,21 @@ test('a request at the bounds of names, versions and nodes is answered', async (
   }
 });
 
-test('a node beyond its bound is refused by name', async (t) => {
+test('a node beyond its limit is refused by name', async (t) => {
   const ads = await startAds(t, { snapshot });
   const { stream, status } = await openRaw(t, ads);
   stream.write(request({ node: { id: 'x'.repeat(16 * 1_024), cluster: 'y' } }));
   t.is(await status(), '3 the node is too large');
 });
 
-test('a request costs one more for each 64 KiB of what a stream may send at once', async (t) => {
+test('a request costs one token more for each 64 KiB of what a stream may send at once', async (t) => {
   const ads = await startAds(t, {
     snapshot,
     limits: { requestBurst: 2, requestsPerSecond: 0.001 },
   });
   const named = (last: number) =>
     request({ resourceNames: [...Array(130).fill('x'.repeat(1_000)), 'y'.repeat(last)] });
-  // A length begins with five bytes of its own.
+  // A length prefix takes five bytes itself.
   const lastFor = (bytes: number) => 500 + bytes + 5 - named(500).length;
   const within = await openRaw(t, ads);
   within.stream.write(named(lastFor(2 * 64 * 1_024 - 1)));
@@ -56,7 +56,7 @@ test('a request costs one more for each 64 KiB of what a stream may send at once
   t.is(await beyond.status(), '8 too many requests on this stream');
 });
 
-test('headers of 16 KiB are read, counted as HTTP/2 does, and no more', async (t) => {
+test('headers of up to 16 KiB, counted as HTTP/2 does, are accepted, and larger ones are not', async (t) => {
   const ads = await startAds(t, { snapshot });
   const { session } = await openRaw(t, ads);
   const others = Object.entries({
@@ -96,7 +96,7 @@ test('what a client sends after the end of its stream is dropped', async (t) => 
   t.deepEqual(dropped, ['bad_request']);
 });
 
-test('a stream that has asked nothing is not told of a change', async (t) => {
+test('a stream that has sent no request is not notified of a change', async (t) => {
   let streams = 0;
   const metrics = { ...noMetrics, streams: (_mode: string, open: number) => (streams = open) };
   const ads = await startAds(t, { snapshot, metrics });
@@ -114,7 +114,7 @@ test('a stream that has asked nothing is not told of a change', async (t) => {
   t.deepEqual(asked, ['worker-1']);
 });
 
-test('of an id the log shows 200 characters, of a refusal 1,000', async (t) => {
+test('the log shows 200 characters of an id and 1,000 of a refusal', async (t) => {
   const ads = await startAds(t, { snapshot });
   for (const [id, text, shown] of [
     ['a'.repeat(200), 'x'.repeat(1_000), 'x'.repeat(1_000)],
@@ -130,7 +130,7 @@ test('of an id the log shows 200 characters, of a refusal 1,000', async (t) => {
     const line = ads.log.lines.find((each) => each.includes(`: ${text[0]}`)) ?? '';
     t.true(line.startsWith(`warning xDS: worker '${'a'.repeat(200)}' at 127.0.0.1:`));
     t.true(line.endsWith(` refused version ${versionInfo}: ${shown}`));
-    // Each version is told of once.
+    // Each version is sent once.
     ads.set(snapshotOf({ shop: 'two' }));
   }
 });

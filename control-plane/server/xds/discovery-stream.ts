@@ -1,5 +1,5 @@
-// One discovery stream: requests go to its session, responses go out, and what happens is recorded. The
-// session decides the answers, the call handles bytes and connections.
+// One discovery stream: passes requests to its session, sends responses, and records what happens. The session decides
+// the answers; the call handles bytes and connections.
 
 import type { Clock } from '../../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../../shared/grpc/status.ts';
@@ -41,7 +41,7 @@ export type DropReason =
   | 'unfinished_request'
   | 'slow_reader';
 
-/** The counts of the ADS server, for whoever exports them. */
+/** The counters of the ADS server, for the exporter. */
 export interface XdsMetrics {
   /** Gauge: streams open now, by protocol. */
   streams(mode: DiscoveryMode, open: number): void;
@@ -59,17 +59,17 @@ export interface OpenStream {
 
 const streamsPerTurn = 32;
 
-/** All streams that are open. Tells them of a change in batches, so that a thousand pushes do not block the process. */
+/** All open streams. Notifies them of a change in batches, so that a thousand pushes do not block the process. */
 export class OpenStreams {
   readonly #open: Readonly<Record<DiscoveryMode, Set<OpenStream>>> = {
     sotw: new Set(),
     delta: new Set(),
   };
-  /** Those that have not been told of the last change yet. */
+  /** Streams that have not been notified of the last change yet. */
   readonly #waiting = new Set<OpenStream>();
   #turn: NodeJS.Immediate | undefined;
 
-  /** Returns how many of this protocol are open now; so does `delete`. */
+  /** Returns the number of open streams of this protocol; so does `delete`. */
   add(mode: DiscoveryMode, stream: OpenStream): number {
     return this.#open[mode].add(stream).size;
   }
@@ -79,7 +79,8 @@ export class OpenStreams {
     return this.#open[mode].size;
   }
 
-  /** Refreshes every stream once; those still waiting for an earlier change keep their place and see both at once. */
+  /** Refreshes every stream once; streams still waiting for an earlier change keep their position and receive both
+   * changes at once. */
   refresh(): void {
     for (const stream of this.#list()) this.#waiting.add(stream);
     this.#turn ??= setImmediate(() => this.#refreshSome(this.#waiting.values()));
@@ -89,7 +90,7 @@ export class OpenStreams {
     for (const stream of this.#list()) stream.finish(status, text);
   }
 
-  /** Nobody is told any more. */
+  /** Stops all notifications. */
   stop(): void {
     clearImmediate(this.#turn);
     this.#waiting.clear();
@@ -99,7 +100,7 @@ export class OpenStreams {
     return [...this.#open.sotw, ...this.#open.delta];
   }
 
-  /** Those that begin to wait meanwhile come last. */
+  /** Streams that start to wait meanwhile are last. */
   #refreshSome(waiting: Iterator<OpenStream, undefined>): void {
     for (let left = streamsPerTurn; left > 0; left--) {
       const stream = waiting.next().value;
@@ -114,7 +115,7 @@ export class OpenStreams {
   }
 }
 
-/** Characters of a worker's refusal in the log; the record has more. */
+/** Characters of a worker's refusal in the log; the record keeps more. */
 const maxShownText = 1_000;
 const maxShownId = 200;
 
@@ -168,14 +169,14 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     const { response, answer, changesNames } = session.onRequest(request, current);
     if (isFirst || changesNames) keptNames.keep(this, nodeBytes(node) + session.keptBytes);
     if (this.#isClosed) return;
-    // An acknowledgement costs nothing: there is one per response. Unless it triggers the next response,
-    // which it would answer in the same way.
+    // An acknowledgement costs nothing, since there is one per response, unless it triggers the next response, which it
+    // would answer in the same way.
     if (!this.#takeTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
     if (session.wantedNames > maxNames) {
       this.#refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
       return;
     }
-    // The versions of a first request are about an earlier stream.
+    // The versions in a first request refer to an earlier stream.
     if (!isFirst && answer?.kind === 'holds') metrics.acked(this.#protocol.mode);
     if (!isFirst && answer?.kind === 'refuses') metrics.nacked(this.#protocol.mode);
     this.#recordAnswer(answer, current);
@@ -211,7 +212,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
 
   finish(status: GrpcStatus, text: string): void {
     this.#call.finish(status, text);
-    // Not only when it is closed: the worker may open its next stream before.
+    // Not only when the stream is closed: the worker may open its next stream earlier.
     this.#record?.left('goodbye');
   }
 
@@ -251,7 +252,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     });
   }
 
-  /** Ends it at once and frees what is held for the stream. */
+  /** Ends the stream at once and frees its memory. */
   #cutOff(reason: DropReason, text: string): void {
     const { metrics, events } = this.#deps;
     metrics.dropped(reason);
@@ -261,7 +262,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     this.#record?.left('goodbye');
   }
 
-  /** `current` is the node's snapshot, whatever part of it the client wants. */
+  /** `current` is the node's whole snapshot, whatever part of it the client wants. */
   #recordAnswer(answer: Answer | undefined, current: Snapshot | undefined): void {
     if (answer === undefined) return;
     if (answer.kind !== 'refuses') {
@@ -273,13 +274,13 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     this.#record?.nacked(version, text);
     const what = version === undefined ? 'a version of an earlier stream' : `version ${version}`;
     const shown = text.length > maxShownText ? `${text.slice(0, maxShownText)}...` : text;
-    // Keyed by version: all workers refuse a bad one at once, in the same words. By the version of the
-    // whole snapshot, since selections have versions of their own.
+    // Keyed by version: all workers refuse a bad one at the same time, with the same message. The version is that of
+    // the whole snapshot, since selections have their own versions.
     const kind = version === undefined ? 'nack of an earlier stream' : `nack ${current?.version}`;
     this.#deps.events.warning.report(`xDS: ${this.#whoIsIt()} refused ${what}: ${shown}`, kind);
   }
 
-  /** Undefined, with the stream ended, when the bytes are not a request. */
+  /** Undefined when the bytes are not a valid request; the stream has been ended then. */
   #readRequest(bytes: Buffer): Request | undefined {
     const protocol = this.#protocol;
     let problem: string | undefined;
@@ -290,7 +291,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
       } else if (protocol.namesIn(request).some((name) => name.length > maxNameLength)) {
         problem = 'a resource name or a version is too long';
       } else {
-        // A stream's node is that of its first request, whatever its type.
+        // A stream's node is the one in its first request, whatever its type.
         this.#node ??= toNodeIdentity(request.node);
         if (this.#node === undefined) problem = 'the node is too large';
         else if ((toInstance(this.#node)?.length ?? 0) <= maxInstanceLength) return request;
@@ -303,7 +304,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     return undefined;
   }
 
-  /** An aggregated stream may ask for other types too; we have none. */
+  /** An aggregated stream may request other types too; there are none here. */
   #passOver(typeUrl: string): void {
     const text = `type_url '${typeUrl.slice(0, 200)}' is not served`;
     if (this.#protocol.impliedTypeUrl === undefined) {
@@ -312,7 +313,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     } else this.#refuse('bad_request', grpcStatus.invalidArgument, text);
   }
 
-  /** Undefined, with the stream ended, when the worker is connected already. */
+  /** Undefined when the worker is already connected; the stream has been ended then. */
   #join(who: NodeIdentity): WorkerRecord | undefined {
     const { workers, events } = this.#deps;
     const { mode } = this.#protocol;

@@ -1,4 +1,4 @@
-// New connections are read some at a time: which of them, in which order, and who makes room.
+// Tests that new connections are read a few at a time: which ones, in which order, and which ones make room.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
@@ -6,7 +6,7 @@ import { eventually } from '../../../test/support/eventually.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createEntrance } from './entrance.ts';
 
-/** Two are opened at once, in 10 s. Connections are known by the order in which they came. */
+/** At most two are opened at once, within 10 s. Connections are numbered in the order of arrival. */
 async function start(t: ExecutionContext) {
   const clock = createManualClock();
   const came: Socket[] = [];
@@ -32,7 +32,7 @@ async function start(t: ExecutionContext) {
   });
   return {
     ...{ entrance, clock, came, greeted, read },
-    /** So many more. */
+    /** Opens `count` more connections. */
     async come(count: number) {
       const before = came.length;
       for (let index = 0; index < count; index++) {
@@ -52,7 +52,7 @@ async function start(t: ExecutionContext) {
   };
 }
 
-test('clients beyond the bound are greeted and wait, and are read in their order when others are opened', async (t) => {
+test('clients beyond the limit are greeted and wait, and are read in order once others are opened', async (t) => {
   const { come, opened, clock, greeted, read, closed } = await start(t);
   await come(5);
   t.deepEqual(greeted, [0, 1, 2, 3, 4]);
@@ -64,11 +64,11 @@ test('clients beyond the bound are greeted and wait, and are read in their order
   opened(2);
   t.deepEqual(read, [0, 1, 2, 3, 4]);
   t.deepEqual(closed(), []);
-  // A connection that has been opened has no timer any more.
+  // A connection that has been opened has no timer left.
   t.is(clock.pending, 2);
 });
 
-test('a client that takes longer than its time is closed for one that waits, and for no other reason', async (t) => {
+test('a client that exceeds its time is closed only when another one waits', async (t) => {
   const { come, clock, read, closed } = await start(t);
   await come(2);
   clock.advance(60_000);
@@ -84,13 +84,13 @@ test('a client that takes longer than its time is closed for one that waits, and
   t.deepEqual(closed(), [0, 1, 2]);
 });
 
-test('a client that has waited long is read for some turns, also when the process stands still meanwhile', async (t) => {
+test('a client that has waited long is read for some turns, even if the process stalls meanwhile', async (t) => {
   const { come, clock, read, closed } = await start(t);
   await come(6);
   clock.advance(10_000);
   t.deepEqual(read, [0, 1, 2, 3]);
   t.deepEqual(closed(), [0, 1]);
-  // Both have had more than 10 s by now; what they have sent is read when the process goes on.
+  // Both have exceeded 10 s by now; their bytes are read when the process resumes.
   clock.stall(5_000);
   t.deepEqual(closed(), [0, 1]);
   clock.advance(100);
@@ -106,7 +106,7 @@ test('a client that ends makes room, and one that ends while it waits is not rea
   t.deepEqual(read, [0, 1, 3]);
 });
 
-test('a connection that is closed, or whose client is gone, when it comes is neither greeted nor read', async (t) => {
+test('a connection that is already closed on arrival, or whose client is gone, is neither greeted nor read', async (t) => {
   const { entrance, come, came, end, greeted, read } = await start(t);
   await come(1);
   await end(0);

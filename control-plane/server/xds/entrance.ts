@@ -1,30 +1,31 @@
-// Reads from new connections some at a time, in the order in which they came. Until a client has finished its TLS
-// handshake and accepted the server's settings it may make the server keep 64 KiB of headers, whatever the settings say,
-// so few may do that at once. The others wait, and nothing is read from them: when thousands of workers come at once none
-// of them is closed for that. Without TLS a client gets the settings at once, so that its answer is there when its turn
-// comes.
+// Reads from new connections a few at a time, in the order of arrival.
+//
+// Until a client has finished its TLS handshake and accepted the server's settings, it can make the server buffer 64
+// KiB of headers, whatever the settings are, so only a few may be in that state. The others wait unread: when thousands
+// of workers connect at once, none of them is closed for waiting. Without TLS a client receives the settings at once,
+// so that its answer has arrived when its turn comes.
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../shared/clock.ts';
 
 export interface Entrance {
-  /** A new connection, which was paused when it came. */
+  /** Handles a new connection, which is paused. */
   come(socket: Socket): void;
-  /** The client at this address has done its part: there is room for the next one. */
+  /** The client at this address is set up: there is room for the next one. */
   opened(address: PeerAddress): void;
-  /** Ends those that wait. */
+  /** Closes the waiting connections. */
   close(): void;
 }
 
-/** Of a socket, or of one that stands for it: TLS and HTTP/2 hide the one that came. */
+/** The address of a socket, or of a wrapper around it: TLS and HTTP/2 hide the accepted socket. */
 export type PeerAddress = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 export interface EntranceDeps {
   readonly clock: Clock;
-  /** Connections that are opened at once. */
+  /** The most connections that are set up at once. */
   readonly max: number;
-  /** While others wait, one that takes longer since it came is closed. */
+  /** While others wait, a connection that takes longer than this since its arrival is closed. */
   readonly openingMs: number;
-  /** Sends the bytes that a client gets before anything is read from it. */
+  /** Sends the bytes that a client receives before anything is read from it. */
   readonly greet: (socket: Socket) => void;
   readonly read: (socket: Socket) => void;
 }
@@ -35,13 +36,13 @@ interface Opening {
   cancelTimer: () => void;
 }
 
-/** How long each is read at least, in two parts: what came while the process stood still in one of them is read in the
- * other. */
+/** The minimum reading time of each connection, in two parts: bytes that arrived while the process was stalled in one
+ * part are read in the other. */
 const readPartMs = 100;
 
 export function createEntrance(deps: EntranceDeps): Entrance {
   const { clock, max, openingMs, greet, read } = deps;
-  /** When they came, the first of them first. */
+  /** Times of arrival, the oldest connection first. */
   const waiting = new Map<Socket, number>();
   /** The openings by address, the oldest first. */
   const openings = new Map<string, Opening>();
@@ -54,7 +55,7 @@ export function createEntrance(deps: EntranceDeps): Entrance {
     }
   }
 
-  /** False when there is none. */
+  /** False when no connection is late. */
   function closeLate(): boolean {
     const [oldest] = openings;
     if (oldest === undefined || !oldest[1].isLate) return false;
@@ -72,7 +73,7 @@ export function createEntrance(deps: EntranceDeps): Entrance {
     read(socket);
   }
 
-  /** Apart from the listener above, which would keep the timer for as long as the connection. */
+  /** Separate from the listener above, whose closure would keep the timer alive as long as the connection. */
   function toOpening(socket: Socket, cameMs: number): Opening {
     const leftMs = openingMs - (clock.monotonicMs() - cameMs);
     const opening: Opening = {
@@ -100,7 +101,7 @@ export function createEntrance(deps: EntranceDeps): Entrance {
 
   return {
     come(socket) {
-      // Its client is gone already, or it was closed for others.
+      // The client is already gone, or the connection was closed to make room.
       if (socket.remoteAddress === undefined || socket.destroyed) {
         socket.destroy();
         return;

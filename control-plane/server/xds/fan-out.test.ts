@@ -1,4 +1,4 @@
-// A change reaches every stream, a few at a time.
+// Tests that a change reaches every stream, a few at a time.
 import test from 'ava';
 import { type OpenStream, OpenStreams } from './discovery-stream.ts';
 
@@ -15,7 +15,7 @@ function createStreams(count: number) {
   return { refreshed, streams, open };
 }
 
-test('every stream is told once, and other work gets its turn in between', async (t) => {
+test('every stream is notified once, and other work gets its turn in between', async (t) => {
   const { refreshed, streams, open } = createStreams(100);
   open.refresh();
   t.deepEqual(refreshed, []);
@@ -29,7 +29,7 @@ test('every stream is told once, and other work gets its turn in between', async
   );
 });
 
-test('a change in between tells those again that were told, after those that still wait', async (t) => {
+test('after a further change, streams already notified are notified again, after those still waiting', async (t) => {
   const { refreshed, streams, open } = createStreams(100);
   open.refresh();
   await turn();
@@ -44,7 +44,7 @@ test('a change in between tells those again that were told, after those that sti
   );
 });
 
-test('after a stop nobody is told', async (t) => {
+test('after a stop no stream is notified', async (t) => {
   const { refreshed, open } = createStreams(100);
   open.refresh();
   open.stop();

@@ -1,4 +1,4 @@
-// A call of its own on the server's port: the time of its requests, and its end.
+// Tests a single call on the server's port: the deadlines of its requests, and its end.
 import test from 'ava';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { startAds } from '../../../test/support/ads-fixture.ts';
@@ -7,7 +7,7 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { frame, openRaw } from '../../../test/support/raw-discovery.ts';
 import type { OpenCall } from '../call-handler.ts';
 
-test('a call that is finished keeps its status, sends nothing after it and says nothing of what was sent', async (t) => {
+test('a finished call keeps its status, sends nothing after it and reports no message as sent', async (t) => {
   let sent = 0;
   let closed = 0;
   const path = '/test.Echo/Echo';
@@ -40,7 +40,7 @@ test('a call that is finished keeps its status, sends nothing after it and says 
   t.deepEqual([sent, closed], [0, 1]);
 });
 
-test('each request has its time from when it was begun', async (t) => {
+test('the deadline of each request counts from its beginning', async (t) => {
   const clock = createManualClock();
   const path = '/test.Echo/Echo';
   const reasons: string[] = [];

@@ -1,5 +1,5 @@
-// One gRPC call on a stream of node:http2: messages in and out, and the status at its end. The method and the
-// content of messages are left to its handler.
+// One gRPC call on a stream of node:http2: messages in and out, and the final status. The handler chooses the method
+// and interprets the messages.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../../shared/clock.ts';
@@ -14,14 +14,14 @@ export interface CallDeps {
   readonly maxMessageBytes: number;
   readonly unfinishedRequests: UnfinishedRequests;
   readonly clock: Clock;
-  /** After the handler knows it. */
+  /** Called after the handler is notified. */
   readonly onClose: (call: StreamCall) => void;
 }
 
 const closeTimeoutMs = 5_000;
 const maxStatusTextLength = 1024;
 
-/** `UnfinishedRequests` bounds the bytes that all streams together may keep. */
+/** `UnfinishedRequests` limits the bytes that all streams buffer together. */
 const unfinishedBudget: Budget = { hold: () => true, release: () => {} };
 
 const responseHeaders = {
@@ -39,12 +39,12 @@ export function refuseCall(
   stream.on('error', ignoreError);
   if (stream.destroyed) return;
   stream.respond({ ...responseHeaders, ...toTrailers(status, text) }, { endStream: true });
-  // Bytes that the client still sends are dropped, so that its end is seen.
+  // Further bytes from the client are dropped, so that its end is noticed.
   stream.resume();
   stream.once('close', closeLater(stream, clock));
 }
 
-/** The client has its answer and closes its side; one that does not is not waited for. */
+/** The client has its answer and should close its side; a client that does not is not waited for. */
 function closeLater(stream: ServerHttp2Stream, clock: Clock): () => void {
   return clock.after(closeTimeoutMs, () => stream.close(constants.NGHTTP2_NO_ERROR));
 }
@@ -70,9 +70,10 @@ export class StreamCall implements GrpcCall {
     this.#reader = new MessageReader(deps.maxMessageBytes, unfinishedBudget);
     this.#sender = new SliceSender(stream, stream.session?.encrypted === true);
     connection.callOpened();
-    // For what happens once anyway `on` keeps 200 bytes less than `once`, which thousands of streams hold for days.
+    // For events that happen only once, `on` takes 200 bytes less than `once`, on thousands of streams that stay for
+    // days.
     stream.on('error', ignoreError);
-    // One that its client has reset by now throws when it is answered.
+    // Responding on a stream that its client has reset meanwhile throws.
     if (!stream.destroyed) stream.respond(responseHeaders, { waitForTrailers: true });
     stream.on('wantTrailers', () => {
       stream.sendTrailers(this.#trailers);
@@ -82,7 +83,7 @@ export class StreamCall implements GrpcCall {
     this.#handler = open(this);
     stream.on('data', (chunk: Buffer) => this.#take(chunk));
     stream.on('end', () => this.#halfClose());
-    // At once with a reset by the client, whose connection may end before the stream is closed.
+    // Emitted at once when the client resets the stream, whose connection may end before the stream is closed.
     stream.on('aborted', () => {
       this.#isBrokenOff = this.#isOpen && connection.isBroken;
       this.#stopReading();
@@ -106,7 +107,7 @@ export class StreamCall implements GrpcCall {
     this.#stopReading();
     this.#trailers = toTrailers(status, text);
     this.#sender.end();
-    // Bytes that still come in are read and dropped, else the end of the stream would never be seen.
+    // Further bytes are read and dropped; otherwise the end of the stream would never be noticed.
     this.#stream.resume();
   }
 
@@ -126,7 +127,7 @@ export class StreamCall implements GrpcCall {
     this.#unfinished.holds(reader.heldBytes, isNext);
   }
 
-  /** True when there was one. */
+  /** True when there was at least one. */
   #takeMessages(): boolean {
     const { maxMessageBytes } = this.#deps;
     let isNext = false;
@@ -154,17 +155,14 @@ export class StreamCall implements GrpcCall {
     else this.finish(grpcStatus.internal, 'the request ended within a message');
   }
 
-  /**
-   * The part of a request that has come is given up at once: the stream may stay for as long as its client does
-   * not read.
-   */
+  /** Drops an incomplete request at once: the stream may stay for as long as its client does not read. */
   #stopReading(): void {
     this.#isOpen = false;
     this.#reader.drop();
     this.#unfinished.holds(0, false);
   }
 
-  /** It does not keep its connection any longer. */
+  /** The call no longer keeps its connection open. */
   #uncount(): void {
     if (this.#isCounted) this.#connection.callClosed(this.#hasAsked);
     this.#isCounted = false;
@@ -186,17 +184,16 @@ interface Message {
 
 const encryptedSliceBytes = 64 * 1024;
 
-/**
- * Writes messages to a stream one after another, and large ones a slice at a time where they are encrypted. With TLS
- * what is handed to node:http2 is encrypted as far as the client's window goes, into memory that the connection keeps
- * from then on: with a thousand clients, a thousand copies of a response. Without TLS nothing is copied, and each slice
- * costs as much as a small message. Slices refer to the message's bytes. A discovery stream has one message at a time;
- * the others wait for the link of a worker.
- */
+/** Writes messages to a stream one after another; where they are encrypted, large ones in slices.
+ *
+ * With TLS, node:http2 encrypts whatever it is given, up to the client's window, into memory that the connection keeps:
+ * with a thousand clients, a thousand copies of a response. Without TLS nothing is copied, and each slice costs as much
+ * as a small message. Slices refer to the message's bytes. A discovery stream has one message at a time; only messages
+ * for a worker's link queue up. */
 export class SliceSender {
   readonly #stream: Writable;
   readonly #sliceBytes: number;
-  /** The message that is being written, and the last of those that follow it. */
+  /** The message being written, and the last one queued. */
   #first: Message | undefined;
   #last: Message | undefined;
   /** Where in the first message the next slice begins. */
@@ -210,7 +207,7 @@ export class SliceSender {
     this.#sliceBytes = isEncrypted ? encryptedSliceBytes : Number.POSITIVE_INFINITY;
   }
 
-  /** `onSent` is called when the last slice has been taken by the network, and never if it is not. */
+  /** Calls `onSent` when the network has accepted the last slice, and never if it does not. */
   send(parts: readonly Buffer[], onSent: () => void): void {
     const message: Message = { parts, onSent, next: undefined };
     if (this.#last === undefined) this.#first = message;
@@ -219,7 +216,7 @@ export class SliceSender {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** Ends the stream after what was given to `send`. */
+  /** Ends the stream after the messages given to `send`. */
   end(): void {
     this.#isEnding = true;
     if (!this.#isWriting) this.#writeNext();
@@ -253,7 +250,7 @@ export class SliceSender {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** The next slice of the message; afterwards the place is behind it. */
+  /** Returns the next slice of the message, and advances the position. */
   #takeSlice({ parts }: Message): Buffer[] {
     const slice: Buffer[] = [];
     let room = this.#sliceBytes;
@@ -271,14 +268,14 @@ export class SliceSender {
   }
 }
 
-/** How a status travels. */
+/** The trailers that carry a status. */
 export function toTrailers(status: GrpcStatus, text: string): Record<string, string> {
   const trailers: Record<string, string> = { 'grpc-status': String(status) };
   if (text !== '') trailers['grpc-message'] = toGrpcMessage(text.slice(0, maxStatusTextLength));
   return trailers;
 }
 
-/** Length of the message, and that it is not compressed. */
+/** The prefix of a message: its length, and a flag for no compression. */
 function toPrefix(parts: readonly Buffer[]): Buffer {
   const prefix = Buffer.allocUnsafe(prefixBytes);
   prefix[0] = 0;
@@ -289,5 +286,5 @@ function toPrefix(parts: readonly Buffer[]): Buffer {
   return prefix;
 }
 
-/** A broken stream closes; nobody is left to be told why. */
+/** A broken stream closes; the reason has no receiver. */
 function ignoreError(): void {}

@@ -1,4 +1,4 @@
-// The HTTP/2 server under the discovery services: node:http2's, with or without TLS.
+// The HTTP/2 server below the discovery services: node:http2's, with or without TLS.
 import {
   createSecureServer,
   createServer,
@@ -13,8 +13,7 @@ import { type AdsLimits, maxHeaderBytes } from './limits.ts';
 export interface AdsTls {
   readonly certificate: string;
   readonly key: string;
-  /** Given: clients must present a certificate that one of these authorities has signed; its names
-   * do not matter. */
+  /** If given, clients must present a certificate signed by one of these CAs; the names in it do not matter. */
   readonly clientAuthorities?: string;
 }
 
@@ -28,8 +27,8 @@ export function createHttp2Server(
       maxHeaderListSize: maxHeaderBytes,
       enablePush: false,
     },
-    // In megabytes, and responses that wait count in full although they are shared. The memory of a connection is
-    // bounded by its streams, so this bound only must not bite.
+    // In megabytes; waiting responses count in full although they are shared. The number of streams limits a
+    // connection's memory, so this limit only must not take effect first.
     maxSessionMemory: 1_000_000,
   };
   if (tls === undefined) return createServer(options);

@@ -1,8 +1,8 @@
-// How streams are chosen that end when all together keep too much.
+// Tests which streams are closed when all streams together keep too much.
 import test from 'ava';
 import { KeptNames } from './kept-names.ts';
 
-test('beyond the total those that keep the most go, until it is kept', (t) => {
+test('beyond the total, the streams that keep the most are closed until it is met', (t) => {
   const names = new KeptNames(100);
   const gone: string[] = [];
   const open = (name: string) => {

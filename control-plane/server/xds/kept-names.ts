@@ -1,9 +1,9 @@
-// Bounds what is kept for open streams: the names that they ask for or say they have, and their nodes, all
-// together in bytes. A stream that wants everything keeps next to nothing.
+// Limits the memory kept for open streams: the names that they request or hold, and their nodes, all together in bytes.
+// A stream that wants everything keeps next to nothing.
 
 /** A stream. */
 export interface NameKeeper {
-  /** It has to close, and must free what it keeps. */
+  /** The stream must close and free what it keeps. */
   keepsMost(): void;
 }
 
@@ -19,8 +19,8 @@ export class KeptNames {
     this.#maxBytes = maxBytes;
   }
 
-  /** So many from now on. Beyond the bound those that keep most are closed, so that greedy streams never displace a
-   * modest one. */
+  /** Sets the bytes that a stream keeps. Beyond the limit, the streams that keep the most are closed, so that greedy
+   * streams never displace a modest one. */
   keep(keeper: NameKeeper, bytes: number): void {
     this.#set(keeper, bytes);
     while (this.#totalBytes > this.#maxBytes) {

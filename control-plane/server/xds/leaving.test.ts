@@ -1,4 +1,4 @@
-// How a worker leaves, over real sockets: with a goodbye, or because its connection broke.
+// Tests how a worker leaves, over real sockets: with a goodbye, or because its connection broke.
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -62,7 +62,7 @@ const goodbyes: readonly (readonly [string, (worker: OpenWorker) => void])[] = [
     'a reset of its stream, and the end of its connection at once',
     ({ stream, socket }) => {
       stream.close(constants.NGHTTP2_CANCEL);
-      // After what the session has to send.
+      // After the session's pending bytes.
       setImmediate(() => socket.end());
     },
   ],
@@ -93,7 +93,7 @@ test('a worker that cancels its call and closes its channel has not vanished', a
   t.deepEqual(gone(), []);
 });
 
-test('a worker whose stream was ended here has not vanished, whatever its connection does then', async (t) => {
+test('a worker whose stream was ended here has not vanished, whatever happens to its connection afterwards', async (t) => {
   const { workers, open, gone } = await setUp(t);
   const { stream, socket } = await open('w-1');
   stream.write(Buffer.from([0, 0, 0, 0, 1, 0xff]));
@@ -104,7 +104,7 @@ test('a worker whose stream was ended here has not vanished, whatever its connec
   t.deepEqual(gone(), []);
 });
 
-test('a worker whose connection ends, is reset or answers no more has vanished, with what it had', async (t) => {
+test('a worker whose connection ends, is reset or stops answering has vanished, and its state is recorded', async (t) => {
   const clock = createManualClock();
   const { ads, workers, open, gone } = await setUp(t, clock);
   const proxy = await startTcpProxy(t, ads.port);
@@ -171,7 +171,7 @@ test('a worker that resets its stream and opens the next one at once is not refu
   t.not(workers.list()[0]?.sent, undefined);
 });
 
-test('an instance that is too long is refused by the name of its key', async (t) => {
+test('an instance that is too long is refused, and the message names the key', async (t) => {
   const { ads } = await setUp(t);
   const stream = callDiscovery(t, ads.port, sotw);
   stream.send({ node: { id: 'w-1', metadata: metadataOf('i'.repeat(1_025)) } });

@@ -4,7 +4,7 @@ import type { StructMessage, ValueMessage } from '../../../shared/wire/struct-me
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import { maxNodeLength } from './limits.ts';
 
-/** Undefined when it exceeds the limit of a stream. */
+/** Undefined when the message exceeds the limit of a stream. */
 export function toNodeIdentity(node: NodeMessage | null | undefined): NodeIdentity | undefined {
   const { id = '', cluster = '' } = node ?? {};
   const metadata = toTexts(node?.metadata);

@@ -1,4 +1,4 @@
-// Whether calls may stay open is asked again and again, of some at a time.
+// Tests that the rights of open calls are checked repeatedly, some calls at a time.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { OpenRights } from './open-rights.ts';
@@ -23,7 +23,7 @@ function start(count: number) {
   return { clock, rights, reasons, lost, asked: () => asked };
 }
 
-test('every call is asked each ten seconds, a hundred in a turn', async (t) => {
+test('every call is checked every ten seconds, a hundred per turn', async (t) => {
   const { clock, asked } = start(250);
   clock.advance(9_999);
   t.is(asked(), 0);
@@ -38,7 +38,7 @@ test('every call is asked each ten seconds, a hundred in a turn', async (t) => {
   t.is(asked(), 350);
 });
 
-test('a call that has lost its right is told of once, and the others are asked all the same', async (t) => {
+test('a call that has lost its right is reported once, and the others are still checked', async (t) => {
   const { clock, reasons, lost, asked } = start(3);
   reasons.set(0, 'revoked').set(2, 'expired');
   clock.advance(10_000);
@@ -49,7 +49,7 @@ test('a call that has lost its right is told of once, and the others are asked a
   t.is(asked(), 4);
 });
 
-test('without open calls, and after a stop, nothing is asked', async (t) => {
+test('without open calls, and after a stop, nothing is checked', async (t) => {
   const { clock, rights, asked } = start(101);
   clock.advance(10_000);
   rights.stop();

@@ -1,8 +1,8 @@
-// Checks again, while calls are open, whether they may be: a call outlives its right by no more than some seconds. What a
-// worker has been given stays with it; it gets nothing else, and its figures stop counting.
+// Checks repeatedly whether open calls still have the right to be open: a call outlives its right by no more than some
+// seconds. The worker keeps the rules that it has; it receives nothing more, and its figures no longer count.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 
-/** Why a call may not be open any more, for the client and the log; undefined while it may. */
+/** Why a call no longer has the right to be open, for the client and the log; undefined while it has. */
 export type ReasonAgainst = () => string | undefined;
 
 export interface OpenRightsDeps<Call> {
@@ -10,14 +10,14 @@ export interface OpenRightsDeps<Call> {
   readonly onLost: (call: Call, reason: string) => void;
 }
 
-/** With the two seconds after which a file of tokens is read again. */
+/** In addition to the two seconds after which a token file is read again. */
 export const rightsMs = 10_000;
 const callsPerTurn = 100;
 
 export class OpenRights<Call> {
   readonly #deps: OpenRightsDeps<Call>;
   readonly #open = new Map<Call, ReasonAgainst>();
-  /** Undefined while no call is open: there is nothing to check then. */
+  /** Undefined while no call is open: then there is nothing to check. */
   #stopChecks: (() => void) | undefined;
   #turn: NodeJS.Immediate | undefined;
 
@@ -43,7 +43,7 @@ export class OpenRights<Call> {
     clearImmediate(this.#turn);
   }
 
-  /** Some at a time: there may be ten thousand. */
+  /** A few at a time: there may be ten thousand. */
   #check(calls: Iterator<[Call, ReasonAgainst]>): void {
     clearImmediate(this.#turn);
     for (let left = callsPerTurn; left > 0; left--) {

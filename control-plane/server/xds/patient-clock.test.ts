@@ -1,9 +1,9 @@
-// Waits that clients have to end are longer by the time in which this process read nothing.
+// Tests that waits that clients must end are extended by the time in which this process was stalled.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createPatientClock } from './patient-clock.ts';
 
-test('while the process goes on, a wait is as long as it is said to be', (t) => {
+test('while the process is not stalled, a wait takes its nominal time', (t) => {
   const clock = createManualClock();
   let ran = 0;
   createPatientClock(clock).after(20_000, () => ran++);
@@ -15,7 +15,7 @@ test('while the process goes on, a wait is as long as it is said to be', (t) => 
   t.is(clock.pending, 0);
 });
 
-test('a standstill of a minute counts as two seconds, however often it comes', (t) => {
+test('a stall of a minute counts as two seconds, however often it happens', (t) => {
   const clock = createManualClock();
   let ran = 0;
   createPatientClock(clock).after(20_000, () => ran++);
@@ -29,7 +29,7 @@ test('a standstill of a minute counts as two seconds, however often it comes', (
   t.is(ran, 1);
 });
 
-test('a wait that begins after a standstill is not longer for it', (t) => {
+test('a wait that begins after a stall is not extended for it', (t) => {
   const clock = createManualClock();
   const patient = createPatientClock(clock);
   patient.after(100_000, () => {});
@@ -40,7 +40,7 @@ test('a wait that begins after a standstill is not longer for it', (t) => {
   t.is(ran, 1);
 });
 
-test('a wait that was cancelled leaves nothing behind', (t) => {
+test('a cancelled wait leaves nothing behind', (t) => {
   const clock = createManualClock();
   const cancel = createPatientClock(clock).after(20_000, () => t.fail());
   clock.stall(60_000);

@@ -1,18 +1,18 @@
-// A clock for waits that clients have to end. Bytes that a client sent while this process stood still have not
-// been read yet, so such a time counts as two seconds at most, however long it was.
+// A clock for waits that clients must end. Bytes that arrived while this process was stalled have not been read yet, so
+// any stall counts as at most two seconds.
 import type { Clock } from '../../../shared/clock.ts';
 
 const beatMs = 1_000;
 const longestBeatMs = 2_000;
 
-/** Its times are those of `clock`. */
+/** Returns a clock with the same times as `clock`. */
 export function createPatientClock(clock: Clock): Clock {
   let waiting = 0;
   let isBeating = false;
   let beatAtMs = clock.monotonicMs();
   let missedBeforeMs = 0;
 
-  /** Time that does not count. */
+  /** Stalled time, which does not count. */
   function missedMs(): number {
     return missedBeforeMs + Math.max(0, clock.monotonicMs() - beatAtMs - longestBeatMs);
   }
@@ -45,7 +45,7 @@ export function createPatientClock(clock: Clock): Clock {
 
       function runWhenDue(): void {
         const leftMs = dueMs - countedMs();
-        // Timers may be early by a part of a millisecond.
+        // Timers may fire early by a fraction of a millisecond.
         if (leftMs >= 1) cancelTimer = clock.after(leftMs, runWhenDue);
         else {
           end();

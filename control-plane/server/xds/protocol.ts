@@ -1,4 +1,4 @@
-// The differences of the two protocols for a stream; the others are in their sessions.
+// The differences between the two protocols for a stream; the sessions have the other differences.
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
 import type {
   DeltaDiscoveryRequestMessage,
@@ -13,12 +13,12 @@ export type DiscoveryMode = 'sotw' | 'delta';
 
 export interface DiscoveryProtocol<Request> {
   readonly mode: DiscoveryMode;
-  /** Throws on bytes that are not the message. */
+  /** Throws on bytes that are not such a message. */
   decode(bytes: Buffer): Request;
   createSession(): Session<Request>;
-  /** The names and versions of a request that are kept. */
+  /** The names and versions in a request that are retained. */
   namesIn(request: Request): readonly string[];
-  /** The type of a request without one; undefined where it is required. */
+  /** The type of a request that names none; undefined where a type is required. */
   readonly impliedTypeUrl: string | undefined;
 }
 

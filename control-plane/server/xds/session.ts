@@ -1,44 +1,42 @@
-// The server's state of one client, for either protocol: events in, responses out; and which resources a client wants, by
-// name or all of them, with the selection of a snapshot that it gets. No sockets and no timers; the stream feeds a session
-// and sends its responses.
+// The server's state of one client, for either protocol: requests in, responses out; and which resources a client
+// wants, by name or all of them, with the corresponding selection of a snapshot. Uses no sockets and no timers; the
+// stream feeds a session and sends its responses.
 
 import type { ResponseBody } from '../snapshot/snapshot.ts';
 import { createSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 
-/** A response to send now. */
+/** A response to send at once. */
 export interface SessionResponse {
   readonly nonce: string;
   readonly version: string;
-  /** Everything but the nonce. */
+  /** Everything except the nonce. */
   readonly body: ResponseBody;
 }
 
-/** The part of a request about versions, for the record of workers. */
+/** What a request reports about versions, for the record of workers. */
 export type Answer =
   | { readonly kind: 'holds'; readonly version: string }
-  /** Names were unsubscribed, which sends nothing: the rest has a version of its own. */
+  /** Names were unsubscribed, which sends nothing: the remaining selection has its own version. */
   | { readonly kind: 'keeps'; readonly version: string }
   | {
       readonly kind: 'refuses';
       /** Undefined when the response came from an earlier stream. */
       readonly version: string | undefined;
       readonly text: string;
-      /** The version that the client keeps; empty when it does not say. */
+      /** The version that the client keeps; empty when it does not report one. */
       readonly holds: string;
     };
 
 export interface RequestOutcome {
   readonly response: SessionResponse | undefined;
   readonly answer: Answer | undefined;
-  /** The request changes what is wanted, so the client can trigger responses at any time. Never true of the
-   * first one. */
+  /** The request changes what is wanted, so the client can trigger responses at any time. Never true of the first
+   * request. */
   readonly changesNames: boolean;
 }
 
-/**
- * After a response none follows until `onSent`: a slow client has at most one response waiting, and then
- * gets the newest snapshot, skipping those between.
- */
+/** After a response, no other follows until `onSent`: a slow client has at most one response waiting, and then receives
+ * the newest snapshot, skipping those in between. */
 export interface Session<Request> {
   /** `snapshot` is the node's current one. */
   onRequest(request: Request, snapshot: Snapshot | undefined): RequestOutcome;
@@ -46,13 +44,13 @@ export interface Session<Request> {
   onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined;
   /** The last response has been written to the network. */
   onSent(): SessionResponse | undefined;
-  /** The version of the part that the client wants, which it holds when it is up to date. Undefined when it
-   * wants nothing. Cheap, above all when it wants everything. */
+  /** The version of the selection that the client wants, which it holds when it is up to date. Undefined when it wants
+   * nothing. Cheap, above all when it wants everything. */
   wantedVersion(snapshot: Snapshot): string | undefined;
-  /** How many names are kept for this client alone: those it asked for, those it says it has, and those it
-   * still has to get. */
+  /** The number of names kept only for this client: those that it requested, those that it reports to have, and those
+   * still to be sent. */
   readonly wantedNames: number;
-  /** Approximate bytes kept for this client alone. */
+  /** Approximate bytes kept only for this client. */
   readonly keptBytes: number;
 }
 
@@ -60,20 +58,18 @@ export interface Session<Request> {
 export interface Subscription {
   /** All resources, whatever their names. */
   readonly wildcard: boolean;
-  /** Wanted by name; sorted for state of the world, in the order of asking for delta. */
+  /** Names that are wanted; sorted for state of the world, in the order of subscription for delta. */
   readonly names: ReadonlySet<string>;
 }
 
-/** The name that stands for all. */
+/** The name that selects all resources. */
 const everyName = '*';
 
 /** The subscription of a stream that has never named anything. */
 const everything: Subscription = { wildcard: true, names: new Set() };
 
-/**
- * State of the world: each request names all wanted resources. No name means everything, unless names were
- * given before on this stream: then the client no longer wants anything.
- */
+/** State of the world: each request lists all wanted resources. An empty list means everything, unless names were given
+ * before on this stream: then it means that the client no longer wants anything. */
 export function toSotwSubscription(
   before: Subscription | undefined,
   names: readonly string[],
@@ -83,7 +79,7 @@ export function toSotwSubscription(
     return { wildcard: false, names: new Set() };
   }
   if (before !== undefined && isSame(before, names)) return before;
-  // "*" stays among the names: it was given, so an empty list afterwards means nothing.
+  // "*" stays among the names: it was given, so that a later empty list means nothing.
   return { wildcard: names.includes(everyName), names: new Set(names) };
 }
 
@@ -116,14 +112,14 @@ export function wantsNothing({ wildcard, names }: Subscription): boolean {
   return !wildcard && names.size === 0;
 }
 
-/** For one client: remembers the version of its last selection, but not the selection. */
+/** For one client: retains the version of its last selection, but not the selection. */
 export class Selector {
   #from: Snapshot | undefined;
   #by: Subscription | undefined;
   #lastVersion = '';
 
-  /** The wanted part of the snapshot, under a version of its own, which changes elsewhere do not affect. The
-   * snapshot itself when everything is wanted. */
+  /** The wanted part of the snapshot, under a version of its own that changes elsewhere do not affect; the snapshot
+   * itself when everything is wanted. */
   select(snapshot: Snapshot, subscription: Subscription): Snapshot {
     if (subscription.wildcard) return snapshot;
     const wanted = createSnapshot(
@@ -137,8 +133,8 @@ export class Selector {
     return wanted;
   }
 
-  /** The version of the wanted part; undefined when nothing is wanted. Makes no selection when called again
-   * for the same snapshot. */
+  /** The version of the wanted part; undefined when nothing is wanted. Repeated calls with the same snapshot do not
+   * select again. */
   versionOf(snapshot: Snapshot, subscription: Subscription): string | undefined {
     if (subscription.wildcard) return snapshot.version;
     if (wantsNothing(subscription)) return undefined;

@@ -1,5 +1,5 @@
-// Both discovery protocols without a network, as text: sotw-session.txt and delta-session.txt. What holds in whatever
-// order events come is below.
+// Tests both discovery protocols without a network, as text: sotw-session.txt and delta-session.txt. Properties that
+// hold in any order of events are tested below.
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
@@ -29,7 +29,7 @@ function versionsOf(snapshot: Snapshot): Record<string, string> {
   return Object.fromEntries([...snapshot.resources].map(([name, { version }]) => [name, version]));
 }
 
-/** `a=1,b=2`. */
+/** Parses `a=1,b=2`. */
 function toSnapshot(text: string): Snapshot {
   const pairs = text.split(',').filter((pair) => pair !== '');
   return snapshotOf(Object.fromEntries(pairs.map((pair) => pair.split('='))));
@@ -39,7 +39,7 @@ function readDelta(response: SessionResponse): DeltaDiscoveryResponseMessage {
   return aggregated.DeltaAggregatedResources.responseDeserialize(Buffer.concat([...response.body]));
 }
 
-/** The texts of the resources, and the names of those that are removed, with `-`. */
+/** The texts of the resources, and the names of removed ones, with `-`. */
 function changesOf(response: SessionResponse, isDelta: boolean): string[] {
   if (isDelta) {
     const { resources = [], removedResources = [], ...message } = readDelta(response);
@@ -56,7 +56,7 @@ function changesOf(response: SessionResponse, isDelta: boolean): string[] {
   return resources.map(({ value }) => String(value));
 }
 
-/** One of a scenario. */
+/** A client in a scenario. */
 class Client {
   readonly #isDelta: boolean;
   readonly #session: Session<DiscoveryRequestMessage & DeltaDiscoveryRequestMessage>;
@@ -124,7 +124,7 @@ class Client {
     if (!this.#isSlow) yield* this.#show(this.#session.onSent());
   }
 
-  /** Makes the versions of all parts of a snapshot known. */
+  /** Registers the versions of all parts of a snapshot. */
   #know(text: string): Snapshot {
     const pairs = text
       .split(',')
@@ -151,7 +151,7 @@ for (const protocol of ['sotw', 'delta'] as const) {
   });
 }
 
-test('clients that get the same share its bytes', (t) => {
+test('clients that want the same share its bytes', (t) => {
   const [first, second] = [toSnapshot('a=1,b=1'), toSnapshot('a=2,b=1')];
   for (const Protocol of [SotwSession, DeltaSession]) {
     const bodies = Array.from({ length: 2 }, () => {
@@ -167,7 +167,7 @@ test('clients that get the same share its bytes', (t) => {
   }
 });
 
-test('a client of everything wants the snapshot as it is, whose resources are not looked at', (t) => {
+test('a client that wants everything gets the snapshot itself, and its resources are not iterated', (t) => {
   const session = new SotwSession();
   session.onRequest({}, toSnapshot('a=1'));
   const untouchable = {
@@ -179,7 +179,7 @@ test('a client of everything wants the snapshot as it is, whose resources are no
   t.is(session.wantedVersion(untouchable), 'whole');
 });
 
-test('resources wanted by name are selected once for one snapshot, however often they are asked for', (t) => {
+test('resources wanted by name are selected once per snapshot, however often they are requested', (t) => {
   const [first, second] = [toSnapshot('a=1,b=1'), toSnapshot('a=2,b=1')];
   const session = new SotwSession();
   session.onRequest({ resourceNames: ['a'] }, first);
@@ -269,14 +269,14 @@ test('sotw: whatever the order of events, a client ends with the last snapshot a
   t.pass();
 });
 
-test('delta: whatever the order of events, a client ends with the last snapshot, whether it refuses whole or in parts', (t) => {
+test('delta: whatever the order of events, a client ends with the last snapshot, whether it refuses it whole or in parts', (t) => {
   const contents = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2'));
   const events = fc.array(
     fc.oneof(
       fc.record({ kind: fc.constant('change' as const), to: contents }),
       fc.record({ kind: fc.constant('sent' as const) }),
       fc.record({ kind: fc.constant('accept' as const) }),
-      // Each bit of the mask says whether the change at that place is taken all the same.
+      // Each bit of the mask decides whether the client still applies the change at that index.
       fc.record({ kind: fc.constant('refuse' as const), taken: fc.integer({ min: 0, max: 15 }) }),
       fc.record({ kind: fc.constant('reconnect' as const) }),
     ),
@@ -338,7 +338,7 @@ test('delta: whatever the order of events, a client ends with the last snapshot,
         else if (event.kind === 'refuse') answer(event.taken);
         else connect();
       }
-      // A refused snapshot that stays is not pushed again: only a change brings the client further.
+      // A refused snapshot is not pushed again by itself: only a change makes progress.
       let rounds = 0;
       while (onWire !== undefined || inbox.length > 0) {
         if (rounds++ > 20) throw new Error('refusals are answered for ever');

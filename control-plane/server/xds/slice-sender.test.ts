@@ -1,9 +1,9 @@
-// Messages go out in order and one at a time, in slices where they are encrypted.
+// Tests that messages are sent in order and one at a time, in slices where they are encrypted.
 import { Writable } from 'node:stream';
 import test from 'ava';
 import { SliceSender } from './grpc-call.ts';
 
-/** A stream whose reader takes what is written only when told to. */
+/** A stream whose reader accepts writes only on demand. */
 function createSlowStream() {
   const taken: Buffer[] = [];
   let pending:
@@ -44,7 +44,7 @@ function createSlowStream() {
   };
 }
 
-test('an encrypted message is handed on in slices, and is sent when the last one is taken', async (t) => {
+test('an encrypted message is passed on in slices, and is sent when the last one is accepted', async (t) => {
   const slow = createSlowStream();
   const sender = new SliceSender(slow.stream, true);
   const parts = [Buffer.alloc(5, 1), Buffer.alloc(150_000, 2), Buffer.of(), Buffer.alloc(7, 3)];
@@ -62,7 +62,7 @@ test('an encrypted message is handed on in slices, and is sent when the last one
   t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));
 });
 
-test('a message that is not encrypted is handed on as a whole', async (t) => {
+test('an unencrypted message is passed on as a whole', async (t) => {
   const slow = createSlowStream();
   const sender = new SliceSender(slow.stream, false);
   const parts = [Buffer.alloc(5, 1), Buffer.alloc(1_000_000, 2)];
@@ -78,7 +78,7 @@ test('a message that is not encrypted is handed on as a whole', async (t) => {
   t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));
 });
 
-test('a message given when one is sent follows it, and the end comes after both', async (t) => {
+test('a message queued while another is sent follows it, and the end comes after both', async (t) => {
   const slow = createSlowStream();
   const sender = new SliceSender(slow.stream, false);
   const order: string[] = [];

@@ -1,5 +1,5 @@
-// The state-of-the-world protocol for one stream: each response has everything the client wants, and a
-// version that it accepts or refuses.
+// The state-of-the-world protocol for one stream: each response has everything that the client wants, and a version
+// that the client accepts or refuses.
 import type { DiscoveryRequestMessage } from '../../../shared/wire/discovery-messages.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { toSelectedBody, toWholeBody } from '../snapshot/snapshot.ts';
@@ -11,7 +11,7 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
   readonly #selector = new Selector();
   #subscription: Subscription | undefined;
   #newest: Snapshot | undefined;
-  /** The version the client last reported, or was sent since: nothing is sent twice. */
+  /** The version that the client last reported, or has been sent since: nothing is sent twice. */
   #lastVersion = '';
   #lastNonce = 0;
   #isAnswered = true;
@@ -24,10 +24,9 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
     const before = this.#subscription;
     const { responseNonce = '' } = request;
     const isFirst = before === undefined;
-    // A request that answers an earlier response is out of date as a whole: the answer to the last one
-    // follows, with the names wanted then. The first request of a stream is never out of date, nor any
-    // before the first response: clients may continue with the nonce of their last stream (behaviour:
-    // refusals-and-nonces).
+    // A request that answers an earlier response is entirely out of date: the answer to the last response follows, with
+    // the names wanted by then. The first request of a stream is never out of date, nor is any request before the first
+    // response: clients may continue with the nonce of their last stream (behaviour: refusals-and-nonces).
     const isStale =
       this.#lastNonce > 0 && responseNonce !== '' && responseNonce !== String(this.#lastNonce);
     if (isStale) return { response: undefined, answer: undefined, changesNames: false };
@@ -71,7 +70,7 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
     if (this.#isSending || newest === undefined || subscription === undefined) return undefined;
     if (wantsNothing(subscription)) return undefined;
     const wanted = this.#selector.select(newest, subscription);
-    // Also true of a refused version, so that it is never offered again.
+    // This includes a refused version, so that it is never offered again.
     if (wanted.version === this.#lastVersion && !this.#mustResend) return undefined;
     this.#lastVersion = wanted.version;
     this.#lastNonce++;
@@ -85,7 +84,7 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
     };
   }
 
-  /** Undefined when the request answers nothing. */
+  /** Undefined when the request answers no response. */
   #readAnswer(request: DiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
     const { versionInfo = '', errorDetail } = request;
     const lastVersion = this.#lastVersion;

@@ -1,4 +1,4 @@
-// The facts that are remembered of a worker for as long as it is connected.
+// Tests what is recorded about a worker for as long as it is connected.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
@@ -25,7 +25,7 @@ const nodeOf = (id: string, instance?: string) => ({
   metadata: new Map(instance === undefined ? [] : [['ratelane.instance', instance]]),
 });
 
-test('the newest thousand workers whose connections broke are kept, for an hour', (t) => {
+test('the newest thousand workers whose connections broke are listed, for an hour', (t) => {
   const clock = createManualClock();
   const workers = createWorkerRegistry(clock);
   for (let index = 0; index < 1_100; index++) {
@@ -43,7 +43,7 @@ test('the newest thousand workers whose connections broke are kept, for an hour'
   t.deepEqual(instances(), []);
 });
 
-test('a worker without an instance has come back when one with its node id has, even before it was missed', (t) => {
+test('a worker without an instance has reconnected when one with its node id has, even before the break was noticed', (t) => {
   const workers = createWorkerRegistry(createManualClock());
   const first = workers.joined(nodeOf('w'), '', 'sotw', anything);
   first.left('broke');
@@ -57,13 +57,13 @@ test('a worker without an instance has come back when one with its node id has, 
   t.is(workers.vanished().length, 1);
 });
 
-test('an empty instance is none', (t) => {
+test('an empty instance counts as missing', (t) => {
   const workers = createWorkerRegistry(createManualClock());
   workers.joined(nodeOf('w', ''), '', 'sotw', anything);
   t.is(workers.list()[0]?.instance, undefined);
 });
 
-test('only the beginning of a refusal of megabytes is kept', (t) => {
+test('only the beginning of a refusal of several megabytes is kept', (t) => {
   const workers = createWorkerRegistry(createManualClock());
   const before = heapBytes();
   for (let index = 0; index < 40; index++) {

@@ -1,5 +1,5 @@
-// The connected workers, the versions that each was sent, accepted and refused, and whether it has its rules; and those
-// whose connection broke.
+// The connected workers: the versions that each was sent, accepted and refused, and whether it has its rules; also the
+// workers whose connection broke.
 import type { Clock } from '../../../shared/clock.ts';
 import { instanceKey } from '../../../shared/instance-key.ts';
 import { owned } from '../../../shared/owned-text.ts';
@@ -23,17 +23,17 @@ export interface ConnectedWorker {
   /** The last refusal, until a later version is accepted. */
   readonly nacked: Refusal | undefined;
   readonly wantedVersion: WantedVersion;
-  /** Whether it has acknowledged its version, and reports that it decides by another one. */
+  /** Whether the worker has acknowledged its version but reports that it decides by another one. */
   readonly isUnused?: boolean;
 }
 
-/** The version of the part that the worker wants; `acked` equals it when the worker is up to date.
- * Undefined when it wants nothing. Cheap: read for every worker in every report. */
+/** The version of the selection that the worker wants; `acked` equals it when the worker is up to date. Undefined when
+ * the worker wants nothing. Cheap: read for every worker in every report. */
 export type WantedVersion = (snapshot: Snapshot) => string | undefined;
 
 export interface VersionAt {
   readonly version: string;
-  /** Wall time, for people. */
+  /** Wall time, for display. */
   readonly atMs: number;
   /** The same moment on the monotonic clock. */
   readonly sinceMs?: number;
@@ -51,22 +51,22 @@ export interface VanishedWorker {
   readonly node: NodeIdentity;
   readonly instance: string | undefined;
   readonly address: string;
-  /** The last one that it was offered on its last stream. */
+  /** The last version offered on the worker's last stream. */
   readonly sent: VersionAt | undefined;
   /** The last version that it accepted. */
   readonly acked: VersionAt | undefined;
-  /** The refusal, as a connected worker has it. */
+  /** The refusal, as for a connected worker. */
   readonly nacked: Refusal | undefined;
   /** A time on the monotonic clock. */
   readonly goneAtMs: number;
 }
 
 export interface ConnectedWorkers {
-  /** One for each stream whose node is known, in the order of arrival. Each is immutable, but
+  /** One entry for each stream whose node is known, in the order of arrival. Entries are immutable, except that
    * `wantedVersion` reads the current subscription. */
   list(): readonly ConnectedWorker[];
-  /** Workers whose connection broke without a goodbye and that have not come back here: the newest 1,000, of
-   * the last hour. A worker without an instance has come back when one with its node id has. */
+  /** Workers whose connection broke without a goodbye and that have not reconnected here: the newest 1,000, of the last
+   * hour. A worker without an instance counts as reconnected when another connects with its node id. */
   vanished(): readonly VanishedWorker[];
 }
 
@@ -78,13 +78,13 @@ export interface WorkerRecord {
   left(how: Leaving): void;
 }
 
-/** `broke`: the connection ended without a goodbye of the worker, and it was not ended here. */
+/** `broke`: the connection ended without a goodbye from the worker, and was not ended here. */
 export type Leaving = 'goodbye' | 'broke';
 
 export interface WorkerRegistry extends ConnectedWorkers {
-  /** The worker that is connected as this instance. */
+  /** The worker that is connected with this instance. */
   findInstance(instance: string): ConnectedWorker | undefined;
-  /** Only when no worker is connected as its instance. */
+  /** Call only when no worker is connected with this instance. */
   joined(
     node: NodeIdentity,
     address: string,
@@ -104,8 +104,8 @@ export interface WorkerState {
   readonly expected: string | undefined;
 }
 
-/** The only place that decides whether a worker has its rules: of those for its node, the ones it wants. `current` is the
- * snapshot for that node. */
+/** The only function that decides whether a worker has its rules: the part that it wants of those for its node.
+ * `current` is the snapshot for that node. */
 export function toWorkerState(
   { acked, nacked, wantedVersion, isUnused }: ConnectedWorker,
   current: Snapshot | undefined,
@@ -117,11 +117,11 @@ export function toWorkerState(
   return { state, expected };
 }
 
-/** How long a worker may take from its acknowledgement to the report that names the version. */
+/** How long after its acknowledgement a worker may take to report that it uses the version. */
 const useMs = 10_000;
 
-/** The workers, each with whether it uses what it has acknowledged. `reported`: the version by which an instance says that it
- * decides. `nowMs`: on the monotonic clock. */
+/** The workers, each with whether it uses the version that it acknowledged. `reported`: the version that an instance
+ * reports to decide by. `nowMs`: on the monotonic clock. */
 export function markUnused(
   workers: readonly ConnectedWorker[],
   reported: ReadonlyMap<string, { readonly version: string }>,
@@ -136,7 +136,7 @@ export function markUnused(
   });
 }
 
-/** As the worker names itself; undefined for workers of other makes. */
+/** The instance that the worker sent; undefined for workers of other makes. */
 export function toInstance({ metadata }: NodeIdentity): string | undefined {
   return metadata.get(instanceKey) || undefined;
 }
@@ -149,9 +149,9 @@ class Registry implements WorkerRegistry {
   readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>;
   /** The records in the order of arrival. */
   readonly records = new Set<Connected>();
-  /** The newest of each identity. */
+  /** The newest record of each identity. */
   readonly newest = new Map<string, Connected>();
-  /** The workers that have left, the last one at the end. */
+  /** The workers that have left, the most recent one last. */
   gone: VanishedWorker[] = [];
 
   constructor(clock: Pick<Clock, 'wallMs' | 'monotonicMs'>) {
@@ -223,7 +223,7 @@ class Connected implements WorkerRecord {
     const { records, newest, gone, clock } = this.#registry;
     if (!records.delete(this)) return;
     const identity = toIdentity(this.worker);
-    // A newer connection of the worker: it came back before its old connection was found broken.
+    // A newer connection of the worker: it reconnected before its old connection was found broken.
     const other = newest.get(identity);
     if (other === this) newest.delete(identity);
     else if (other !== undefined) return;
@@ -239,12 +239,12 @@ class Connected implements WorkerRecord {
   }
 }
 
-/** A substring would keep the whole text alive, which may be megabytes. */
+/** A substring would keep the whole text in memory, which may be megabytes. */
 function toShortCopy(text: string): string {
   return owned(text.slice(0, maxTextLength));
 }
 
-/** Where a worker names no instance its node id stands for it. */
+/** A worker without an instance is identified by its node id. */
 function toIdentity({ node, instance }: Pick<ConnectedWorker, 'node' | 'instance'>): string {
   return instance === undefined ? `node ${node.id}` : toInstanceIdentity(instance);
 }
