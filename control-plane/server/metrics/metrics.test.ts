@@ -18,14 +18,15 @@ const served: Overview = {
   workers: { in_force: 0, pending: 0, refused: 0, gone: 0 },
 };
 
-/** The lines of the control plane, without Node's own. */
+/** The lines of the control plane's own metrics, without Node's. */
 async function linesOf(metrics: ControlPlaneMetrics): Promise<string[]> {
   const { text } = await metrics.expose();
   const lines = text.split('\n').filter((line) => line.startsWith('ratelane_control_plane_'));
   return lines.map((line) => line.slice('ratelane_control_plane_'.length));
 }
 
-/** `METHOD VALUE...` of metrics or of their xDS, and `state OVERVIEW`, after which all is shown; otherwise what is new. */
+/** A line is `METHOD VALUE...`, of the metrics or their xDS part, and prints what is new; `state OVERVIEW` prints
+ * everything. */
 testLines(test, new URL('metrics.txt', import.meta.url), async (given) => {
   let overview = served;
   const metrics = createControlPlaneMetrics(() => overview);
@@ -45,7 +46,7 @@ testLines(test, new URL('metrics.txt', import.meta.url), async (given) => {
   return (await linesOf(metrics)).filter((line) => !before.has(line)).join('; ');
 });
 
-test('the process is shown under the names that all clients of Prometheus use', async (t) => {
+test('the process is shown under the names that all Prometheus clients use', async (t) => {
   const { text } = await createControlPlaneMetrics(() => served).expose();
   for (const name of [
     'process_cpu_seconds_total',

@@ -1,5 +1,5 @@
-// The control plane's own metrics, in the form that Prometheus reads. Callers count events; gauges are
-// read from the state at each scrape.
+// The control plane's own metrics, in the Prometheus format. Callers count events; gauges are read from the state at
+// each scrape.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { XdsMetrics } from '../xds/discovery-stream.ts';
 import type { Overview } from './overview.ts';
@@ -192,7 +192,7 @@ function toSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : ms / 1000;
 }
 
-/** Clients may send any method, and each would become a time series. */
+/** Clients may send any method, and each one would become a time series. */
 function toKnownMethod(method: string): string {
   return ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
 }

@@ -90,7 +90,7 @@ function workerOf(id: string, change: Partial<ConnectedWorker>): ConnectedWorker
   };
 }
 
-/** At 400 s; the second one is gone for five minutes. */
+/** At 400 s, the second one has been gone for five minutes. */
 const vanished = [100_001, 100_000].map((goneAtMs) => ({
   ...{ node: { id: 'w', cluster: '', metadata: new Map() }, instance: 'i', address: '' },
   ...{ sent: undefined, acked: undefined, nacked: undefined, goneAtMs },
@@ -113,7 +113,7 @@ function overviewOf(
   );
 }
 
-test('each figure of the overview is taken from the state', (t) => {
+test('each figure of the overview comes from the state', (t) => {
   const has = { version: snapshot.version, atMs: 1 };
   const nacked = { version: snapshot.version, text: 'no', atMs: 1 };
   const workers = [
@@ -137,7 +137,7 @@ test('each figure of the overview is taken from the state', (t) => {
   });
 });
 
-test('before anything was read there is nothing in force, and the newest is not known', (t) => {
+test('before the first read there is no revision in force, and the newest one is unknown', (t) => {
   const overview = overviewOf({
     state: { inForce: undefined, newest: undefined, stale: undefined },
   });
@@ -150,7 +150,7 @@ test('before anything was read there is nothing in force, and the newest is not 
   });
 });
 
-test('a valid and current revision is shown as that', (t) => {
+test('a valid and current revision is shown as such', (t) => {
   const overview = overviewOf({
     state: {
       stale: undefined,

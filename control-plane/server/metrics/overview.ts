@@ -1,4 +1,4 @@
-// The state that the gauges show.
+// The state shown by the gauges.
 
 import { isError, isWarning } from '../../../shared/rules/problem/problem.ts';
 import { countWorkers, findStaleness, goneLatelyMs } from '../admin/status-report.ts';
@@ -7,7 +7,7 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 
-/** The TLS files by their purpose. */
+/** The TLS files by purpose. */
 type Certificates = Readonly<
   Record<string, { readonly expiryMs: number | undefined; readonly problem: string | undefined }>
 >;
@@ -33,7 +33,7 @@ export function toOverview(
   return {
     revisionInForceAtMs: inForce?.revision.atMs,
     isStale: findStaleness(state) !== undefined,
-    /** Undefined when the store was not read since the start: its content is unknown. */
+    /** Undefined until the store has been read since the start: its content is unknown. */
     newest: newest && {
       isValid: newest.valid,
       isHeldBack: newest.isHeldBack,
@@ -48,19 +48,19 @@ export function toOverview(
       refused: counts.refused,
       taken_back: counts.takenBack,
     },
-    /** Undefined when none is under way. */
+    /** Undefined when no rollout is running. */
     rollout: rollout && {
       isPaused: rollout.phase === 'paused' || rollout.phase === 'indivisible',
       workers: rollout.workers.chosen,
       /** Undefined while another control plane leads it. */
       ledHereSinceMs: rollout.ledHereSinceMs,
     },
-    /** Whether verdicts (taken back or held back) are on record beside the rules. */
+    /** Whether verdicts (taken back or held back) are recorded beside the rules. */
     isRecordShared: denied === undefined && trouble === undefined,
-    /** It is not, and nothing was in the state directory at the start. */
+    /** Whether they are not, and the state directory was empty at the start. */
     isForgetful,
     certificates,
-    /** Connected workers by what they have received, and those that have vanished lately. */
+    /** Connected workers by what they have received, and recently vanished ones. */
     workers: {
       in_force: having.inForce,
       pending: having.pending,
