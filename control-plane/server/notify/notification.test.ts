@@ -1,4 +1,4 @@
-// The notifications of a revision.
+// Tests the notifications of a revision.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -9,7 +9,7 @@ import { createExamine } from '../admin/examination.ts';
 import { Building } from '../snapshot/building.ts';
 import { toNotification } from './notification.ts';
 
-test('files are named from the root of their repository, where a bot finds them', async (t) => {
+test('files are named relative to the root of their repository, where a bot finds them', async (t) => {
   const problems = [
     problemOf('error', 'other', 'shop.yaml', 'it is wrong'),
     problemOf('error', 'large-removal', '(all files)', 'held back'),
@@ -32,7 +32,7 @@ test('files are named from the root of their repository, where a bot finds them'
   t.deepEqual(pluck(notification?.problems, 'file'), ['rules/shop.yaml', '(all files)']);
 });
 
-test('a domain that a group of nodes does not get any more is among those that changed', async (t) => {
+test('a domain that a node group no longer gets is among the changed ones', async (t) => {
   const building = new Building({
     options: { mergeDomains: false, maxResponseBytes: 1_000_000 },
     encode: loadProtos().rateLimitConfig.serialize,

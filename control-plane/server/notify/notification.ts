@@ -1,4 +1,4 @@
-// Makes the notification of a revision: its outcome, its author and its problems.
+// Creates the notification of a revision: its outcome, its author and its problems.
 import { randomUUID } from 'node:crypto';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
@@ -12,7 +12,7 @@ import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 
 export interface Notification {
-  /** Equal for each try of one delivery. */
+  /** The same for all attempts of one delivery. */
   readonly delivery: string;
   readonly event: 'in-force' | 'taken-back' | 'held-back' | 'invalid';
   readonly at: string;
@@ -21,26 +21,26 @@ export interface Notification {
     readonly author: { readonly name: string; readonly email: string | null } | null;
     readonly message: string | null;
   };
-  /** The domains whose files differ from those in force before, and those that other nodes get, at most 100. */
+  /** Domains whose files differ from those in force before, or that are now served to other nodes; at most 100. */
   readonly domains: readonly string[];
-  /** With the figures behind the decision; null when no reason is known. */
+  /** Includes the figures behind the decision; null when no reason is known. */
   readonly reason: string | null;
-  /** The person who decided; null for a control plane. */
+  /** The user who decided; null for a control plane. */
   readonly by: string | null;
   /** The first 20 errors. */
   readonly problems: readonly ProblemJson[];
-  /** How many there are. */
+  /** The total number of errors. */
   readonly errors: number;
-  /** The console's page about it; null where its address is not known. */
+  /** The console's page about the revision; null where the console's address is unknown. */
   readonly link: string | null;
 }
 
 export interface NotificationDeps {
   readonly store: Pick<ConfigStore, 'readRevision'>;
   readonly examine: Examine;
-  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
+  /** The folder of the rules in their repository, such as `rules/`; '' for its root. */
   readonly repositoryFolder: string;
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly publicUrl: string | undefined;
 }
 
@@ -54,7 +54,7 @@ const events = {
   invalid: 'invalid',
 } as const satisfies Record<OutcomeOnRecord['kind'], Notification['event']>;
 
-/** The notification of the newest of the outcomes. Rejects when the store cannot be read. */
+/** The notification of the newest outcome. Rejects when the store cannot be read. */
 export async function toNotification(
   { store, examine, repositoryFolder, publicUrl }: NotificationDeps,
   [outcome, ...earlier]: Outcomes,

@@ -1,4 +1,4 @@
-// Notifications against a real HTTP server: the requests that arrive, how often they are tried, and the log.
+// Tests notifications against a real HTTP server: the requests that arrive, the number of attempts, and the log.
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -108,7 +108,7 @@ test('a commit gets its status, with the beginning of the reason and a link', as
   });
 });
 
-test('the status of a commit that is held back has that once', async (t) => {
+test("the status of a held-back commit contains 'held back' once", async (t) => {
   const { calls, create, ends } = await start(t);
   const reason = 'held back: no domain would be left';
   create('status').tell({ ...notificationOf('abc'), event: 'held-back', reason });
@@ -116,7 +116,7 @@ test('the status of a commit that is held back has that once', async (t) => {
   t.like(JSON.parse(calls[0]?.body ?? ''), { state: 'pending', description: reason });
 });
 
-test('a target that cannot be reached is tried again, and logged once when that begins and once when it ends', async (t) => {
+test('delivery to an unreachable target is retried, and logged once when that begins and once when it ends', async (t) => {
   const { calls, create, ends, said } = await start(t, 503, 429, 500);
   create('url').tell(notificationOf('abc'));
   await eventually('it arrives', () => ends.length === 1);
@@ -131,7 +131,7 @@ test('a target that cannot be reached is tried again, and logged once when that 
   ]);
 });
 
-test('tries end: after six of them, and at once where another one is of no use', async (t) => {
+test('attempts end: after six of them, or at once when a retry is useless', async (t) => {
   const away = await start(t, ...Array(retries.retries + 1).fill(503), 401, 302);
   const notifier = away.create('url');
   for (const id of ['1', '2', '3', '4']) notifier.tell(notificationOf(id));
@@ -142,7 +142,7 @@ test('tries end: after six of them, and at once where another one is of no use',
   t.is(away.said().length, 2, 'logged once, and once when it is over');
 });
 
-test('a server that is gone or silent and a secret that cannot be read are logged without the secret or the path', async (t) => {
+test('an unreachable or silent server and an unreadable secret are logged without the secret or the path', async (t) => {
   const { create, said, secretFile, server } = await start(t);
   server.close();
   server.closeAllConnections();
@@ -160,7 +160,7 @@ test('a server that is gone or silent and a secret that cannot be read are logge
   t.false(said().some((line) => /the-secret-path|the-shared-secret/.test(line)));
 });
 
-test('a hundred wait for a target, and the oldest make room', async (t) => {
+test('a hundred notifications wait for a target, and the oldest make room', async (t) => {
   const { create, ends, calls, server } = await start(t);
   server.removeAllListeners('request');
   server.on(
@@ -169,7 +169,7 @@ test('a hundred wait for a target, and the oldest make room', async (t) => {
   );
   const notifier = create('url');
   for (let id = 0; id < maxWaiting + 3; id++) notifier.tell(notificationOf(`${id}`));
-  // The first one is on its way.
+  // The first one is being sent.
   t.deepEqual(ends, ['url dropped', 'url dropped']);
   await eventually('the first is sent', () => calls.length === 1);
   notifier.stop();

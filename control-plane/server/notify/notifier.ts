@@ -1,4 +1,5 @@
-// Delivers notifications: one after the other to each target, with bounded tries and a bounded queue. Nothing waits for it.
+// Delivers notifications to each target, one after another, with a bounded number of attempts and a bounded queue. No
+// caller waits for a delivery.
 import { setMaxListeners } from 'node:events';
 import pRetry, { type Options as Retries } from 'p-retry';
 import { errorText } from '../../../shared/errors.ts';
@@ -6,7 +7,7 @@ import type { Log } from '../../../shared/log.ts';
 import type { Notification } from './notification.ts';
 import type { NotifyTarget } from './targets.ts';
 
-/** How a notification ended at a target: `dropped` had no place in the line. */
+/** How the delivery of a notification to a target ended; `dropped`: the queue was full. */
 export type Delivery = 'delivered' | 'failed' | 'dropped';
 
 export interface Notifier {
@@ -24,19 +25,19 @@ export interface NotifierDeps {
   readonly retries?: Pick<Retries, keyof typeof retries>;
 }
 
-/** The most notifications that wait for each target. */
+/** The most notifications queued for each target. */
 export const maxWaiting = 100;
-/** After 1, 4, 16, 60 and 60 seconds. */
+/** Delays of 1, 4, 16, 60 and 60 seconds. */
 export const retries = { retries: 5, minTimeout: 1_000, factor: 4, maxTimeout: 60_000 };
 export const answerMs = 10_000;
-/** Statuses of a target that may take it later; with others it never will. */
+/** Statuses after which a target may accept a retry; after others it never will. */
 const passing = (status: number) => status >= 500 || status === 408 || status === 429;
 
-/** Why a target did not take a notification, in words. */
+/** Why a target did not accept a notification, human-readable. */
 class Refusal extends Error {
   readonly isFinal: boolean;
 
-  /** `isFinal`: another try is of no use. */
+  /** `isFinal`: a retry is useless. */
   constructor(reason: string, isFinal: boolean) {
     super(reason);
     this.isFinal = isFinal;
@@ -75,12 +76,12 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
           isAway = false;
           return true;
         },
-        // The reason is logged by then.
+        // The reason has already been logged.
         () => false,
       );
     }
 
-    /** Logged once, until the target accepts one. */
+    /** Logs the reason once, until the target accepts a notification. */
     function noteRefusal(reason: string): void {
       if (!isAway) {
         log.warning(
@@ -109,7 +110,7 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
     try {
       const { url, headers, body } = await target.toRequest(notification);
       const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(answerMs)]);
-      // A request that is signed for one address is sent to no other.
+      // A request signed for one address must not be sent to another.
       const init = { method: 'POST', headers, body, signal, redirect: 'manual' } as const;
       const response = await fetch(url, init);
       const { ok, status } = response;
@@ -128,7 +129,7 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
   };
 }
 
-/** `fetch failed` has no reason: its cause has. */
+/** `fetch failed` contains no reason: its cause does. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return errorText(error);
   if (error.name === 'TimeoutError') return `it gives no answer in ${answerMs / 1000} s`;

@@ -1,4 +1,4 @@
-// Notifications from what is on record: made of the store's revisions, and sent in the order of what happened.
+// Tests notifications of recorded outcomes: created from the store's revisions, and sent in the order of the outcomes.
 import { createServer } from 'node:http';
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -18,7 +18,7 @@ const outcomeOf = (number: number, kind: OutcomeOnRecord['kind']): OutcomeOnReco
   by: '',
 });
 
-test('outcomes are sent in their order, also where the store takes longer for the first', async (t) => {
+test('outcomes are sent in order, even if the store takes longer for the first', async (t) => {
   const events: string[] = [];
   const server = createServer(async (request, response) => {
     let body = '';
@@ -54,7 +54,7 @@ test('outcomes are sent in their order, also where the store takes longer for th
   });
   notifying?.tell([outcomeOf(2, 'held_back')]);
   notifying?.tell([outcomeOf(3, 'in_force')]);
-  // Long enough for the second one to overtake the first, where it can.
+  // Long enough for the second notification to overtake the first, if it can.
   for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
   slow.resolve();
   await eventually('both are sent', () => events.length === 2);

@@ -1,4 +1,4 @@
-// Notifications as the settings want them: outcomes of revisions are sent to their targets.
+// Sends outcomes of revisions to the targets in the settings.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -13,7 +13,7 @@ import { toTargets } from './targets.ts';
 export interface Notifying {
   /** Rejects with an AppError where a secret or a token cannot be read. */
   check(): Promise<void>;
-  /** Sends the newest of these. Returns at once. */
+  /** Sends the newest of these outcomes. Returns at once. */
   readonly tell: (outcomes: Outcomes) => void;
   stop(): void;
 }
@@ -27,13 +27,13 @@ export interface NotifyingDeps extends Pick<NotifierDeps, 'onEnd'> {
   readonly clock: Clock;
 }
 
-/** Undefined without a target. */
+/** Undefined if no target is set. */
 export function createNotifying(deps: NotifyingDeps): Notifying | undefined {
   const { settings, log } = deps;
   const targets = toTargets(settings);
   if (targets.length === 0) return undefined;
   const notifier = createNotifier({ ...deps, targets });
-  /** In their order: the store may take longer for one than for the next. */
+  /** In order: the store may take longer for one outcome than for the next. */
   let making: Promise<void> = Promise.resolve();
   return {
     async check() {

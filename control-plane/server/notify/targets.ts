@@ -1,4 +1,5 @@
-// Where notifications go: to a URL as signed JSON, and to a Git host as the status of a commit.
+// The targets of notifications: a URL, which receives signed JSON, and a Git host, which receives the status of a
+// commit.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { maskFile } from '../../../shared/settings/shown-value.ts';
 import { readSecretFile } from '../../../shared/small-file.ts';
@@ -16,9 +17,9 @@ export interface NotifyRequest {
 export interface NotifyTarget {
   /** The name in metrics. */
   readonly name: 'url' | 'commit_status';
-  /** The address in texts, without any part that may be a secret. */
+  /** The address for messages, without any part that may be a secret. */
   readonly shown: string;
-  /** Whether the secret can be read: rejects as `toRequest` does. */
+  /** Checks whether the secret can be read: rejects as `toRequest` does. */
   check(): Promise<void>;
   /** Reads the secret. Rejects with an AppError that does not quote it. */
   toRequest(notification: Notification): Promise<NotifyRequest>;
@@ -36,7 +37,7 @@ export function toTargets({ url, secretFile, commitStatus }: NotifySettings): No
 function createUrlTarget(url: URL, secretFile: string | undefined): NotifyTarget {
   return {
     name: 'url',
-    // The path of a chat's incoming hook is its secret.
+    // The path of a chat's incoming webhook is its secret.
     shown: `the notification URL at ${url.origin}`,
     check: async () => void (await readSecret(secretFile)),
     async toRequest(notification) {
@@ -74,7 +75,7 @@ const states = {
   invalid: 'failure',
 } as const satisfies Record<Notification['event'], string>;
 
-/** Characters: GitHub takes no more. */
+/** In characters: GitHub accepts no more. */
 const maxDescription = 140;
 
 function createStatusTarget({ url, tokenFile }: { url: URL; tokenFile: string }): NotifyTarget {
@@ -86,7 +87,7 @@ function createStatusTarget({ url, tokenFile }: { url: URL; tokenFile: string })
       const token = await readToken(tokenFile);
       const { event, revision, reason, link } = notification;
       const word = event.replace('-', ' ');
-      // The reason of one that is held back begins so.
+      // The reason of a held-back revision already begins with this word.
       const text = reason?.startsWith(`${word}: `)
         ? reason
         : [word, reason].filter(Boolean).join(': ');
