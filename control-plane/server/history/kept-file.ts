@@ -1,5 +1,5 @@
-// Keeps a part of a process' state in a file of the state directory, so that the next process goes on with it:
-// written every half minute while there is news, and at the end. A killed process loses the changes since.
+// Keeps a part of a process' state in a file of the state directory, so that the next process continues with it:
+// written every half minute if it has changed, and at the end. A killed process loses the changes since.
 import { mkdir, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Static, TSchema } from 'typebox';
@@ -13,12 +13,12 @@ import { toOtherVersion } from '../store/kept-version.ts';
 import { setAside } from '../store/set-aside.ts';
 
 export interface KeptFile<Content> {
-  /** Undefined where there is none, or it is damaged or of something else, which is logged: it never rejects. One that is
-   * damaged is set aside. */
+  /** Undefined if there is no content, or it is damaged or belongs to another store; the latter two are logged. Never
+   * rejects. Damaged content is set aside. */
   read(): Promise<Content | undefined>;
-  /** Begins to write it. */
+  /** Starts writing periodically. */
   start(): void;
-  /** Resolves when it is written. */
+  /** Resolves when the last write is done. */
   stop(): Promise<void>;
 }
 
@@ -26,24 +26,24 @@ export interface KeptFileDeps<Schema extends TSchema> {
   readonly path: string;
   readonly schema: Schema;
   readonly maxBytes: number;
-  /** Names the content for people, such as `the last hour of charts`. */
+  /** Names the content, human-readable, such as `the last hour of charts`. */
   readonly what: string;
-  /** Says how it goes on when it cannot be read or written, such as `the charts begin anew`. */
+  /** The consequence of a failed read or write, such as `the charts begin anew`. */
   readonly without: string;
-  /** Why this content is not taken; undefined where it is. */
+  /** Why this content is refused; undefined where it is accepted. */
   readonly refuse: (content: Static<Schema>) => string | undefined;
-  /** At most `share` of what there is, the newest; undefined while there is nothing to keep. */
+  /** The newest content, at most the fraction `share` of all; undefined while there is nothing to keep. */
   readonly toContent: (share: number) => Static<Schema> | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 export const keepMs = 30_000;
-/** Of all these files. */
+/** The format version of all these files. */
 export const keptFormat = 1 as const;
 const smallestShare = 0.001;
 
-/** Why a content is none. */
+/** The reason why content is damaged. */
 class Damage extends Error {}
 
 export function openKeptFile<Schema extends TSchema>(
@@ -55,14 +55,14 @@ export function openKeptFile<Schema extends TSchema>(
   let writing: Promise<void> = Promise.resolve();
   let stopWriting = () => {};
 
-  /** The content as it can be read again: less of it where all of it would be too large. */
+  /** The content in a form that can be read again; reduced where all of it would be too large. */
   function toText(): string | undefined {
     for (let share = 1; share > smallestShare; share /= 2) {
       const content = deps.toContent(share);
       if (content === undefined) return undefined;
       const text = JSON.stringify(content);
       if (Buffer.byteLength(text) > deps.maxBytes) continue;
-      // A number that is not finite is written as null, for example.
+      // For example, a number that is not finite is written as null.
       if (!Value.Check(schema, JSON.parse(text))) {
         throw new Error('it could not be read again');
       }
@@ -89,7 +89,7 @@ export function openKeptFile<Schema extends TSchema>(
     }
   }
 
-  /** Rejects when the file system does not give it. */
+  /** Rejects with the file system's error. */
   async function readContent(): Promise<unknown> {
     if ((await stat(path)).size > deps.maxBytes) return new Damage('it is too large');
     const text = await readFile(path, 'utf8');

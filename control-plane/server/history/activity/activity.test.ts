@@ -16,7 +16,7 @@ const change = {
   outcome: 'done',
 };
 
-test('the newest is first, with its time, and what an earlier process knew comes after it', (t) => {
+test('the newest entry is first, with its time, and the entries of an earlier process follow', (t) => {
   const clock = createManualClock();
   const activity = createActivity(clock);
   activity.note(change);
@@ -39,7 +39,7 @@ test('the number of entries is bounded, and so is each text', (t) => {
   t.regex(entries[0]?.what ?? '', /^1004 x+ .* x+: the reason$/);
 });
 
-test('the longest texts of a thousand entries can be read again, as many as the file may have', async (t) => {
+test('of a thousand entries with the longest texts, those that fit into the file can be read again', async (t) => {
   const clock = createManualClock();
   const log = createRecordedLog();
   const stateDirectory = createRulesFolder(t).path;

@@ -1,5 +1,5 @@
-// The requests of people to this control plane, and its own actions: the last lines of the audit log, for the
-// console and `audit`. Bounded; the oldest go first.
+// Requests of users to this control plane, and its own actions: the last lines of the audit log, for the console and
+// `audit`. Bounded; the oldest are dropped first.
 import type { Clock } from '../../../../shared/clock.ts';
 import { type AuditedChange, withoutMiddle } from './audit.ts';
 
@@ -10,11 +10,11 @@ export interface ActivityEntry
 }
 
 export interface Activity {
-  /** It happens now. */
+  /** The change happens now. */
   note(change: AuditedChange): void;
-  /** The newest first. */
+  /** The newest entry first. */
   read(): readonly ActivityEntry[];
-  /** Takes the entries of an earlier process, the newest first. */
+  /** Restores the entries of an earlier process, the newest first. */
   restore(entries: readonly ActivityEntry[]): void;
 }
 

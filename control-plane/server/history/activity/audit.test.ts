@@ -19,7 +19,7 @@ function lineOf(given: Partial<typeof change>, format: 'json' | 'text'): string 
   return lines.join('');
 }
 
-test('each text of a line is bounded, and keeps its beginning and its end', (t) => {
+test('each text in a line is bounded, and keeps its beginning and its end', (t) => {
   const long = `reset counters of ${'(key=value)'.repeat(240_000)}: asked by the customer`;
   for (const format of ['json', 'text'] as const) {
     for (const name of ['who', 'address', 'what', 'requestId', 'before', 'after', 'outcome']) {
@@ -32,7 +32,7 @@ test('each text of a line is bounded, and keeps its beginning and its end', (t) 
   }
 });
 
-test('a text of 2,048 characters is whole', (t) => {
+test('a text of 2,048 characters is not shortened', (t) => {
   const text = `${'a'.repeat(2047)}z`;
   t.true(lineOf({ what: text }, 'json').includes(text));
 });

@@ -1,5 +1,4 @@
-// Logs every requested change, successful or not, at every sensible log level and without the content of
-// rules.
+// Logs every requested change, successful or not, at every reasonable log level and without the content of rules.
 import type { Log } from '../../../../shared/log.ts';
 
 export interface AuditedChange {
@@ -9,15 +8,15 @@ export interface AuditedChange {
   /** Such as `put domain shop`. */
   readonly what: string;
   readonly requestId: string;
-  /** Revisions; undefined where there is none. */
+  /** Revision ids; undefined where there is none. */
   readonly before: string | undefined;
   readonly after: string | undefined;
   /** `done`, or why not. */
   readonly outcome: string;
 }
 
-/** Characters of a text at each of its ends; what is between them is left out. A request can have 2.6 MB of names,
- * and its reason stands at the end. */
+/** Characters kept at each end of a text; the middle is omitted. A request can contain 2.6 MB of names, and its reason
+ * is at the end. */
 export const maxEndLength = 1024;
 
 export type Audit = (change: AuditedChange) => void;
@@ -42,7 +41,7 @@ function shorten(change: AuditedChange): AuditedChange {
   return Object.fromEntries(entries) as AuditedChange;
 }
 
-/** The beginning and the end of a longer text, each of `endLength` characters: what was asked for, and its reason. */
+/** The beginning and the end of a longer text, `endLength` characters each: they contain the request and its reason. */
 export function withoutMiddle(text: string, endLength: number): string {
   const leftOut = text.length - 2 * endLength;
   if (leftOut <= 0) return text;

@@ -1,4 +1,4 @@
-// The activity in the state directory, so that it goes on after a restart of the control plane.
+// Keeps the activity in the state directory, so that it continues after a restart of the control plane.
 import { join } from 'node:path';
 import Type from 'typebox';
 import type { Clock } from '../../../../shared/clock.ts';
@@ -9,7 +9,7 @@ import { type Activity, maxEntries, maxTextLength } from './activity.ts';
 const text = Type.String({ maxLength: maxTextLength });
 const fileJson = Type.Object({
   format: Type.Literal(keptFormat),
-  /** The description of the store of the rules. */
+  /** The description of the rules' store. */
   store: Type.String(),
   entries: Type.Array(
     Type.Object({
@@ -36,7 +36,7 @@ export interface KeptActivityDeps {
   readonly clock: Clock;
 }
 
-/** Its `read` restores what an earlier process knew. */
+/** `read` of the result restores the activity of an earlier process. */
 export function openKeptActivity({
   stateDirectory,
   store,

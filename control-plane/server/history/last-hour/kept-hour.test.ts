@@ -38,7 +38,7 @@ function toFile(t: ExecutionContext) {
   return { folder, file: join(folder, 'last-hour.json') };
 }
 
-test('slots known before a restart are known after it, and the time between is not', async (t) => {
+test('slots known before a restart are known after it, and the time in between is unknown', async (t) => {
   const { folder } = toFile(t);
   const clock = createManualClock();
   const first = setUp(folder, clock);
@@ -67,7 +67,7 @@ test('slots known before a restart are known after it, and the time between is n
   t.deepEqual([third.history.read(), third.marks.read()], [[], []]);
 });
 
-test('the hour is written every half minute while there is news, and never when there is nothing', async (t) => {
+test('the hour is written every half minute if it has changed, and never when it is empty', async (t) => {
   const { folder, file } = toFile(t);
   const clock = createManualClock();
   const { kept, report } = setUp(folder, clock);
@@ -86,7 +86,7 @@ test('the hour is written every half minute while there is news, and never when 
   t.like(statSync(file), { mtimeMs, ino });
 });
 
-test('an hour with the most marks takes less than a third of the bound, and can be read again', async (t) => {
+test('an hour with the most marks takes less than a third of the limit, and can be read again', async (t) => {
   const { folder, file } = toFile(t);
   const clock = createManualClock();
   const { kept, report, marks, history } = setUp(folder, clock);
@@ -102,7 +102,7 @@ test('an hour with the most marks takes less than a third of the bound, and can 
   t.is(again.marks.read().length, 400);
 });
 
-test('a file that is damaged, too large or of something else is said, set aside and ignored', async (t) => {
+test('a file that is damaged, too large or of another store is logged, set aside and ignored', async (t) => {
   const { folder, file } = toFile(t);
   const clock = createManualClock();
   const first = setUp(folder, clock);
@@ -133,7 +133,7 @@ test('a file that is damaged, too large or of something else is said, set aside 
   }
 });
 
-test('a state directory that takes no writes is said once', async (t) => {
+test('a state directory that cannot be written is reported once', async (t) => {
   const { file } = toFile(t);
   writeFileSync(file, '');
   const { kept, report, log } = setUp(file, createManualClock());

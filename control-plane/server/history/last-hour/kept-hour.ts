@@ -1,4 +1,4 @@
-// The last hour in the state directory, so that charts go on after a restart of the control plane. The time
+// Keeps the last hour in the state directory, so that charts continue after a restart of the control plane. The time
 // between a killed process' last write and its end is a gap.
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
@@ -12,9 +12,9 @@ const maxSlots = 720;
 const count = Type.Number({ minimum: 0 });
 const fileJson = Type.Object({
   format: Type.Literal(keptFormat),
-  /** The description of the store of the rules. */
+  /** The description of the rules' store. */
   store: Type.String(),
-  /** The revision; null while none is. */
+  /** The revision in force; null if there is none. */
   inForce: Type.Union([Type.String({ maxLength: 128 }), Type.Null()]),
   /** Start, decisions, over limit, errors. */
   slots: Type.Array(Type.Tuple([count, count, count, count]), { maxItems: maxSlots }),
@@ -30,14 +30,12 @@ const fileJson = Type.Object({
 });
 
 export interface KeptHour {
-  /**
-   * Restores the hour of an earlier process, and resolves with the revision that was in force then. A file that
-   * is damaged or of something else is logged and done without: it never rejects.
-   */
+  /** Restores the hour of an earlier process, and resolves with the revision that was in force then. A file that is
+   * damaged or of another store is logged and ignored: never rejects. */
   read(): Promise<string | undefined>;
-  /** From now on it is written. */
+  /** Starts writing periodically. */
   start(): void;
-  /** Resolves when it is written. */
+  /** Resolves when the last write is done. */
   stop(): Promise<void>;
 }
 
@@ -113,7 +111,7 @@ export function openKeptHour(deps: KeptHourDeps): KeptHour {
   };
 }
 
-/** Of a list with the newest last. */
+/** The newest items of a list whose newest item is last. */
 function newest<Item>(items: readonly Item[], count: number): readonly Item[] {
   return items.slice(-Math.ceil(count));
 }

@@ -15,7 +15,7 @@ function toPlace(place: Place) {
   );
 }
 
-/** Snapshots that go where the test wants. */
+/** Snapshots that the test sets. */
 function setUp(servedBefore?: string, inForce: Place = { id: 'a' }) {
   const clock = createManualClock();
   const marks = createMarks(clock);
@@ -40,7 +40,7 @@ function setUp(servedBefore?: string, inForce: Place = { id: 'a' }) {
   return { clock, marks, go, texts, again: () => markRevisions(snapshots, marks, 'a') };
 }
 
-test('a revision, a rollout that comes through and one that is taken back are marked', (t) => {
+test('a revision, a rollout that succeeds and one that is taken back are marked', (t) => {
   const { go, texts } = setUp();
   go({ inForce: { id: 'b' } });
   go({ trial: { id: 'c' } });
@@ -57,7 +57,7 @@ test('a revision, a rollout that comes through and one that is taken back are ma
   ]);
 });
 
-test('a revision that gives way to another one is marked with that one', (t) => {
+test('a revision that is replaced by another is marked with that one', (t) => {
   const { go, texts } = setUp();
   go({ trial: { id: 'c' } });
   go({ inForce: { id: 'e' }, withdrawn: { revision: 'c', by: 'e' } });
@@ -67,13 +67,13 @@ test('a revision that gives way to another one is marked with that one', (t) => 
   ]);
 });
 
-test('a start marks nothing but what came into force meanwhile', (t) => {
+test('a start marks only revisions that came into force meanwhile', (t) => {
   t.deepEqual(setUp().texts(), []);
   t.deepEqual(setUp('a').texts(), []);
   t.deepEqual(setUp('z').texts(), ['in_force a: Revision a ("change a", ann) is in force']);
 });
 
-test('a rollout that goes on after a restart has not begun again, and one after an end has', (t) => {
+test('a rollout that continues after a restart is not marked as begun again, but one after an end is', (t) => {
   const { go, texts, again } = setUp();
   go({ trial: { id: 'c' } });
   again();

@@ -1,11 +1,11 @@
-// The events of the last hour that a chart marks: revisions, rollouts, outages, workers and control planes that came or
-// went, and what people did. Kept for an hour, in order; of too many the oldest are left out.
+// The events of the last hour that a chart marks: revisions, rollouts, outages, workers and control planes that
+// connected or left, and actions of users. Kept for an hour, in order; beyond the limit the oldest are dropped.
 import Type from 'typebox';
 import type { Clock } from '../../../../shared/clock.ts';
 import { toExcerpt } from '../../../../shared/text-excerpt.ts';
 
-/** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it. `outage`:
- * callers get something else than the rules say. `recovered`: they no longer do. */
+/** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it.
+ * `outage`: callers get answers other than those of the rules. `recovered`: they no longer do. */
 export const markKind = Type.Union([
   Type.Literal('in_force'),
   Type.Literal('rollout'),
@@ -25,18 +25,18 @@ export interface Mark {
   /** Wall time in milliseconds. */
   readonly atMs: number;
   readonly kind: MarkKind;
-  /** Undefined of what is about no revision. */
+  /** Undefined for an event that concerns no revision. */
   readonly revision: string | undefined;
-  /** One sentence for people; foreign text in it is not escaped. */
+  /** One human-readable sentence; foreign text in it is not escaped. */
   readonly text: string;
 }
 
 export interface Marks {
-  /** It happens now, or happened at `atMs`; in place of an earlier mark, where that is given. The result is the mark. */
+  /** Adds a mark for now, or for `atMs` where given. `replaced`: an earlier mark that it replaces. Returns the mark. */
   note(mark: Omit<Mark, 'atMs'> & Partial<Pick<Mark, 'atMs'>>, replaced?: Mark): Mark;
   /** The marks of the last hour, the oldest first. */
   read(): readonly Mark[];
-  /** Takes the marks of an earlier process. */
+  /** Restores the marks of an earlier process. */
   restore(marks: readonly Mark[]): void;
 }
 

@@ -1,14 +1,14 @@
-// Marks what workers are given from now on: a revision for all, or one on its way in steps.
+// Marks changes of what workers are served: a revision for all, or one that is rolled out in steps.
 import type { SnapshotCache } from '../../snapshot/cache.ts';
 import type { SnapshotState } from '../../snapshot/snapshot-state.ts';
 import { toShortId, toTitle } from '../../store/revision.ts';
 import type { Marks } from './marks.ts';
 
-/** The revisions that were served when they were read last. */
+/** The revisions that were served when the state was last read. */
 type Known = Pick<SnapshotState, 'inForce' | 'trial'>;
 
-/** `servedBefore`: the revision in force when an earlier process stopped; undefined where that is not known. The result
- * ends it. */
+/** `servedBefore`: the revision in force when an earlier process stopped; undefined where that is unknown. Call the
+ * result to stop. */
 export function markRevisions(
   snapshots: Pick<SnapshotCache, 'state' | 'onChange'>,
   marks: Marks,
@@ -27,7 +27,7 @@ export function markRevisions(
     marks.note({ kind: 'in_force', revision: revision.id, text });
   }
 
-  /** Not again where a rollout goes on after a restart. */
+  /** Not marked again where a rollout continues after a restart. */
   function noteRollout({ revision }: NonNullable<Known['trial']>): void {
     const last = marks.read().findLast((mark) => mark.revision === revision.id);
     if (last?.kind === 'rollout') return;
