@@ -1,5 +1,5 @@
-// Warnings at the start about ports that other machines can reach: the data that they could read there or on the
-// way, and the setting that prevents it.
+// Warns at the start about ports that other machines can reach: which data they could read there or on the way, and
+// which setting prevents it.
 
 import { isLoopback } from '../../../shared/loopback.ts';
 import { joinNames, type TableReading } from '../../../shared/settings/parse-settings.ts';
@@ -9,12 +9,12 @@ import { type PeerSource, protocolOf } from '../record/peers/peer-list.ts';
 import type { PeersSettings } from '../record/peers/peers.ts';
 import { controlPlaneTable } from './table.ts';
 
-/** The most characters of peers in a message. */
+/** The most characters of peer addresses in a message. */
 const maxPeersLength = 200;
 
 type Reading = TableReading<typeof controlPlaneTable>;
 
-/** `isReachable` has for each port whether others can reach it. */
+/** `isReachable` states for each port whether other machines can reach it. */
 export function warnExposure(
   reading: Reading,
   isReachable: { readonly xds: boolean; readonly admin: boolean },
@@ -36,7 +36,7 @@ export function warnExposure(
   }
   const { tokensFile, clientCaFile, address } = xds.settings;
   if (isReachable.xds && !isGiven(tokensFile) && !isGiven(clientCaFile)) {
-    // A rollout is judged by what its workers report.
+    // A rollout is judged by its workers' reports.
     const more = isGiven(config.settings.rollout)
       ? ', and bear witness for or against a revision with as many workers as it opens connections'
       : '';
@@ -47,7 +47,7 @@ export function warnExposure(
   return warnings;
 }
 
-/** Peers are asked with the tokens of callers, and with that of this control plane. */
+/** Requests to peers carry the tokens of callers, and that of this control plane. */
 export function warnPeerExposure(reading: Reading, peers: PeersSettings | undefined): string[] {
   const { config, admin } = controlPlaneTable;
   const tokenFiles = [admin.settings.tokensFile, config.settings.peersTokenFile];
@@ -67,7 +67,7 @@ export function warnPeerExposure(reading: Reading, peers: PeersSettings | undefi
   ];
 }
 
-/** Without the brackets of an IPv6 address. */
+/** An IPv6 address without its brackets. */
 function hostOf(source: PeerSource): string {
   return source.kind === 'dns' ? source.host : source.url.hostname.replace(/^\[(.*)\]$/, '$1');
 }

@@ -10,7 +10,7 @@ import {
 const isFlag = (name: string): boolean => name.startsWith('--');
 const isVariable = (name: string): boolean => !isFlag(name);
 
-/** Adds an option for each setting that has a flag, under the headings of the table. */
+/** Adds an option for each setting that has a flag, under the table's headings. */
 export function addFlags(command: Command, table: SettingsTable): void {
   for (const { title, setting } of toRows(table)) {
     const flag = setting.names.find(isFlag);
@@ -21,8 +21,7 @@ export function addFlags(command: Command, table: SettingsTable): void {
   }
 }
 
-/** A paragraph of the help about settings without a flag: other users could read flags in the list of
- * processes. */
+/** A paragraph of the help about settings without a flag, which other users could read in the list of processes. */
 export function describeVariables(table: SettingsTable): string {
   const rows = toRows(table).filter(({ setting }) => setting.names.every(isVariable));
   const lines = rows.map(({ setting }) => `  ${setting.names[0]}\n      ${setting.doc}\n`);
@@ -37,7 +36,7 @@ function describe(setting: Setting<unknown>): string {
   return `${setting.doc}${words} (${facts.join('; ')})`;
 }
 
-/** The environment, overridden by the command line. `options` is what commander has read. */
+/** The environment, overridden by the command line. `options` is what commander has parsed. */
 export function overlayFlags(
   table: SettingsTable,
   environment: Environment,

@@ -1,22 +1,22 @@
-// The settings of notifications about the outcomes of revisions, and their mistakes.
+// The settings of notifications about outcomes of revisions, and problems in them.
 import { joinNames, type TableReading } from '../../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../../shared/settings/setting.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { controlPlaneTable } from './table.ts';
 
 export interface NotifySettings {
-  /** Undefined: no outcome is sent. */
+  /** Undefined: outcomes are not sent. */
   readonly url: URL | undefined;
   readonly secretFile: string | undefined;
   /** Undefined: commits get no status. */
   readonly commitStatus: { readonly url: URL; readonly tokenFile: string } | undefined;
-  /** The address of this control plane for users, without a slash at its end. */
+  /** The address of this control plane for users, without a trailing slash. */
   readonly publicUrl: string | undefined;
 }
 
 type Reading = TableReading<typeof controlPlaneTable>;
 
-/** `problems` quote no address: it may be a secret. */
+/** `problems` do not quote addresses: they may be secrets. */
 export function readNotifySettings(reading: Reading): {
   readonly settings: NotifySettings;
   readonly problems: readonly string[];

@@ -1,4 +1,4 @@
-// Reads where the record of rollouts is kept, and what is needed for that.
+// Reads the settings of where the record of rollouts is stored.
 
 import { joinNames, type TableReading } from '../../../shared/settings/parse-settings.ts';
 import type { Environment, Setting } from '../../../shared/settings/setting.ts';
@@ -9,7 +9,7 @@ import { parseRecordAddress } from '../record/engines/record-address.ts';
 import { controlPlaneTable } from './table.ts';
 
 export interface RecordReading {
-  /** Undefined: beside the rules in Git, or in the state directory. */
+  /** Undefined: the record is stored beside the rules in Git, or in the state directory. */
   readonly settings: EngineSettings | undefined;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];

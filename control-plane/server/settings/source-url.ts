@@ -1,4 +1,4 @@
-// Reads the address of the files of the rules: a template.
+// Reads the setting for the address of rules files, which is a template.
 
 const places = ['file', 'line', 'revision'];
 
@@ -7,7 +7,7 @@ export function findSourceUrlProblem(template: string): string | undefined {
   const named = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
   const unknown = named.find((name) => !places.includes(name));
   if (unknown !== undefined) {
-    // A word, not what stands in braces by mistake.
+    // Quotes a name only, not arbitrary text in braces.
     const shown = /^[a-z_]{1,20}$/.test(unknown) ? `{${unknown}}` : 'a placeholder';
     return `${shown} is not known; there are {file}, {line} and {revision}`;
   }

@@ -1,6 +1,5 @@
-// The settings of the control plane: one row each, from which parsing, flags, --help and the tables of the
-// README follow. Each has a flag and a variable; secrets have no flag, which a list of processes would
-// show.
+// The settings of the control plane, one row each: parsing, flags, --help and the tables of the README are derived from
+// them. Each has a flag and a variable, except that secrets have no flag, which the list of processes would show.
 import { bool, choice, duration, int, text } from '../../../shared/settings/kind.ts';
 import { section } from '../../../shared/settings/setting.ts';
 
