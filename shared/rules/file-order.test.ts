@@ -13,7 +13,7 @@ function documentOf(domain: string, file: string, onRead = () => {}): RuleDocume
   }) as unknown as RuleDocument;
 }
 
-test('the files of each domain come in the order in which they take effect', (t) => {
+test('the files of each domain are in the order in which they take effect', (t) => {
   const documents = [
     documentOf('shop', 'b.yaml'),
     documentOf('news', 'z.yaml'),

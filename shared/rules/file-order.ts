@@ -3,21 +3,23 @@ import { runAtOnce } from '../in-slices.ts';
 import { sortInSteps } from '../sorted-in-steps.ts';
 import type { RuleDocument } from './rule-document.ts';
 
-/** Negative when `one` comes first: by path, as if dots separated its folders (behaviour: file-order). */
+/** Negative when `one` precedes `other`: by path, as if dots separated its folders (behaviour: file-order). */
 export function compareFiles(one: string, other: string): number {
   const [key, otherKey] = [one.replaceAll('/', '.'), other.replaceAll('/', '.')];
   if (key === otherKey) return one < other ? -1 : one > other ? 1 : 0;
   return key < otherKey ? -1 : 1;
 }
 
-/** The documents of each domain, by its name, in the order in which they take effect. Files of different domains are
- * not compared. */
+/**
+ * The documents by the name of their domain, in the order in which they take effect. Files of different domains are not
+ * compared.
+ */
 export type DocumentsByDomain = ReadonlyMap<string, readonly RuleDocument[]>;
 
-/** How many documents are put to their domains between two yields: well below a millisecond. */
+/** How many documents are grouped between two yields: this takes well below a millisecond. */
 const documentsAtOnce = 1_000;
 
-/** Yields where a caller may serve others. */
+/** Groups documents by domain. Yields where the thread can serve other callers. */
 export function* groupInSteps(
   documents: readonly RuleDocument[],
 ): Generator<void, DocumentsByDomain> {

@@ -1,5 +1,5 @@
-// The shape of a limit, which is all of it but its name and place: its numbers, its human-readable description, and
-// the tag that distinguishes counters of other algorithms than fixed windows (behaviour: limit-algorithms).
+// The shape of a limit: all of it but its name and position, which is its numbers, its human-readable description, and
+// the tag that distinguishes its counters from those of plain fixed windows (behaviour: limit-algorithms).
 import type { Unit } from './unit.ts';
 
 export const algorithms = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
@@ -14,7 +14,7 @@ export interface Limiter {
   readonly algorithm: LimiterAlgorithm;
   /** Hits in a window; 0 admits none. */
   readonly limit: number;
-  /** The most hits that can ever be admitted at once: `burst` of a bucket, else `limit`. */
+  /** The most hits that can be admitted at once: `burst` of a bucket, else `limit`. */
   readonly capacity: number;
   /** Whether hits over the limit are counted. */
   readonly countsOver: boolean;
@@ -22,7 +22,7 @@ export interface Limiter {
 
 /** How many hits a worker takes from a counter at once, and for how long (behaviour: leases). */
 export interface Lease {
-  /** The share of what is left, above 0 and at most 0.5. */
+  /** The share of the remaining hits, above 0 and at most 0.5. */
   readonly share: number;
   readonly forMs: number;
 }
@@ -33,14 +33,14 @@ export interface LimitShape {
   readonly requestsPerUnit: number;
   /** Undefined only when unlimited. */
   readonly unit: Unit | undefined;
-  /** How many units a window is long. */
+  /** The length of a window in units. */
   readonly unitMultiplier: number;
   readonly algorithm: Algorithm;
-  /** The burst of a token bucket; undefined where it is not given. */
+  /** The burst of a token bucket; undefined where none is configured. */
   readonly burst: number | undefined;
-  /** Whether hits over the limit are counted; fixed windows count them always. */
+  /** Whether hits over the limit are counted; fixed windows always count them. */
   readonly countOverLimit: boolean;
-  /** Undefined where the store is asked for each hit. */
+  /** Undefined where each hit is counted in the store. */
   readonly lease: Lease | undefined;
 }
 

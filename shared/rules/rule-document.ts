@@ -1,4 +1,4 @@
-// One rules document as a plain immutable tree, whatever it was written in.
+// A rules document as a plain immutable tree, independent of its source format.
 
 import type { LimitShape } from './limit-shape.ts';
 import type { Position } from './problem/reporter.ts';
@@ -9,21 +9,21 @@ export interface RuleDocument {
   /** The file's path, or the resource's name. */
   readonly file: string;
   readonly domain: string;
-  /** Line of the domain; undefined, here and below, when the source has no lines. */
+  /** Position of the domain; undefined, here and below, when the source has no lines. */
   readonly position: Position | undefined;
   readonly descriptors: readonly RuleDescriptor[];
 }
 
-/** The guide to writing rules, README.md, explains the fields. */
+/** The fields are explained in the guide to writing rules, README.md. */
 export interface RuleDescriptor extends DescriptorFlags {
   readonly key: string;
   /** '' when the rule is for every value. */
   readonly value: string;
-  /** The first of a list. */
+  /** The only limit, or the first one of a list. */
   readonly rateLimit: RateLimitBlock | undefined;
   /** The limits of a list after its first. */
   readonly furtherLimits: readonly RateLimitBlock[];
-  /** Wall time in milliseconds at which it ends, with all below it; undefined for one that does not. */
+  /** Wall time in milliseconds at which the rule ends, with all below it; undefined without an end. */
   readonly untilMs: number | undefined;
   /** Deeply frozen. */
   readonly metadata: JsonObject | undefined;
@@ -49,8 +49,8 @@ export function toCompositeKey(key: string, value: string): string {
 }
 
 /**
- * The name of a descriptor on its level. A rule that ends may stand beside a lasting one with the same key and
- * value, and replaces it until then, so the two have different names.
+ * The unique name of a descriptor on its level. A rule with an end may share key and value with a permanent one, which
+ * it replaces until then, so the two have different names.
  */
 export function toUniqueName(composite: string, isEnding: boolean): string {
   return `${isEnding ? 'until' : 'always'} ${composite}`;
@@ -59,7 +59,7 @@ export function toUniqueName(composite: string, isEnding: boolean): string {
 export interface WalkedDescriptor {
   readonly document: RuleDocument;
   readonly descriptor: RuleDescriptor;
-  /** Such as `descriptors[0].descriptors[2]`. */
+  /** A path such as `descriptors[0].descriptors[2]`. */
   readonly toPath: () => string;
 }
 

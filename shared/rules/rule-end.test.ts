@@ -27,7 +27,7 @@ const lifted = parse(
   '- {key: user, value: ada, until: 2026-11-24T18:00:00Z, rate_limit: {unlimited: true}}',
 );
 
-test('a document without ends, and all of them between two ends, stay the same objects', (t) => {
+test('a document without ends is the same object at all times, and all documents are between two ends', (t) => {
   const plain = parse('- {key: user, rate_limit: {unit: hour, requests_per_unit: 10}}');
   const documents = [{ ...plain, domain: 'other', file: 'other.yaml' }, lifted];
   t.is(documentsAt([plain], 0)[0], plain);
@@ -42,7 +42,7 @@ test('a document without ends, and all of them between two ends, stay the same o
   t.deepEqual([countEnded(documents, sixMs - 1), countEnded(documents, sixMs)], [0, 1]);
 });
 
-test('a builder rebuilds a domain only when one of its rules has ended, or is in force again', (t) => {
+test('a builder rebuilds a domain only when one of its rules has ended, or applies again', (t) => {
   const other = { ...parse('- {key: user, rate_limit: {unlimited: true}}'), domain: 'other' };
   const documents = [lifted, { ...other, file: 'other.yaml' }];
   const builder = createRuleSetBuilder(separate);
@@ -60,7 +60,7 @@ test('a builder rebuilds a domain only when one of its rules has ended, or is in
   t.not(build(sixMs - 1)[0], after[0]);
 });
 
-test('a time needs a date that there is and an offset', (t) => {
+test('a time needs an existing date and an offset', (t) => {
   t.is(parseTime('2026-11-24T19:00:00+01:00'), sixMs);
   t.is(parseTime('2026-11-24 18:00:00.25z'), sixMs + 250);
   t.is(parseTime('2028-02-29T00:00:00Z'), Date.parse('2028-02-29'));
@@ -81,7 +81,7 @@ test('a time needs a date that there is and an offset', (t) => {
   t.is(toTimeText(sixMs + 5), '2026-11-24T18:00:00.005Z');
 });
 
-test('an end is shown with what is left, and with the date where it is far', (t) => {
+test('an end is shown with the remaining time, and with the date if it is more than a day ahead', (t) => {
   t.is(describeEnd(sixMs, sixMs - 42 * 60_000), 'until 18:00:00Z (in 42 min)');
   t.is(describeEnd(sixMs, sixMs - 119_000), 'until 18:00:00Z (in 119 s)');
   t.is(describeEnd(sixMs, sixMs - 3 * 3_600_000), 'until 18:00:00Z (in 3 h)');

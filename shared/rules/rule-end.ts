@@ -1,5 +1,6 @@
-// Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
-// read the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
+// Rules that end by themselves: parses the time in `until`, and makes documents as they are at a given time. Decisions
+// never read a rule's end: the tree that they search does not contain a rule that has ended (behaviour:
+// rules-that-end).
 import { runAtOnce } from '../in-slices.ts';
 import { MadeOnce } from '../made-once.ts';
 import { sortInSteps } from '../sorted-in-steps.ts';
@@ -9,7 +10,7 @@ import type { MapReader } from './yaml/map-reader.ts';
 import type { TreeNode } from './yaml/yaml-node.ts';
 
 const dayMs = 86_400_000;
-/** How far ahead `until` may be, by the clock of whoever reads the rules. */
+/** How far ahead `until` may be, by the clock of the program that reads the rules. */
 export const mostDaysAhead = 366;
 
 export function isTooFar(untilMs: number, nowMs: number): boolean {
@@ -24,7 +25,7 @@ const withoutOffset = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?$/;
 export function parseTime(text: string): number | undefined {
   const [, date = '', time = '', fraction = '', offset = ''] = timePattern.exec(text) ?? [];
   if (date === '') return undefined;
-  // A day or an hour beyond its last one would be taken for the next month or day.
+  // Date.parse would accept a day or an hour beyond the last one as part of the next month or day.
   const local = Date.parse(`${date}T${time}Z`);
   if (Number.isNaN(local) || toTimeText(local) !== `${date}T${time}Z`) return undefined;
   const parsed = Date.parse(`${date}T${time}${fraction.slice(0, 4)}${offset.toUpperCase()}`);
@@ -36,7 +37,7 @@ export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-/** The end of a descriptor that has this `until`; undefined where a problem has been reported. */
+/** The end that this `until` gives its descriptor; undefined where a problem was reported. */
 export function readUntil(fields: MapReader, node: TreeNode): number | undefined {
   const text = 'source' in node ? node.source : undefined;
   if (text === undefined) {
@@ -56,7 +57,7 @@ export function readUntil(fields: MapReader, node: TreeNode): number | undefined
 
 const knownEnds = new WeakMap<RuleDocument, readonly number[]>();
 
-/** When rules of the document end, in milliseconds, the first one first. */
+/** The times at which rules of the document end, in milliseconds, in ascending order. */
 function endsOf(document: RuleDocument): readonly number[] {
   const known = knownEnds.get(document);
   if (known !== undefined) return known;
@@ -71,8 +72,10 @@ function endsOf(document: RuleDocument): readonly number[] {
   return ends;
 }
 
-/** Of a document that a caller has walked through: to walk all rules again would take long. Yields where a caller
- * may serve others. */
+/**
+ * Stores the ends of a document that the caller has already walked, which saves walking all rules again. Yields where
+ * the thread can serve other callers.
+ */
 export function* rememberEnds(
   document: RuleDocument,
   ends: readonly number[],
@@ -80,12 +83,12 @@ export function* rememberEnds(
   knownEnds.set(document, yield* sortInSteps(ends, (a, b) => a - b));
 }
 
-/** Whether some rule of it ends, or has ended. */
+/** Whether any rule of the document has an end, even a past one. */
 export function hasEnds(document: RuleDocument): boolean {
   return endsOf(document).length > 0;
 }
 
-/** How many of their rules have ended: where it is the same, `documentsAt` is the same. */
+/** How many rules of the documents have ended: while the count is the same, `documentsAt` is the same. */
 export function countEnded(documents: readonly RuleDocument[], nowMs: number): number {
   return documents.reduce((sum, document) => sum + countUpTo(endsOf(document), nowMs), 0);
 }
@@ -123,9 +126,9 @@ export function documentsAt(
 }
 
 /**
- * The documents without the rules that have ended at `nowMs`, and without those in whose place others are for
- * now. Documents of one domain are taken as merged. What has no such rules stays the same object, and so
- * does the whole list between two ends. Yields where a caller may serve others.
+ * The documents without the rules that have ended at `nowMs`, and without those that rules with an end replace for now.
+ * Documents of one domain are treated as merged. A document without such rules stays the same object, and so does the
+ * whole list between two ends. Yields where the thread can serve other callers.
  */
 export function* findDocumentsAt(
   documents: readonly RuleDocument[],
@@ -202,10 +205,10 @@ function* leavingOutEnded(
   return remaining;
 }
 
-/** How many descriptors are read between two yields: well below a millisecond. */
+/** How many descriptors are read between two yields: this takes well below a millisecond. */
 const descriptorsAtOnce = 500;
 
-/** `until 18:00:00Z (in 42 min)`; with the date where it is more than a day ahead. */
+/** `until 18:00:00Z (in 42 min)`; with the date if it is more than a day ahead. */
 export function describeEnd(untilMs: number, nowMs: number): string {
   const text = toTimeText(untilMs);
   const leftMs = untilMs - nowMs;

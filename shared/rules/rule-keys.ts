@@ -1,18 +1,18 @@
-// The keys of a rules document, one row each. From the rows come: which keys are known and where, how a
-// flag is read, sent over xDS, compared and explained, the table in the guide, and the JSON Schema for
-// editors. A key's effect is implemented where it applies.
+// The keys of a rules document, one row each. From the rows follow: which keys are known and where; how a flag is read,
+// sent over xDS, compared and explained; the table in the guide; and the JSON Schema for editors. A key's effect is
+// implemented where it applies.
 import { algorithms } from './limit-shape.ts';
 import { units } from './unit.ts';
 
 export type Section = 'document' | 'descriptor' | 'rate_limit' | 'replaces' | 'lease';
 
 export const maxCount = 0xffff_ffff;
-/** How many limits `rate_limits` has. */
+/** The number of limits in `rate_limits`. */
 export const leastListed = 2;
 export const mostListed = 8;
 
 interface Row {
-  /** The name as it is written in YAML. */
+  /** The name in YAML. */
   readonly name: string;
   readonly sections: readonly Section[];
   /** A text for the guide and for editors. */
@@ -23,9 +23,9 @@ interface Row {
 
 interface TextRow extends Row {
   readonly type: 'text';
-  /** The only words allowed, in any case of letters; without it, any text. */
+  /** The only words allowed, in upper or lower case; without it, any text is. */
   readonly words?: readonly string[];
-  /** A regular expression for editors that each text fits; numbers and booleans do not. */
+  /** A regular expression for editors, which every valid text matches; numbers and booleans do not. */
   readonly pattern?: string;
   readonly isRequired?: boolean;
 }
@@ -40,19 +40,21 @@ interface CountRow extends Row {
 interface FlagRow extends Row {
   readonly type: 'flag';
   readonly sections: readonly ['descriptor'];
-  /** `public`: a field of the public configuration message, by this name in camel case; `extension`: sent to
-   * Ratelane workers only. */
+  /**
+   * `public`: a field of the public configuration message, by this name in camel case; `extension`: a field sent to
+   * Ratelane workers only.
+   */
   readonly wire: 'public' | 'extension';
-  /** Whether it does nothing on a descriptor that has no limit. */
+  /** Whether the flag has no effect on a descriptor without a limit. */
   readonly needsLimit: boolean;
 }
 
-/** A flag that changes the counter of a hit, or its name. */
+/** A flag that changes the key or the name of the counter of a hit. */
 interface MatchFlagRow extends FlagRow {
   readonly of: 'match';
 }
 
-/** It is a mode of the limit beside it. */
+/** A flag that is a mode of the limit beside it. */
 interface LimitModeRow extends FlagRow {
   readonly of: 'limit';
   /** The words by which `explain` describes a limit in this mode. */
@@ -64,15 +66,15 @@ interface LimitFlagRow extends Row {
   readonly type: 'limit_flag';
 }
 
-/** A mapping, or a list of mappings, with keys of the section `holds`. */
+/** A mapping, or a list of mappings, whose keys are those of the section `holds`. */
 interface NestedRow extends Row {
   readonly type: 'map' | 'list';
   readonly holds: Section;
-  /** The bounds of a list that is given. */
+  /** The bounds of a list's length. */
   readonly items?: readonly [least: number, most: number];
 }
 
-/** A mapping of anything. */
+/** A mapping with any content. */
 interface DataRow extends Row {
   readonly type: 'data';
 }
@@ -307,9 +309,9 @@ type FlagsOf<Rows extends Flag> = { readonly [R in Rows as CamelCase<R['name']>]
 
 type LimitMode = Extract<Flag, { of: 'limit' }>;
 
-/** The flags of a descriptor, each by its name in camel case. */
+/** The flags of a descriptor, by their names in camel case. */
 export type DescriptorFlags = FlagsOf<Flag>;
-/** Flags that are modes of the limit beside them. */
+/** The flags that are modes of the limit beside them. */
 export type LimitModes = FlagsOf<LimitMode>;
 
 /** A row with the property that holds its flag in objects. */

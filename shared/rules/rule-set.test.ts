@@ -18,7 +18,7 @@ function documentOf(file: string, ...lines: string[]): RuleDocument {
 const limit = 'rate_limit: {unit: hour, requests_per_unit: 1}';
 const a1 = documentOf('a.yaml', 'domain: shop', 'descriptors:', `  - {key: user, ${limit}}`);
 
-test('documents without places are named by file alone', (t) => {
+test('documents without positions are named by file alone', (t) => {
   const bare = (file: string): RuleDocument => ({ ...a1, file, position: undefined });
   const built = buildRuleSet([bare('x'), bare('y')], separate);
   t.is(
@@ -27,8 +27,10 @@ test('documents without places are named by file alone', (t) => {
   );
 });
 
-/** Of how many descriptors more than its end and its children is read at most between two places where others have
- * their turn, and how many steps there are. */
+/**
+ * Returns how many steps a build takes, and the most descriptors read between two of them, beyond the ends and children
+ * of each.
+ */
 function countSteps(document: RuleDocument, options: RuleSetOptions) {
   const touched = new Set<RuleDescriptor>();
   const watched = (all: readonly RuleDescriptor[]): RuleDescriptor[] =>
@@ -55,7 +57,7 @@ function countSteps(document: RuleDocument, options: RuleSetOptions) {
   }
 }
 
-test('however many rules a document has, and wherever, others have their turn while it is built', (t) => {
+test('other work has its turn while a document is built, however many rules it has, on whatever level', (t) => {
   const rules = (length: number, indent: string) =>
     Array.from(
       { length },
@@ -96,7 +98,7 @@ test('however many rules there are, few are read between two yields', (t) => {
   const documents: RuleDocument[] = [
     { ...a1, descriptors: many(20_000) },
     { ...a1, domain: 'other', descriptors: many(1, { descriptors: many(20_000) }) },
-    // Its counters could be those of `shop`, and its rules end.
+    // A domain whose counters could collide with those of `shop`, and whose rules end.
     { ...a1, domain: 'shop_eu', descriptors: many(20_000, { untilMs: endMs }) },
   ];
   const work = createRuleSetBuilder(merging).build(documents, Date.now());
@@ -113,7 +115,7 @@ test('however many rules there are, few are read between two yields', (t) => {
   t.true(most > 0 && most <= 5_000, `${most} looks`);
 });
 
-/** What it answers to every descriptor of these names, with two entries at most, and its pages. */
+/** The set's answers to every descriptor of these names with at most two entries, and its pages. */
 function describeSet(built: ReturnType<typeof buildRuleSet>) {
   if (!built.ok) return built.problems;
   const rules = built.ruleSet.domains.get('d');
@@ -132,7 +134,7 @@ function describeSet(built: ReturnType<typeof buildRuleSet>) {
   ];
 }
 
-test('a set that takes over what did not change is the set that is built of nothing', (t) => {
+test('a set that reuses unchanged rules equals a set built from scratch', (t) => {
   const random = createRandom(48);
   const bits = [
     '{key: a, value: x, rate_limit: {unit: day, requests_per_unit: 3}}',
@@ -145,7 +147,7 @@ test('a set that takes over what did not change is the set that is built of noth
   ].flatMap((text) => documentOf('f.yaml', `domain: d\ndescriptors: [${text}]`).descriptors);
   const nameOf = ({ key, value }: RuleDescriptor) => `${key}_${value}`;
 
-  /** One of its rules is another, new or gone, here or further below. */
+  /** Changes, adds or removes one of the rules, on this level or below. */
   function edit(all: readonly RuleDescriptor[], depth: number): readonly RuleDescriptor[] {
     const at = random.below(all.length + 1);
     const found = all[at];
@@ -183,7 +185,7 @@ test('a set that takes over what did not change is the set that is built of noth
   }
 });
 
-test('a rule that did not change keeps its limit, also where another one of its level or above it did', (t) => {
+test('an unchanged rule keeps its limit object, also when another rule on or above its level changed', (t) => {
   const builder = createRuleSetBuilder(separate);
   const rule = (key: string, amount: number, more = '') =>
     `{key: ${key}, rate_limit: {unit: day, requests_per_unit: ${amount}}${more}}`;

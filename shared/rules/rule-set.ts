@@ -1,5 +1,5 @@
-// Builds all rules in force from the documents of one load, and checks across documents. document.ts
-// checks each by itself.
+// Builds the rules in force from the documents of one load, and checks across documents. document.ts checks each
+// document by itself.
 
 import { runAtOnce } from '../in-slices.ts';
 import { createBoundedNearestWord, didYouMean } from '../nearest-word.ts';
@@ -38,7 +38,7 @@ export interface RuleSetOptions {
   readonly mergeDomains: boolean;
   /** SANITIZE_DESCRIPTOR_METRIC_DOTS: dots of keys and values become `_` in metric keys. */
   readonly sanitizeMetricDots: boolean;
-  /** The store counts nothing else: limits with other algorithms are refused. */
+  /** The store can only count fixed windows: limits with other algorithms are refused. */
   readonly fixedWindowsOnly?: boolean;
   /** Warns of rules that keep others from being counted (stopping-rules.ts). */
   readonly warnsOfStops?: boolean;
@@ -53,11 +53,15 @@ interface Refused {
   readonly problems: readonly Problem[];
 }
 
-/** Builds rule sets one after the other. A domain whose documents are the same objects as in an earlier set is reused, as
- * long as there are these documents; of one that was in the set before, rules whose descriptors are the same objects are. */
+/**
+ * Builds rule sets one after the other. Reuses the rules of a domain while all of its documents are the same objects;
+ * in a domain that changed, reuses those rules of the previous set whose descriptors are the same objects.
+ */
 export interface RuleSetBuilder {
-  /** The order of `documents` does not matter: they are taken by file name. Rules that have ended at `nowMs`,
-   * wall time, are checked like all others, but are not in the set. Yields where a caller may serve others. */
+  /**
+   * The order of `documents` does not matter: they are sorted by file name. Rules that have ended at `nowMs`, wall
+   * time, are checked like all others, but are not in the set. Yields where the thread can serve other callers.
+   */
   build(documents: readonly RuleDocument[], nowMs: number): Generator<void, BuildResult>;
 }
 
@@ -89,28 +93,28 @@ export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
 interface CheckedDomain<Made> {
   readonly documents: readonly RuleDocument[];
   readonly made: Made;
-  /** How many of its rules had ended. */
+  /** The number of its rules that had ended. */
   readonly endedCount: number;
-  /** Warnings. */
+  /** Only warnings. */
   readonly problems: readonly Problem[];
 }
 
 type CheckedDomains<Made> = ReadonlyMap<string, CheckedDomain<Made>>;
 
-/** `current`: without rules that have ended. `before`: what was made last of the domain. */
+/** `current` has no rules that have ended. `before` is what was last made of the domain. */
 type MakeOfDomain<Made> = (
   domain: string,
   current: readonly RuleDocument[],
   before: Made | undefined,
 ) => Generator<void, Made>;
 
-/** Checks documents across files, and makes something of each domain whose rules are good. */
+/** Checks documents across files, and makes a value for each domain whose rules are valid. */
 export class DomainsBuilder<Made> {
   readonly #options: RuleSetOptions;
   readonly #make: MakeOfDomain<Made>;
-  /** By the first document of the domain. */
+  /** The checked domains, by their first document. */
   readonly #known = new WeakMap<RuleDocument, CheckedDomain<Made>>();
-  /** What was made last of each domain that there is. */
+  /** What was last made of each existing domain. */
   #last: ReadonlyMap<string, Made> = new Map();
 
   constructor(options: RuleSetOptions, make: MakeOfDomain<Made>) {
@@ -159,8 +163,10 @@ export class DomainsBuilder<Made> {
     return { ok: true, domains, warnings: reporter.toProblems() };
   }
 
-  /** Without rules where there are errors, also of other domains. `known`: the problems, where the documents have been
-   * checked, and what has changed is only which of their rules have ended. */
+  /**
+   * Without rules where there are errors, even of other domains. `known`: the problems of documents that were already
+   * checked, when the only change is which of their rules have ended.
+   */
   *#buildDomain(
     domain: string,
     group: readonly RuleDocument[],
@@ -238,7 +244,7 @@ function* describeDomains(domains: ReadonlyMap<string, BuiltDomain>): Generator<
   }
 }
 
-/** The domains in the order of the first file of each. */
+/** The domains, ordered by the first file of each. */
 function inFileOrder(domains: ReadonlyMap<string, BuiltDomain>): [string, BuiltDomain][] {
   const fileOf = ([, { documents }]: [string, BuiltDomain]) => documents[0]?.file ?? '';
   return [...domains].sort((a, b) => compareFiles(fileOf(a), fileOf(b)));
@@ -275,8 +281,9 @@ function describeLimit(fullKey: string, limit: Limit): string {
   return `${fullKey}: unit=${unit} requests_per_unit=${limit.requestsPerUnit}, ${rest}`;
 }
 
-/** Fields that the public message lacks are named only where they are set, since the format of the lines is
- * fixed without them. */
+/**
+ * Fields that the public message lacks are named only when they are set, since the reference's lines do not have them.
+ */
 function listModes(limit: Limit): [name: string, isOn: boolean][] {
   return limitModes
     .filter(({ wire, property }) => wire === 'public' || limit[property])
@@ -302,7 +309,7 @@ function checkSingleDocument(documents: readonly RuleDocument[], problems: Probl
   }
 }
 
-/** Within one document this has been checked on every level. */
+/** Within one document this was already checked on every level. */
 function* checkMergedKeys(
   documents: readonly RuleDocument[],
   problems: Problem[],
@@ -310,7 +317,7 @@ function* checkMergedKeys(
   const last = documents.at(-1);
   if (last === documents[0]) return;
   type Places = TextMap<{ document: RuleDocument; descriptor: RuleDescriptor }>;
-  /** A rule that ends has another name than a lasting one of the same key and value. */
+  /** A rule with an end has a different name than a permanent one with the same key and value. */
   const places: { ending: Places; lasting: Places } = { ending: new Map(), lasting: new Map() };
   let seen = 0;
   for (const document of documents) {
@@ -320,7 +327,7 @@ function* checkMergedKeys(
       const kind = descriptor.untilMs === undefined ? 'lasting' : 'ending';
       const first = places[kind].get(composite);
       if (first === undefined) {
-        // No document follows that could have them too.
+        // No later document could repeat these names.
         if (document === last) continue;
         places[kind] = withRoom(places[kind]);
         places[kind].set(composite, { document, descriptor });
@@ -365,24 +372,24 @@ function toJoinedLimit(limit: RateLimitBlock): JoinedLimit {
   return { text: `{${fields.join(', ')}}`, window: `${unit} ${unitMultiplier} ${algorithm}` };
 }
 
-/** How many descriptors are checked between two yields: well below a millisecond. */
+/** How many descriptors are checked between two yields: this takes well below a millisecond. */
 const descriptorsAtOnce = 1_000;
-/** Each is put together. */
+/** How many keys are joined between two yields. */
 const keysAtOnce = 200;
-/** Warned of in a domain, of which every rule may be one. */
+/** The most warnings for a domain, every rule of which may cause one. */
 const mostStoppingRules = 20;
 const domainsAtOnce = 500;
 
-/** Finding the nearest of many names takes time: in all, and for one. */
+/** Limits of the comparisons with names, in total and for one name: finding the nearest of many takes time. */
 const maxNameComparisons = 100_000;
 const maxComparedNames = 1_000;
 
-/** A rule may replace a name that no rule has, but that has no effect. */
+/** Warns of replaced names that no rule has: legal, but without effect. */
 function* checkReplacedNames(
   documents: readonly RuleDocument[],
   problems: Problem[],
 ): Generator<void, void> {
-  /** Rules that replace names; most documents have none. */
+  /** The rules that replace names; most documents have none. */
   const replacing: { document: RuleDocument; limit: RateLimitBlock; path: string }[] = [];
   let seen = 0;
   for (const { document, descriptor, toPath } of walkDescriptors(documents)) {
@@ -416,7 +423,7 @@ function* checkReplacedNames(
   }
 }
 
-/** The names of rules, and those that are compared with an unknown one. */
+/** The names of all rules, and those among them that an unknown name is compared with. */
 function* collectNames(documents: readonly RuleDocument[]): Generator<
   void,
   {
@@ -438,7 +445,7 @@ function* collectNames(documents: readonly RuleDocument[]): Generator<
   return { names, compared: compared.length > maxComparedNames ? [] : compared };
 }
 
-/** (behaviour: limiter-scripts) */
+/** Refuses limits that the store cannot count (behaviour: limiter-scripts). */
 function* refuseLimiters(
   documents: readonly RuleDocument[],
   problems: Problem[],
@@ -460,7 +467,7 @@ function* refuseLimiters(
   }
 }
 
-/** A rule that lasts so long is hardly meant to end. */
+/** Refuses ends so far ahead that they are hardly intended. */
 function* refuseFarEnds(
   documents: readonly RuleDocument[],
   nowMs: number,

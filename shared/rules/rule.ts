@@ -1,4 +1,4 @@
-// The model of a rule in force, as the decision sees it.
+// The model of a rule in force, for decisions.
 import type { Limiter, LimitShape } from './limit-shape.ts';
 import type { LimitModes } from './rule-keys.ts';
 
@@ -12,7 +12,7 @@ export interface Entry {
 export interface Limit extends LimitModes, LimitShape {
   /** Undefined for a fixed window. */
   readonly limiter: Limiter | undefined;
-  /** Ends the keys of its counters, where these must differ from those of a plain fixed window. */
+  /** Ends the keys of the limit's counters, where these must differ from those of a plain fixed window. */
   readonly counterTag: string;
   readonly unlimited: boolean;
   /** '' when the rule has no name. */
@@ -31,59 +31,63 @@ export interface JsonObject {
 /** The rule that a request's descriptor matched, and how. */
 export interface Match {
   readonly limit: Limit;
-  /** `<domain>.<segments>`, the name under which the hits are counted in the statistics. */
+  /** `<domain>.<segments>`, under which the hits are counted in the statistics. */
   readonly metricKey: string;
-  /** False when `metricKey` holds values from the request, so that its number must be bounded. */
+  /** False when `metricKey` contains values of the request: the number of such keys must be bounded. */
   readonly metricKeyIsStatic: boolean;
   /**
-   * Per entry, the pattern (with its `*`) that stands in the cache key in place of the value
-   * because of share_threshold; undefined when no entry is shared.
+   * For each entry, the pattern (with its `*`) that replaces the value in the cache key because of share_threshold;
+   * undefined when no entry is shared.
    */
   readonly sharedValues: readonly (string | undefined)[] | undefined;
-  /** Of a rule with a list of limits: one for each, which count apart. `limit` is then the first one. */
+  /**
+   * For a rule with a list of limits: one match for each of them, counted separately. `limit` is then the first one.
+   */
   readonly parts: readonly Match[] | undefined;
-  /** Of one of these limits: the last segment of its metric key, such as `minute`. */
+  /** For one of these limits: the last segment of its metric key, such as `minute`. */
   readonly listedAs: string | undefined;
 }
 
 /** The lookup of one entry of a descriptor. */
 export interface LookupStep {
-  /** The names that are searched, until one is found. */
+  /** The names that are searched, up to the one that is found. */
   readonly tried: readonly string[];
   readonly hasLimit: boolean;
 }
 
-/** The entries of a bucket, which have no order, in an order that rules nest in. */
+/** The entries of a bucket, which are unordered, in an order in which rules nest. */
 export interface Nesting {
   readonly entries: readonly Entry[];
-  /** Whether rules with a limit nest in several of its orders. */
+  /** Whether rules with a limit nest in several orders of the entries. */
   readonly isAmbiguous: boolean;
 }
 
 /** One domain's rules. */
 export interface DomainRules {
   readonly domain: string;
-  /** The rule for this descriptor (behaviour: lookup-order), or undefined: no limit applies. */
+  /** The rule for this descriptor (behaviour: lookup-order); undefined when no limit applies. */
   match(entries: readonly Entry[]): Match | undefined;
-  /** Whether a rule without a limit and without rules below it takes this descriptor: it was meant
-   * to have no limit. For descriptors that `match` finds nothing for. */
+  /**
+   * Whether a rule without a limit and without rules below matches this descriptor, which thus is intentionally
+   * unlimited. For descriptors for which `match` finds nothing.
+   */
   exempts(entries: readonly Entry[]): boolean;
-  /** The order in which a rule takes these entries; undefined where none takes all of them. */
+  /** The order in which rules match all of these entries; undefined if there is none. */
   nest(entries: readonly Entry[]): Nesting | undefined;
-  /** How `match` gets there, up to the entry at which it ends: for explanations, at some cost. */
+  /** The steps of `match`, up to the entry at which it ends. Slower than `match`: for explanations. */
   traceLookup(entries: readonly Entry[]): LookupStep[];
 }
 
-/** All rules in force. Immutable: a change of configuration makes a new one. */
+/** All rules in force. Immutable: each change of the configuration makes a new one. */
 export interface RuleSet {
-  /** By name: those that some document defines. */
+  /** The domains that any document defines, by name. */
   readonly domains: ReadonlyMap<string, DomainRules>;
   readonly limitCount: number;
   /**
-   * Made when they are read: one line per rule with a rate_limit block, in configuration order, a parent before its
-   * children (`/rlconfig`; behaviour: debug-pages).
+   * One line for each rule with a rate_limit block, made while they are read, in configuration order, a parent before
+   * its children (`/rlconfig`; behaviour: debug-pages).
    */
   describe(): Iterable<string>;
-  /** The lines that the log has at debug of a load: each domain and each descriptor (behaviour: log-lines). */
+  /** The lines that a load logs at debug: each domain and each descriptor (behaviour: log-lines). */
   trail(): string[];
 }

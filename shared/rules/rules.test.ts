@@ -1,5 +1,5 @@
-// What rules mean, from files to the limit of a request: lookup.txt, metric-keys.txt, no-match.txt, rule-set.txt and
-// ends.txt have the rules and the questions.
+// Tests the meaning of rules, from files to the limit of a request. The rules and the questions are in lookup.txt,
+// metric-keys.txt, no-match.txt, rule-set.txt and ends.txt.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -24,7 +24,7 @@ function readDocuments(folder: string): RuleDocument[] {
     });
 }
 
-/** `a=1` is an entry; of `a` the value is empty, or not known. */
+/** `a=1` is an entry; the value of `a` is empty, or unknown. */
 function toEntries(pairs: readonly string[]) {
   return pairs.map((pair) => {
     const [, key = '', value] = /^([^=]*)(?:=(.*))?$/.exec(pair) ?? [];
@@ -32,7 +32,7 @@ function toEntries(pairs: readonly string[]) {
   });
 }
 
-/** `match`, `why`, `describe`, `trail` and `load`, with `merge`, `sanitize` and `at TIME` before them. */
+/** Answers `match`, `why`, `describe`, `trail` and `load`, which `merge`, `sanitize` and `at TIME` may precede. */
 function answer(words: readonly string[], folder: string): Outcome {
   const [first = '', second = '', ...rest] = words;
   const options = { mergeDomains: false, sanitizeMetricDots: false };

@@ -1,7 +1,7 @@
-// Finds rules of two domains whose hits can be counted under one key in the store. A counter's key is the
-// domain, keys and values joined by `_` with nothing escaped (counter-key.ts), so key `eu_user` of domain
-// `shop` and key `user` of domain `shop_eu` meet. Other services on the store use the same keys, so their
-// format cannot change: only a warning helps.
+// Finds rules of two domains whose hits can be counted under one key in the store. A counter's key is the domain, keys
+// and values joined by `_` without escaping (counter-key.ts), so key `eu_user` of domain `shop` and key `user` of
+// domain `shop_eu` collide. The format cannot change, since other services on the store use the same keys: only a
+// warning helps.
 
 import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentsByDomain } from './file-order.ts';
@@ -9,22 +9,24 @@ import { createRuleAdvice, type RulePlace, toPlaceText } from './lookup/placed-r
 import type { Problem } from './problem/problem.ts';
 import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
 
-/** Limit of characters compared in all; the rest is not examined. */
+/** Limit of characters compared in total; the rest is not examined. */
 export const maxSteps = 5_000_000;
 
-/** Between two yields: well below a millisecond. */
+/** Characters compared between two yields: this takes well below a millisecond. */
 const stepsAtOnce = 5_000;
 const rulesAtOnce = 100;
 const domainsAtOnce = 500;
 
-/** Longest counter key examined; a longer one is no human mistake, and would cost memory. */
+/** Longest counter key examined; no author writes a longer one by mistake, and it would cost memory. */
 export const maxSymbols = 1_000;
 
-/** A counter's key without the window: its characters, and undefined for any text. */
+/** A counter's key without the window: its characters, with undefined for any text. */
 export type Symbols = readonly (string | undefined)[];
 
-/** One warning for each pair of domains, at the rule of the domain with the longer name. Yields where a caller may
- * serve others. */
+/**
+ * One warning for each pair of domains, at the rule of the domain with the longer name. Yields where the thread can
+ * serve other callers.
+ */
 export function* findSharedCounters(domains: DocumentsByDomain): Generator<void, Problem[]> {
   const pairs: { readonly shorter: string; readonly longer: string }[] = [];
   const counted = new Map<string, CountedRule[]>();
@@ -80,7 +82,7 @@ function createWarning(one: RulePlace, other: RulePlace): Problem {
   return createRuleAdvice('shared-counter', other, undefined, message, hint);
 }
 
-/** The parts of the name before each `_`. */
+/** The prefixes of the name that end before an `_`. */
 function prefixesOf(name: string): string[] {
   const prefixes: string[] = [];
   for (let at = name.indexOf('_', 1); at !== -1; at = name.indexOf('_', at + 1)) {
@@ -91,7 +93,7 @@ function prefixesOf(name: string): string[] {
 
 interface CountedRule {
   readonly rule: RulePlace;
-  /** The beginning of the counter's key, up to the first value that can be any text. */
+  /** The beginning of the counter's key, up to the first value that is not fixed. */
   readonly lead: string;
   readonly symbols: Symbols;
 }
@@ -128,7 +130,7 @@ function* listCountedRules(
   return found;
 }
 
-/** `before`: of the levels above. */
+/** `before` has the symbols of the levels above. */
 export function toSymbols(
   before: Symbols,
   { key, value, shareThreshold }: Pick<RuleDescriptor, 'key' | 'value' | 'shareThreshold'>,
@@ -142,12 +144,12 @@ export function agree(one: string, other: string): boolean {
   return one.startsWith(other) || other.startsWith(one);
 }
 
-/** Whether both can stand for the same text. */
+/** Whether both can represent the same text. */
 export function canBeEqual(
   left: readonly (string | undefined)[],
   right: readonly (string | undefined)[],
 ): boolean {
-  /** How many symbols of `right` can stand for the same text as those of `left` so far. */
+  /** The numbers of symbols of `right` that can represent the same text as the symbols of `left` so far. */
   let reached = [0];
   for (const symbol of left) {
     const next = new Set<number>();
@@ -155,7 +157,7 @@ export function canBeEqual(
       if (symbol === undefined) for (let end = at; end <= right.length; end++) next.add(end);
       else if (at < right.length && right[at] === undefined) next.add(at);
       else if (right[at] === symbol) next.add(at + 1);
-      // All later ones are reachable from the first.
+      // All later positions are reachable from the first.
       if (symbol === undefined) break;
     }
     if (next.size === 0) return false;
@@ -164,7 +166,7 @@ export function canBeEqual(
   return withSkipped(reached, right).has(right.length);
 }
 
-/** Any text may also be none. */
+/** Any text includes the empty one. */
 function withSkipped(
   reached: readonly number[],
   symbols: readonly (string | undefined)[],

@@ -17,8 +17,10 @@ import {
 import { checkKeys, readList, readMetadata, readText } from './rule-fields.ts';
 import { adviseOnText, adviseOnValue } from './text-advice.ts';
 
-/** Reads `descriptors`. `parentKey` is the domain and the composite keys above, joined by dots.
- * `isLimitElsewhere`: a limit stands where it has no effect, which has been reported. */
+/**
+ * Reads `descriptors`. `parentKey` is the domain and the composite keys above, joined by dots. `isLimitElsewhere`: a
+ * limit has no effect where it is written, which has been reported.
+ */
 export function readDescriptors(
   fields: MapReader,
   parentKey: string,
@@ -34,11 +36,11 @@ interface Level {
   /** The first descriptor of each name on the level. */
   readonly firsts: Map<string, TreeMap>;
   readonly limitedKeys: ReadonlySet<string>;
-  /** Whether a limit stands where it has no effect, which has been reported. */
+  /** Whether a limit has no effect where it is written, which has been reported. */
   readonly isLimitElsewhere: boolean;
 }
 
-/** Keys of which a rule for all values or for a pattern has a limit, so that one value can be exempt. */
+/** Keys for which a rule for all values or for a pattern has a limit, so that a rule for one value can be exempt. */
 function findLimitedKeys(fields: MapReader): ReadonlySet<string> {
   const keys = new Set<string>();
   const list = fields.find('descriptors');
@@ -132,7 +134,7 @@ function toJoinedItem(item: TreeMap): JoinedItem {
   return { limits: listJoinedLimits(item), hasDescriptors: !isEmptyList(item, 'descriptors') };
 }
 
-/** The hint in place of share_threshold beside a value that does not end in `*`. */
+/** The hint that replaces share_threshold beside a value that does not end in `*`. */
 function describeSharing(value: string): string {
   const apart = 'remove share_threshold, and each value counts by itself';
   const star = value.indexOf('*');
@@ -141,8 +143,10 @@ function describeSharing(value: string): string {
   return `${apart}; or write '${shared}', and all values that begin so count together`;
 }
 
-/** Warns of what is legal on a descriptor without a limit of its own, and hardly ever meant. `isExempt`:
- * it takes a value out of a wider rule. */
+/**
+ * Warns of settings that are legal on a descriptor without a limit of its own, but hardly ever intended. `isExempt`: it
+ * takes a value out of a wider rule.
+ */
 function warnWithoutLimit(fields: MapReader, isExempt: boolean): void {
   const { node: map, path, reporter } = fields;
   if (isEmptyList(map, 'descriptors')) {

@@ -11,7 +11,7 @@ import { parseRuleDocument } from './document.ts';
 
 const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
 
-/** Each `.yaml` of a folder with the text beside it. */
+/** Each `.yaml` of a folder with the expected text beside it. */
 function readFixtures(folder: string): { file: string; yaml: string; expected: string }[] {
   const names = readdirSync(new URL(folder, fixtures)).filter((name) => name.endsWith('.yaml'));
   return names.sort().map((file) => ({
@@ -110,7 +110,7 @@ function isDeeplyFrozen(value: unknown): boolean {
   return Object.isFrozen(value) && Object.values(value).every(isDeeplyFrozen);
 }
 
-test('a path names the place in the document', (t) => {
+test('a path names the position in the document', (t) => {
   const yaml = withDescriptor('descriptors:', '  - key: i', '    rate_limit: {unit: x}');
   const { problems } = parseRuleDocument(yaml, 'r.yaml');
   t.deepEqual(
@@ -141,19 +141,19 @@ test('a byte order mark and CRLF line ends do not shift lines and columns', (t) 
   );
 });
 
-test('an error in a later document of the file is not read', (t) => {
+test('an error in a later document of the file is ignored', (t) => {
   const yaml = `${withDescriptor('rate_limit: {unit: hour, requests_per_unit: 1}')}\n---\n{[\n`;
   t.deepEqual(problemsOf(yaml), [
     '5:1 warning only the first document of a file is read: all from here on is lost',
   ]);
 });
 
-test('a document end and an empty rest are nothing to warn of', (t) => {
+test('a document end and an empty rest cause no warning', (t) => {
   const yaml = `${withDescriptor('rate_limit: {unit: hour, requests_per_unit: 1}')}\n---\n# end\n`;
   t.deepEqual(problemsOf(yaml), []);
 });
 
-test('unknown aliases are compared with anchors a bounded number of times', (t) => {
+test('comparisons of unknown aliases with anchors are bounded', (t) => {
   const anchors = Array.from(
     { length: 100 },
     (_, index) => `  - &limit_${index} {key: k${index}}\n`,
@@ -210,7 +210,7 @@ test('a misspelt key is one problem, whichever key it is', (t) => {
   }
 });
 
-test('problems beyond a hundred are counted, not kept', (t) => {
+test('problems beyond a hundred are counted, not stored', (t) => {
   const yaml = `domain: d\ndescriptors:\n${'  - text\n'.repeat(250)}`;
   const { document, problems } = parseRuleDocument(yaml, 'r.yaml');
   t.is(document, undefined);

@@ -18,7 +18,7 @@ export interface ParsedDocument {
   readonly problems: readonly Problem[];
 }
 
-/** `file` is the name under which a person knows the text; it goes into each problem. */
+/** `file` is the name of the text for its author; it is part of each problem. */
 export function parseRuleDocument(text: string, file: string): ParsedDocument {
   const { root, reporter } = parseYamlTree(text, file);
   let document: RuleDocument | undefined;
@@ -39,7 +39,7 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
   return { document: reporter.hasErrors ? undefined : document, problems: reporter.toProblems() };
 }
 
-/** The document of a tree, whether from YAML or from a message; use it only when no error was reported. */
+/** Reads the document of a tree, from YAML or from a message; use the result only when no error was reported. */
 export function readRuleDocument(map: TreeMap, file: string, reporter: Reporter): RuleDocument {
   const fields = new MapReader(map, '', reporter);
   const findings = checkKeys(fields, 'document');
@@ -67,7 +67,7 @@ function findKubernetesKind(map: TreeMap): string | undefined {
   return map.entries.has('apiVersion') && kind?.kind === 'text' ? kind.source : undefined;
 }
 
-/** One problem instead of one for each of its keys. */
+/** Reports one problem instead of one for each key. */
 function reportKubernetes(map: TreeMap, kind: string, reporter: Reporter): void {
   const message = `the document is a Kubernetes ${toExcerpt(kind)}, not a rules document`;
   const data = map.entries.get('data');

@@ -1,5 +1,4 @@
-// Hints are taken at their word: the text that a hint shows replaces the mistake, and the document is accepted
-// then.
+// Tests that hints are correct: with the mistake replaced by the text that a hint shows, the document is accepted.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -25,7 +24,7 @@ testScenarios(test, new URL('hints.txt', import.meta.url), ([, wrong = ''], { fo
   return { out: `${problem?.message}\nhint: ${problem?.hint}\n${shown} is ${outcome}` };
 });
 
-test('a regular expression that no value with a star can stand for is not shown as one', (t) => {
+test('no hint shows a value with a star for a regular expression that none can replace', (t) => {
   const hintFor = (value: string) => {
     const yaml = `domain: shop\ndescriptors:\n  - key: a\n    value: ${value}\n    ${limit}\n`;
     return parseRuleDocument(yaml, 'shop.yaml').problems.map(({ hint }) => hint);

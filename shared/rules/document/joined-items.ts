@@ -1,4 +1,4 @@
-// How one item has what two with the same key have: a hint for items of one document, and of several.
+// Hints that join two items with the same key into one: for items of one document, and of several.
 
 import { leastListed, mostListed } from '../rule-keys.ts';
 import { listOf } from '../yaml/map-reader.ts';
@@ -11,7 +11,7 @@ export interface JoinedItem {
 export interface JoinedLimit {
   /** The limit as it is written in one line. */
   readonly text: string;
-  /** Limits of one list differ in it; undefined where a limit cannot be one of a list. */
+  /** Limits of one list must differ in their windows; undefined where a limit cannot be in a list. */
   readonly window: string | undefined;
 }
 
@@ -28,7 +28,7 @@ export function describeJoined(items: readonly [JoinedItem, JoinedItem]): string
   return isOneEnough ? 'keep one of them' : `keep one item, with ${listOf(parts)}`;
 }
 
-/** Whether each has a window of its own. */
+/** Whether each limit has a window of its own. */
 function isList(limits: readonly JoinedLimit[]): boolean {
   const windows = new Set(limits.map(({ window }) => window));
   const isInRange = limits.length >= leastListed && limits.length <= mostListed;

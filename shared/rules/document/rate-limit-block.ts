@@ -34,7 +34,7 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   }
   if (unlimited === true) refuseIdleKeys(fields, shapeKeys, 'when unlimited', 'remove it');
   if (unlimited === false) {
-    // A rate such as 100/minute in one of the two has both: one mistake.
+    // A rate such as 100/minute in one of the two fields contains both values: one mistake.
     const isRate = (name: string) => toRate(sourceOf(fields.node, name)) !== undefined;
     const isExplained = (name: string) =>
       findings.explainsAbsence(name) ||
@@ -61,7 +61,7 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   });
 }
 
-/** `rate_limit: {}`, without a key beside it that belongs into it: one mistake. */
+/** Whether it is `rate_limit: {}`, without a key beside it that belongs inside: one mistake. */
 function isBare({ node }: MapReader, descriptor: MapReader): boolean {
   const isBeside = ['unit', 'requests_per_unit'].some((name) => descriptor.has(name));
   return node.entries.size === 0 && !isBeside;
@@ -99,7 +99,7 @@ function toFlowMap({ entries }: TreeMap): string {
 
 const mostShown = 6;
 
-/** The hint for a limit that is no mapping: a mapping with the numbers of a text such as `10/minute`. */
+/** The hint for a limit that is not a mapping: a mapping with the numbers of a text such as `10/minute`. */
 export function describeLimit(node: TreeNode): string {
   const listed = node.kind === 'list' ? node.items.filter((item) => item.kind === 'map') : [];
   const [only] = listed;
@@ -204,7 +204,7 @@ function readLease(limit: MapReader, windowSeconds: number | undefined): Lease |
   }
 }
 
-/** Without what separates words. */
+/** The names without their separators. */
 const otherAlgorithmNames: ReadonlyMap<string, Algorithm> = new Map([
   ['leakybucket', 'token_bucket'],
   ['gcra', 'token_bucket'],
@@ -230,7 +230,7 @@ function readAlgorithm(fields: MapReader): Algorithm | undefined {
   return undefined;
 }
 
-/** Reports keys that have no effect here as errors. */
+/** Reports keys without effect here as errors. */
 function refuseIdleKeys(
   fields: MapReader,
   names: readonly (typeof shapeKeys)[number][],

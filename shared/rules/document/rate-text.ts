@@ -13,7 +13,7 @@ const longRate =
   /^(\d[\d_,]{0,12}) ?(?:[a-z]{1,9} ?)?(?:\/|\b(?:per|an?|each|every) ) ?(\d{0,9}) ?([a-z]{1,9})$/i;
 const shortRate = /^(\d[\d_,]{0,12}) ?[a-z]?p([smhd])$/i;
 
-/** The rate that a text such as `100/minute` is for. */
+/** The rate that a text such as `100/minute` expresses. */
 export function toRate(text: string): Rate | undefined {
   const [, shortCount, letter] = shortRate.exec(text) ?? [];
   const [, count = shortCount, multiplier, word = letter] = longRate.exec(text) ?? [];
@@ -51,7 +51,7 @@ const unitAbbreviations: ReadonlyMap<string, Unit> = new Map([
   ['yr', 'year'],
 ]);
 
-/** The unit that a word such as `hr` or `Minutes` is for. */
+/** The unit that a word such as `hr` or `Minutes` names. */
 export function toUnit(word: string): Unit | undefined {
   const plain = word.toLowerCase().replace(/(?<=..)s$/, '');
   return units.find((known) => known === plain) ?? unitAbbreviations.get(plain);

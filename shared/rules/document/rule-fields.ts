@@ -25,8 +25,8 @@ export interface KeyFindings {
 }
 
 /**
- * Reports unknown keys, and keys that are known but have no effect in this place. The reference
- * knows one flat set of keys and ignores those in a wrong place, so they are only warnings.
+ * Reports unknown keys, and known keys without effect in this section. The reference has one flat set of keys and
+ * ignores misplaced ones, so they are only warnings.
  */
 export function checkKeys(fields: MapReader, section: Section): KeyFindings {
   const { node: map } = fields;
@@ -50,7 +50,7 @@ export function checkKeys(fields: MapReader, section: Section): KeyFindings {
   };
 }
 
-/** A required key of rate_limit that stands beside it is reported where it is missing. */
+/** Whether a required key of rate_limit is written beside it: it is reported where it is missing. */
 function isMissedInside(map: TreeMap, name: string, section: Section): boolean {
   const limit = map.entries.get('rate_limit')?.value;
   return (
@@ -62,7 +62,7 @@ function isMissedInside(map: TreeMap, name: string, section: Section): boolean {
   );
 }
 
-/** Values that are never read are still held to the key set, as in the reference. */
+/** Checks the keys of values that are never read, as the reference does. */
 function checkStrayValue(value: TreeNode, path: string, reporter: Reporter): void {
   if (value.kind === 'float') reportFloat(value.source, value.offset, path, reporter);
   else if (value.kind === 'list') {
@@ -80,7 +80,7 @@ function checkStrayValue(value: TreeNode, path: string, reporter: Reporter): voi
   }
 }
 
-/** One warning for all keys that belong to the same other place: they are one mistake. */
+/** Reports one warning for all keys that belong to the same other section: they are one mistake. */
 function reportMisplaced(fields: MapReader, names: readonly string[], section: Section): void {
   const byHome = Map.groupBy(names, (name) => describeHome(name, section));
   for (const [home, group] of byHome) {
@@ -93,7 +93,7 @@ function reportMisplaced(fields: MapReader, names: readonly string[], section: S
   }
 }
 
-/** Where the keys of that home begin; '' where the text does not show it. */
+/** The column where the keys of that section begin; '' where the text does not show it. */
 function describeColumn({ node, reporter }: MapReader, offset: number, section: Section): string {
   const limit = node.entries.get('rate_limit');
   if (section === 'descriptor' && limit?.value.kind === 'null') {
@@ -139,8 +139,8 @@ function reportFloat(source: string, offset: number, path: string, reporter: Rep
 }
 
 /**
- * The text; '' when it is absent or null, undefined when a problem has been reported. Integers and booleans keep
- * their source.
+ * The text; '' when it is absent or null, undefined when a problem was reported. Integers and booleans keep their
+ * source.
  */
 export function readText(fields: MapReader, name: string): string | undefined {
   const node = fields.find(name);
@@ -180,7 +180,7 @@ function describeList(node: TreeNode, name: string): string | undefined {
   return node.kind === 'map' ? "begin each item with '- '" : undefined;
 }
 
-/** Free-form data. Other keys than text are converted to it. */
+/** Free-form data. Keys that are not text are converted to text. */
 export function readMetadata(fields: MapReader): JsonObject | undefined {
   const metadata = fields.map('metadata');
   return metadata && toJsonObject(metadata.node, metadata.path, metadata.reporter);

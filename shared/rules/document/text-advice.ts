@@ -1,4 +1,4 @@
-// Finds what is legal in the text of a name, a key or a value, and hardly ever meant.
+// Warns of names, keys and values that are legal but hardly ever intended.
 import { isIP } from 'node:net';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { findOddCharacter, withoutOddCharacters } from '../problem/odd-character.ts';
@@ -9,11 +9,11 @@ import { findPlaceholder, renderHint } from '../yaml/template.ts';
 import { describeItems, findOddShape, toItems } from './value-shape.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
-/** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */
+/** Signs of a regular expression that occur in hardly any path, address or name. `v1.*` is a wildcard. */
 const expressionSign =
   /^\/?\^(?!~)|\$(?:\/[a-z]{0,6})?$|\[:[a-z]{2,8}:\]|(?:^|[/()\]])\.\*|\.\+|\\[dswb./]|\][*+]|\(\?|\([^()|]{1,40}\|/;
 
-/** Warns of the first oddity of the text: one mistake makes one problem. */
+/** Warns of the first oddity of the text only: one mistake makes one problem. */
 export function adviseOnText(
   fields: MapReader,
   name: 'domain' | 'key' | 'value',
@@ -79,7 +79,7 @@ const addressKey = /(?:^|[_-])(?:ip|addr|address|forwarded[_-]for)$/i;
 const methodKey = /(?:^|[:_-])method$/i;
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/** The method as requests have it, '' for one that stands for all; undefined of any that can be sent. */
+/** The method as requests have it, '' for one that stands for all; undefined for a method that requests can have. */
 function toMethod(value: string): string | undefined {
   if (/^(?:any|all)$/i.test(value)) return '';
   const sent = value.toUpperCase();
@@ -92,8 +92,10 @@ const relativePath = /^(?:https?:\/\/[^/]{1,200}\/|(?=[\w.-]{1,200}\/))/i;
 
 const addressHint = "write an address in full, or with '*' for any characters";
 
-/** An address as Envoy writes it: IPv6 short and in small letters, and the first address of a range; '' for what is none.
- * Undefined where that is not known, or another advice is given. */
+/**
+ * An address as Envoy writes it: short, lower-case IPv6, and the first address of a range; '' for an invalid address.
+ * Undefined where that is unknown, or other advice is given.
+ */
 function toSentAddress(key: string, value: string): string | undefined {
   const [, address = value, length] = /^(.*)\/(\d{1,3})$/.exec(value) ?? [];
   const isMasked = key === 'masked_remote_address';
@@ -118,7 +120,7 @@ function toRange(address: string, length: number): string {
 
 const withPort = /^(?:\[([\da-f:.]{2,45})\]|((?:\d{1,3}\.){3}\d{1,3})(?=:))(?::\d{1,5})?$/i;
 
-/** Warns of values that match something else than they appear to, and of the key they stand beside. */
+/** Warns of values that hardly match what their author expects, for example because of the key. */
 export function adviseOnValue(fields: MapReader, key: string, value: string): void {
   const node = fields.given('value')?.node;
   if (node?.kind === 'null' && 'source' in node) {
@@ -127,7 +129,7 @@ export function adviseOnValue(fields: MapReader, key: string, value: string): vo
     const message = `value is ${shown}, so any value matches`;
     fields.advise('null-value', 'value', message, `leave value out if that is meant${meant}`);
   }
-  // The reference reads it as no value. Only a note: Envoy Gateway writes it where any value is meant.
+  // The reference treats it as no value. Only a note: Envoy Gateway writes it where any value is meant.
   if (node?.kind === 'text' && value === '') {
     const hint = 'leave value out if that is meant; a rule for an empty value cannot be written';
     fields.advise('empty-value', 'value', 'value is an empty text, so any value matches', hint);

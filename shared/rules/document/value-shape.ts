@@ -1,18 +1,18 @@
-// Finds values in the form of a list, or of a pattern as other programs write them. Only `*` is special in a value, so no
-// request brings such a text.
+// Finds values that are written as lists, or as patterns of other programs. Only `*` is special in a value, so no
+// request has such a text.
 import { toExcerpt } from '../../text-excerpt.ts';
 import { listOf } from '../yaml/map-reader.ts';
 
 export interface OddShape {
-  /** What the text has, such as `'{id}'`; ends a sentence that begins with the field's name and "has". */
+  /** What the text contains, such as `'{id}'`; completes a sentence that begins with the field's name and "has". */
   readonly message: string;
   readonly hint: string;
 }
 
-/** What each form below has; most values have none of it. */
+/** A sign that every form below contains; most values contain none. */
 const signs =
   /[|,;?{}[\]<>:$%!=~(\n]|\*\*|\.\.|^\.| or |\dx|\d ?- ?\d|^(?:path_|hdr_|starts|ends|like|matches|between)/i;
-/** A longer text is no slip, and would cost time. */
+/** A longer text is no mistake, and would cost time. */
 const maxLength = 1_000;
 
 export function findOddShape(value: string): OddShape | undefined {
@@ -37,18 +37,18 @@ export function findOddShape(value: string): OddShape | undefined {
 }
 
 const item = /^(?:[\w.*@:/+-]{1,64}|'[^']{1,64}'|"[^"]{1,64}")$/;
-/** The names that Istio gives to clusters. */
+/** The names of Istio's clusters. */
 const clusterName = /^(?:in|out)bound[^|]{0,40}\|\d{1,5}\|/;
 
-/** The items of a text in the form of a list; undefined for another text. */
+/** The items of a text that is written as a list; undefined for another text. */
 export function toItems(text: string): readonly string[] | undefined {
   if (text.length > maxLength || clusterName.test(text)) return undefined;
   const inner = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
   const items = inner.split(/\|\||[,;|\n]| or /).map((part) => part.trim());
-  // A list of several lines ends with a line end.
+  // A list over several lines ends with a line break.
   if (items.at(-1) === '' && text.endsWith('\n')) items.pop();
   if (items.length < 2 || !items.every((part) => item.test(part))) return undefined;
-  // A path may have commas.
+  // A path may contain commas.
   const isOfPaths = items[0]?.startsWith('/');
   if (isOfPaths && !items.every((part) => part.startsWith('/'))) return undefined;
   return items.map((part) => part.replaceAll(/^['"]|['"]$/g, ''));
@@ -110,14 +110,14 @@ const forms: readonly Form[] = [
     pattern: /^%(?![\da-f]{2})|(?<=[^\d%])%$/i,
     describeMeant: (value) => describeStars(value, /%/g),
   },
-  // What is not equal, greater, or matched in another way.
+  // Negations, comparisons, and other kinds of match.
   { pattern: /^(?:!|not[:=(])/i, describeMeant: describeOthers },
   {
     pattern:
       /^(?:==|= ?(?=\/)|=~|\^?~\*? ?(?=[ /])|[<>]=?(?=[ \d])|(?:re2?|regexp?|glob|prefix|suffix|exact|contains|in)[:=(])/i,
     describeMeant: () => valueAlone,
   },
-  // Names of hosts, as nginx writes them with all below them.
+  // Host names with all subdomains, as nginx writes them.
   {
     pattern: /^\.(?=[a-z0-9-]{1,60}(?:\.[a-z0-9-]{1,60}){0,6}\.[a-z]{2,20}$)/i,
     describeMeant: (value) => `a '*' stands for any characters: write '*${toExcerpt(value)}'`,
@@ -134,7 +134,10 @@ const forms: readonly Form[] = [
   { pattern: /^[1-5]xx$/i, describeMeant: (value) => describeStars(value, /xx/gi) },
 ];
 
-/** Globs cross directories with it, as a single star does here; and a pattern with one between slashes takes no slash alone. */
+/**
+ * Globs cross directories with `**`, as a single star does here; and a pattern with one between slashes does not match
+ * a lone slash.
+ */
 const crossing = /\*\*(?=[^*}])/;
 
 function describeCrossing(value: string): string {

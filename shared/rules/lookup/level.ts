@@ -1,5 +1,5 @@
-// The rules of one level, and the order in which an entry of a request finds one of them (behaviour:
-// lookup-order). The only place that knows the order: `find` for decisions, `inOrder` for explanations.
+// The rules of one level, and the order in which an entry of a request finds one of them (behaviour: lookup-order).
+// Only this module implements the order: `find` for decisions, `inOrder` for explanations.
 import { runAtOnce } from '../../in-slices.ts';
 import { type TextMap, withRoom } from './text-map.ts';
 import {
@@ -24,41 +24,40 @@ export interface Fitting<Rule> {
 export const found = { exact: 0, wildcard: 1, keyOnly: 2 } as const;
 export type Found = (typeof found)[keyof typeof found];
 
-/** A rule as a level sees it. */
+/** What a level needs of a rule. */
 export interface LevelRule {
   readonly key: string;
   /** '' when the rule is for every value. */
   readonly value: string;
   /** The key, with `_` and the value if there is one. */
   readonly composite: string;
-  /** The whole composite key as a pattern, if it holds a `*`. */
+  /** The whole composite key as a pattern, if it contains a `*`. */
   readonly wildcard: Wildcard | undefined;
 }
 
-/** The rules that an entry with one key may be for. */
+/** The rules that an entry with one key may match. */
 interface KeyRules<Rule> {
-  /** The one whose composite key is this key. */
+  /** The rule whose composite key is this key. */
   keyOnly: Rule | undefined;
-  /** By the entry's value: those whose composite key is this key, `_` and the value. */
+  /** By the entry's value: the rules whose composite key is this key, `_` and the value. */
   byValue: TextMap<Rule> | undefined;
 }
 
-/** How many rules are entered between two yields: well below a millisecond. */
+/** How many rules are entered between two yields: this takes well below a millisecond. */
 const rulesAtOnce = 100;
-/** Above this many underscores a composite key is read as a whole instead. */
+/** A composite key with more underscores than this is stored unsplit instead. */
 const maxSplits = 32;
 
 /**
- * A request's key and value name a rule by their joined text, so key `a_b` and key `a` with value
- * `b` are the same name. Each split of a composite key is entered, which saves joining strings for
- * each request.
+ * A request's key and value select a rule by their joined text, so key `a_b` and key `a` with value `b` are the same
+ * name. Each split of a composite key is entered, which saves joining strings for each request.
  */
 export class Level<Rule extends LevelRule> {
   /** How the last `find` found its rule. */
   static lastFound: Found = found.exact;
   /** For each split of a composite key, and for keys without a value. */
   readonly #byKey: TextMap<KeyRules<Rule>>;
-  /** By the composite key as a whole: an entry's key may be one that is not in `#byKey`. */
+  /** By the unsplit composite key, for entries whose key is not in `#byKey`. */
   readonly #byComposite: TextMap<Rule>;
   /** Whether there are rules whose composite key has too many splits to enter each. */
   readonly #hasUnsplit: boolean;
@@ -77,7 +76,7 @@ export class Level<Rule extends LevelRule> {
     this.#findWildcard = findWildcard;
   }
 
-  /** The last of rules with the same name wins. Yields where a caller may serve others. */
+  /** Of rules with the same name the last one wins. Yields where the thread can serve other callers. */
   static *create<Rule extends LevelRule>(rules: readonly Rule[]): Generator<void, Level<Rule>> {
     let byKey: TextMap<KeyRules<Rule>> = new Map();
     let byComposite: TextMap<Rule> = new Map();
@@ -106,13 +105,13 @@ export class Level<Rule extends LevelRule> {
       if (wildcard !== undefined) wildcards.push({ rule, wildcard });
       byComposite = withRoom(byComposite);
       byComposite.set(composite, rule);
-      // Of many rules with values none gets an object of its own: its whole name is hardly a key.
+      // Rules with values get no object of their own here, to save memory: a whole name is hardly ever a key.
       const named = value === '' ? at(composite) : byKey.get(composite);
       if (named !== undefined) named.keyOnly = rule;
       const splits = splitsOf(composite);
       hasUnsplit ||= splits === undefined;
       for (const split of splits ?? []) {
-        // Of many rules each text that is not made again is one less to collect.
+        // Reusing these texts leaves fewer objects to collect.
         if (split === key.length) enter(key, value, rule);
         else enter(composite.slice(0, split), composite.slice(split + 1), rule);
       }
@@ -120,7 +119,7 @@ export class Level<Rule extends LevelRule> {
     return new Level(byKey, byComposite, hasUnsplit, yield* createWildcardList(wildcards));
   }
 
-  /** The rule for the entry: the first of `inOrder`. `lastFound` is how it was found. */
+  /** The rule for the entry: the first of `inOrder`. Sets `lastFound` to how it was found. */
   find(key: string, value: string): Rule | undefined {
     const named = this.#byKey.get(key);
     Level.lastFound = found.exact;
@@ -153,7 +152,7 @@ export function inOrder<Rule extends Pick<LevelRule, 'composite'>>(
   return runAtOnce(findingInOrder(rules, key, value));
 }
 
-/** The same, in steps. */
+/** `inOrder` in steps. */
 export function* findingInOrder<Rule extends Pick<LevelRule, 'composite'>>(
   rules: readonly Rule[],
   key: string,

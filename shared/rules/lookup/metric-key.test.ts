@@ -6,7 +6,7 @@ const entries = [
   { key: 'e', value: '' },
 ];
 
-test('a limit of the request is counted under its entries', (t) => {
+test('a limit in the request is counted under its entries', (t) => {
   t.is(overrideMetricKey('my.domain', entries, false), 'my.domain.a.b_c.d.e');
 });
 

@@ -20,7 +20,7 @@ export function toSegment(key: string, valuePart: string): string {
   return valuePart === '' ? key : `${key}_${valuePart}`;
 }
 
-/** The metric key of a limit that the request brings itself (behaviour: limit-in-the-request). */
+/** The metric key of a limit in the request itself (behaviour: limit-in-the-request). */
 export function overrideMetricKey(
   domain: string,
   entries: readonly Entry[],

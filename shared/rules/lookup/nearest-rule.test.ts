@@ -13,7 +13,7 @@ function parse(yaml: string) {
   return { document, rules: placeRules([document]).get('shop') ?? [] };
 }
 
-test('of a level with many rules the first 5,000 are compared', (t) => {
+test('at most the first 5,000 rules of a level are compared', (t) => {
   const { rules } = parse(`domain: shop\ndescriptors: [{key: path, value: '*', ${limit}}]\n`);
   const [rule] = rules;
   if (rule === undefined) return t.fail();
@@ -29,7 +29,7 @@ test('of a level with many rules the first 5,000 are compared', (t) => {
   t.is(hintOf('retruning'), "there is '0', 'checkout'");
 });
 
-test('there is an explanation exactly where the lookup of the decision finds nothing', (t) => {
+test('an explanation exists exactly where the lookup of the decision finds no rule', (t) => {
   const key = fc.constantFrom('a', 'b', 'a_b');
   const value = fc.constantFrom('', 'b', 'x', 'x*', 'b_x');
   const node = (children: string) =>

@@ -1,5 +1,5 @@
-// Why no rule matches a descriptor, and which rule was most likely meant: for pages and commands that
-// report unmatched traffic. Never used by a decision.
+// Explains why no rule matches a descriptor, and which rule was most likely intended: for pages and commands that
+// report unmatched traffic. Decisions never use it.
 
 import { runAtOnce } from '../../in-slices.ts';
 import { didYouMean, nearestWord } from '../../nearest-word.ts';
@@ -23,18 +23,18 @@ export interface NoMatch {
   readonly nearest: NamedRule | undefined;
   /** A sentence without a final full stop. */
   readonly reason: string;
-  /** The text to write instead; undefined where it cannot be known. */
+  /** The text to write instead; undefined where it is unknown. */
   readonly hint: string | undefined;
 }
 
-/** Limit of rules and entries when other orders of entries are tried. */
+/** Limit of the rules and entries that are examined for other orders of entries. */
 const maxOrderLooks = 5_000;
-/** Limit of rules that are searched elsewhere in the tree. */
+/** Limit of the rules that are examined elsewhere in the tree. */
 const maxLooks = 20_000;
-/** Limit of words that a misspelled one is compared with. */
+/** Limit of the words that a misspelled one is compared with. */
 const maxWords = 5_000;
 const maxWordsShown = 5;
-/** Between two steps: well below a millisecond. */
+/** Rules examined between two steps: this takes well below a millisecond. */
 const looksAtOnce = 500;
 
 /** `rules` is the top level of the domain. Undefined when a rule matches the descriptor, or may. */
@@ -46,7 +46,7 @@ export function explainNoMatch(
   return runAtOnce(explainingNoMatch(domain, rules, entries));
 }
 
-/** The same, in steps. */
+/** `explainNoMatch` in steps. */
 export function* explainingNoMatch(
   domain: string,
   rules: readonly PlacedRule[],
@@ -116,7 +116,7 @@ function explainTooMany(
   };
 }
 
-/** Rules with the same key are for other values. */
+/** Explains a value: rules with the same key are for other values. */
 function* explainValue(
   levels: readonly RuleLevel[],
   { key, value }: SoughtEntry,
@@ -135,7 +135,7 @@ function* explainValue(
   return { nearest, reason, hint: `${didYouMean(guess)}${why}` };
 }
 
-/** A rule has a key that this one may be a typo of. */
+/** Explains a key: a rule has a key of which this one may be a misspelling. */
 function* explainKey(
   levels: readonly RuleLevel[],
   { key }: SoughtEntry,
@@ -149,7 +149,7 @@ function* explainKey(
   return { nearest, reason: withoutKey(key, before, holder), hint: didYouMean(guess) };
 }
 
-/** One entry too many, somewhere in the middle. */
+/** Explains a surplus entry, somewhere in the middle. */
 function* explainSurplus(
   top: RuleLevel,
   entries: readonly SoughtEntry[],
@@ -169,7 +169,7 @@ function* explainSurplus(
   return undefined;
 }
 
-/** The key exists, below another one. */
+/** Explains a key that exists below another one. */
 function* explainElsewhere(
   top: RuleLevel,
   { key }: SoughtEntry,
@@ -216,7 +216,7 @@ interface Reordered {
   readonly entries: readonly SoughtEntry[];
 }
 
-/** The first order of the entries that leads to a rule. */
+/** Finds the first order of the entries that leads to a rule. */
 function* findReordered(
   top: RuleLevel,
   entries: readonly SoughtEntry[],
@@ -246,7 +246,7 @@ function* findReordered(
   return yield* visit(top, entries, []);
 }
 
-/** The first ones, in steps. */
+/** The first matching rules, in steps. */
 function* filterRules(
   levels: readonly RuleLevel[],
   isWanted: (rule: PlacedRule) => boolean,

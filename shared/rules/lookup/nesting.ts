@@ -1,4 +1,4 @@
-// In which order the entries of a bucket, which have none, stand in the rules (behaviour: quota-service).
+// The order of a bucket's entries: a bucket has none, rules need one (behaviour: quota-service).
 import type { Entry, Nesting } from '../rule.ts';
 import type { Level, LevelRule } from './level.ts';
 
@@ -7,13 +7,13 @@ interface NestedRule extends LevelRule {
   readonly children: readonly this[];
 }
 
-/** Entries can stand in many orders: 2,000 tries are far more than rules of authors need. */
+/** Entries can be ordered in many ways: 2,000 tries are far more than authors' rules need. */
 const maxTries = 2_000;
 
 /**
- * The order that leads to a rule with a limit for all entries, in configuration order the first one; where none does, the
- * order that leads to a rule without limit and without rules below. `levelOf` has the rules below one, `rules` are those at
- * the top in configuration order.
+ * Finds the order that leads to a rule with a limit for all entries, the first one in configuration order; if none
+ * does, the order that leads to a rule without a limit and without rules below. `levelOf` returns the rules below one;
+ * `rules` are those of the top level in configuration order.
  */
 export function findNesting<Rule extends NestedRule & { readonly level: Level<Rule> | undefined }>(
   root: Level<Rule>,
@@ -46,7 +46,7 @@ export function findNesting<Rule extends NestedRule & { readonly level: Level<Ru
         if (rule.level !== undefined) search(rule.level, rule.children, next, rest);
       } else if (rule.limit !== undefined) found.push(next);
       else if (rule.level === undefined) exempting ??= next;
-      // Whether there is a second one matters; which and how many do not.
+      // Only the existence of a second one matters.
       if (found.length > 1) return;
     }
   }

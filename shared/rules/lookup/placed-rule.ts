@@ -1,18 +1,18 @@
-// The rules of documents with their places, in the order in which they take effect, for advice,
-// explanations and comparisons. rule-tree.ts matches requests.
+// The rules of documents with their positions, in the order in which they take effect, for advice, explanations and
+// comparisons. rule-tree.ts matches requests.
 import { runAtOnce } from '../../in-slices.ts';
 import { groupByDomain } from '../file-order.ts';
 import { type Problem, problemOf } from '../problem/problem.ts';
 import { type ProblemRule, severityOf } from '../problem/problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from '../rule-document.ts';
 
-/** Between two steps: well below a millisecond. */
+/** Rules placed between two steps: this takes well below a millisecond. */
 const rulesAtOnce = 100;
 
 export interface RulePlace {
   readonly document: RuleDocument;
   readonly descriptor: RuleDescriptor;
-  /** Such as `descriptors[0].descriptors[2]`. */
+  /** A path such as `descriptors[0].descriptors[2]`. */
   readonly path: string;
 }
 

@@ -1,5 +1,5 @@
-// Finds the rules that a descriptor can match when some of its values are unknown, as where a proxy takes them
-// from requests. With all values known it equals the lookup of rule-tree.ts, but scans whole levels.
+// Finds the rules that a descriptor can match when some of its values are unknown, for example because a proxy fills
+// them in from requests. With all values known the result is that of rule-tree.ts, but whole levels are scanned.
 import { findingInOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import { parseWildcard } from './wildcard.ts';
@@ -7,7 +7,7 @@ import { parseWildcard } from './wildcard.ts';
 /** An entry to search. */
 export interface SoughtEntry {
   readonly key: string;
-  /** Undefined: any value. */
+  /** Undefined stands for any value. */
   readonly value: string | undefined;
 }
 
@@ -19,22 +19,24 @@ export interface NamedRule {
 }
 
 export interface PossibleRules {
-  /** How many of the entries some rule matches. */
+  /** How many of the entries can be matched. */
   readonly depth: number;
-  /** The rules that match the last of these; none when `depth` is 0. */
+  /** The rules that match the last matched entry; none when `depth` is 0. */
   readonly reached: readonly NamedRule[];
-  /** The rules among them with a limit, or without anything below them, when all entries are taken. */
+  /**
+   * The rules among `reached` that end the lookup, once all entries are matched: with a limit, or without rules below.
+   */
   readonly matched: readonly NamedRule[];
 }
 
 /** The rules below another one, or of a domain. */
 export interface RuleLevel {
-  /** Of what they are below, as NamedRule has it. */
+  /** The name of what they are below, as in NamedRule. */
   readonly name: string;
   readonly rules: readonly PlacedRule[];
 }
 
-/** In steps. */
+/** Finds them in steps. */
 export function* findingPossibleRules(
   top: RuleLevel,
   entries: readonly SoughtEntry[],
@@ -43,7 +45,7 @@ export function* findingPossibleRules(
   let depth = 0;
   let levels: readonly RuleLevel[] = [top];
   for (const entry of entries) {
-    // At most the rules of the level: each has one parent.
+    // At most one level's rules: each has one parent.
     const next: NamedRule[] = [];
     for (const level of levels) {
       for (const found of yield* findingCandidates(level, entry)) next.push(found);
@@ -83,7 +85,7 @@ export function* findingCandidates(
   return found;
 }
 
-/** Between two steps: well below a millisecond. */
+/** Rules examined between two steps: this takes well below a millisecond. */
 const rulesAtOnce = 500;
 
 /** Whether the rule matches some value of the key. */

@@ -1,4 +1,4 @@
-// The limits of a descriptor, as decisions have them.
+// The limits of a descriptor, in the form that decisions use.
 
 import { toLimiter, toWindowName, windowSecondsOf } from '../limit-shape.ts';
 import type { Limit } from '../rule.ts';
@@ -12,13 +12,13 @@ export interface ListedLimit {
   readonly segment: string;
 }
 
-/** The first one of a list. */
+/** The only limit of a descriptor, or the first one of its list. */
 export function createLimit(descriptor: RuleDescriptor): Limit | undefined {
   const { rateLimit } = descriptor;
   return rateLimit && toLimit(descriptor, rateLimit, findPlain(descriptor));
 }
 
-/** Undefined where there is one limit, or none. */
+/** The limits of a list; undefined where there is one limit or none. */
 export function createList(
   descriptor: RuleDescriptor,
   first: Limit,
@@ -43,8 +43,8 @@ export function toSegments(
 }
 
 /**
- * The limit with the keys that the reference forms: the fixed window with the longest window. The others are tagged by
- * their window, never by their position: a guard that is put in front of a quota leaves the quota's count.
+ * Finds the limit with the keys that the reference forms: the fixed window with the longest window. The others are
+ * tagged by their window, never by their position: a limit added in front of a quota leaves the quota's count.
  */
 function findPlain({
   rateLimit,
@@ -54,14 +54,14 @@ function findPlain({
   for (const block of rateLimit === undefined ? [] : [rateLimit, ...furtherLimits]) {
     if (block.algorithm !== 'fixed_window') continue;
     const longer = plain === undefined ? 1 : windowSecondsOf(block) - windowSecondsOf(plain);
-    // 60 seconds and a minute: whichever their order.
+    // Decides between windows such as 60 seconds and a minute, independent of their order.
     const isFirstName = plain !== undefined && toWindowName(block) < toWindowName(plain);
     if (longer > 0 || (longer === 0 && isFirstName)) plain = block;
   }
   return plain;
 }
 
-/** `plain`: the one whose counters have no tag. */
+/** `plain` is the limit whose counters have no tag. */
 function toLimit(
   descriptor: RuleDescriptor,
   block: RateLimitBlock,

@@ -25,7 +25,7 @@ function matcherOf(yaml: string, sanitizeMetricDots = false) {
 
 const hourly = (count: number) => `rate_limit: {unit: hour, requests_per_unit: ${count}}`;
 
-test('a match whose metric key needs nothing of the request is one shared object', (t) => {
+test('a match whose metric key does not depend on the request is one shared object', (t) => {
   const match = matcherOf(`
   - key: path
     value: /img/*
@@ -83,7 +83,7 @@ test('flags and metadata of a descriptor are part of its limit', (t) => {
   });
 });
 
-/** The algorithm step by step, with nothing prepared (behaviour: lookup-order, metric-keys). */
+/** The algorithm step by step, without prepared data (behaviour: lookup-order, metric-keys). */
 function matchNaively(
   descriptors: readonly RuleDescriptor[],
   entries: readonly Entry[],
@@ -180,7 +180,7 @@ const requestEntry = fc.record({
   value: fc.constantFrom('', 'b', 'c', 'b_c', 'x', 'xy', 'xzy', 'x*', '*', '_b', 'bbc'),
 });
 
-test('every request finds what the algorithm finds step by step', (t) => {
+test('every request finds the same rule as the step-by-step algorithm', (t) => {
   let found = 0;
   fc.assert(
     fc.property(

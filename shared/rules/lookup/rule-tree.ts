@@ -1,6 +1,5 @@
-// One domain's rules as a tree of levels, and the lookup in it
-// (behaviour: lookup-order, shared-counters, metric-keys). This is on the path of every decision: a
-// match allocates nothing unless the metric key needs values of the request.
+// One domain's rules as a tree of levels, and the lookup in it (behaviour: lookup-order, shared-counters, metric-keys).
+// Every decision runs this: a match allocates nothing unless the metric key needs values of the request.
 
 import type { DomainRules, Entry, Limit, LookupStep, Match, Nesting } from '../rule.ts';
 import { type RuleDescriptor, toCompositeKey } from '../rule-document.ts';
@@ -14,33 +13,33 @@ import { parseWildcard } from './wildcard.ts';
 export interface RuleNode {
   /** Domain and composite keys, joined by dots. */
   readonly fullKey: string;
-  /** The first one of a list. */
+  /** The only limit, or the first one of a list. */
   readonly limit: Limit | undefined;
   /** The limits of a list, else undefined. */
   readonly list: readonly ListedLimit[] | undefined;
   readonly children: readonly RuleNode[];
 }
 
-/** What a tree is made of; another tree of the same domain may have the same. */
+/** A node of a tree; another tree of the same domain may share it. */
 export interface TreeNode extends RuleNode, LevelRule {
   readonly descriptor: RuleDescriptor;
   readonly isShared: boolean;
   readonly valueToMetric: boolean;
   readonly detailedMetric: boolean;
-  /** The answer wherever the metric key needs nothing of the request; set when there is a limit. */
+  /** The match, where the metric key needs nothing of the request; set when there is a limit. */
   readonly staticMatch: Match | undefined;
   readonly children: readonly TreeNode[];
   readonly level: Level<TreeNode> | undefined;
 }
 
-/** How many rules are built between two yields: well below a millisecond. */
+/** How many rules are built between two yields: this takes well below a millisecond. */
 const rulesAtOnce = 100;
 
 export interface DomainWithNodes {
   readonly rules: DomainRules;
   /** The top level, in configuration order. */
   readonly nodes: readonly TreeNode[];
-  /** How many of all rules have a limit. */
+  /** How many of the rules have a limit. */
   readonly limitCount: number;
 }
 
@@ -52,8 +51,9 @@ interface Totals {
 }
 
 /**
- * `lists`: the top levels of the domain's documents, which add up. Rules of `before`, which is the top level of an earlier
- * tree of the domain, are taken over where their descriptors are the same objects. Yields where a caller may serve others.
+ * `lists` has the top levels of the domain's documents, which add up. `before` is the top level of an earlier tree of
+ * the domain: its nodes are reused where the descriptors are the same objects. Yields where the thread can serve other
+ * callers.
  */
 export function* createDomainTree(
   domain: string,
@@ -146,7 +146,7 @@ function* eachOf(lists: readonly (readonly RuleDescriptor[])[]): Generator<RuleD
   for (const list of lists) yield* list;
 }
 
-/** The nodes of one level in an earlier tree, which are searched in their order. */
+/** The nodes of one level of an earlier tree, searched in their order. */
 class EarlierNodes {
   readonly #nodes: readonly TreeNode[];
   #at = 0;
@@ -155,12 +155,12 @@ class EarlierNodes {
     this.#nodes = nodes;
   }
 
-  /** The node of the same descriptor. */
+  /** Returns the node of the same descriptor. */
   take(descriptor: RuleDescriptor): TreeNode | undefined {
     return this.#find((node) => node.descriptor === descriptor);
   }
 
-  /** What was below a descriptor with the same name, whose counters and statistics have the same names. */
+  /** The earlier level below a descriptor with the same name: its counters and statistics have the same names. */
   below({ key, value, shareThreshold, descriptors }: RuleDescriptor): EarlierNodes {
     if (descriptors.length === 0) return noEarlierNodes;
     const same = this.#find(
@@ -181,7 +181,7 @@ class EarlierNodes {
   }
 }
 
-/** How far ahead a node is searched: more than the rules that are read again where one of them changes. */
+/** How far ahead a node is searched: farther than the number of rules that are read again when one of them changes. */
 const mostSearched = 250;
 const noEarlierNodes = new EarlierNodes([]);
 
@@ -201,10 +201,10 @@ function* sumUp(nodes: readonly TreeNode[]): Generator<void, Totals> {
   return totals;
 }
 
-/** Of nodes that are only counted. */
+/** Nodes that are counted between two yields. */
 const nodesAtOnce = 2_000;
 
-/** A class, because its methods are compiled once for all domains, which closures are not. */
+/** A class because its methods are compiled once for all domains; closures would be compiled for each. */
 class DomainTree implements DomainRules {
   readonly domain: string;
   readonly #root: Level<TreeNode>;
@@ -334,20 +334,20 @@ function isExempting({ limit, level }: TreeNode): boolean {
   return limit === undefined && level === undefined;
 }
 
-/** The value part of a level that is not shared, in a metric key that is not detailed. */
+/** The value's part in a metric key that is not detailed, on a level that is not shared. */
 function toValuePart(node: TreeNode, find: Found | undefined, key: string, value: string): string {
   if (find === found.exact || node.valueToMetric) return value;
   return find === found.wildcard ? toPattern(node, key) : '';
 }
 
-/** The pattern for the entry's value. A star within the key leaves the value whole. */
+/** The pattern for the entry's value. A star within the key leaves the value unchanged. */
 function toPattern(node: TreeNode, key: string): string {
   const { composite } = node;
   const isValuePattern = composite.startsWith(key) && composite.charAt(key.length) === '_';
   return isValuePattern ? composite.slice(key.length + 1) : composite;
 }
 
-/** Each counts by itself, with statistics of its own. */
+/** Each limit of the list counts separately, with its own statistics. */
 function toParts(match: Match, list: readonly ListedLimit[]): readonly Match[] {
   return list.map(({ limit, segment }) => ({
     ...match,

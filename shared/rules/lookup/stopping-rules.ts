@@ -1,5 +1,5 @@
-// Finds the rules that keep other limits of a request from being counted although they refuse nothing, where
-// STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is `true`: both a worker that starts with it and `check` report them.
+// Finds rules that refuse nothing, yet keep other limits of a request from being counted when
+// STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is `true`: reported by a worker that starts with it, and by `check`.
 import type { Problem } from '../problem/problem.ts';
 import { type RuleDocument, walkDescriptors } from '../rule-document.ts';
 import { createRuleAdvice } from './placed-rule.ts';
@@ -9,11 +9,13 @@ const consequence =
 const hint =
   'set it to enforced, so that only what refuses a request keeps its others from being counted';
 
-/** How many descriptors are read between two yields: well below a millisecond. */
+/** How many descriptors are read between two yields: this takes well below a millisecond. */
 const descriptorsAtOnce = 1_000;
 
-/** One warning for each rule in shadow mode, and for each quota, which refuses only together with the others; the first
- * `most`. Yields where a caller may serve others. */
+/**
+ * One warning for each rule in shadow mode, and for each quota, which only refuses together with the others; at most
+ * the first `most` warnings. Yields where the thread can serve other callers.
+ */
 export function* findStoppingRules(
   documents: readonly RuleDocument[],
   most: number,

@@ -11,7 +11,7 @@ function mapOf(entries: readonly (readonly [string, number])[]): TextMap<number>
   return map;
 }
 
-test('a map of many texts has what a Map has', (t) => {
+test('a map of many texts has the same entries as a Map', (t) => {
   const numbers = fc.array(fc.nat(199_999), { minLength: 90_000, maxLength: 120_000 });
   fc.assert(
     fc.property(numbers, (texts) => {
@@ -31,7 +31,7 @@ test('a small map is a Map', (t) => {
   t.true(mapOf(Array.from({ length: 1_000 }, (_, at) => [`${at}`, at])) instanceof Map);
 });
 
-test('no entry moves many others, however many there are', (t) => {
+test('adding an entry never moves many others, however many there are', (t) => {
   const { set } = Map.prototype;
   const largest = { size: 0 };
   Map.prototype.set = function (key, value) {

@@ -1,5 +1,5 @@
-// Maps from texts that grow in small steps. A Map moves all of its entries each time their number has doubled, which for
-// a hundred thousand takes milliseconds: beyond some ten thousand, further ones go to a further Map.
+// Maps with texts as keys that grow in small steps. A Map moves all of its entries each time their number has doubled,
+// which takes milliseconds with a hundred thousand: above some ten thousand, further entries go to another Map.
 
 export interface TextMap<Value> {
   readonly size: number;
@@ -10,13 +10,13 @@ export interface TextMap<Value> {
 /** How many entries one Map holds: moving half of them takes less than a millisecond. A power of two, as its sizes are. */
 const mostOfOne = 32_768;
 
-/** The map to continue with: `map` itself while it is small. To be called before each `set`. */
+/** The map to use from now on: `map` itself while it is small. Call it before each `set`. */
 export function withRoom<Value>(map: TextMap<Value>): TextMap<Value> {
   return map instanceof Map && map.size >= mostOfOne ? new SeveralMaps<Value>(map) : map;
 }
 
 class SeveralMaps<Value> implements TextMap<Value> {
-  /** All but the last one are full. */
+  /** All of them are full but the last one. */
   readonly #maps: Map<string, Value>[];
 
   constructor(first: Map<string, Value>) {

@@ -4,7 +4,7 @@ import { cpuMs } from '../../../test/support/cpu-time.ts';
 import { runAtOnce } from '../../in-slices.ts';
 import { createWildcardList, matchesWildcard, parseWildcard } from './wildcard.ts';
 
-/** Tries every way, by the meaning of `*` alone. */
+/** Tries all possibilities, by the meaning of `*` alone. */
 function matchesNaively(pattern: string, text: string): boolean {
   if (pattern === '') return text === '';
   if (pattern.startsWith('*')) {
@@ -20,7 +20,7 @@ const pattern = fc
   .string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 })
   .filter((text) => text.includes('*'));
 
-test('a wildcard matches what trying every way matches', (t) => {
+test('a wildcard matches the same texts as trying all possibilities', (t) => {
   let matched = 0;
   fc.assert(
     fc.property(pattern, letters, (wildcard, text) => {
@@ -69,7 +69,7 @@ const listed = fc
   .tuple(fc.string({ unit: letter, maxLength: 4 }), fc.string({ unit: letter, maxLength: 2 }))
   .map(([before, after]) => `${before}*${after}`);
 
-test('the first wildcard that matches is found as if each were tried', (t) => {
+test('the first matching wildcard is found, as if all were tried in order', (t) => {
   const found = { one: 0, none: 0, notTheLongest: 0 };
   fc.assert(
     fc.property(
@@ -100,7 +100,7 @@ test('rules without a wildcard make no list', (t) => {
   t.is(runAtOnce(createWildcardList([])), undefined);
 });
 
-test('among 100,000 wildcards one is found without trying the others', (t) => {
+test('one of 100,000 wildcards is found without trying the others', (t) => {
   const patterns = Array.from({ length: 100_000 }, (_, index) => `path_/tenant/${index}/*`);
   const find = runAtOnce(createWildcardList(toRules(patterns)));
   const startMs = cpuMs();
@@ -113,7 +113,7 @@ test('among 100,000 wildcards one is found without trying the others', (t) => {
   t.true(cpuMs() - startMs < 5_000);
 });
 
-test('prefixes that each begin with the one before are tried without reading the text again', (t) => {
+test('prefixes that extend each other are tried without reading the text again', (t) => {
   const patterns = Array.from({ length: 3_000 }, (_, index) => `${'a'.repeat(index)}*b`);
   const find = runAtOnce(createWildcardList(toRules(patterns)));
   const startMs = cpuMs();

@@ -1,6 +1,6 @@
-// Values with `*`, each of which stands for any run of characters, also an empty one; and the wildcards of one
-// level of rules, of which the first in the order of the configuration applies. In a long list only those are
-// tried whose text before the first `*` begins the given text.
+// Values with `*`, which stands for any characters or none, and the lookup among the wildcards of one level of rules:
+// the first match in configuration order applies. In a long list, only wildcards are tried whose text before the first
+// `*` is a prefix of the given text.
 import { sortInSteps } from '../../sorted-in-steps.ts';
 import { type TextMap, withRoom } from './text-map.ts';
 
@@ -13,7 +13,7 @@ export interface Wildcard {
   readonly literalLength: number;
 }
 
-/** `pattern` holds at least one `*`. */
+/** `pattern` contains at least one `*`. */
 export function parseWildcard(pattern: string): Wildcard {
   const parts = pattern.split('*');
   return {
@@ -24,14 +24,14 @@ export function parseWildcard(pattern: string): Wildcard {
   };
 }
 
-/** Whether the pattern stands for the whole text. */
+/** Whether the pattern matches the whole text. */
 export function matchesWildcard(wildcard: Wildcard, text: string): boolean {
   return text.startsWith(wildcard.prefix) && matchesAfterPrefix(wildcard, text);
 }
 
 /**
- * Matches a text that begins with the prefix. Taking the leftmost place for each literal is enough to find a
- * match if there is one, so there is no backtracking and a hostile text costs one pass.
+ * Matches a text that begins with the prefix. The leftmost position for each literal always suffices to find an
+ * existing match, so there is no backtracking, and a hostile text costs one pass.
  */
 function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
   const { prefix, middles, suffix, literalLength } = wildcard;
@@ -47,12 +47,12 @@ function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
   return true;
 }
 
-/** How many wildcards are read between two yields: well below a millisecond. */
+/** How many wildcards are read between two yields: this takes well below a millisecond. */
 const wildcardsAtOnce = 500;
-/** Up to this many, all are tried: finding prefixes would compare as often. */
+/** Up to this many wildcards are all tried: finding prefixes would take as many comparisons. */
 const fewEnough = 8;
 
-/** The first match in the given order. */
+/** Returns the first match in the given order. */
 export type FindWildcard<Rule> = (text: string) => Rule | undefined;
 
 export interface WildcardRule<Rule> {
@@ -61,21 +61,23 @@ export interface WildcardRule<Rule> {
 }
 
 interface Placed<Rule> extends WildcardRule<Rule> {
-  /** Its place in the configuration. */
+  /** The position in the configuration. */
   readonly order: number;
 }
 
 /** All wildcards with the same text before their first star. */
 interface Group<Rule> {
   readonly prefix: string;
-  /** The members in the order of the configuration. */
+  /** The members in configuration order. */
   readonly members: Placed<Rule>[];
   /** The group with the longest proper prefix of this one. */
   parent: Group<Rule> | undefined;
 }
 
-/** Undefined when there are none. Takes time for sorting, and as much memory again as the rules. Yields where a caller
- * may serve others. */
+/**
+ * Undefined without wildcards. Sorting takes time, and the list as much memory again as the rules. Yields where the
+ * thread can serve other callers.
+ */
 export function* createWildcardList<Rule>(
   wildcards: readonly WildcardRule<Rule>[],
 ): Generator<void, FindWildcard<Rule> | undefined> {
@@ -93,7 +95,7 @@ export function* createWildcardList<Rule>(
   };
 }
 
-/** The first member before `end` in the configuration that matches a text with the group's prefix. */
+/** The first member that precedes `end` in the configuration and matches a text with the group's prefix. */
 function firstMatch<Rule>(
   members: readonly Placed<Rule>[],
   text: string,
@@ -106,7 +108,7 @@ function firstMatch<Rule>(
   return undefined;
 }
 
-/** Sorted by prefix. */
+/** Groups the wildcards, sorted by prefix. */
 function* toGroups<Rule>(
   wildcards: readonly WildcardRule<Rule>[],
 ): Generator<void, readonly Group<Rule>[]> {

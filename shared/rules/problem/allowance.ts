@@ -1,6 +1,5 @@
-// Comments `# ratelane: allow NAME` in rules files, which keep warnings and notes from being reported: at the end
-// of a line for that line, on a line of its own for the next key and all below it, and before the first
-// key for the whole file.
+// Comments `# ratelane: allow NAME` in rules files, which suppress warnings and notes: at the end of a line for that
+// line, on a line of its own for the next key and all below it, and before the first key for the whole file.
 
 import { runAtOnce } from '../../in-slices.ts';
 import { didYouMean } from '../../nearest-word.ts';
@@ -10,13 +9,13 @@ import { advisoryRules } from './problem-rule.ts';
 import { createTextReporter, type Reporter } from './reporter.ts';
 
 interface Allowance {
-  /** The name in the comment, known or not; undefined where the comment is not of the form above. */
+  /** The name in the comment, known or unknown; undefined where the comment does not have the form above. */
   readonly name: string | undefined;
   readonly offset: number;
   readonly reach: Reach;
 }
 
-/** Lines, 1-based. */
+/** A range of lines, 1-based. */
 interface Reach {
   readonly firstLine: number;
   lastLine: number;
@@ -28,13 +27,13 @@ interface NamedText {
 }
 
 export interface AllowedProblems {
-  /** Without those that a comment allows. */
+  /** The problems that no comment allows. */
   readonly problems: readonly Problem[];
-  /** About comments that allow nothing. They are true only when all checks have run. */
+  /** Problems of comments that allow nothing. Valid only when all checks have run. */
   readonly idle: readonly Problem[];
 }
 
-/** `files`: the texts that the problems may be in, under the same names. Errors cannot be allowed. */
+/** `files` has the texts in which the problems may be, under the same names. Errors cannot be allowed. */
 export function applyAllowances(
   problems: readonly Problem[],
   files: readonly NamedText[],
@@ -42,7 +41,7 @@ export function applyAllowances(
   return runAtOnce(applyAllowancesInSteps(problems, files));
 }
 
-/** The same. Yields where a caller may serve others. */
+/** `applyAllowances` in steps. Yields where the thread can serve other callers. */
 export function* applyAllowancesInSteps(
   problems: readonly Problem[],
   files: readonly NamedText[],
@@ -86,14 +85,14 @@ const names = /^allow[ \t]+([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)/;
 /** Also a byte order mark, a document start and directives. */
 const blank = /^[\ufeff \t]*(?:#.*|---[ \t]*|%.*)?\r?$/;
 
-/** How many lines are read between two yields: well below a millisecond. */
+/** How many lines are read between two yields: this takes well below a millisecond. */
 const linesAtOnce = 500;
 
-/** Takes each line once, however many comments there are. */
+/** Reads each line once, however many comments there are. */
 function* findAllowances(text: string): Generator<void, Allowance[]> {
   const found: Allowance[] = [];
   const open: Block[] = [];
-  /** Of the comments since the last line with content. */
+  /** The reach of the comments since the last line with content. */
   let next: Reach | undefined;
   let isAtTop = true;
   let offset = 0;
@@ -130,7 +129,7 @@ function namesIn(text: string): ReadonlySet<string | undefined> {
   return new Set(listed?.split(',').map((name) => name.trim()) ?? [undefined]);
 }
 
-/** A line that a comment is for, and those below it. */
+/** A line that a comment applies to, and those below it. */
 interface Block {
   readonly start: string;
   readonly reach: Reach;
@@ -138,7 +137,7 @@ interface Block {
 
 function isBelow(line: string, { start }: Block): boolean {
   const deeper = indentOf(line) - indentOf(start);
-  // The items of a list may stand below the first character of its key.
+  // The items of a list may begin in the same column as its key.
   return deeper > 0 || (deeper === 0 && isItem(line) && !isItem(start));
 }
 
@@ -153,7 +152,7 @@ function isItem(line: string): boolean {
 function describeUnused({ path, text }: NamedText, unused: readonly Allowance[]): Problem[] {
   const reporter = createTextReporter(path, text);
   for (const { name, offset } of unused) {
-    // Whether Envoy asks is not always checked.
+    // Some checks do not examine Envoy's requests, so these names may be unused.
     if (name?.startsWith('envoy-') && isKnown(name)) continue;
     const [message, hint] = describe(name, reporter);
     reporter.advise('allow-comment', offset, '', message, hint);

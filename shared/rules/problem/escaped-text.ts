@@ -1,4 +1,4 @@
-// Escapes foreign text for terminals and logs, where it must not act.
+// Escapes foreign text for terminals and logs, so that it has no effect there.
 
 /** Tabs become two spaces; control and invisible characters become `\u{...}`. */
 export function escapeText(text: string): string {

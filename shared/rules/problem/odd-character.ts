@@ -3,11 +3,11 @@
 import { toExcerpt } from '../../text-excerpt.ts';
 
 export interface OddCharacter {
-  /** The index in UTF-16 code units. */
+  /** The index of the character in UTF-16 code units. */
   readonly index: number;
-  /** Such as `a no-break space (U+00A0)`. */
+  /** A description such as `a no-break space (U+00A0)`. */
   readonly description: string;
-  /** The character most likely meant; '' where it is best left out. */
+  /** The character most likely meant; '' to remove it. */
   readonly replacement: string;
 }
 
@@ -17,12 +17,12 @@ const latinLetters = 'aeopcyxijshdqwABEKMHOPCTYXIJSoaivuABEZHIKMNOPTYX';
 const lookAlikes = new Map([...otherLetters].map((letter, at) => [letter, latinLetters[at] ?? '']));
 
 const plainText = /^[\t -~]*$/;
-/** Inside a text they may be intended, as in a name. */
+/** Within a text they may be intended, as in a name. */
 const outerQuote = /^[‘’‚‛“”„‟‹›«»＂＇]|[‘’‚‛“”„‟‹›«»＂＇]$/u;
 const space = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/u;
 const invisible =
   /[^\P{Cc}\t\n\r]|[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/u;
-/** They join letters and signs of other scripts, and have no use beside Latin ones. */
+/** They join letters and signs of other scripts, and have no effect beside Latin ones. */
 const joinerOfLatin = /(?:^|(?<=[ -~]))[\u200c\u200d]|[\u200c\u200d](?=[ -~]|$)/u;
 const mixedWord = /[\p{L}\p{M}]+/gu;
 
@@ -39,7 +39,7 @@ export function findOddCharacter(text: string): OddCharacter | undefined {
   return found.sort((a, b) => a.index - b.index)[0];
 }
 
-/** Longer texts are not examined: they are no typos, and would cost time. */
+/** Longer texts are not examined: they are hardly misspelled words, and would cost time. */
 const maxRepaired = 200;
 
 /** The text most likely meant, without spaces at its ends. */
@@ -52,7 +52,7 @@ export function withoutOddCharacters(text: string): string {
   return plain.trim();
 }
 
-/** The hint for a word that looks like `meant`; undefined when no odd character is in it. */
+/** The hint for a word that looks like `meant`; undefined when it contains no odd character. */
 export function describeRepairedWord(word: string, meant: string | undefined): string | undefined {
   const odd = findOddCharacter(word);
   if (odd === undefined) return undefined;
@@ -73,7 +73,7 @@ function describeSpace(sign: string): string {
   return sign === '\u00a0' ? 'a no-break space (U+00A0)' : `an unusual space (${toCode(sign)})`;
 }
 
-/** Only in a word with Latin letters: a word entirely of another alphabet is intended. */
+/** Searches only words with Latin letters: a word entirely in another alphabet is intended. */
 function findLookAlike(text: string): OddCharacter | undefined {
   for (const { 0: letters, index } of text.matchAll(mixedWord)) {
     if (!/[A-Za-z]/.test(letters)) continue;

@@ -5,7 +5,7 @@ import { buildRuleSet } from '../rule-set.ts';
 
 const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
 
-test('every problem of every fixture is of a kind', (t) => {
+test('every problem of every fixture has a kind', (t) => {
   let count = 0;
   for (const folder of ['bad', 'warned']) {
     for (const name of readdirSync(new URL(folder, fixtures))) {
@@ -20,7 +20,7 @@ test('every problem of every fixture is of a kind', (t) => {
   t.true(count > 80);
 });
 
-test('problems that take several documents are of a kind', (t) => {
+test('problems across several documents have a kind', (t) => {
   const text =
     'domain: d\ndescriptors:\n  - {key: k, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{name: x}]}}';
   const documents = ['a', 'b'].flatMap((file) => parseRuleDocument(text, file).document ?? []);

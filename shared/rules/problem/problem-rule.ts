@@ -1,12 +1,13 @@
-// A stable name for each kind of problem, for outputs that sort problems by kind (SARIF, JSON, annotations,
-// logs), and for authors who allow a warning or a note (allowance.ts). Names are in kebab-case, and never
-// reused for another kind.
+// A stable name for each kind of problem, for outputs that group problems by kind (SARIF, JSON, annotations, logs), and
+// for authors who allow a warning or a note (allowance.ts). Names are in kebab-case, and never reused for another kind.
 
-/** An error keeps rules out of force. A warning is probably a mistake; a note is something to know. */
+/** An error keeps rules out of force. A warning is probably a mistake; a note is information. */
 export type Severity = 'error' | 'warning' | 'note';
 
-/** How each kind is reported, and one sentence without a final full stop. A caller that cannot continue reports a
- * kind of warning as an error. */
+/**
+ * The severity of each kind, and its meaning in one sentence without a final full stop. A caller that cannot continue
+ * reports a warning's kind as an error.
+ */
 const problemRules = {
   'yaml-syntax': ['error', 'The text is not valid YAML'],
   'yaml-anchor': ['error', 'An alias names no anchor, or contains itself'],
@@ -98,7 +99,7 @@ const problemRules = {
   'rule-test': ['error', 'A file of rule tests cannot be run'],
   'failed-test': ['error', 'A test of rules expects another answer'],
   'program-defect': ['error', 'A defect of the program itself'],
-  /** The kind that reports how many errors were left out. */
+  /** The kind of the problem that states how many errors were left out. */
   other: ['error', 'Something else'],
 } as const satisfies Record<string, readonly [Severity, string]>;
 

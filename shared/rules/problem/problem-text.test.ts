@@ -16,7 +16,7 @@ const problem: Problem = {
   sourceLine: '      unti: hour',
 };
 
-test('a problem is its place, the line with a caret, and the hint', (t) => {
+test('a problem is shown as its position, the line with a caret, and the hint', (t) => {
   t.is(
     formatProblem(problem),
     [
@@ -35,7 +35,7 @@ test('without lines the path in the document is the position', (t) => {
   );
 });
 
-test('without lines and path the file is the place', (t) => {
+test('without lines and path the file is the position', (t) => {
   const whole = { line: undefined, column: undefined, sourceLine: undefined, path: '' };
   t.is(
     formatProblem({ ...problem, ...whole, hint: undefined }),
@@ -43,7 +43,7 @@ test('without lines and path the file is the place', (t) => {
   );
 });
 
-test('tabs and control characters keep the caret under the place', (t) => {
+test('tabs and control characters keep the caret under the position', (t) => {
   const sourceLine = '\tk: a\u001b[31m\u202eb x';
   const text = formatProblem({ ...problem, sourceLine, column: sourceLine.indexOf('x') + 1 });
   const [, line = '', caret = ''] = text.split('\n');
@@ -58,7 +58,7 @@ test('control characters of names and messages are escaped', (t) => {
 });
 
 for (const at of [0, 1, 49, 50, 51, 500, 949, 950, 998, 999, 1000]) {
-  test(`a line of a thousand is cut around column ${at + 1}`, (t) => {
+  test(`a line of a thousand characters is cut around column ${at + 1}`, (t) => {
     const sourceLine = `${'a'.repeat(at)}X${'b'.repeat(1000)}`.slice(0, 1000);
     const [, line = '', caret = ''] = formatProblem({
       ...problem,
@@ -98,7 +98,7 @@ const fieldsOf = (rule: ProblemRule) => {
   return details[0]?.fields;
 };
 
-test('a line has the kind of its problem, where it has a name', (t) => {
+test('a line names the kind of its problem, if it has one', (t) => {
   t.like(fieldsOf('unreadable-file'), { file: 'a.yaml', rule: 'unreadable-file' });
   t.like(fieldsOf('other'), { file: 'a.yaml', rule: undefined });
 });

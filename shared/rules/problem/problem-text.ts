@@ -1,21 +1,21 @@
-// Problems as a person reads them in a log or on a terminal.
+// Formats problems for a log or a terminal.
 import type { LogDetail } from '../../log.ts';
 import { escapeText } from './escaped-text.ts';
 import { isError, type Problem } from './problem.ts';
 
-/** Columns of a source line to show; a longer line is cut around the place. */
+/** Columns shown of a source line; a longer line is cut around the position. */
 const maxShown = 100;
 const indent = '    ';
 
 /**
- * `path:line:column: error: message`, with the name of a warning or note in brackets, then the source
- * line with a caret under the place, then the hint. Several lines without a final line end; control characters are escaped.
+ * `path:line:column: error: message`, with the name of a warning or note in brackets; then the source line with a caret
+ * under the position; then the hint. Several lines without a final line break; control characters are escaped.
  */
 export function formatProblem(problem: Problem): string {
   return toText(problem, toHeading(problem, `${problem.severity}: `));
 }
 
-/** As `formatProblem`, where the context shows the severity. */
+/** `formatProblem` without the severity, where the context shows it. */
 function formatUngraded(problem: Problem): string {
   return toText(problem, toHeading(problem));
 }
@@ -34,19 +34,19 @@ function toText({ column, hint, sourceLine }: Problem, heading: string): string 
 export function toHeading(problem: Problem, before = ''): string {
   const { file, line, column, path, message, rule } = problem;
   const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
-  // Without lines, the path in the document is the only way to find the place.
+  // Without lines, the path in the document is the only position.
   const where = line === undefined && path !== '' ? `${path}: ` : '';
-  // A comment allows a warning by this name.
+  // The name by which a comment can allow it.
   const name = isError(problem) || rule === 'other' ? '' : ` [${rule}]`;
   return escapeText(`${file}${place}: ${before}${where}${message}${name}`);
 }
 
-/** One after the other, each as `formatProblem` has it. */
+/** All problems, each as `formatProblem` formats it. */
 export function formatProblems(problems: readonly Problem[]): string {
   return problems.map(formatProblem).join('\n');
 }
 
-/** The part of a line around `index`, and how many columns come before the caret. */
+/** The part of a line around `index`, and the number of columns before the caret. */
 function toWindow(line: string, index: number): { text: string; caret: number } {
   let start = 0;
   if (line.length > maxShown) {
@@ -68,12 +68,12 @@ function isLowSurrogate(text: string, index: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
-/** Problems of a document or load to log; pages and reports have all that were found. */
+/** The most problems of a document or load that are logged; pages and reports list all of them. */
 const maxLines = 50;
 
 /**
- * `write` logs at the severity of the problems, which must all have the same. Each line begins with
- * `start`; `consequence` ends the last one, or is the only line without problems.
+ * `write` logs at the severity of the problems, which must be the same for all. Each line begins with `start`;
+ * `consequence` ends the last line, and is the only line where there are no problems.
  */
 export function logProblems(
   write: (message: string, detail?: LogDetail) => void,

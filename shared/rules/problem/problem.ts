@@ -1,4 +1,4 @@
-// One thing that is wrong with a rules document, for every output (log, CLI, API).
+// One problem of a rules document, for every output (log, CLI, API).
 
 import type { ProblemRule, Severity } from './problem-rule.ts';
 
@@ -6,19 +6,19 @@ export interface Problem {
   readonly severity: Severity;
   /** The kind of the problem. */
   readonly rule: ProblemRule;
-  /** The file's path, or the resource's name, as the person knows it. */
+  /** The file's path or the resource's name, as its author knows it. */
   readonly file: string;
   /** 1-based; undefined when the source has no lines (a resource that came over xDS). */
   readonly line: number | undefined;
-  /** 1-based, in UTF-16 code units. */
+  /** In UTF-16 code units, 1-based. */
   readonly column: number | undefined;
-  /** Where in the document, such as `descriptors[0].rate_limit.unit`; '' is the whole document. */
+  /** A path in the document, such as `descriptors[0].rate_limit.unit`; '' is the whole document. */
   readonly path: string;
   /** One sentence without a final full stop, naming the offending value. */
   readonly message: string;
   /** How to repair it, where that is not obvious. */
   readonly hint: string | undefined;
-  /** The text of `line`, for the caret; undefined where there is none. */
+  /** The text of `line`, for the caret; undefined without one. */
   readonly sourceLine: string | undefined;
 }
 

@@ -1,24 +1,24 @@
-// Collects the problems of documents: without repeats, bounded in number, and with offsets turned into
-// lines and columns.
+// Collects the problems of documents: without duplicates, bounded in number, and with lines and columns computed from
+// offsets.
 import { toCountText } from '../../count-text.ts';
 import { createBoundedNearestWord } from '../../nearest-word.ts';
 import { type Problem, problemOf } from './problem.ts';
 import { type ProblemRule, type Severity, severityOf } from './problem-rule.ts';
 
-/** Where the offsets of a source are. */
+/** Converts offsets of a source to positions. */
 export interface Places {
   /** Undefined when the source has no lines. */
   position(offset: number): Position | undefined;
-  /** `line:column`, or the path in a source without lines, to name another place in a hint. */
+  /** `line:column`, or the path in a source without lines: how a hint names another position. */
   name(offset: number): string;
 }
 
 const maxOfGroup = 100;
 
-/** Comparing names takes time, and a document can hold a hundred thousand slips. */
+/** Comparing names takes time, and a document can contain a hundred thousand mistakes. */
 const maxNameComparisons = 2_000;
 
-/** Problems that are kept and counted together. */
+/** Problems that are stored and counted together. */
 interface Group {
   readonly severity: Severity;
   readonly rule: ProblemRule;
@@ -32,16 +32,16 @@ export class Reporter {
   readonly #seen = new Set<string>();
   readonly #groups = new Map<string, Group>();
 
-  /** `nearestWord`, as long as the document has not used up its comparisons. */
+  /** `nearestWord`, until the document has used up its comparisons. */
   readonly nearestWord = createBoundedNearestWord(maxNameComparisons);
 
-  /** `file` names the source; without `places` it only receives what others have found. */
+  /** `file` names the source; without `places` the reporter only receives problems with positions. */
   constructor(file: string, places?: Places) {
     this.#file = file;
     this.#places = places;
   }
 
-  /** `offset` is undefined for what concerns the document as a whole. */
+  /** `offset` is undefined for a problem of the whole document. */
   error(
     rule: ProblemRule,
     offset: number | undefined,
@@ -52,7 +52,7 @@ export class Reporter {
     this.#report('error', rule, offset, path, message, hint);
   }
 
-  /** Reports a warning or a note, as its kind is. */
+  /** Reports a warning or a note, depending on its kind. */
   advise(
     rule: ProblemRule,
     offset: number | undefined,
@@ -76,7 +76,7 @@ export class Reporter {
     this.add({ severity, rule, ...place, message, hint, sourceLine: at?.sourceLine });
   }
 
-  /** A problem equal to an earlier one in place and text is dropped: an alias repeats its anchor. */
+  /** Adds a problem; drops it if an earlier one has the same position and text: an alias repeats its anchor. */
   add(problem: Problem): void {
     const { severity, line, column, message } = problem;
     const rule = severity === 'error' ? 'other' : problem.rule;
@@ -110,9 +110,9 @@ export class Reporter {
   }
 
   /**
-   * The problems in the order in which they came. The first hundred errors are kept, and the first hundred of
-   * each kind of warning or note, since a kind may be allowed and must not hide the others. A last problem has
-   * how many more there were.
+   * The problems in the order in which they were reported. The first hundred errors are stored, and the first hundred
+   * of each kind of warning or note, since a kind may be allowed and must not hide the others. A last problem states
+   * how many were dropped.
    */
   toProblems(): Problem[] {
     const left = [...this.#groups.values()].filter(({ count }) => count > maxOfGroup);
@@ -129,11 +129,11 @@ export interface Position {
   readonly line: number;
   /** 1-based, in UTF-16 code units. */
   readonly column: number;
-  /** Undefined for a line that is too long to keep. */
+  /** Undefined for a line that is too long to store. */
   readonly sourceLine: string | undefined;
 }
 
-/** A longer line is generated or hostile; a hundred problems must not each keep it. */
+/** A longer line is generated or hostile; a hundred problems must not each store it. */
 const maxSourceLineLength = 16_384;
 
 export function createTextReporter(file: string, text: string): Reporter {
@@ -145,7 +145,7 @@ export function createTextReporter(file: string, text: string): Reporter {
   return new Reporter(file, { position, name });
 }
 
-/** Turns offsets into positions; the lines are found with the first one. */
+/** Converts offsets to positions; the first call finds the line breaks. */
 export function createPositions(text: string): (offset: number) => Position {
   let lineStarts: readonly number[] | undefined;
   return (offset) => {

@@ -1,14 +1,14 @@
-// Splits a rules document into parts that each take a millisecond or two to copy, and names them: what is the same in
-// another document has the same name there, so that it need not be copied again. Where a part ends depends on its rules
-// alone: a rule that is added or removed changes its own part.
+// Splits a rules document into named parts, each of which takes a millisecond or two to copy. Equal parts of two
+// documents have the same name, so they are not copied again. The end of a part depends on its rules alone: adding or
+// removing a rule changes only its own part.
 import { hash } from 'node:crypto';
 import type { Position } from '../problem/reporter.ts';
 import type { RateLimitBlock, RuleDescriptor, RuleDocument } from '../rule-document.ts';
 
-/** Neighbours of one level, with all that is below them. */
+/** Neighbouring descriptors of one level, with all that is below them. */
 export class DocumentPart {
   readonly descriptors: readonly RuleDescriptor[];
-  /** False for a single rule that is too large for one part: what is below it follows in further ones. */
+  /** False for a single rule that is too large for one part: further parts contain what is below it. */
   readonly isWhole: boolean;
   #flat: FlatPart | undefined;
 
@@ -17,14 +17,14 @@ export class DocumentPart {
     this.isWhole = isWhole;
   }
 
-  /** Made when it is first asked for: a part that the receiver has is not copied. */
+  /** Made on first use: a part that the receiver already has is not copied. */
   get flat(): FlatPart {
     this.#flat ??= flatten(this);
     return this.#flat;
   }
 }
 
-/** In rules of little text; a rule with more text than this is a part of its own. */
+/** In short rules; a rule with more text than this is a part of its own. */
 const mostWeight = 100;
 const charactersOfWeight = 640;
 
@@ -58,7 +58,7 @@ function* splitList(all: readonly RuleDescriptor[]): Generator<DocumentPart, voi
   if (part.length > 0) yield new DocumentPart(part, true);
 }
 
-/** With what is below it; of much only that it is too much. */
+/** The weight of a rule with all that is below it; of a large one only that it is above the limit. */
 function weigh({ key, value, metadata, rateLimit, descriptors }: RuleDescriptor): number {
   let characters = key.length + value.length;
   if (metadata !== undefined) characters += JSON.stringify(metadata).length;
@@ -73,7 +73,7 @@ function weigh({ key, value, metadata, rateLimit, descriptors }: RuleDescriptor)
 
 const hashedCharacters = 32;
 
-/** About one in 64, by its name alone (FNV-1a). */
+/** True for about one in 64, by its name alone (FNV-1a). */
 function endsPart({ key, value }: RuleDescriptor): boolean {
   const name = value === '' ? key : value;
   let sum = 0x811c9dc5;
@@ -83,16 +83,16 @@ function endsPart({ key, value }: RuleDescriptor): boolean {
   return sum >>> 26 === 0;
 }
 
-/** The text of a line is not in it. */
+/** Without the text of the line. */
 export type Place = Pick<Position, 'line' | 'column'> | undefined;
 
-/** Plain data, as structured cloning takes it. */
+/** Plain data, for structured cloning. */
 export type FlatDescriptor = {
   readonly fields: Omit<RuleDescriptor, 'rateLimit' | 'furtherLimits' | 'descriptors' | 'position'>;
   readonly limit: FlatLimit | undefined;
   readonly furtherLimits: readonly FlatLimit[];
   readonly place: Place;
-  /** How many descriptors are directly below. */
+  /** The number of descriptors directly below. */
   readonly children: number;
 };
 
@@ -103,7 +103,7 @@ export type FlatLimit = Omit<RateLimitBlock, 'replaces'> & {
 export interface FlatPart {
   /** Parents before their children. */
   readonly descriptors: readonly FlatDescriptor[];
-  /** The texts of the lines of their places, by number. */
+  /** The texts of the lines in their positions, by number. */
   readonly lines: ReadonlyMap<number, string>;
 }
 
@@ -141,15 +141,15 @@ function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
   return { descriptors: flat, lines };
 }
 
-/** Names for whole parts. */
+/** Names of whole parts. */
 export interface PartNames {
-  /** Equal for parts that are the same, also in their places and the texts of their lines. */
+  /** Equal for equal parts, also in their positions and the texts of their lines. */
   nameOf(part: DocumentPart): string;
 }
 
-/** Digests, for a sender that has parsed the document again; of one document. */
+/** Digests as names, for a sender that has parsed the document again; for one document. */
 export class PartDigests implements PartNames {
-  /** A long line may have many parts. */
+  /** The texts of long lines are cached: many parts may be on one. */
   readonly #longLines = new Map<number, string>();
 
   nameOf({ flat: { descriptors, lines } }: DocumentPart): string {
@@ -167,9 +167,9 @@ export class PartDigests implements PartNames {
 
 const longestPlain = 200;
 
-/** Numbers: for a sender whose documents have the same objects where they are the same. */
+/** Numbers as names, for a sender whose unchanged parts are the same objects. */
 export class PartNumbers implements PartNames {
-  /** By the first descriptor of the part. */
+  /** The names, by the first descriptor of the part. */
   readonly #named = new WeakMap<
     RuleDescriptor,
     { readonly descriptors: readonly RuleDescriptor[]; readonly name: string }
@@ -189,13 +189,13 @@ export class PartNumbers implements PartNames {
   }
 }
 
-/** The descriptors of whole parts by the names of these. */
+/** The descriptors of whole parts, by name. */
 export type KnownParts = ReadonlyMap<string, readonly RuleDescriptor[]>;
 
-/** By the top level of the document, which stays the same object when the document gets another name. */
+/** Keyed by the top level of the document, which stays the same object when the document is renamed. */
 const knownParts = new WeakMap<readonly RuleDescriptor[], KnownParts>();
 
-/** Yields where a caller may serve others. */
+/** Yields where the thread can serve other callers. */
 export function* findParts(document: RuleDocument): Generator<void, KnownParts> {
   const known = knownParts.get(document.descriptors);
   if (known !== undefined) return known;
@@ -209,14 +209,14 @@ export function* findParts(document: RuleDocument): Generator<void, KnownParts> 
   return parts;
 }
 
-/** Of a document that was joined from parts with names; empty for any other. */
+/** The parts of a document that was joined from named parts; empty for any other. */
 export function joinedPartsOf({ descriptors }: RuleDocument): KnownParts {
   return knownParts.get(descriptors) ?? noParts;
 }
 
 const noParts: KnownParts = new Map();
 
-/** Of a document that was joined from them. */
+/** Stores the parts from which a document was joined. */
 export function rememberParts({ descriptors }: RuleDocument, parts: KnownParts): void {
   knownParts.set(descriptors, parts);
 }

@@ -8,7 +8,7 @@ import { createDocumentJoiner, toDocumentPieces } from './document-pieces.ts';
 function piecesOf(yaml: string) {
   const { document, problems } = parseRuleDocument(yaml, 'large.yaml');
   if (document === undefined) throw new Error(problems[0]?.message);
-  // A thread or a process gets copies.
+  // A thread or a process receives copies.
   return { document, pieces: [...toDocumentPieces(document)].map((each) => structuredClone(each)) };
 }
 
@@ -18,7 +18,7 @@ function join(pieces: ReturnType<typeof piecesOf>['pieces']) {
   return joiner.toDocument();
 }
 
-/** Each of `top` rules with `below` rules of their own. */
+/** `top` rules, each with `below` rules. */
 function nestedRules(top: number, below: number): string {
   const inner = Array.from(
     { length: below },
@@ -81,7 +81,7 @@ test('no piece holds more than a hundred rules, wherever in the tree they are', 
   }
 });
 
-test('rules with much text come in smaller pieces', (t) => {
+test('rules with much text are split into smaller pieces', (t) => {
   const rule = (at: number) =>
     `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}, metadata: {text: ${'x'.repeat(10_000)}}}`;
   const yaml = ['domain: d', 'descriptors:', ...Array.from({ length: 50 }, (_, at) => rule(at))];
@@ -89,7 +89,7 @@ test('rules with much text come in smaller pieces', (t) => {
   t.true(pieces.every((piece) => JSON.stringify(piece).length < 150_000));
 });
 
-test('a line that many rules are on travels once', (t) => {
+test('a line with many rules is sent once', (t) => {
   const inner = Array.from(
     { length: 250 },
     (_, at) => `{key: k${at}, rate_limit: {unlimited: true}}`,
@@ -102,7 +102,7 @@ test('a line that many rules are on travels once', (t) => {
   t.is(pieces.flatMap(({ lines }) => lines).length, 1);
 });
 
-test('a document with a piece that is missing is not taken', (t) => {
+test('a document with a missing piece is refused', (t) => {
   const { pieces } = piecesOf(nestedRules(300, 0));
   t.throws(() => join(pieces.slice(0, -1)), { message: 'a piece of a document is missing' });
   t.throws(() => join([...pieces, ...pieces.slice(1)]), {
@@ -110,7 +110,7 @@ test('a document with a piece that is missing is not taken', (t) => {
   });
 });
 
-/** The document as a receiver has it that has `before`, and how many rules were sent. */
+/** The document that a receiver with `before` builds, and how many rules were sent. */
 function sendAfter(before: RuleDocument, yaml: string) {
   const { document } = parseRuleDocument(yaml, 'large.yaml');
   if (document === undefined) throw new Error('a good document was refused');
@@ -145,7 +145,7 @@ for (const [what, before, after, most] of [
   ],
   ['one line more is above all', nestedRules(9, 40), `# new\n${nestedRules(9, 40)}`, 369],
 ] as const) {
-  test(`a receiver that knows a document is sent what is not in it: ${what}`, (t) => {
+  test(`a receiver that has a document is sent only what is not in it: ${what}`, (t) => {
     const known = piecesOf(before).document;
     const { document, joined, sent } = sendAfter(known, after);
     t.deepEqual(joined, document);
@@ -154,7 +154,7 @@ for (const [what, before, after, most] of [
   });
 }
 
-test('a part of which the receiver knows nothing is not taken', (t) => {
+test('a part that the receiver does not have is refused', (t) => {
   const before = piecesOf(blocks(names)).document;
   const known = runAtOnce(findParts(before));
   const pieces = [...toDocumentPieces(before, { names: new PartDigests(), known })];

@@ -1,6 +1,6 @@
-// A rules document on its way between threads or processes: in pieces that each take a millisecond or two to read, so
-// that the receiver can serve others between them. Parts that the receiver knows travel as their names, and stay the
-// objects that they are.
+// A rules document as it is sent between threads or processes: in pieces that each take a millisecond or two to read,
+// so that the receiver can serve other callers between them. Parts that the receiver has are sent as their names, and
+// stay the same objects.
 //
 // document -> parts (document-parts.ts): neighbouring rules, each part with a name -> pieces: one part, or the names of
 // parts that the receiver has; the first piece has the fields of the document itself.
@@ -22,39 +22,41 @@ import {
   splitDocument,
 } from './document-parts.ts';
 
-/** Plain data, as structured cloning takes it. */
+/** Plain data, for structured cloning. */
 export interface DocumentPiece {
   /** Fields of the document itself; in the first piece only. */
   readonly head: Head | undefined;
-  /** The names of parts that the receiver has, before `descriptors`. */
+  /** The names of parts that precede `descriptors` and that the receiver has. */
   readonly known: readonly string[];
   /** A part, parents before their children. */
   readonly descriptors: readonly FlatDescriptor[];
-  /** Of a whole part, where parts are named. */
+  /** The name of a whole part, where parts are named. */
   readonly name: string | undefined;
-  /** Source lines of `descriptors` that no earlier piece had, by number: the text of a line is sent once, however many
-   * rules are on it. */
+  /**
+   * Source lines of `descriptors` that no earlier piece had, by number: the text of a line is sent once, however many
+   * rules are on it.
+   */
   readonly lines: readonly (readonly [line: number, text: string])[];
 }
 
 type Head = Pick<RuleDocument, 'file' | 'domain'> & {
   readonly place: Place;
-  /** Whether `place` has the text of its line. */
+  /** Whether `place` includes the text of its line. */
   readonly line: string | undefined;
-  /** How many descriptors are directly below. */
+  /** The number of descriptors directly below. */
   readonly children: number;
 };
 
-/** Some thousand rules: to find that the receiver has them takes less than a millisecond. */
+/** Some thousand rules: finding them at the receiver takes less than a millisecond. */
 const knownAtOnce = 25;
 
-/** What the receiver has, by the names that the sender gives. */
+/** The parts that the receiver has, by the sender's names. */
 export interface ReceiversParts {
   readonly names: PartNames;
   readonly known: Pick<ReadonlySet<string>, 'has'>;
 }
 
-/** `receivers`: undefined where parts are not named. */
+/** `receivers` is undefined where parts are not named. */
 export function* toDocumentPieces(
   document: RuleDocument,
   receivers?: ReceiversParts,
@@ -88,24 +90,24 @@ export function* toDocumentPieces(
   if (head !== undefined || same.length > 0) yield { head, known: same, ...noPart };
 }
 
-/** Takes the pieces of one document in order. */
+/** Joins the pieces of one document, in order. */
 export interface DocumentJoiner {
   take(piece: DocumentPiece): void;
-  /** Throws before the last piece. */
+  /** Throws before the last piece was added. */
   toDocument(): RuleDocument;
 }
 
 interface OpenList {
   readonly items: RuleDescriptor[];
-  /** How many are still to come. */
+  /** The number of descriptors that are still missing. */
   left: number;
 }
 
 const none: readonly never[] = Object.freeze([]);
-/** Texts that are the same object wherever they stand. */
+/** The most texts that are stored once wherever they occur. */
 const maxShared = 1_000;
 
-/** `known`: the parts that the sender knows to be here. */
+/** `known` has the parts that the sender assumes to be here. */
 export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoiner {
   const lines = new Map<number, string>();
   const open: OpenList[] = [];
@@ -113,7 +115,7 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
   const parts = new Map<string, readonly RuleDescriptor[]>();
   let document: RuleDocument | undefined;
 
-  /** Each copy from another thread is a text of its own, and a large document has few of these. */
+  /** Every copy from another thread is a separate text, and a large document has few different ones. */
   function share<Text extends string>(text: Text): Text {
     const found = texts.get(text);
     if (found !== undefined) return found as Text;

@@ -1,6 +1,6 @@
-// Fields of a descriptor that the public RateLimitConfig message lacks: they travel in the descriptor's
-// metadata, under one reserved key, to workers that announce support (behaviour: fields-of-our-own).
-// descriptor.ts gives them their meaning.
+// Fields of a descriptor that the public RateLimitConfig message lacks: they are sent in the descriptor's metadata,
+// under one reserved key, to workers that announce support (behaviour: fields-of-our-own). descriptor.ts defines their
+// meaning.
 
 import { toExcerpt } from '../../text-excerpt.ts';
 import type { StructMessage, ValueMessage } from '../../wire/struct-message.ts';
@@ -20,10 +20,10 @@ import { toLimitObject } from './rule-object.ts';
  */
 export const extensionsKey = 'ratelane.fields';
 
-/** Workers that do not announce it get no rule that ends: they would keep it for ever. */
+/** A worker that does not announce it gets no rule with an end: it would apply the rule for ever. */
 const endField = 'until';
 
-/** Holds the author's metadata where it cannot stand beside the reserved key. */
+/** Contains the author's metadata where it cannot be beside the reserved key. */
 const wholeMetadata = 'metadata';
 
 const extensionFields = descriptorFlags.filter(({ wire }) => wire === 'extension');
@@ -55,7 +55,10 @@ export function listExtensions(descriptor: RuleDescriptor): string[] {
   ];
 }
 
-/** The extensions that a descriptor has, with their values: fields of the limit together, a list of limits whole. */
+/**
+ * The extensions that a descriptor has, with their values: the fields of its limit as one value, a list of limits as
+ * another.
+ */
 export function toExtensions(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
   const { rateLimit, furtherLimits } = descriptor;
   const fields: [string, JsonValue][] = extensionFields
@@ -79,7 +82,7 @@ export function packMetadata(
   const isReserved = metadata !== undefined && Object.hasOwn(metadata, extensionsKey);
   if (fields.length === 0 && !isReserved) return metadata && toStruct(metadata);
   const packed: [string, JsonValue][] = fields.map(([name, value]) => [name, value]);
-  // An empty mapping would be taken for none once the reserved key is gone.
+  // An empty mapping would read as absent metadata once the reserved key is removed.
   const isWhole = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
   if (isWhole) packed.push([wholeMetadata, metadata]);
   const beside = isWhole ? [] : Object.entries(metadata ?? {});
@@ -87,13 +90,15 @@ export function packMetadata(
 }
 
 export interface UnpackedMetadata {
-  /** The author's; undefined when there is none. */
+  /** The author's metadata; undefined without any. */
   readonly metadata: StructMessage | undefined;
-  /** The fields by their names in YAML, their values not yet checked. */
+  /** The fields by their names in YAML; their values are not yet checked. */
   readonly fields: readonly (readonly [string, ValueMessage])[];
 }
 
-/** The reverse of `packMetadata`; reports metadata that it cannot have written. `path` is the descriptor's. */
+/**
+ * The reverse of `packMetadata`; reports metadata that `packMetadata` cannot have written. `path` is the descriptor's.
+ */
 export function unpackMetadata(
   message: StructMessage | null | undefined,
   path: string,

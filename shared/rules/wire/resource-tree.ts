@@ -1,5 +1,5 @@
-// Turns a RateLimitConfig message into the tree that the readers of rules documents take, so that a
-// resource passes the same checks as a file. A node's offset stands for its path.
+// Converts a RateLimitConfig message to the tree that the readers of rules documents accept, so that a resource passes
+// the same checks as a file. A node's offset represents its path.
 import type {
   ConfigDescriptorMessage,
   RateLimitConfigMessage,
@@ -14,7 +14,7 @@ import { publicFlags, unpackMetadata } from './resource-fields.ts';
 
 export interface ResourceTree {
   readonly root: TreeMap;
-  /** Has reported what the tree cannot express. */
+  /** Contains the problems of parts that the tree cannot express. */
   readonly reporter: Reporter;
 }
 
@@ -53,7 +53,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
     const { key, value, rateLimit, descriptors } = descriptor;
     const { metadata, fields } = unpackMetadata(descriptor.metadata, path, reporter);
     const withoutLimit = new Map(fields);
-    // The whole list is among our fields; the public message has only its first limit.
+    // Our extensions contain the whole list; the public message has only its first limit.
     const isListed = withoutLimit.has('rate_limits');
     const shape = withoutLimit.get('rate_limit')?.structValue?.fields;
     withoutLimit.delete('rate_limit');
@@ -71,7 +71,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
     ]);
   }
 
-  /** `shape`: our own fields that belong into it. */
+  /** `shape` has our extensions that belong to the limit. */
   function toPolicy(
     policy: RateLimitPolicyMessage,
     path: string,
@@ -125,7 +125,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
   return { root, reporter };
 }
 
-/** Unknown numbers are kept, so that the readers' messages name them as they were sent. */
+/** Unknown numbers are retained, so that the readers' messages name them as they were sent. */
 function toUnitText(unit: number): string {
   return unit === 0 ? 'UNKNOWN' : (unitFromNumber(unit) ?? String(unit));
 }

@@ -20,7 +20,7 @@ import { toFlowText, toRuleObject } from './rule-object.ts';
 
 const { rateLimitConfig } = loadProtos();
 
-/** Over the wire and back. */
+/** Sends a document over the wire and back. */
 function throughWire(document: RuleDocument, withExtensions = true) {
   const { message } = toResource(document, { withExtensions });
   const received = rateLimitConfig.deserialize(rateLimitConfig.serialize(message));
@@ -56,7 +56,7 @@ const json = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
     .map((members) => Object.fromEntries(members)),
 }));
 
-/** Any shape whose fields make sense together. */
+/** Any shape with fields that are valid together. */
 const shape = fc
   .record({
     algorithm: fc.constantFrom(...algorithms),
@@ -83,7 +83,7 @@ const rateLimit = fc
   .map(({ unit, replaces, shape: kind, ...limit }) => ({
     ...limit,
     ...(limit.unlimited ? plainShape : kind),
-    // Not of windows shorter than ten leases.
+    // Windows shorter than ten leases have none.
     lease: limit.unlimited || unit === 'second' ? undefined : kind.lease,
     unit: limit.unlimited ? undefined : unit,
     replaces: replaces
@@ -95,7 +95,7 @@ const anyFlags = Object.fromEntries(
   descriptorFlags.map(({ property }) => [property, fc.boolean()]),
 ) as { [Property in keyof DescriptorFlags]: fc.Arbitrary<boolean> };
 
-/** A list has no limit that is unlimited, and none twice. */
+/** Removes unlimited limits and duplicates, which a list cannot contain. */
 function withoutTwins(
   first: RateLimitBlock | undefined,
   others: readonly RateLimitBlock[],
@@ -148,7 +148,7 @@ const anyDocument = fc.record({
   descriptors: level,
 });
 
-test('a document arrives as it was sent', (t) => {
+test('a document is received as it was sent', (t) => {
   let fieldsSeen = 0;
   fc.assert(
     fc.property(anyDocument, (document) => {
@@ -162,7 +162,7 @@ test('a document arrives as it was sent', (t) => {
   t.true(fieldsSeen > 10);
 });
 
-test('a document arrives through a resource as it is in its file, but for its lines', (t) => {
+test('a document sent as a resource equals the document in its file, but for its lines', (t) => {
   const { document } = parseRuleDocument(
     [
       'domain: shop',
@@ -189,7 +189,7 @@ test('a document arrives through a resource as it is in its file, but for its li
   t.is(received?.file, 'shop.yaml');
 });
 
-test('for other workers extensions are left out and named, and the metadata is as the author has it', (t) => {
+test('for other workers extensions are left out and named, and the metadata is as the author wrote it', (t) => {
   const { document } = parseRuleDocument(
     'domain: d\ndescriptors: [{key: a, value_to_metric: true, metadata: {ratelane.fields: 1}, rate_limit: {unit: day, requests_per_unit: 1}, descriptors: [{key: b, value: c*, share_threshold: true, value_to_metric: true, rate_limit: {unit: day, requests_per_unit: 1}}]}]',
     'd.yaml',
@@ -235,7 +235,7 @@ test('a missing requests_per_unit is 0 and only noted', (t) => {
   );
 });
 
-test('a resource is held to the rules of a file, with every problem at once', (t) => {
+test('a resource is checked like a file, with every problem at once', (t) => {
   t.is(
     formatProblems(fromResource({}, 'r').problems),
     "r: error: domain: config file cannot have empty domain\n    hint: name the domain: 'domain: <name>'",
@@ -265,7 +265,7 @@ test('the number of problems of one resource is bounded', (t) => {
   t.true(problems.length <= 202);
 });
 
-test('a rule as it is written has all that was written', (t) => {
+test('a rule written as YAML is complete', (t) => {
   const written: JsonObject = {
     ...{ key: 'path', value: '/web*', until: '2099-01-02T03:04:05Z', shadow_mode: true },
     metadata: { team: 'web' },

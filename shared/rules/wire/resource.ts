@@ -1,5 +1,5 @@
-// Converts rules documents to resources of a management server and back, without loss. resource-fields.ts
-// has the fields beside the public message.
+// Converts rules documents to a management server's resources and back, without loss. resource-fields.ts has the fields
+// beside the public message.
 import type {
   ConfigDescriptorMessage,
   RateLimitConfigMessage,
@@ -24,7 +24,7 @@ export interface ResourceOptions {
 }
 
 export interface Resource {
-  /** Default values are left out, so that equal rules give equal bytes. */
+  /** Default values are left out, so that equal rules have equal bytes. */
   readonly message: RateLimitConfigMessage;
   /** The fields that were not sent, such as `descriptors[0].share_threshold`. */
   readonly leftOut: readonly string[];

@@ -1,4 +1,4 @@
-// A rule as it is written in YAML: as plain data, and as text of one line.
+// A rule in the form of YAML: as plain data, and as text on one line.
 import { listShape } from '../limit-shape.ts';
 import type { JsonObject, JsonValue } from '../rule.ts';
 import type { RateLimitBlock, RuleDescriptor } from '../rule-document.ts';
@@ -37,10 +37,10 @@ export function toLimitObject(limit: RateLimitBlock): JsonObject {
 
 const plainText = /^[A-Za-z_/][A-Za-z0-9_/.-]*$/;
 const plainTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
-/** Words that YAML does not take for text. */
+/** Words that YAML does not read as text. */
 const words = /^(?:y|yes|n|no|true|false|on|off|null)$/i;
 
-/** YAML of one line, with quotes where a text could be taken for something else. */
+/** YAML on one line; a text that could be read as another kind of value is quoted. */
 export function toFlowText(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(toFlowText).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {

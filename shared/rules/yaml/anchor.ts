@@ -1,8 +1,8 @@
-// YAML texts that are longer than their characters: with aliases, which copy what has an anchor.
+// Detects YAML texts that represent more than their characters: aliases copy what has an anchor.
 
 const anchor = /(?:^|[\s,:[{])&\S/;
 
-/** Whether there may be an anchor, of which each alias is a copy: with them 8 kB can have thousands of rules. */
+/** Whether the text may have an anchor, which each alias copies: with aliases, 8 kB can contain thousands of rules. */
 export function mayHaveAnchor(text: string): boolean {
   return anchor.test(text);
 }

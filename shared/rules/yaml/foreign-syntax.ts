@@ -1,10 +1,10 @@
-// Finds what is written as in other languages, or left by other programs: comments with `//`, marks of a merge conflict,
-// keys with `=`.
+// Finds syntax of other languages or remains of other programs: comments with `//`, marks of a merge conflict, keys
+// with `=`.
 import { toExcerpt } from '../../text-excerpt.ts';
 
 const commentSign = /(?:^|\s)(\/\/|\/\*)(?=\s)/;
 
-/** A comment as in other languages: its sign, and the text before it. */
+/** A comment of another language: its sign, and the text before it. */
 export function findForeignComment(text: string) {
   const match = commentSign.exec(text);
   const sign = match?.[1];
@@ -12,7 +12,7 @@ export function findForeignComment(text: string) {
   return { sign, before: text.slice(0, match.index).trim() };
 }
 
-/** The hint for a value with such a comment behind it. */
+/** The hint for a value that such a comment follows. */
 export function describeForeignComment(text: string): string | undefined {
   const comment = findForeignComment(text);
   return comment && `a comment begins with ' #'; write '${toExcerpt(comment.before)}' without it`;
@@ -20,7 +20,7 @@ export function describeForeignComment(text: string): string | undefined {
 
 const conflictMark = /^(?:<{7}|\|{7}|={7}|>{7})(?=[ \r\n]|$)/m;
 
-/** Where the first mark of a merge conflict begins a line. */
+/** The offset of the first line that begins with a merge conflict's mark. */
 export function findConflictMark(text: string): number | undefined {
   return conflictMark.exec(text)?.index;
 }

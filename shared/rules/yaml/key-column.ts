@@ -1,5 +1,5 @@
-// Finds a key that begins at another column than the keys around it. YAML reports it as a syntax error under
-// several names, often in the line before.
+// Finds a key that begins in another column than the keys around it. YAML reports this as various syntax errors, often
+// on the line before.
 import { toExcerpt } from '../../text-excerpt.ts';
 
 interface KeyPlace {
@@ -7,9 +7,9 @@ interface KeyPlace {
   /** Both 1-based. */
   readonly line: number;
   readonly column: number;
-  /** Whether a `-` stands before it. */
+  /** Whether a `-` precedes it. */
   readonly isFirst: boolean;
-  /** Whether something stands after its colon, so that nothing is nested below it. */
+  /** Whether a value follows its colon, so that nothing is nested below it. */
   readonly hasValue: boolean;
 }
 
@@ -18,8 +18,10 @@ const maxLineLength = 1_000;
 /** How many lines after the error are searched. */
 const maxLinesBelow = 10;
 
-/** The hint for a syntax error in `line`, 1-based: the slip is there or at the next key. Undefined when all keys
- * begin where they may. */
+/**
+ * The hint for a syntax error in `line`, 1-based: the mistake is there or at the next key. Undefined when all keys
+ * begin in valid columns.
+ */
 export function describeWrongColumn(text: string, line: number): string | undefined {
   const open: KeyPlace[] = [];
   for (const [index, content] of text.split('\n', line + maxLinesBelow).entries()) {

@@ -2,7 +2,7 @@ import test from 'ava';
 import { type MapReader, readMap } from './map-reader.ts';
 import { parseYamlTree } from './yaml-tree.ts';
 
-/** The value that `read` makes of a mapping, and the problems that it reports. */
+/** The value that `reading` returns for a mapping, and the problems that it reports. */
 function read<Value>(yaml: string, reading: (fields: MapReader) => Value) {
   const { root, reporter } = parseYamlTree(yaml, 'f.yaml');
   const fields = root && readMap(root, '', 'the document', reporter);
@@ -21,7 +21,7 @@ test('an absent or null value is distinguished from a wrong one', (t) => {
   t.deepEqual(of('a: [1]'), [undefined, undefined, undefined]);
 });
 
-test('a value of the wrong kind is reported with its position, and a slip with what to write', (t) => {
+test('a value of the wrong kind is reported with its position, and a mistake with what to write', (t) => {
   const { told } = read('list: [{on: "true", of: "7", at: {}}]', (fields) =>
     fields.maps('list').map((item) => [item.flag('on'), item.count('of', 9), item.text('at')]),
   );
@@ -32,7 +32,7 @@ test('a value of the wrong kind is reported with its position, and a slip with w
   ]);
 });
 
-test('a word is one of those that are known, and an empty one is none', (t) => {
+test('a word is one of the known ones, and an empty word is not', (t) => {
   const { value, told } = read('a: day\nb: ""\nc: week\nd: [day]', (fields) =>
     ['a', 'b', 'c', 'd', 'e'].map((name) => fields.word(name, ['hour', 'day'])),
   );
@@ -43,7 +43,7 @@ test('a word is one of those that are known, and an empty one is none', (t) => {
   ]);
 });
 
-test('a duration may be nothing, and is never less', (t) => {
+test('a duration can be zero, but not negative', (t) => {
   const { value, told } = read('a: 0s\nb: 90s\nc: -1s\nd: [1s]', (fields) =>
     ['a', 'b', 'c', 'd', 'e'].map((name) => fields.duration(name)),
   );
@@ -54,7 +54,7 @@ test('a duration may be nothing, and is never less', (t) => {
   ]);
 });
 
-test('of a mapping of names to texts those are taken that are texts', (t) => {
+test('a mapping of names to texts contains only the values that are texts', (t) => {
   const { value, told } = read('a: {x: one, y: [2], z: 3}\nb: text', (fields) =>
     ['a', 'b', 'c'].map((name) => fields.texts(name)),
   );
@@ -72,7 +72,7 @@ test('of a mapping of names to texts those are taken that are texts', (t) => {
   ]);
 });
 
-test('an unknown key is reported with the one that is meant, which then counts as given', (t) => {
+test('an unknown key is reported with the key most likely meant, which then counts as present', (t) => {
   const { value, told } = read('naem: a\nother: b', (fields) => [
     ...fields.refuseOthers(['name', 'domains']),
   ]);

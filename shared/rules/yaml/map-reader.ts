@@ -1,5 +1,5 @@
-// Reads the fields of a YAML mapping by name, and reports what is wrong with them, with place and hint.
-// Callers know the fields and their meaning.
+// Reads the fields of a YAML mapping by name, and reports their problems with position and hint. Callers define the
+// fields and their meaning.
 import { parseDuration } from '../../duration.ts';
 import { didYouMean } from '../../nearest-word.ts';
 import { toExcerpt } from '../../text-excerpt.ts';
@@ -10,14 +10,14 @@ import { describeForeignComment } from './foreign-syntax.ts';
 import { findPlaceholder, renderHint } from './template.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
-/** A value with its place. */
+/** A value with its path. */
 export interface PlacedNode {
   readonly node: TreeNode;
-  /** Such as `descriptors[0].rate_limit`. */
+  /** A path such as `descriptors[0].rate_limit`. */
   readonly path: string;
 }
 
-/** Hints for top-level keys of files that are known by their names. */
+/** Hints for top-level keys that belong to other files, by the names of the keys. */
 const keysOfOtherFiles: ReadonlyMap<string, string> = new Map([
   ['policies', 'a policy is read from policy.yaml at the root of the rules: name the file so'],
   [
@@ -35,7 +35,7 @@ export class MapReader {
   readonly path: string;
   readonly reporter: Reporter;
 
-  /** `path` is where in the document the mapping is. */
+  /** `path` is the mapping's path in the document. */
   constructor(node: TreeMap, path: string, reporter: Reporter) {
     this.node = node;
     this.path = path;
@@ -46,13 +46,13 @@ export class MapReader {
     return joinPath(this.path, name);
   }
 
-  /** Undefined when absent only. */
+  /** The field; undefined only when absent. */
   given(name: string): PlacedNode | undefined {
     const node = this.node.entries.get(name)?.value;
     return node && { node, path: this.pathOf(name) };
   }
 
-  /** Undefined when absent or null. */
+  /** The field; undefined when absent or null. */
   find(name: string): TreeNode | undefined {
     const node = this.node.entries.get(name)?.value;
     return node?.kind === 'null' ? undefined : node;
@@ -62,7 +62,7 @@ export class MapReader {
     return this.find(name) !== undefined;
   }
 
-  /** A scalar of any kind, as it is written; '' when absent or null. */
+  /** A scalar of any kind, as written; '' when absent or null. */
   text(name: string): string | undefined {
     const node = this.find(name);
     return node === undefined ? '' : this.toText(node, name);
@@ -83,8 +83,10 @@ export class MapReader {
     return this.refuse(node, name, 'true or false', hint);
   }
 
-  /** A whole number from `min` to `max`; undefined when absent or null, too. `describe` gives the hint for a text that is
-   * none. */
+  /**
+   * A whole number from `min` to `max`; undefined also when absent or null. `describe` returns the hint for a text that
+   * is no whole number.
+   */
   count(
     name: string,
     max: number,
@@ -136,7 +138,7 @@ export class MapReader {
     return text === '' || word !== undefined ? word : this.refuse(node, name, words.join(' or '));
   }
 
-  /** Names with texts. */
+  /** Pairs of a name and a text. */
   texts(name: string): readonly (readonly [name: string, text: string])[] {
     const node = this.find(name);
     if (node === undefined) return [];
@@ -148,7 +150,7 @@ export class MapReader {
     });
   }
 
-  /** `describe` gives the hint where it is no mapping. */
+  /** `describe` returns the hint for a value that is not a mapping. */
   map(name: string, describe?: Describe): MapReader | undefined {
     const node = this.find(name);
     if (node === undefined) return undefined;
@@ -156,7 +158,7 @@ export class MapReader {
     return this.refuse(node, name, 'a mapping', describe?.(node));
   }
 
-  /** Empty when it is no list as well; `describe` gives the hint then. */
+  /** The items of a list; empty also when the value is not a list, for which `describe` returns the hint. */
   items(name: string, describe?: Describe): readonly PlacedNode[] {
     const node = this.find(name);
     if (node === undefined) return [];
@@ -167,19 +169,19 @@ export class MapReader {
     return this.refuse(node, name, 'a list', describe?.(node)) ?? [];
   }
 
-  /** The items of a list, those that are mappings. */
+  /** Those items of a list that are mappings. */
   maps(name: string): readonly MapReader[] {
     return this.items(name).flatMap(
       ({ node, path }) => readMap(node, path, `an item of ${name}`, this.reporter) ?? [],
     );
   }
 
-  /** Place of the field, or where it is missing. */
+  /** The offset of the field, or of the mapping that lacks it. */
   offsetOf(name: string): number {
     return this.node.entries.get(name)?.value.offset ?? this.node.offset;
   }
 
-  /** At the place of the field, or where it is missing. */
+  /** Reports an error at the field, or at the mapping that lacks it. */
   error(rule: ProblemRule, name: string, message: string, hint?: string): void {
     this.reporter.error(rule, this.offsetOf(name), this.pathOf(name), message, hint);
   }
@@ -189,12 +191,12 @@ export class MapReader {
     this.reporter.error(rule, this.node.offset, this.path, message, hint);
   }
 
-  /** Reports a warning or note as `error` does an error. */
+  /** Reports a warning or note, as `error` reports an error. */
   advise(rule: ProblemRule, name: string, message: string, hint?: string): void {
     this.reporter.advise(rule, this.offsetOf(name), this.pathOf(name), message, hint);
   }
 
-  /** `wanted` is what the field has to be, in messages. */
+  /** Reports that the field is not `wanted`. */
   refuse(node: TreeNode, name: string, wanted: string, hint?: string): undefined {
     reportKind({ node, path: this.pathOf(name) }, name, wanted, this.reporter, hint);
   }
@@ -291,7 +293,7 @@ function describeOddity(text: string): string | undefined {
     : (describeForeignComment(text) ?? describeRepairedWord(text, undefined));
 }
 
-/** The whole number that a text such as `10k`, `10,000` or `1e4` is meant for; NaN when there is none. */
+/** The whole number that a text such as `10k`, `10,000` or `1e4` means; NaN without one. */
 function toMeantNumber(text: string): number {
   if (/^\d{1,3}(?:[,' ]\d{3}){1,3}$/.test(text)) return Number(text.replaceAll(/\D/g, ''));
   const [, digits, letter] = /^(\d{1,10}(?:\.\d{1,6})?(?:e\d)?) ?([km])?$/i.exec(text) ?? [];

@@ -4,7 +4,7 @@ import type { ScalarValue } from './yaml-scalar.ts';
 export type TreeNode = TreeScalar | TreeList | TreeMap | TreeGap;
 
 export interface TreeScalar extends ScalarValue {
-  /** The text as it is written, without quotes. */
+  /** The text as written, without quotes. */
   readonly source: string;
   readonly isQuoted: boolean;
   readonly offset: number;
@@ -20,7 +20,7 @@ export interface TreeMap {
   readonly kind: 'map';
   /** The entries by their keys as written. */
   readonly entries: ReadonlyMap<string, TreeEntry>;
-  /** Whether a merge or a key of it could not be read, which has been reported. */
+  /** Whether a merge, or a key of one, could not be read, which was reported. */
   readonly isIncomplete?: boolean;
   readonly offset: number;
 }
@@ -30,7 +30,7 @@ export interface TreeEntry {
   readonly value: TreeNode;
 }
 
-/** Stands for what could not be read. It has been reported, so readers pass over it in silence. */
+/** Represents an unreadable value. It was reported, so readers skip it silently. */
 export interface TreeGap {
   readonly kind: 'gap';
   readonly offset: number;

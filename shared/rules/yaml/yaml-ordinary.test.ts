@@ -9,7 +9,7 @@ import { parseAnyYaml } from './yaml-tree.ts';
 
 const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
 
-/** Whether `text` is ordinary; if so, the library must read the same, without a word. */
+/** Whether `text` is ordinary; if so, the library must read the same, without an error or a warning. */
 function isReadAlike(t: ExecutionContext, text: string): boolean {
   const tree = readOrdinaryYaml(text);
   if (tree === undefined) return false;

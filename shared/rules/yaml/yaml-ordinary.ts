@@ -1,13 +1,15 @@
-// Reads the YAML that files of rules are made of, many times faster than the library: block mappings and
-// lists, scalars and flow collections on one line, comments. It reports no problems: a document with
-// anything unusual, wrong or not, goes to the library (yaml-text.ts).
+// Reads the subset of YAML that rules files use, many times faster than the library: block mappings and lists, scalars
+// and flow collections on one line, comments. It reports no problems: the library (yaml-text.ts) reads any document
+// with unusual syntax, valid or not.
 
 import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-node.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
 
-/** Far below where the library's reader refuses a document, so that it is the one to refuse. */
+/** Far below the depth at which the library's reader refuses a document, so that the library refuses it. */
 const maxDepth = 80;
-/** More than the longest file of ordinary rules has: their tree takes 150 MB, the library's three times as much. */
+/**
+ * More than the longest file of ordinary rules contains: their tree takes 150 MB, the library's three times as much.
+ */
 const maxScalars = 640_000;
 
 const lineWithoutContent = / *(?:#[^\r\n]*)?\r?\n/y;
@@ -38,7 +40,7 @@ export function readOrdinaryYaml(text: string): TreeNode | undefined {
 
 function createReader(text: string): () => TreeNode {
   let at = text.startsWith('---\n') ? 4 : 0;
-  /** Indentation of the line with content at `at`; -1 at the end. */
+  /** Indentation of the line whose content begins at `at`; -1 at the end. */
   let column = 0;
   let scalars = 0;
 
@@ -49,7 +51,7 @@ function createReader(text: string): () => TreeNode {
     return true;
   }
 
-  /** From the beginning of a line to the content of the next line that has any. */
+  /** Moves from the beginning of a line to the content of the next line that has any. */
   function toContent(): void {
     while (skip(lineWithoutContent));
     const start = at;
@@ -129,7 +131,7 @@ function createReader(text: string): () => TreeNode {
     return { kind: 'list', items, offset };
   }
 
-  /** Whether an item is followed by another, or by the `closing` bracket. */
+  /** Whether another item follows, rather than the `closing` bracket. */
   function endsFlowItem(closing: string): boolean {
     if (skip(flowSeparator)) return text[at] !== closing;
     skip(flowSpace);
@@ -157,7 +159,7 @@ function createReader(text: string): () => TreeNode {
   function readValue(ownColumn: number, depth: number): TreeNode {
     if (skip(lineEnd)) {
       toContent();
-      // A list may stand below the first character of its key.
+      // A list may begin in the same column as its key.
       const isBelow = column > ownColumn || (column === ownColumn && text[at] === '-');
       if (!isBelow) throw outOfTheOrdinary;
       return readBlock(depth + 1);

@@ -1,4 +1,4 @@
-// How plain scalars of YAML are read, as reviewed lines: yaml-scalar.txt. `REWRITE=1` writes what is read now.
+// Tests how plain scalars of YAML are read, as reviewed lines: yaml-scalar.txt. `REWRITE=1` rewrites them.
 import test from 'ava';
 import { cpuMs } from '../../../test/support/cpu-time.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';

@@ -1,5 +1,5 @@
-// The kind of an unquoted YAML 1.1 scalar, as the reference reads it (behaviour: yaml-scalars). The text
-// is always kept beside the value.
+// The kind of an unquoted YAML 1.1 scalar, as the reference reads it (behaviour: yaml-scalars). The source text is
+// always retained beside the value.
 
 export type ScalarKind = 'text' | 'int' | 'float' | 'bool' | 'null';
 
@@ -18,7 +18,7 @@ const specialFloat = /^(?:([-+]?)\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
 const integer = /^([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
 const decimal = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
-/** Longer texts are not read as numbers: none is meant, and BigInt takes quadratic time. */
+/** Longer texts are not read as numbers: none is intended as one, and BigInt takes quadratic time. */
 const maxNumberLength = 100;
 
 /** Resolves the text of a plain (unquoted) scalar. */

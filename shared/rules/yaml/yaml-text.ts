@@ -1,5 +1,5 @@
-// YAML text to the library's nodes: syntax, and the bounds on what one document may cost. yaml-tree.ts
-// resolves scalars, aliases and merges.
+// Parses YAML text into the library's nodes: checks syntax, and bounds the cost of one document. yaml-tree.ts resolves
+// scalars, aliases and merges.
 import {
   Composer,
   type CST,
@@ -16,11 +16,11 @@ import { conflictHint, describeForeignLine, findConflictMark } from './foreign-s
 import { describeWrongColumn } from './key-column.ts';
 
 export const maxTextLength = 4 * 1024 * 1024;
-/** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
+/** The library allocates about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
 const maxLexemes = 2_000_000;
-/** In a longer line no slip is searched beyond this. */
+/** A longer line is searched for mistakes only up to this length. */
 const maxDescribedLine = 1_000;
-/** The library recurses, so this guards the stack. A level of descriptors is two levels of YAML. */
+/** The library recurses, so this limit guards the stack. A level of descriptors is two levels of YAML. */
 export const maxDepth = 200;
 
 /** Characters that YAML does not allow, and the replacement character from bytes that are not UTF-8. */
@@ -28,7 +28,7 @@ const forbiddenCharacter =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is searched
   /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
 
-/** False when `text` cannot be YAML or is too long, which has been reported then. */
+/** False when `text` cannot be YAML or is too long, which was then reported. */
 export function checkYamlText(text: string, reporter: Reporter): boolean {
   if (text.length > maxTextLength) {
     const message = `the document is longer than ${maxTextLength} characters`;
@@ -44,8 +44,8 @@ export function checkYamlText(text: string, reporter: Reporter): boolean {
 }
 
 /**
- * The root node of the first document in a checked text; null when the document is empty. Undefined
- * when it cannot be read, which has been reported then.
+ * The root node of the first document in a checked text; null when the document is empty. Undefined when it cannot be
+ * read, which was then reported.
  */
 export function parseYamlText(text: string, reporter: Reporter): ParsedNode | null | undefined {
   const tokens = readFirstDocument(text, reporter);
@@ -68,7 +68,7 @@ function reportForbidden(character: string, offset: number, reporter: Reporter):
   reporter.error('text-encoding', offset, '', message, 'remove it');
 }
 
-/** The tokens up to the second document, or undefined when a bound was passed. */
+/** The tokens up to the second document; undefined when a bound was exceeded. */
 function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | undefined {
   const tokens: CST.Token[] = [];
   const parser = new Parser();
@@ -126,7 +126,7 @@ function composeDocument(
     logLevel: 'silent',
   });
   const stackTraceLimit = Error.stackTraceLimit;
-  // The library makes an Error of each slip, and a hostile text can hold a million slips.
+  // The library makes an Error of each mistake, and a hostile text can contain a million of them.
   Error.stackTraceLimit = 0;
   try {
     const [document] = composer.compose(tokens, true, source.length);
@@ -141,7 +141,7 @@ function composeDocument(
       reporter.error('yaml-syntax', conflict, '', message, conflictHint);
       return undefined;
     }
-    // One slip makes several syntax errors, so only the first is reported.
+    // One mistake makes several syntax errors, so only the first is reported.
     const text = toExcerpt(first.message, 120);
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
     const offset = locateError(first, document?.contents ?? null, source);
@@ -156,11 +156,11 @@ function composeDocument(
   }
 }
 
-/** Where an author would search the slip, which is not always where the library noticed it. */
+/** Where an author would look for the mistake, which is not always where the library detected it. */
 function locateError(error: YAMLParseError, contents: ParsedNode | null, text: string): number {
   let offset = Math.min(error.pos[0], text.length);
   if (error.message.startsWith('Missing closing') && contents !== null) {
-    // Noticed at the end of the text: the slip is the quote opened last.
+    // Detected at the end of the text: the mistake is the quote that was opened last.
     visit(contents, {
       Scalar(_, { type, range }) {
         if (type?.startsWith('QUOTE') && range) offset = range[0];
@@ -172,7 +172,7 @@ function locateError(error: YAMLParseError, contents: ParsedNode | null, text: s
   return offset;
 }
 
-/** A slip that is visible in the line alone; undefined when there is none. */
+/** The hint for a mistake that the line alone shows; undefined without one. */
 function describeLine(text: string, offset: number): string | undefined {
   const start = text.lastIndexOf('\n', offset - 1) + 1;
   const end = text.indexOf('\n', offset);

@@ -1,4 +1,4 @@
-// From a YAML document to its tree of nodes: aliases and `<<` merges resolved, scalars read as YAML 1.1.
+// Converts a YAML document to its tree of nodes: aliases and `<<` merges resolved, scalars read as YAML 1.1.
 // document.ts interprets the keys.
 import {
   type Alias,
@@ -20,20 +20,23 @@ import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
 import { checkYamlText, maxDepth, maxTextLength, parseYamlText } from './yaml-text.ts';
 
-/** Limits of what is read through aliases: a few nested anchors can stand for billions of nodes, or repeat a long text. */
+/**
+ * Limits of nodes and text read through aliases: a few nested anchors can represent billions of nodes, or repeat a long
+ * text.
+ */
 export const maxAliasedNodes = 500_000;
 const maxAliasedCharacters = maxTextLength;
 /** An unknown alias is compared with these anchors only. */
 const maxGuessedAnchors = 100;
 
 export interface ParsedYaml {
-  /** Undefined when nothing in the text is usable; an empty document is a null scalar. */
+  /** Undefined when nothing in the text is readable; an empty document is a null scalar. */
   readonly root: TreeNode | undefined;
-  /** Has the problems so far, and takes those that readers of the tree find. */
+  /** Contains the problems so far, and receives those that readers of the tree find. */
   readonly reporter: Reporter;
 }
 
-/** `file` is the name under which a person knows the text; it goes into each problem. */
+/** `file` is the name of the text for its author; it is part of each problem. */
 export function parseYamlTree(text: string, file: string): ParsedYaml {
   const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
   const reporter = createTextReporter(file, yaml);
@@ -43,7 +46,7 @@ export function parseYamlTree(text: string, file: string): ParsedYaml {
   return placeholder === undefined ? { root, reporter } : refuseTemplate(yaml, file, placeholder);
 }
 
-/** One problem in place of all that a template makes of YAML. */
+/** Reports one problem instead of all those that a template causes in YAML. */
 function refuseTemplate(yaml: string, file: string, offset: number): ParsedYaml {
   const reporter = createTextReporter(file, yaml);
   const shown = findPlaceholder(yaml.slice(offset)) ?? yaml.slice(offset, offset + 2);
@@ -52,7 +55,7 @@ function refuseTemplate(yaml: string, file: string, offset: number): ParsedYaml 
   return { root: undefined, reporter };
 }
 
-/** The tree that `parseYamlTree` gives, for ordinary YAML too. */
+/** The same tree as `parseYamlTree`, for ordinary YAML too, by the library alone. */
 export function parseAnyYaml(text: string, reporter: Reporter): TreeNode | undefined {
   const root = parseYamlText(text, reporter);
   return root === undefined ? undefined : createTree(root, reporter);
@@ -61,14 +64,14 @@ export function parseAnyYaml(text: string, reporter: Reporter): TreeNode | undef
 function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
   const { targets, anchors } = resolveAliases(root);
   const firstAnchors = [...anchors.keys().take(maxGuessedAnchors)];
-  /** The collections that are being read, to find an anchor within itself. */
+  /** The collections being read, to find an anchor within itself. */
   const open = new Set<YamlNode>();
   let aliasDepth = 0;
   let aliasedNodes = 0;
   let aliasedCharacters = 0;
   let isTooMuch = false;
 
-  /** Reported once: all that follows is skipped. */
+  /** Reports once; everything after it is skipped. */
   function refuseAliases(message: string, path: string, offset: number): void {
     if (!isTooMuch) {
       reporter.error('too-large', offset, path, message, 'use fewer aliases within anchors');
@@ -76,7 +79,7 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
     isTooMuch = true;
   }
 
-  /** `site` is the offset of a node that has no text. */
+  /** `site` is the offset to use for a node without text. */
   function toTree(node: YamlNode | null, path: string, depth: number, site: number): TreeNode {
     const offset = node?.range?.[0] ?? site;
     if (depth > maxDepth) {
@@ -187,7 +190,7 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
     return { kind: 'map', entries, ...(isIncomplete && { isIncomplete }), offset };
   }
 
-  /** Adds what a `<<` brings; of several maps in a list the first has precedence. */
+  /** Adds the entries of a `<<`; with several maps in a list, the first has precedence. */
   function merge(value: TreeNode, merged: Map<string, TreeEntry>, path: string): void {
     const sources = value.kind === 'list' ? [...value.items].reverse() : [value];
     for (const source of sources) {
@@ -210,9 +213,9 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
 }
 
 interface Aliases {
-  /** For each alias the node that its anchor names at that point of the document. */
+  /** For each alias, the node that its anchor names at that position in the document. */
   readonly targets: ReadonlyMap<Alias, YamlNode>;
-  /** All of the document, by name. */
+  /** All anchors of the document, by name. */
   readonly anchors: ReadonlyMap<string, YamlNode>;
 }
 
@@ -238,7 +241,7 @@ function toScalar(scalar: Scalar, path: string, offset: number, reporter: Report
   const source = scalar.source ?? '';
   const isQuoted = scalar.type !== undefined && scalar.type !== 'PLAIN';
   const text: ScalarValue = { kind: 'text', value: source };
-  // An escape can make a character that the text itself may not have, and protobuf cannot carry.
+  // An escape can produce a character that the text itself may not contain, and that protobuf cannot encode.
   if (!source.isWellFormed()) {
     const hint = 'write the character itself, or both halves of its escape';
     reporter.error('text-encoding', offset, path, 'the text has half of a surrogate pair', hint);
@@ -248,7 +251,7 @@ function toScalar(scalar: Scalar, path: string, offset: number, reporter: Report
     return { ...(isQuoted ? text : toScalarValue(source)), source, isQuoted, offset };
   }
   const wanted = scalar.tag.startsWith(tagPrefix) ? scalar.tag.slice(tagPrefix.length) : '';
-  // Any other tag leaves the text as it is, as in the reference.
+  // Any other tag leaves the text unchanged, as in the reference.
   if (!['int', 'float', 'bool', 'null'].includes(wanted)) {
     return { ...text, source, isQuoted, offset };
   }
@@ -258,7 +261,7 @@ function toScalar(scalar: Scalar, path: string, offset: number, reporter: Report
   return { kind: 'gap', offset };
 }
 
-/** The value of a repeated key, to help a person find it. */
+/** The value of a repeated key, to help the author find it. */
 function describeLost(value: TreeNode): string {
   if ('source' in value) return `'${toExcerpt(value.source)}'`;
   if (value.kind === 'list') return `a list of ${value.items.length}`;
