@@ -2,7 +2,7 @@ import test from 'ava';
 import { createManualClock } from '../test/support/manual-clock.ts';
 import { repeatAfter } from './clock.ts';
 
-test('a task is repeated after it has ended, until that is stopped', async (t) => {
+test('a task is repeated after each run ends, until the repetition is stopped', async (t) => {
   const clock = createManualClock();
   const runs: PromiseWithResolvers<void>[] = [];
   const stop = repeatAfter(clock, 1000, () => {
@@ -24,7 +24,7 @@ test('a task is repeated after it has ended, until that is stopped', async (t) =
   t.is(clock.pending, 0);
 });
 
-test('a task that ends at once is repeated at its times', (t) => {
+test('a task that ends at once is repeated at regular times', (t) => {
   const clock = createManualClock();
   let runs = 0;
   const stop = repeatAfter(clock, 1000, () => {

@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 export interface Clock {
   /** Milliseconds since the Unix epoch; may jump when the host's clock is set. */
   wallMs(): number;
-  /** Milliseconds from an arbitrary start; never goes back. */
+  /** Milliseconds from an arbitrary start; never decreases. */
   monotonicMs(): number;
   /** Runs `task` once after `delayMs`. The returned function cancels it; cancelling twice is fine. */
   after(delayMs: number, task: () => void): () => void;

@@ -1,17 +1,17 @@
-// Ends a command when its output cannot be written: quietly when it is closed.
+// Handles an output that cannot be written: a command ends, silently when its output was closed.
 import { errorText } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 
 /**
- * The reader may close the output early, as `head` does: the command then ends silently, and that is no
- * failure. Nothing can be reported of a standard error that cannot be written: it is ignored.
+ * The reader may close the output early, as `head` does: the command then ends silently, without a failure. An error of
+ * standard error cannot be reported anywhere: it is ignored.
  */
 export function endWhenOutputIsClosed(): void {
   process.stdout.on('error', end);
   process.stderr.on('error', () => {});
 }
 
-/** Keeps a command that serves running when its output is closed: it writes to its log. */
+/** A command that serves keeps running when its output is closed: it writes to its log. */
 export function outliveOutput(): void {
   process.stdout.on('error', () => {}).off('error', end);
 }

@@ -17,7 +17,7 @@ import { pluck } from '../test/support/pluck.ts';
 import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { type ConnectionLimitOptions, limitConnections } from './connection-limit.ts';
 
-/** A listener on which each connection is used as the test defines, by the order in which they came. */
+/** A listener whose connections report their use as the test defines it, by the order in which they were accepted. */
 async function start(
   t: ExecutionContext,
   max: number,
@@ -44,7 +44,7 @@ async function start(
     clock,
     uses,
     closed,
-    /** Authenticates the client that came as number `index`. */
+    /** Authenticates client number `index`. */
     authenticated(index: number) {
       const socket = sockets[index];
       if (socket !== undefined) limit.authenticated(socket);
@@ -83,7 +83,7 @@ async function listen(
   return (server.address() as AddressInfo).port;
 }
 
-test('at the bound the oldest connection that has asked nothing is closed first', async (t) => {
+test('at the limit the oldest connection without a request is closed first', async (t) => {
   const { clock, uses, closed, open, gone } = await start(t, 3);
   for (let index = 0; index < 3; index++) {
     await open();
@@ -98,7 +98,7 @@ test('at the bound the oldest connection that has asked nothing is closed first'
   t.deepEqual(closed, ['least used', 'least used']);
 });
 
-test('where all have asked, the one that has not asked for the longest goes', async (t) => {
+test('where all have sent requests, the one whose last request is oldest is closed', async (t) => {
   const { clock, uses, open, gone } = await start(t, 3);
   for (let index = 0; index < 3; index++) await open();
   for (const index of [2, 0, 1]) {
@@ -109,7 +109,7 @@ test('where all have asked, the one that has not asked for the longest goes', as
   t.deepEqual(await gone(1), [2]);
 });
 
-test('a connection that has only just come is not taken for one that asks nothing', async (t) => {
+test('a connection that was just accepted does not count as one without a request', async (t) => {
   const { clock, uses, open, gone } = await start(t, 2);
   await open();
   Object.assign(uses[0] ?? {}, { lastAskedMs: clock.monotonicMs() });
@@ -119,7 +119,7 @@ test('a connection that has only just come is not taken for one that asks nothin
   t.deepEqual(await gone(1), [0]);
 });
 
-test('a connection that waits for an answer is never closed; where all do, the last to come is closed', async (t) => {
+test('a connection that waits for an answer is never closed; where all wait, the newest is closed', async (t) => {
   const { uses, closed, open, gone } = await start(t, 2);
   for (let index = 0; index < 2; index++) {
     await open();
@@ -130,7 +130,7 @@ test('a connection that waits for an answer is never closed; where all do, the l
   t.deepEqual(closed, ['newest']);
 });
 
-test('the address that has most connections without authentication makes room, whoever was first', async (t) => {
+test('the address with most unauthenticated connections loses one, whichever is oldest', async (t) => {
   const { clock, open, gone } = await start(t, 3, { max: 4, limitMs: 60_000 });
   await open('127.0.0.2');
   clock.advance(1000);
@@ -143,7 +143,7 @@ test('the address that has most connections without authentication makes room, w
   t.deepEqual(await gone(4), [1, 2, 3, 4]);
 });
 
-test('a connection that has authenticated makes no room for others that have not, and has no time limit', async (t) => {
+test('an authenticated connection is not closed for unauthenticated ones, and has no time limit', async (t) => {
   const { clock, authenticated, open, gone } = await start(t, 2, { max: 2, limitMs: 15_000 });
   await open();
   clock.advance(1);
@@ -159,7 +159,7 @@ test('a connection that has authenticated makes no room for others that have not
   t.deepEqual(await gone(3), [0, 2, 3], 'they have their own bound');
 });
 
-test('a connection that does not authenticate in its time is closed', async (t) => {
+test('a connection that does not authenticate in time is closed', async (t) => {
   const { clock, open, gone } = await start(t, 2, { max: 2, limitMs: 15_000 });
   await open();
   clock.advance(10_000);
@@ -168,7 +168,7 @@ test('a connection that does not authenticate in its time is closed', async (t) 
   t.deepEqual(await gone(1), [0]);
 });
 
-test('each of several handshakes that begin at one moment makes room for itself', (t) => {
+test('several handshakes that begin at one moment each make room for themselves', (t) => {
   const server = createServer();
   limitConnections(server, { max: 100, maxHandshakes: 2, onClosed: () => {} });
   const sockets = Array.from({ length: 4 }, () => new Socket());
@@ -218,7 +218,7 @@ test('on a unix socket a finished TLS handshake is not counted as unfinished, in
   t.true(finished.every(({ closed }) => !closed));
 });
 
-test('the oldest of too many unfinished TLS handshakes goes first, and callers come through', async (t) => {
+test('the oldest of too many unfinished TLS handshakes is closed first, and callers are served', async (t) => {
   const server = createGreeter(20);
   server.on('tlsClientError', () => {});
   const port = await listen(t, server);
@@ -235,7 +235,7 @@ test('the oldest of too many unfinished TLS handshakes goes first, and callers c
       .on('error', () => {})
       .resume();
     t.teardown(() => socket.destroy());
-    // A handshake record whose rest does not come.
+    // A handshake record that is never completed.
     socket.write(Buffer.from('16030100c8010000c40303', 'hex'));
     return socket;
   });

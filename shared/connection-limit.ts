@@ -1,8 +1,7 @@
-// Limits how many connections a listener has at once. At the limit the least used one is closed for the
-// next, so that idle connections never lock new callers out. Unfinished TLS handshakes have a smaller
-// limit of their own: each costs as much as a finished one, and any client can start one. Where callers
-// authenticate, those that have not are counted apart: they get a short time, and never displace those
-// that have.
+// Limits how many connections a listener has at once. At the limit the least used one is closed for the next, so that
+// idle connections never lock new callers out. Unfinished TLS handshakes have a smaller limit of their own: each costs
+// as much as a finished one, and any client can start one. Where callers authenticate, unauthenticated connections are
+// counted apart: they get a short time, and never displace authenticated ones.
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { type Clock, systemClock } from './clock.ts';
@@ -13,26 +12,25 @@ export interface ConnectionUse {
   readonly lastAskedMs: number | undefined;
   /** It waits for an answer: it is never closed for another. */
   readonly isBusy: boolean;
-  /** Closes it in an orderly way; without this the socket is destroyed. */
+  /** Closes it in an orderly way; without `close` the socket is destroyed. */
   readonly close?: () => void;
 }
 
-/** The limit of connections that have not authenticated; the address with most of them
- * loses one. */
+/** The limit of unauthenticated connections; at the limit the address with most of them loses one. */
 export interface UnauthenticatedLimit {
   readonly max: number;
-  /** How long one may be open. */
+  /** How long a connection may stay unauthenticated. */
   readonly limitMs: number;
 }
 
 export interface ConnectionLimitOptions {
-  /** With `unauthenticated`, the limit of authenticated connections. */
+  /** With `unauthenticated`, the limit of authenticated connections alone. */
   readonly max: number;
   /** Undefined where callers do not authenticate. */
   readonly unauthenticated?: UnauthenticatedLimit | undefined;
   /** Unfinished handshakes of TLS or HTTP/2 at once; at the limit the oldest is closed. */
   readonly maxHandshakes?: number;
-  /** Called when one was closed: the least used of `max`, or the newest when all others wait for answers. */
+  /** Called when a connection was closed: the least used of `max`, or the newest when all others wait for answers. */
   readonly onClosed: (which: 'least used' | 'newest', max: number) => void;
   readonly clock?: Clock;
 }
@@ -48,8 +46,10 @@ export const maxUnfinishedHandshakes = 500;
 /** Enough for a TLS handshake with a distant client on a bad network. */
 export const handshakeLimitMs = 5000;
 
-/** A connection without a request for this long is closed before those with one; a younger one counts as
- * new. */
+/**
+ * A connection without a request for this long is closed before those with one; a younger one is not closed for its
+ * silence.
+ */
 const silenceMs = 1000;
 
 interface Entry {
@@ -62,7 +62,7 @@ interface Entry {
 
 interface Candidate {
   readonly entry: Entry;
-  /** Connections of the same network; 0 where they are not counted. */
+  /** The number of connections of the same network; 0 where they are not counted. */
   readonly share: number;
   readonly isSilent: boolean;
   readonly sinceMs: number;
@@ -118,7 +118,7 @@ export function limitConnections(
     if (leaving === undefined) return true;
     if (leaving === entry) {
       entry.cancelTimer();
-      // Not at once: the server has not seen it yet.
+      // Deferred: the server has not seen the connection yet.
       process.nextTick(() => entry.socket.destroy());
       onClosed('newest', pool.max);
       return false;
@@ -163,10 +163,12 @@ class Pool {
   readonly #countsAddresses: boolean;
   readonly #clock: Clock;
   readonly #entries = new Set<Entry>();
-  /** The least used ones of the last scan, least used last: a scan for each connection would cost more than
-   * the connection. */
+  /**
+   * The least used connections of the last scan, least used last: a scan for each new connection would cost more than
+   * the connection.
+   */
   #candidates: Candidate[] = [];
-  /** After a scan that found all busy: how many more are closed without another scan. */
+  /** How many more connections are closed without another scan, after a scan that found all busy. */
   #skipsLeft = 0;
 
   constructor({ max, countsAddresses, clock }: PoolOptions) {
@@ -241,8 +243,8 @@ export interface HttpConnectionLimitOptions extends ConnectionLimitOptions {
 }
 
 /**
- * Limits the connections of an HTTP or HTTPS server, where their use is known. One without authentication is
- * closed after its answer.
+ * Limits the connections of an HTTP or HTTPS server, whose requests show their use. An unauthenticated one is closed
+ * after its answer.
  */
 export function limitHttpConnections(
   server: HttpServer,
@@ -287,8 +289,10 @@ function sinceOf({ use, cameMs }: Entry): number {
   return use?.lastAskedMs ?? cameMs;
 }
 
-/** TLS has a socket of its own. That it keeps the accepted one is not documented, but peers on a unix socket have no
- * address to find it by. */
+/**
+ * The accepted socket below a TLS socket. The field is not documented, but peers on a unix socket have no address by
+ * which to find it.
+ */
 function toAccepted(socket: Socket & { readonly _parent?: Socket }): Socket {
   return socket._parent ?? socket;
 }

@@ -8,8 +8,10 @@ export const decisionDurationBounds: readonly number[] = [
   ...[0.01, 0.025, 0.05, 0.1, 0.25, 1],
 ];
 
-/** The bound in milliseconds within which 99 of 100 are, from the counts of each bucket alone, which are added up over
- * `all`; undefined without any, infinite beyond the last bound. */
+/**
+ * The bound in milliseconds below which 99 of 100 durations lie. `all` has the counts of each bucket (not cumulative),
+ * which are added up. Undefined without durations, infinite beyond the last bound.
+ */
 export function findP99Ms(all: readonly (readonly number[])[]): number | undefined {
   const sums = Array.from({ length: decisionDurationBounds.length + 1 }, (_, index) =>
     all.reduce((sum, durations) => sum + (durations[index] ?? 0), 0),

@@ -4,18 +4,21 @@ import type { Unit } from './rules/unit.ts';
 
 export const decisionRecordVersion = 1;
 
-/** The first line of a file, and of each start of a worker that appends to it: holds for the lines after it. */
+/**
+ * The first line of a file, and the first after each start of a worker that appends to it: applies to the lines after
+ * it.
+ */
 export interface RecordHeader {
   readonly decisions: typeof decisionRecordVersion;
   /** Wall time in milliseconds, as all times of these lines. */
   readonly time: number;
-  /** Identifies a start of the worker: it is new each time. */
+  /** Identifies one start of the worker. */
   readonly instance: string;
-  /** Above 0, at most 1: the part of all descriptors that is recorded. */
+  /** The share of all descriptors that is recorded: above 0, at most 1. */
   readonly rate: number;
-  /** Keys of entries whose values are hashed; `*` is all. */
+  /** Keys of entries whose values are hashed; `*` stands for all keys. */
   readonly hashed_keys: readonly string[];
-  /** Settings of the worker: what a decision depends on beside its rules. */
+  /** The settings of the worker that affect decisions. */
   readonly settings: {
     /** 0 is Sunday. */
     readonly week_reset_day: number;
@@ -30,12 +33,12 @@ export type RecordedCode = 'OK' | 'OVER_LIMIT';
 
 /** A decision. Members that the request did not have are left out. */
 export interface RecordedDecision {
-  /** When its windows were chosen. */
+  /** The moment by which its windows were chosen. */
   readonly time: number;
   readonly domain: string;
   readonly descriptors: readonly RecordedDescriptor[];
   readonly hits_addend?: number;
-  /** `ERROR`: it was answered with an error, has no statuses, and it is unknown what was counted. */
+  /** `ERROR`: it was answered with an error, has no statuses, and may or may not have counted. */
   readonly code: RecordedCode | 'ERROR';
   /** The status of each descriptor. */
   readonly statuses?: readonly RecordedStatus[];
@@ -61,16 +64,16 @@ export interface RecordedStatus {
   readonly remaining?: number;
   /** Whole seconds. */
   readonly reset?: number;
-  /** The answer that stood in for the store's: the local cache of keys over their limit, or a failure mode. */
+  /** What replaced the store's answer: the local cache of keys over their limit, or a failure mode. */
   readonly fallback?: 'cache' | 'local' | 'allow' | 'deny';
   /** Other requests with the same counter may be missing in the file. */
   readonly sampled?: false;
 }
 
-/** Decisions that should be in the file and are not: more than the bound, or not written. */
+/** Decisions that are missing in the file: they exceeded the bound, or could not be written. */
 export interface RecordGap {
   readonly dropped: number;
-  /** The first and the last of them. */
+  /** The times of the first and the last of them. */
   readonly from: number;
   readonly time: number;
 }

@@ -11,7 +11,7 @@ testLines(test, new URL('duration.txt', import.meta.url), (given) => {
   return result.ok ? `${inspect(result.ms)} ms` : result.reason;
 });
 
-test('a duration that was written is read back as the same number', (t) => {
+test('a formatted duration is parsed as the same number', (t) => {
   // Up to 2^51 ns (26 days) a double holds milliseconds to the nanosecond.
   fc.assert(
     fc.property(fc.maxSafeInteger(), (number) => {
@@ -36,7 +36,7 @@ test('the parts of a duration add up, in any order and number', (t) => {
   );
 });
 
-test('no text makes the reader throw', (t) => {
+test('no text makes the parser throw', (t) => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.+-nuµmsh e') }), (text) => {
       const result = parseDuration(text);

@@ -27,9 +27,8 @@ const longestText = 64;
 const mostNanoseconds = 2n ** 63n - 1n;
 
 /**
- * Reads a signed sequence of numbers with units (behaviour: setting-texts). A bare `0` is accepted, any
- * other number needs a unit. The result has a fraction for parts of a millisecond; digits beyond the
- * nanosecond are dropped.
+ * Parses a signed sequence of numbers with units (behaviour: setting-texts). A bare `0` is accepted, any other number
+ * needs a unit. The result has a fraction for parts of a millisecond; digits beyond the nanosecond are dropped.
  */
 export function parseDuration(text: string): DurationResult {
   if (text === '') return bad('empty');
@@ -60,7 +59,7 @@ function bad(reason: string): DurationResult {
   return { ok: false, reason };
 }
 
-/** The shortest usual form, such as `1m30s`, `1.5s`, `150us` or `0s`; `ms` is finite. */
+/** The shortest usual form, such as `1m30s`, `1.5s`, `150us` or `0s`; `ms` must be finite. */
 export function formatDuration(ms: number): string {
   const signed = BigInt(Math.round(ms * 1e6));
   if (signed === 0n) return '0s';

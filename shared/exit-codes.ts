@@ -1,2 +1,2 @@
-// The exit codes of both programs. An orderly stop, and a second signal, end with 0.
+// The exit codes of both programs. An orderly stop ends with 0, and so does a second signal.
 export const exitCodes = { ok: 0, failed: 1, wrongUsage: 2 } as const;

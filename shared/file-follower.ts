@@ -19,8 +19,10 @@ import type { RulesFile } from './rules-file.ts';
 
 export interface FileFollower {
   list(): Promise<Listing>;
-  /** Reads again until nothing changed meanwhile, so that a reading never mixes old files with new ones.
-   * Unchanged files are not read again. Never rejects. */
+  /**
+   * Repeats the reading until no file changed during it, so that a reading never mixes old files with new ones.
+   * Unchanged files are not read again. Never rejects.
+   */
   read(): Promise<Reading>;
   /** Watches exactly these directories until the next reading, skipping those that do not exist. */
   watch(directories: readonly string[]): Promise<void>;
@@ -34,7 +36,7 @@ export interface Reading {
   readonly listing: Listing;
   /** A file with the same text as in the last reading is the same object. */
   readonly files: readonly RulesFile[];
-  /** Problems of listing and reading. */
+  /** Problems found while listing and reading. */
   readonly problems: readonly Problem[];
   /** How many times the files were read until they stopped changing. */
   readonly attempts: number;
@@ -53,19 +55,19 @@ export interface FileFollowerDeps {
   readonly clock: Clock;
 }
 
-/** Milliseconds. */
+/** All in milliseconds. */
 export interface FollowerTiming {
-  /** Changes are reported after this long without another... */
+  /** Changes are reported after this long without another change, */
   readonly quiet: number;
-  /** ...but no later than this after the first. */
+  /** but no later than this after the first one. */
   readonly patience: number;
-  /** How often the caller reads without a notification: not every file system sends them. */
+  /** The caller reads this often without a notification, since some file systems send none. */
   readonly poll: number;
 }
 
 export const defaultFollowerTiming: FollowerTiming = { quiet: 50, patience: 250, poll: 10_000 };
 
-/** How often files that change during a reading are read again before they are taken as they are. */
+/** How often files that change during a reading are read again before they are accepted as they are. */
 export const maxRereads = 5;
 
 /** A file that changed this shortly before it was read may change again with the same timestamp: file
@@ -111,12 +113,12 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
       () => undefined,
     );
     if (closed || identity === watched.get(directory)?.identity) return;
-    // A new directory took this name: the watch is still on the old one.
+    // A new directory has this name now: the watch is still on the old one.
     drop(directory);
     if (identity === undefined) return;
     try {
       const watcher = watch(directory, (_type, name) => {
-        // The system does not always report which entry it was.
+        // The system does not always report which entry changed.
         if (name === null || deps.isNews(directory, name)) noteNews();
       });
       watcher.on('error', (error) => noteTrouble(directory, error));
@@ -203,10 +205,10 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
   };
 }
 
-/** Compared at once, texts of some megabytes take ten milliseconds. */
+/** The characters compared at once: comparing some megabytes takes ten milliseconds. */
 const charactersAtOnce = 128 * 1024;
 
-/** Yields where a caller may serve others. */
+/** Yields where the thread can serve other callers. */
 function* isSameText(one: string, other: string): Generator<void, boolean> {
   if (one.length !== other.length) return false;
   for (let at = 0; at < one.length; at += charactersAtOnce) {

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import { HeldByKey } from './held-by-key.ts';
 
-test('each holds its own value of an object, a frozen one too, which does not show it', (t) => {
+test('several maps hold values for one object, even a frozen one, which has no visible new property', (t) => {
   const [one, other] = [new HeldByKey<object, string>(), new HeldByKey<object, string>()];
   const key = Object.freeze(['a']);
   t.is(one.get(key), undefined);
@@ -14,7 +14,7 @@ test('each holds its own value of an object, a frozen one too, which does not sh
   t.deepEqual([Reflect.ownKeys(key), structuredClone(key)], [['0', 'length'], ['a']]);
 });
 
-test('a value goes with its key', async (t) => {
+test('a value is collected with its key', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const held = new HeldByKey<object, object>();

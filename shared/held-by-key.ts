@@ -1,5 +1,6 @@
-// A WeakMap for values that are large: its keys hold them. V8 marks what a WeakMap alone holds in the pause at the end of a
-// collection, which with the rules of 16 MiB of files takes 80 ms of the thread; what an object holds it marks beforehand.
+// A WeakMap for large values, which are stored in their keys. V8 marks values that only a WeakMap holds during the
+// pause at the end of a collection: with the rules of 16 MiB of files, 80 ms of the thread. It marks what an object
+// holds before that pause.
 
 export class HeldByKey<Key extends object, Value> {
   get(key: Key): Value | undefined {
@@ -13,7 +14,7 @@ export class HeldByKey<Key extends object, Value> {
   }
 }
 
-/** The values by their holders. */
+/** The values by the HeldByKey that holds them. */
 type Held = Map<object, unknown>;
 
 class Given {
@@ -23,7 +24,7 @@ class Given {
   }
 }
 
-/** Adds a private field to an object that is there, also to a frozen one. */
+/** Adds a private field to an existing object, even a frozen one. */
 class Holder extends Given {
   readonly #held: Held;
 

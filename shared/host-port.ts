@@ -1,4 +1,4 @@
-// Reads and shows `host:port` as settings and addresses have it.
+// Parses and formats `host:port` as in settings and addresses.
 
 export interface HostPort {
   /** Without the brackets of an IPv6 address; '' when the text has none. */
@@ -24,12 +24,12 @@ export function parseHostPort(text: string, lowestPort: 0 | 1): HostPortResult {
   return { ok: true, value: { host, port } };
 }
 
-/** Names of any script; `%` begins the zone of an IPv6 address. '' is the default of the caller. */
+/** Accepts names in any script; `%` begins the zone of an IPv6 address. '' stands for the caller's default. */
 export function isHost(text: string): boolean {
   return /^(?:[\p{L}\p{M}\p{N}_.-]*|[\da-f:.]+(?:%[\w.-]+)?)$/iu.test(text);
 }
 
-/** An IPv6 address in brackets. */
+/** Puts an IPv6 address in brackets. */
 export function showHostPort({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -7,7 +7,7 @@ function burn(ms: number): void {
   while (performance.now() < endMs);
 }
 
-/** How many steps are done in each turn of the event loop. */
+/** Returns the number of steps in each turn of the event loop. */
 async function countByTurn(start: (step: () => void) => Promise<unknown>[]): Promise<number[]> {
   const counts = [0];
   const step = () => {
@@ -34,7 +34,7 @@ function* work(step: () => void, steps: number): Generator<void, number> {
   return steps;
 }
 
-test.serial("what runs at the same time shares the slice of an event loop's turn", async (t) => {
+test.serial("work that runs at the same time shares one slice for each turn of the event loop", async (t) => {
   const counts = await countByTurn((step) =>
     Array.from({ length: 20 }, () =>
       runInSlices(
@@ -45,7 +45,7 @@ test.serial("what runs at the same time shares the slice of an event loop's turn
       ),
     ),
   );
-  // One step of each, and in the first turn the slices of those that were alone for a moment.
+  // One step of each work, and in the first turn the slices of the work that ran alone for a moment.
   t.true(Math.max(...counts.slice(1)) <= 20, `${counts}`);
   t.true((counts[0] ?? 0) <= 60, `${counts}`);
 });
@@ -61,7 +61,7 @@ test.serial('work that fails makes room for the others', async (t) => {
   t.true(counts.length < 100, `${counts}`);
 });
 
-test('what may take longer than a slice has a turn of the event loop for itself', async (t) => {
+test('a step that may take longer than a slice has a turn of the event loop for itself', async (t) => {
   const counts = await countByTurn((step) =>
     Array.from({ length: 20 }, async () => {
       await ownTurn();

@@ -1,9 +1,11 @@
 // Runs long work in slices on a thread that also serves requests; the event loop runs between two slices.
 import { setImmediate } from 'node:timers/promises';
 
-/** How long slices may block the thread in one turn of the event loop: what runs at the same time shares it. Garbage
- * collections of what was made come beside: collecting new objects here, a few at a time, made V8's own marking of old
- * ones end in one pause of up to 50 ms. */
+/**
+ * How long slices may block the thread in one turn of the event loop; work that runs at the same time shares this time.
+ * Garbage collections add to it: collecting new objects here, a few at a time, made V8's own marking of old ones end in
+ * one pause of up to 50 ms.
+ */
 const sliceMs = 1;
 
 /** Work that has begun and has not ended. */
@@ -26,7 +28,7 @@ export async function runInSlices<Result>(work: Iterator<void, Result>): Promise
   }
 }
 
-/** The pauses of work that itself waits between its steps. */
+/** The pauses of asynchronous work, which also waits between its steps. */
 export class Pauses {
   #endMs = 0;
 
@@ -40,7 +42,7 @@ export class Pauses {
 
 let lastTurn: Promise<unknown> = Promise.resolve();
 
-/** Resolves in a turn of the event loop that no other caller has: for a step that may take longer than a slice. */
+/** Resolves in a turn of the event loop that no other caller shares: for a step that may take longer than a slice. */
 export async function ownTurn(): Promise<void> {
   const turn = lastTurn.then(() => setImmediate());
   lastTurn = turn;

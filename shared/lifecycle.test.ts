@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 
-/** Runs a program whose `start`, `stop` and so on are the given text; `hold` keeps it alive and
- * `say` writes a line to standard output. */
+/**
+ * Runs a program whose `start`, `stop` and so on are the given source text; there `hold` keeps it alive and `say`
+ * writes a line to standard output.
+ */
 function run(t: ExecutionContext, program: string) {
   const script = `
     import { writeSync } from 'node:fs';
@@ -60,7 +62,7 @@ for (const [signal, word] of Object.entries(words)) {
   });
 }
 
-test('what Node warns of is a line of the log', async (t) => {
+test('a warning of Node is a line of the log', async (t) => {
   const { child, says, ended } = run(
     t,
     `async start() {
@@ -96,7 +98,7 @@ test('a signal during the start aborts it and still stops with exit code 0', asy
   t.notRegex(log, /level=error/);
 });
 
-test('a start that does not heed the signal cannot keep the process alive', async (t) => {
+test('a start that ignores the signal cannot keep the process alive', async (t) => {
   const { child, says, ended } = run(
     t,
     `stopTimeoutMs: 100,
@@ -167,14 +169,14 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   });
 }
 
-test('under npx a program stops when the shell ends that npx ran it in', async (t) => {
+test('under npx a program stops when the shell of npx ends', async (t) => {
   const script = `
     import { endWithNpx, listenForStopSignals } from './stop-signals.ts';
     listenForStopSignals((signal) => { console.log('stop ' + signal); process.exit(0); }, () => {});
     endWithNpx(process.env['npm_lifecycle_event']);
     setInterval(() => {}, 1000);
     console.log('serving ' + process.pid);`;
-  // The shell stays: it has something to do afterwards.
+  // The shell does not replace itself by the program: it has another command to run afterwards.
   const shell = spawn(
     'sh',
     ['-c', '"$0" --input-type=module -e "$1"; :', process.execPath, script],

@@ -17,10 +17,9 @@ export interface Program {
    * without a stack.
    */
   start(signal: AbortSignal): Promise<void>;
-  /** Called once, after `start` settled, also when `start` failed (`reason` is then undefined):
-   * closes what is open. */
+  /** Closes what is open. Called once, after `start` settled or failed; `reason` is undefined after a failure. */
   stop(reason: StopSignal | undefined): Promise<void>;
-  /** Called at once with the signal, before anything is waited for: the place to turn unhealthy. */
+  /** Called at once with the signal, before any wait: where a program reports itself unhealthy. */
   onStopping?(reason: StopSignal): void;
   /** Time limit of the whole stop; then the process exits. */
   readonly stopTimeoutMs: number;
@@ -76,7 +75,7 @@ export async function runUntilStopped(program: Program): Promise<never> {
     },
   );
 
-  // A start that fails before any signal ends the wait as well.
+  // A start that fails before any signal also ends the wait.
   const failed = Promise.withResolvers<undefined>();
   let failure: unknown;
   const started = program.start(stopping.signal).catch((error: unknown) => {

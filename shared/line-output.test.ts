@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { createLineOutput } from './line-output.ts';
 
-/** As standard error on a full disk: the write fails, and the stream has ended. */
+/** Behaves as standard error on a full disk does: the write fails, and the stream has ended. */
 function createFailingStream() {
   const fail = Object.assign(new Error('no space left'), { code: 'ENOSPC' });
   const stream = new Writable({ write: () => void stream.emit('error', fail) });
@@ -31,7 +31,7 @@ test('lines reach the stream in order', (t) => {
   t.is(output.droppedCount, 0);
 });
 
-test('a reader that stalls costs bounded memory, and what is lost is counted', (t) => {
+test('a reader that stalls costs bounded memory, and lost lines are counted', (t) => {
   const stream = new Writable({ write: () => {} });
   const output = createLineOutput(stream);
   const line = `${'x'.repeat(64 * 1024 - 1)}\n`;
@@ -41,7 +41,7 @@ test('a reader that stalls costs bounded memory, and what is lost is counted', (
   t.is(output.droppedCount, 1000 - Math.ceil((4 * 1024 * 1024) / line.length));
 });
 
-test('a file that could not be written is written again, and what was lost is counted and reported', (t) => {
+test('a file that could not be written is written again, and lost lines are counted and reported', (t) => {
   const path = join(mkdtempSync(join(tmpdir(), 'ratelane-')), 'log');
   const fd = openSync(path, 'w');
   t.teardown(() => closeSync(fd));
@@ -52,7 +52,7 @@ test('a file that could not be written is written again, and what was lost is co
   output.write('before\n');
   t.is(output.droppedCount, 1);
   t.true(output.ready);
-  // No file is written through an invalid descriptor: the disk is still full.
+  // No file can be written through an invalid descriptor: the disk is still full.
   Object.assign(stream, { fd: -1 });
   output.write('lost\n');
   t.is(output.droppedCount, 2);
@@ -86,7 +86,7 @@ test('a program that serves outlives a log that cannot be written, whatever its 
   t.is(code, 0);
 });
 
-test('a reader that goes away does not end the process', async (t) => {
+test('a reader that disconnects does not end the process', async (t) => {
   const script = `
     import { createLineOutput } from './line-output.ts';
     const output = createLineOutput(process.stderr);

@@ -4,11 +4,11 @@ import type { Writable } from 'node:stream';
 import { errorText } from './errors.ts';
 
 export interface LineOutput {
-  /** True while the output takes lines without dropping them. */
+  /** True while the output accepts lines without dropping them. */
   readonly ready: boolean;
   /** `lines` ends with a newline. Lines that do not fit, or cannot be written, are dropped and counted. */
   write(lines: string): void;
-  /** Writes that were dropped since the start. */
+  /** The number of writes dropped since the start. */
   readonly droppedCount: number;
 }
 
@@ -18,7 +18,7 @@ export type OnRecovered = (droppedCount: number, reason: string) => void;
 /** Enough for a burst, and bounded where the reader has stopped. */
 const maxBufferedBytes = 4 * 1024 * 1024;
 
-/** Wraps `process.stderr`, `process.stdout` or a test's stream, which the caller keeps owning. */
+/** Wraps `process.stderr`, `process.stdout` or a test's stream, which the caller still owns. */
 export function createLineOutput(
   stream: Writable,
   onRecovered: OnRecovered = () => {},
@@ -27,17 +27,17 @@ export function createLineOutput(
 }
 
 /**
- * A reader that went away does not return. A file does, such as one on a disk that was full: the stream has
- * ended by then, so its file is written to directly.
+ * A reader that disconnected does not return. A file may recover, such as one on a disk that was full: by then the
+ * stream has ended, so its file is written to directly.
  */
 class StreamLines implements LineOutput {
   readonly #stream: Writable & { readonly fd?: number };
   readonly #onRecovered: OnRecovered;
   droppedCount = 0;
   #state: 'open' | 'file' | 'gone' = 'open';
-  /** Why the file cannot be written, while it cannot, and how many writes had been dropped before. */
+  /** Set while the file cannot be written: why, and how many writes had been dropped before. */
   #failure: { readonly reason: string; readonly before: number } | undefined;
-  /** A full disk may take part of a line. */
+  /** True when the last write ended within a line: a full disk may accept part of one. */
   #endsWithinLine = false;
 
   constructor(stream: Writable, onRecovered: OnRecovered) {
@@ -57,7 +57,7 @@ class StreamLines implements LineOutput {
     return this.#stream.writableLength < maxBufferedBytes;
   }
 
-  /** Used without its object. */
+  /** Called without its object, hence an arrow function. */
   readonly write = (lines: string): void => {
     if (this.#state === 'file') this.#writeToFile(lines);
     else if (this.ready) this.#stream.write(lines);

@@ -64,7 +64,7 @@ test('the time is local and carries its offset', (t) => {
   t.is(run('UTC'), 'time="1970-01-01T00:00:00Z" level=info msg=x\n');
 });
 
-test('only messages of the level and of graver ones are written', (t) => {
+test('only messages of the level and of more severe ones are written', (t) => {
   const written = (level: LogLevel) => {
     const { lines, log } = linesOf(level, 'text');
     log.debug('d');
@@ -88,7 +88,7 @@ test('isDebug is whether debug messages are written', (t) => {
   t.true(linesOf('trace', 'text').log.isDebug);
 });
 
-test('on a terminal a message of several lines stays so, indented', (t) => {
+test('on a terminal a message keeps its several lines, indented', (t) => {
   const { lines, log } = linesOf('info', 'terminal');
   log.warning('a.yaml:1:3: "x" is unknown\n  x: 1\n  ^\u001b[2J');
   t.is(lines.length, 1);
@@ -116,7 +116,7 @@ test('whatever the message holds, it stays one line and moves no cursor', (t) =>
   );
 });
 
-test('a very long message is cut with the number of characters that are missing', (t) => {
+test('a very long message is cut, and ends with the number of missing characters', (t) => {
   const { lines, log } = linesOf('info', 'text');
   log.info('a b'.repeat(100_000));
   t.true((lines[0]?.length ?? 0) < 70_000);
@@ -133,7 +133,7 @@ const detail = {
   shown: 'No\n  ^',
 };
 
-test('details of a line are fields by their names, after those that every line has', (t) => {
+test('details of a line are named fields, after those that every line has', (t) => {
   const text = linesOf('info', 'text');
   text.log.error('No', detail);
   t.regex(
@@ -148,7 +148,7 @@ test('details of a line are fields by their names, after those that every line h
   t.deepEqual(others, { '@message': 'No', level: 'warning', ...detail.fields });
 });
 
-test('a person is shown more than the fields, on several lines', (t) => {
+test('on a terminal the human-readable details are shown on several lines', (t) => {
   const { lines, log } = linesOf('info', 'terminal');
   log.error('No', detail);
   t.regex(stripVTControlCharacters(lines[0] ?? ''), /^\S+ error: No\n {11}\^\n$/);
@@ -169,7 +169,7 @@ test('a notice is written at the level info wherever warnings are', (t) => {
   ]);
 });
 
-test.serial('the times follow the clock of the machine when it is set', (t) => {
+test.serial('the times follow the machine's clock when it is set', (t) => {
   const lines: string[] = [];
   const write = (line: string) => void lines.push(line);
   const log = createLog({ level: 'info', format: 'json', write });
@@ -187,7 +187,7 @@ test.serial('the times follow the clock of the machine when it is set', (t) => {
   }
 });
 
-test('characters that turn, hide or end a line are escaped in every format', (t) => {
+test('characters that reverse, hide or end a line are escaped in every format', (t) => {
   const odd = '\u202e\u2066\u200e\u200b\u00ad\u2028\u0085\u{e0001}';
   for (const format of ['text', 'json', 'terminal'] as const) {
     const { lines, log } = linesOf('info', format);

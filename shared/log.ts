@@ -4,11 +4,11 @@ import { styleText } from 'node:util';
 import { pino } from 'pino';
 import { trimEnd } from './trim-end.ts';
 
-/** The levels from the gravest to the most detailed, as the lines name them. */
+/** The levels from the most severe to the most detailed, by the names that lines have. */
 export const logLevels = ['panic', 'fatal', 'error', 'warning', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** `terminal` is for a person: short, and messages keep their line breaks. */
+/** `terminal` is for operators: short, and messages keep their line breaks. */
 export const logFormats = ['text', 'json', 'terminal'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
@@ -26,26 +26,28 @@ export interface Log {
   readonly isDebug: boolean;
 }
 
-/** The details that a line has beside its message. */
+/** The details of a line, beside its message. */
 export interface LogDetail {
-  /** Fields for programs: each that is defined is a field of the line, as JSON where it is an object. Not for
-   * the format `terminal`. */
+  /**
+   * Fields for programs: each defined value becomes a field of the line, objects as JSON. Not written in the format
+   * `terminal`.
+   */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Human-readable, in place of the message in the format `terminal`; may have several lines. */
+  /** Human-readable text, which replaces the message in the format `terminal`; may have several lines. */
   readonly shown: string;
 }
 
 export interface LogOptions {
-  /** Messages of this level and of graver ones are written. */
+  /** Messages of this level and of more severe ones are written. */
   readonly level: LogLevel;
   readonly format: LogFormat;
-  /** Takes one line, its newline included. */
+  /** Writes one line, which ends with its newline. */
   readonly write: (line: string) => void;
   /** Milliseconds since the epoch, with a fraction where the clock has one; may jump in both directions. */
   readonly wallMs?: () => number;
 }
 
-/** Where longer lines are cut: a debug line may quote a request of any size. */
+/** Longer lines are cut at this length: a debug line may quote a request of any size. */
 const maxMessageLength = 64 * 1024;
 
 /** How a line is written (behaviour: log-lines). */
@@ -76,7 +78,7 @@ interface Line {
   readonly detail: LogDetail | undefined;
 }
 
-/** pino's numbers for the levels: graver is higher. */
+/** pino's numbers for the levels: more severe is higher. */
 const levelNumbers = Object.fromEntries(
   logLevels.map((level, index) => [level, (logLevels.length - index) * 10]),
 ) as Record<LogLevel, number>;
@@ -143,7 +145,7 @@ const levelStyles = {
  * invisible. */
 function onOneLine(json: string): string {
   return json.replace(/[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu, (character) =>
-    // In JSON a character beyond 16 bits is two.
+    // In JSON a character beyond 16 bits is two escapes.
     character
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -10,7 +10,7 @@ function* making(log: string[], name: string, steps = 3): Generator<void, object
   return { name };
 }
 
-test('those who ask at the same time make it together, once', (t) => {
+test('callers that ask at the same time make the value together, once', (t) => {
   const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
   const [one, other] = [0, 1].map(() => once.of(key, () => making(log, 'a')));
   for (const each of [one, other, one]) each?.next();
@@ -21,7 +21,7 @@ test('those who ask at the same time make it together, once', (t) => {
   t.not(runAtOnce(once.of({}, () => making(log, 'c'))), made);
 });
 
-test('another version takes the place of the one before, which those who asked for it still get', (t) => {
+test('another version replaces the one before, which earlier callers still receive', (t) => {
   const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
   const old = once.of(key, () => making(log, 'old'), 1);
   old.next();
@@ -30,7 +30,7 @@ test('another version takes the place of the one before, which those who asked f
   t.deepEqual(runAtOnce(once.of(key, () => making(log, 'again'), 2)), { name: 'new' });
 });
 
-test('one who leaves leaves the rest to the others, and a failure is not kept', (t) => {
+test('a caller that leaves lets the others finish, and a failure is not retained', (t) => {
   const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
   const [gone, stays] = [0, 1].map(() => once.of(key, () => making(log, 'a')));
   gone?.next();

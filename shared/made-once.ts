@@ -1,12 +1,13 @@
-// What is made of an object in steps: once, also where several ask for it before it is there.
+// Derives a value from an object in steps: once, even where several callers ask before it is finished.
 import { HeldByKey } from './held-by-key.ts';
 
 export class MadeOnce<Key extends object, Value> {
   readonly #made = new HeldByKey<Key, Making<Value>>();
 
   /**
-   * What `make` gives, as long as the key lives. Who asks meanwhile takes its next steps: so no caller waits for one that
-   * has left. `version`: what else it depends on; only that of the last one is kept.
+   * Returns the result of `make`, which is retained as long as the key lives. A caller that asks meanwhile runs the
+   * next steps itself: so no caller depends on one that has left. `version` is what else the value depends on; only the
+   * value of the newest version is retained.
    */
   *of(key: Key, make: () => Iterator<void, Value>, version = 0): Generator<void, Value> {
     const last = this.#made.get(key);

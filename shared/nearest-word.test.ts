@@ -11,13 +11,13 @@ testLines(test, new URL('nearest-word.txt', import.meta.url), (given) => {
   return nearestWord(second, first === 'keys' ? keys : units) ?? 'nothing';
 });
 
-test('with a bound, no more words are compared in all', (t) => {
+test('with a bound, no more words than that are compared in total', (t) => {
   const nearest = createBoundedNearestWord(3 * units.length);
   const guesses = Array.from({ length: 5 }, () => nearest('mintue', units));
   t.deepEqual(guesses, ['minute', 'minute', 'minute', undefined, undefined]);
 });
 
-test('a distance with a bound is the distance, or infinity where it is above', (t) => {
+test('a distance with a bound is the distance, or infinity above the bound', (t) => {
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 8 });
   fc.assert(
     fc.property(word, word, fc.nat(8), (a, b, most) => {

@@ -5,9 +5,8 @@ import { toExcerpt } from './text-excerpt.ts';
 const maxLength = 64;
 
 /**
- * The word among `known` of which `word` is a slip: it is equal but for letter case, `_` and `-`; or within an
- * edit for every three letters (a swap of neighbours is one edit); or its only completion. Undefined when nothing
- * is near.
+ * The word among `known` that `word` most likely stands for: equal but for letter case, `_` and `-`; or within one edit
+ * for every three letters (a swap of neighbours is one edit); or its only completion. Undefined when no word is near.
  */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const plain = toPlain(word);
@@ -17,7 +16,7 @@ export function nearestWord(word: string, known: readonly string[]): string | un
   for (const candidate of known) {
     const target = toPlain(candidate);
     const near = Math.floor(Math.max(plain.length, target.length) / 3);
-    // Only a nearer one counts, which most words turn out not to be after some characters.
+    // Only a nearer word counts; most words are ruled out after a few characters.
     const distance = editDistance(plain, target, Math.min(near, nearestDistance - 1));
     if (distance < nearestDistance) {
       nearest = candidate;
@@ -31,8 +30,8 @@ export function nearestWord(word: string, known: readonly string[]): string | un
 }
 
 /**
- * `nearestWord` for a text of any length and any number of mistakes: it finds nothing more where it
- * would have to compare with more than `maxComparisons` words in all.
+ * `nearestWord` for a text of any length and any number of mistakes: it finds no more words once they would need more
+ * than `maxComparisons` comparisons in total.
  */
 export function createBoundedNearestWord(maxComparisons: number): typeof nearestWord {
   let left = maxComparisons;
@@ -43,7 +42,7 @@ export function createBoundedNearestWord(maxComparisons: number): typeof nearest
   };
 }
 
-/** The hint for a person, after `before`; undefined without a guess. */
+/** The human-readable hint, after `before`; undefined without a guess. */
 export function didYouMean(guess: string | undefined, before = ''): string | undefined {
   return guess && `${before}did you mean '${toExcerpt(guess)}'?`;
 }
@@ -92,7 +91,7 @@ export function editDistance(one: string, other: string, most = Number.POSITIVE_
   return distance > most ? Number.POSITIVE_INFINITY : distance;
 }
 
-/** Names of one scheme differ in few characters, and only these cost time. */
+/** Names of one scheme differ in few characters, and only these are then compared. */
 function withoutCommonEnds(a: string, b: string): readonly [string, string] {
   const shorter = Math.min(a.length, b.length);
   let start = 0;

@@ -3,7 +3,7 @@ import { createManualClock } from '../test/support/manual-clock.ts';
 import { createRecordedLog } from '../test/support/recorded-log.ts';
 import { watchOpenFiles } from './open-files.ts';
 
-test('a limit of open files that is reached is logged once, counted at each check, and its end is logged', async (t) => {
+test('reaching the limit of open files is logged once and counted at each check, and so is its end', async (t) => {
   const clock = createManualClock(0);
   const log = createRecordedLog();
   const refusals = ['', 'EMFILE', 'EMFILE', 'ENOENT', 'ENFILE', ''];

@@ -1,5 +1,5 @@
-// Notices that the process has as many files and connections open as the system allows. Node then accepts each new connection
-// and closes it at once, without an event.
+// Detects that the process has as many open files and connections as the system allows. Node then accepts each new
+// connection and closes it at once, without an event.
 import { open, readFile } from 'node:fs/promises';
 import { type Clock, repeatAfter } from './clock.ts';
 
@@ -10,7 +10,7 @@ export interface OpenFilesDeps {
   readonly log: { warning(text: string): void; notice(text: string): void };
   /** Called at each check that finds the limit reached. */
   readonly onExhausted?: () => void;
-  /** Rejects when no file can be opened; the default opens one. */
+  /** Rejects when no file can be opened. By default it opens one. */
   readonly tryToOpen?: () => Promise<void>;
 }
 
@@ -18,7 +18,7 @@ export interface OpenFilesWatch {
   close(): void;
 }
 
-/** Checks each second. */
+/** Checks once a second. */
 export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
   const { clock, log, onExhausted, tryToOpen = openSomething } = deps;
   const limit = readLimit();
@@ -63,7 +63,7 @@ function isLimitReached(failure: unknown): boolean {
   return failure.code === 'EMFILE' || failure.code === 'ENFILE';
 }
 
-/** Read early: later it needs a file. */
+/** Read at the start: reading it later would need a file. */
 async function readLimit(): Promise<string> {
   const text = await readFile('/proc/self/limits', 'utf8').catch(() => '');
   return /^Max open files\s+(\S+)/m.exec(text)?.[1] ?? 'unknown';

@@ -1,14 +1,14 @@
-// Where the files are that the programs read or start by their paths: interfaces, pages, and the entries of threads and
-// processes. This module alone knows that `npm run build` puts bundles in the place of modules.
+// The paths of files that the programs read or start: interfaces, pages, and the entries of threads and processes. Only
+// this module depends on `npm run build` replacing modules by bundles.
 import { extname, join } from 'node:path';
 
 /** True in a build, false in the sources. */
 export const isBuilt = extname(import.meta.filename) === '.js';
 
-/** A build has the folders of the sources: this code is one folder below its root, as this module is. */
+/** A build has the same folders as the sources: like this module, each bundle is one folder below the root. */
 const root = join(import.meta.dirname, '..');
 
-/** `path` is that of the sources; a program in a build is JavaScript. */
+/** `path` is the path in the sources; in a build the same program is JavaScript. */
 export function ownPath(path: string): string {
   return join(root, isBuilt ? path.replace(/\.ts$/, '.js') : path);
 }

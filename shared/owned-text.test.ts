@@ -9,7 +9,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 const count = 200;
 const bodyLength = 100_000;
 
-/** The characters that stay in memory with what is kept of so many large texts. */
+/** The number of characters that stay in memory when a part of each of many large texts is retained. */
 function heldBy(keep: (part: string) => string): number {
   const kept = new Map<string, number>();
   collectGarbage();
@@ -23,13 +23,13 @@ function heldBy(keep: (part: string) => string): number {
   return kept.size === count ? held : Number.NaN;
 }
 
-test.serial('a part of a text that is owned, and one joined from parts, keep nothing else', (t) => {
+test.serial('an owned part of a text, or one joined from parts, retains nothing else', (t) => {
   t.true(heldBy((part) => part) > (count * bodyLength) / 2, 'the engine keeps the whole text');
   t.true(heldBy((part) => `key_${part}_end`) > (count * bodyLength) / 2, 'also in joined texts');
   t.true(heldBy(owned) < (count * bodyLength) / 10);
   t.true(heldBy((part) => owned(`key_${part}_€`)) < (count * bodyLength) / 10);
 });
 
-test('every text is the same when it is owned', (t) => {
+test('an owned text equals the original', (t) => {
   for (const text of ['', 'a', 'ä€😀', '\ud800', 'x'.repeat(100)]) t.is(owned(text), text);
 });

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { SharedPlaces } from './places.ts';
 
-test('a caller has its share of the places, and leaves the others to other callers', async (t) => {
+test('a caller has its share of the slots, and leaves the others to other callers', async (t) => {
   const places = new SharedPlaces(3, 2);
   const over = AbortSignal.abort();
   const take = (caller?: string) => places.take(new AbortController().signal, caller);

@@ -1,6 +1,6 @@
-// Bounds how many of something there are at once.
+// Limits how many tasks of a kind run at once.
 
-/** So many at once; the others wait for their turn. */
+/** Admits so many at once; further callers wait for their turn. */
 export class Places {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -9,7 +9,7 @@ export class Places {
     this.#free = count;
   }
 
-  /** Rejects with the signal's reason. Disposing of a place gives it to the next. */
+  /** Waits for a slot; rejects with the signal's reason. Disposing of the slot passes it to the next caller. */
   async take(signal: AbortSignal | undefined): Promise<AsyncDisposable> {
     signal?.throwIfAborted();
     if (this.#free > 0) this.#free--;
@@ -43,11 +43,11 @@ export class Places {
   }
 }
 
-/** The same, of which one caller has no more than a share: those of others find a place. */
+/** Slots of which one caller can hold only a share, so that other callers find some free. */
 export class SharedPlaces {
   readonly #all: Places;
   readonly #share: number;
-  /** By name of the caller, as many as there are tokens. */
+  /** The slots of each caller, by name: the size of its share. */
   readonly #own = new Map<string, Places>();
 
   constructor(count: number, share: number) {
@@ -55,7 +55,7 @@ export class SharedPlaces {
     this.#share = share;
   }
 
-  /** As Places.take. `caller` undefined: callers are not distinguished. */
+  /** As `Places.take`. With `caller` undefined, callers are not distinguished. */
   async take(signal: AbortSignal | undefined, caller?: string): Promise<AsyncDisposable> {
     await using places = new AsyncDisposableStack();
     if (caller !== undefined) {

@@ -1,8 +1,8 @@
-// Masks secrets in texts of other programs before they reach our logs and pages: some quote what was sent
-// to them, or its beginning.
+// Masks secrets in texts of other programs before they reach our logs and pages: some programs quote what was sent to
+// them, or its beginning.
 
 const mask = '*****';
-/** A text with this many characters of a secret does not match it by chance. */
+/** A text that has this many characters of a secret does not match it by chance. */
 const quotedLength = 6;
 
 /**

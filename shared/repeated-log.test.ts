@@ -10,7 +10,7 @@ function setUp(again?: RepeatedLogDeps['again']) {
   return { clock, lines, log };
 }
 
-test('the first report is logged at once, later ones once in an interval with their number', (t) => {
+test('the first report is logged at once, later ones once per interval with their number', (t) => {
   const { clock, lines, log } = setUp();
   log.report('gone');
   for (let times = 0; times < 99; times++) {
@@ -21,7 +21,7 @@ test('the first report is logged at once, later ones once in an interval with th
   t.is(clock.pending, 0);
 });
 
-test('a recovery is logged with its duration, once, and only where the outage was', (t) => {
+test('a recovery is logged with its duration, once, and only where the outage was logged', (t) => {
   const { clock, log } = setUp();
   t.is(log.recover(), undefined);
   log.report('gone');
@@ -32,7 +32,7 @@ test('a recovery is logged with its duration, once, and only where the outage wa
 });
 
 for (const again of ['when-reported', 'when-changed'] as const) {
-  test(`what comes and goes logs neither end more than once in an interval (${again})`, (t) => {
+  test(`a matter that starts and ends often logs each of the two at most once per interval (${again})`, (t) => {
     const { clock, lines, log } = setUp(again);
     let recoveries = 0;
     for (let times = 0; times < 40; times++) {
@@ -45,7 +45,7 @@ for (const again of ['when-reported', 'when-changed'] as const) {
   });
 }
 
-test('matters of different keys do not wait for each other', (t) => {
+test('matters of different keys do not delay each other', (t) => {
   const { lines, log } = setUp();
   log.report('a is gone', 'a');
   log.report('b is gone', 'b');
@@ -67,7 +67,7 @@ test('a line for changes is not logged again while the state is the same', (t) =
   t.is(log.recover()?.times, 7);
 });
 
-test('in time: repetitions are logged when the interval is over, with the latest text', (t) => {
+test('in-time: repetitions are logged when the interval ends, with the latest text', (t) => {
   const { clock, lines, log } = setUp('in-time');
   for (let times = 0; times < 100; times++) log.report(`refusal ${times}`, 'refusal');
   log.report('alone', 'other');
@@ -80,7 +80,7 @@ test('in time: repetitions are logged when the interval is over, with the latest
   t.deepEqual(lines.splice(0), ['refusal 100']);
 });
 
-test('in time: a matter that has stopped is new again, and no timer is left', (t) => {
+test('in-time: a matter that has stopped is new again, and no timer is left', (t) => {
   const { clock, lines, log } = setUp('in-time');
   log.report('a');
   clock.advance(25_000);
@@ -89,7 +89,7 @@ test('in time: a matter that has stopped is new again, and no timer is left', (t
   t.deepEqual(lines, ['a', 'a']);
 });
 
-test('keys that never repeat are bounded in number', (t) => {
+test('the number of keys is bounded', (t) => {
   const { clock, lines, log } = setUp('in-time');
   for (let times = 0; times < 1000; times++) log.report(`text ${times}`, `key ${times}`);
   t.is(lines.length, 33);
@@ -119,7 +119,7 @@ for (const again of ['when-reported', 'when-changed'] as const) {
   });
 }
 
-test('a flush logs what is counted', (t) => {
+test('a flush logs the counted reports', (t) => {
   const { clock, lines, log } = setUp('in-time');
   log.report('a');
   log.report('b');

@@ -4,15 +4,17 @@ import type { Clock } from './clock.ts';
 import { owned } from './owned-text.ts';
 
 export interface RepeatedLog {
-  /** `text` is one sentence without a final full stop. Reports with the same key are about one matter; a
-   * line for several has the text of the latest. */
+  /**
+   * `text` is one sentence without a final full stop. Reports with the same key are about one matter; a line for several
+   * reports has the text of the latest.
+   */
   report(text: string, key?: string): void;
   /**
-   * The matter is over. Returns how long it lasted and how often it was reported, for the caller to log;
-   * undefined when nothing was logged of it.
+   * The matter is over. Returns how long it lasted and how often it was reported, for the caller to log; undefined when
+   * it was never logged.
    */
   recover(key?: string): { readonly seconds: number; readonly times: number } | undefined;
-  /** Logs what was only counted so far, and forgets everything. */
+  /** Logs the reports that were only counted so far, and forgets everything. */
   flush(): void;
 }
 
@@ -22,7 +24,7 @@ export interface RepeatedLogDeps {
   /** The least time between two lines about one matter; default 1,000. */
   readonly intervalMs?: number;
   /**
-   * When a matter that continues is logged again, after that time:
+   * When a continuing matter is logged again, after that interval:
    * - `when-reported` (the default): with the next report, and the number of reports;
    * - `in-time`: by a timer, with the number of reports; a matter that was not reported meanwhile is
    *   forgotten. For matters whose end is not reported;
@@ -39,7 +41,7 @@ class Matter {
   firstMs: number | undefined;
   times = 0;
   saidMs = Number.NEGATIVE_INFINITY;
-  /** The text that was logged of the matter since it was last over. */
+  /** The text that was logged of the matter since it last ended. */
   saidText: string | undefined;
   latest = '';
   unsaid = 0;
@@ -74,7 +76,7 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
     });
   }
 
-  /** A matter that is over, and may be logged again at once, is as if it had never been. */
+  /** Removes matters that are over and may be logged again at once: they are as if they had never been reported. */
   function makeRoom(): void {
     const longAgoMs = clock.monotonicMs() - intervalMs;
     for (const [key, { firstMs, saidMs }] of matters) {

@@ -4,7 +4,7 @@ import { createRulesFolder } from '../test/support/rules-folder.ts';
 import { listRulesFiles } from './rules-directory.ts';
 import { defaultBounds } from './rules-file.ts';
 
-test('where there are more files than there may be, none of them is checked', async (t) => {
+test('when there are more files than allowed, none of them is checked', async (t) => {
   const { path, replace } = createRulesFolder(t);
   for (const name of ['a', 'b', 'c', 'd', 'e']) replace(`${name}.yaml`, '');
   const listing = await listRulesFiles({

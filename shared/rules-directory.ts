@@ -20,14 +20,14 @@ import {
   tooLarge,
 } from './rules-file.ts';
 
-/** The files that are there, without their content. */
+/** The files found, without their content. */
 export interface Listing {
   /** In the order in which they take effect; empty when there are more than the bounds allow. */
   readonly files: readonly ListedFile[];
   /** All directories that were read, for the watch. */
   readonly directories: readonly string[];
   readonly problems: readonly Problem[];
-  /** Links to directories: none of them is followed. */
+  /** The number of links to directories, which are never followed. */
   readonly linkedDirectories: number;
   /** True when there is no such directory; the rest is then empty. */
   readonly missing: boolean;
@@ -40,7 +40,7 @@ export interface ListedFile {
   readonly sizeBytes: number;
   /** Differs when the file was written, replaced or had its mode changed since. */
   readonly identity: string;
-  /** When that was, in ms of the file system's clock. */
+  /** The time of that change, in ms of the file system's clock. */
   readonly changedMs: number;
 }
 
@@ -50,15 +50,17 @@ export interface ListOptions {
   /** A second directory and a prefix: files and directories there that begin with the prefix count as well. */
   readonly beside: { readonly directory: string; readonly prefix: string } | undefined;
   readonly ignoreDotFiles: boolean;
-  /** Whether a link that leads out of the directory is a problem: who may write there need not read what else is on this
-   * machine. */
+  /**
+   * Whether a link that leads out of the directory is a problem: users who may write there must not read other files of
+   * this machine.
+   */
   readonly staysInside?: boolean;
   readonly bounds: Bounds;
 }
 
 /**
- * Lists the rules files of a directory, by the names and links that count (behaviour: files-of-rules). Never
- * rejects: a file that cannot be read is a problem.
+ * Lists the rules files of a directory, those whose names and links count (behaviour: files-of-rules). Never rejects: a
+ * file that cannot be read is a problem.
  */
 export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   const { directory, beside, ignoreDotFiles, staysInside = false, bounds } = options;
@@ -147,8 +149,10 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     return counts.entries > bounds.entries || counts.files > bounds.files;
   }
 
-  /** The names that begin with `prefix`, sorted; some where there are too many. Undefined when the directory cannot be read, which
-   * is noted. */
+  /**
+   * The names that begin with `prefix`, sorted; only some of them when there are too many. Undefined when the directory
+   * cannot be read, which is noted.
+   */
   async function readNames(
     path: string,
     isTop: boolean,
@@ -179,7 +183,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     for (const name of (await readNames(beside.directory, true, beside.prefix)) ?? []) {
       if (isTooMuch()) break;
       const path = join(beside.directory, name);
-      // Other entries there are ignored.
+      // Other kinds of entries are ignored there.
       const kind = await kindOf(path);
       if (kind === 'directory' || (kind === 'file' && isRulesPath(name))) {
         await visitEntry(name, await readEntry(path), 0);
@@ -200,15 +204,16 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   };
 }
 
-/** Undefined: everything is. */
+/** With `root` undefined, every path is inside. */
 async function isInside(root: string | undefined, path: string): Promise<boolean> {
   if (root === undefined) return true;
   const target = relative(root, await realpath(path).catch(() => '/'));
-  // What is hidden is not of the rules, such as the configuration of Git; `..` and a word is a mounted volume's content.
+  // A hidden part is no rules file but, for example, the configuration of Git. `..` followed by a word is the content
+  // of a mounted volume.
   return target.split(sep).every((part) => part !== '..' && !/^\.(?!\.)/.test(part));
 }
 
-/** How many files are checked, or read, at the same time; then others are served. */
+/** How many files are checked or read at the same time before the thread serves other callers. */
 const atOnce = 32;
 
 /** One entry of a directory: itself, and its target if it is a link. */
@@ -226,7 +231,7 @@ async function readEntry(path: string): Promise<FoundEntry> {
   }
 }
 
-/** The text of each file, and a problem for each that cannot be read. */
+/** Returns the text of each file, and a problem for each that cannot be read. */
 export async function readRulesFiles(
   listed: readonly Pick<ListedFile, 'path'>[],
   bounds: Bounds,
@@ -249,12 +254,12 @@ async function readText(path: string, bounds: Bounds): Promise<string | Problem>
   const maxBytes = bounds.fileBytes;
   let bytes: Buffer;
   try {
-    // Without O_NONBLOCK, a pipe put in the file's place would hold the reader for ever.
+    // Without O_NONBLOCK, a pipe put in the file's place would block the reader for ever.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const { size } = await handle.stat();
       if (size > maxBytes) return tooLarge(path, size, bounds);
-      // One byte more than allowed detects a file that grew meanwhile.
+      // One byte more than allowed, to detect a file that grew meanwhile.
       const buffer = Buffer.alloc(Math.min(size + 4096, maxBytes + 1));
       let length = 0;
       while (length < buffer.length) {
@@ -281,7 +286,7 @@ async function kindOf(path: string): Promise<'file' | 'directory' | undefined> {
   return found?.isFile() ? 'file' : undefined;
 }
 
-/** The status change time moves with every write, replacement and change of mode. */
+/** The status change time changes with every write, replacement and change of mode. */
 function identityOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
   return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
 }
@@ -298,7 +303,7 @@ const reasons: Readonly<Record<string, string>> = {
   EISDIR: 'it is a directory',
 };
 
-/** Why a file cannot be read, in words. */
+/** The reason why a file cannot be read, human-readable. */
 export function unreadable(error: unknown): string {
   const code = codeOf(error);
   return `cannot be read: ${reasons[code] ?? errorText(error)} (${code})`;

@@ -5,7 +5,7 @@ import test from 'ava';
 import { createRulesFolder } from '../test/support/rules-folder.ts';
 import { readSecretFile, readSmallFile } from './small-file.ts';
 
-test('a file is read up to its bound, and one without an end is refused by name', async (t) => {
+test('a file is read up to its bound, and an endless one is refused by name', async (t) => {
   const path = join(createRulesFolder(t).path, 'secret');
   writeFileSync(path, 'ä'.repeat(50));
   t.is(await readSmallFile(path, 100), 'ä'.repeat(50));

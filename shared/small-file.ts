@@ -1,14 +1,14 @@
-// Reads a file of a bounded size: no more of it than that, whatever an operator has named.
+// Reads a small file: never more than its bound, whatever file an operator has named.
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { maskFile } from './settings/shown-value.ts';
 
-/** A pipe that nothing writes to is empty: waiting for it would never end, and the process with it. */
+/** O_NONBLOCK makes a pipe without a writer appear empty: waiting for it would block the process for ever. */
 const fileFlags = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
- * The file's text, read as UTF-8. Rejects when the file cannot be read, or has more than `maxBytes`; no message
- * quotes it. `shown`: its path in messages.
+ * The file's text, read as UTF-8. Rejects when the file cannot be read, or has more than `maxBytes`; no message quotes
+ * its content. `shown` is its path in messages.
  */
 export async function readSmallFile(path: string, maxBytes: number, shown = path): Promise<string> {
   const bytes = await readBeginning(path, maxBytes, shown);
@@ -16,7 +16,10 @@ export async function readSmallFile(path: string, maxBytes: number, shown = path
   return bytes.toString('utf8');
 }
 
-/** As readSmallFile, for a file with a secret, which may stand in place of its path: no message quotes it then. */
+/**
+ * As readSmallFile, for a file with a secret. The path may be the secret itself by mistake: messages do not quote it
+ * then.
+ */
 export function readSecretFile(path: string, maxBytes: number): Promise<string> {
   return readSmallFile(path, maxBytes, maskFile(path));
 }

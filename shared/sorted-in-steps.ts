@@ -1,9 +1,9 @@
-// Sorting as long work in steps, for runInSlices.
+// Sorts in steps, for runInSlices.
 
-/** Sorted, or merged, between two yields: well below a millisecond. */
+/** Items sorted or merged between two yields: this takes well below a millisecond. */
 const itemsAtOnce = 500;
 
-/** As `toSorted`: a copy, in which equal items keep their order. Yields where a caller may serve others. */
+/** As `toSorted`: a copy, in which equal items keep their order. Yields where the thread can serve other callers. */
 export function* sortInSteps<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,

@@ -1,5 +1,5 @@
-// Names code by its place in the sources, for logs and profiles: a build has these places in maps beside its files. Node's
-// own way, --enable-source-maps, reads all maps at each start; here those are read that are asked for.
+// Maps code to its position in the sources, for logs and profiles: a build has source maps beside its files. Node's own
+// --enable-source-maps reads all maps at each start; here a map is read when it is needed.
 import { readFileSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
 import { join, sep } from 'node:path';
@@ -7,16 +7,16 @@ import { fileURLToPath } from 'node:url';
 import { isBuilt, ownPath } from './own-files.ts';
 
 export interface SourcePlace {
-  /** Below the root of the sources. */
+  /** Relative to the root of the sources. */
   readonly path: string;
-  /** Counted from 1. */
+  /** The line, 1-based. */
   readonly line: number;
 }
 
-/** Lines and columns from 0. Undefined for what is no code of a build of ours. */
+/** Lines and columns are 0-based. Undefined for code that is not part of our build. */
 export type FindPlace = (url: string, line: number, column: number) => SourcePlace | undefined;
 
-/** Keeps the maps that it has read. */
+/** Caches the maps that it has read. */
 export function createFindPlace(): FindPlace {
   if (!isBuilt) return () => undefined;
   const maps = new Map<string, SourceMap | undefined>();
@@ -31,7 +31,7 @@ export function createFindPlace(): FindPlace {
   };
 }
 
-/** The stack of an error; of anything else that was thrown, its text. */
+/** The stack of an error; the text of any other thrown value. */
 export function stackText(error: unknown): string {
   return withSourcePlaces(error instanceof Error ? (error.stack ?? error.message) : String(error));
 }
@@ -45,7 +45,7 @@ export function withSourcePlaces(text: string): string {
   });
 }
 
-/** Undefined for files of others, which a message may name, and where the maps were left out. */
+/** Undefined for foreign files, which a message may name, and where the maps were left out. */
 function readMap(url: string): SourceMap | undefined {
   try {
     const path = fileURLToPath(`${url}.map`);

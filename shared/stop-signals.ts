@@ -4,18 +4,20 @@ export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export type StopSignal = (typeof stopSignals)[number];
 
 /**
- * A supervisor (systemd) or a terminal signals a whole group of processes, and npm and shells in it pass
- * their own on: a program gets one stop several times.
+ * A supervisor (systemd) or a terminal signals a whole group of processes, and npm and shells in it forward their
+ * signal: a program receives one stop several times.
  */
 const sameStopMs = 2_000;
 const parentCheckMs = 200;
 
 let isListening = false;
 
-/** Exits with 0 on a signal until `listenForStopSignals` is called: nothing is open yet. Call it before
- * anything else is loaded: a process with id 1, as in a container, ignores signals without a listener. */
+/**
+ * Exits with 0 on a signal until `listenForStopSignals` is called: nothing is open yet. Call it before loading anything
+ * else: a process with id 1, as in a container, ignores signals without a listener.
+ */
 export function endOnStopSignals(): void {
-  // The listeners stay: without any, a signal in flight would be lost.
+  // The listeners are never removed: without any, a signal in flight would be lost.
   for (const name of stopSignals) {
     process.on(name, () => {
       if (!isListening) process.exit(0);
@@ -24,9 +26,9 @@ export function endOnStopSignals(): void {
 }
 
 /**
- * npx runs a program in a shell and sends SIGTERM to that shell alone, which ends without the program: the
- * program then sends itself the signal. Only under npx, as npm names it in `npm_lifecycle_event`: elsewhere a
- * program may outlive its parent.
+ * npx runs a program in a shell and sends SIGTERM to that shell alone, which ends without the program: the program then
+ * sends itself the signal. Only under npx, which `npm_lifecycle_event` shows: elsewhere a program may outlive its
+ * parent.
  */
 export function endWithNpx(script: string | undefined): void {
   if (script !== 'npx') return;

@@ -62,7 +62,7 @@ test('a year is 365 days, calendar months or not', (t) => {
   t.is(windowAt('year', 1, seconds('2026-11-21T00:00:00Z')).seconds, 31_536_000);
 });
 
-test('a window is left at its end, and found again when the clock is set back', (t) => {
+test('a window is left at its end, and entered again when the clock is set back', (t) => {
   const windowAt = createWindows({ weekResetDay: thursday, calendarMonths: false });
   const first = windowAt('minute', 1, 119);
   t.is(first.start, 60);

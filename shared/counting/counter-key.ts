@@ -45,11 +45,11 @@ function startOfMonth(month: number): number {
   return new Date(0).setUTCFullYear(Math.floor(month / 12), month % 12) / 1000;
 }
 
-/** The window of so many units at a moment, in whole Unix seconds. */
+/** Returns the window of `multiplier` units that `nowSeconds` (whole Unix seconds) falls into. */
 export type WindowAt = (unit: Unit, multiplier: number, nowSeconds: number) => Window;
 
 /**
- * Windows of several units begin at multiples of their length from where those of one unit begin.
+ * A window of several units begins at a multiple of its length, counted from where windows of one unit begin.
  *
  * The same object is returned while the window lasts: nearly every call falls into the window of the
  * previous one.

@@ -35,7 +35,7 @@ async function connect(t: ExecutionContext, host: string, { cert, key }: TestCer
   return { names, failure };
 }
 
-test.serial('a server with an IP address gets no name; its certificate is checked', async (t) => {
+test.serial('a server at an IP address is sent no name, and its certificate is checked', async (t) => {
   const warnings: string[] = [];
   const note = ({ message }: Error) => warnings.push(message);
   process.on('warning', note);
@@ -48,7 +48,7 @@ test.serial('a server with an IP address gets no name; its certificate is checke
   t.deepEqual(warnings, []);
 });
 
-test.serial('a server with a name is sent it', async (t) => {
+test.serial('a server with a host name is sent that name', async (t) => {
   const { names } = await connect(t, 'localhost', serverCertificate);
   t.is(names[0], 'localhost');
 });

@@ -1,12 +1,12 @@
-// TLS of gRPC clients, for whatever address they call.
+// TLS credentials of gRPC clients, for host names and IP addresses.
 import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
 
 /**
- * As `credentials.createSsl`, which sends the host as the name of the server also where it is an IP address: RFC 6066
- * section 3 forbids that, some servers refuse it, and Node warns about it on standard error. The certificate is checked
- * for the address all the same.
+ * Like `credentials.createSsl`, but sends no server name where the host is an IP address: RFC 6066 section 3 forbids
+ * it, some servers refuse it, and Node warns about it on standard error. The certificate is still checked against the
+ * address.
  */
 export function createTlsCredentials(
   ca: Buffer | null,

@@ -25,7 +25,7 @@ function toMessage(bytes: Uint8Array, flag = 0): Buffer {
   return Buffer.concat([prefix, bytes]);
 }
 
-test('messages come out as they were put in, however they are cut', (t) => {
+test('messages are read as they were written, however they are split', (t) => {
   const messages = fc.array(fc.tuple(fc.constantFrom(0, 1), fc.uint8Array({ maxLength: 300 })));
   const cuts = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1 });
   fc.assert(
@@ -53,7 +53,7 @@ test('messages come out as they were put in, however they are cut', (t) => {
   );
 });
 
-test('a message takes no more memory than it has bytes, in pieces too', (t) => {
+test('a message takes no more memory than it has bytes, also when it arrives in pieces', (t) => {
   const budget = createBudget();
   const reader = new MessageReader(maxMessageBytes, budget);
   const wire = toMessage(Buffer.alloc(maxMessageBytes));
@@ -64,7 +64,7 @@ test('a message takes no more memory than it has bytes, in pieces too', (t) => {
   t.is(budget.held, wire.length);
 });
 
-test('a message beyond the budget is refused, and the budget loses nothing', (t) => {
+test('a message beyond the budget is refused, and its bytes return to the budget', (t) => {
   const budget = createBudget(1000);
   const reader = new MessageReader(maxMessageBytes, budget);
   const wire = toMessage(Buffer.alloc(2000));

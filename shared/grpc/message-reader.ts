@@ -1,11 +1,11 @@
 // Assembles gRPC's length-prefixed messages from pieces. The call interprets flags and messages.
 
-/** A flag and a length before each message. */
+/** The bytes before each message: a flag and a length. */
 export const prefixBytes = 5;
 
-/** A budget of kept bytes, which readers may share. */
+/** A budget of retained bytes, which readers can share. */
 export interface Budget {
-  /** Adds kept bytes; false when the budget is exhausted. */
+  /** Adds retained bytes; false when the budget is exhausted. */
   hold(bytes: number): boolean;
   release(bytes: number): void;
 }
@@ -37,12 +37,12 @@ export class MessageReader {
     return this.#held;
   }
 
-  /** Bytes after the last message taken. */
+  /** Bytes after the last message returned. */
   get remaining(): number {
     return this.#end - this.#start;
   }
 
-  /** Keeps a copy of bytes[start, end); false when the budget is exhausted. */
+  /** Retains a copy of bytes[start, end); false when the budget is exhausted. */
   add(bytes: Buffer, start: number, end: number): boolean {
     const count = end - start;
     if (this.#end + count > this.#bytes.length && !this.#grow(count)) return false;
@@ -55,8 +55,7 @@ export class MessageReader {
   #grow(count: number): boolean {
     const kept = this.remaining;
     const before = this.#bytes.length;
-    // Doubled, so that a message in many pieces is not copied for each, but no more than the message
-    // needs.
+    // Doubled, so that a message in many pieces is not copied for each piece, but never beyond what the message needs.
     const wanted = kept < prefixBytes ? 0 : prefixBytes + this.#bytes.readUInt32BE(this.#start + 1);
     const size = Math.max(kept + count, Math.min(2 * kept, wanted));
     if (!this.hold(size)) return false;
@@ -81,7 +80,7 @@ export class MessageReader {
     return { kind: 'message', flag, bytes: this.#bytes.subarray(from, this.#start) };
   }
 
-  /** Counts bytes that are kept elsewhere, until `drop`. */
+  /** Counts bytes that are retained elsewhere, until `drop`. */
   hold(bytes: number): boolean {
     if (!this.#budget.hold(bytes)) return false;
     this.#held += bytes;

@@ -1,4 +1,4 @@
-// The status at the end of a gRPC call: its numbers, and how its text travels.
+// The status at the end of a gRPC call: its codes, and how its message is encoded.
 
 export const grpcStatus = {
   ok: 0,
@@ -17,9 +17,10 @@ export const grpcStatus = {
 export type GrpcStatus = (typeof grpcStatus)[keyof typeof grpcStatus];
 export type GrpcErrorStatus = Exclude<GrpcStatus, 0>;
 
-/** The value of `grpc-message`. Everything but printable ASCII is percent-encoded, and so are the percent
- * sign (gRPC over HTTP/2, Status-Message) and a blank at either end, which no field may have (RFC 9113
- * section 8.2.1). */
+/**
+ * The value of `grpc-message`. Percent-encodes everything but printable ASCII, the percent sign (gRPC over HTTP/2,
+ * Status-Message), and a blank at the start or the end, which no field may have there (RFC 9113 section 8.2.1).
+ */
 export function toGrpcMessage(text: string): string {
   let encoded = '';
   for (const byte of Buffer.from(text.toWellFormed())) {

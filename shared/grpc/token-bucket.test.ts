@@ -1,8 +1,8 @@
-// So many at once, and so many each second after that.
+// A burst, then a rate per second.
 import test from 'ava';
 import { createTokenBucket } from './token-bucket.ts';
 
-test('a full bucket gives its capacity at once, then what time brings, never more than fits', (t) => {
+test('a full bucket admits its capacity at once, then the rate, and never holds more than its capacity', (t) => {
   const bucket = createTokenBucket({ capacity: 3, perSecond: 2 });
   t.deepEqual(
     [0, 0, 0, 0].map((nowMs) => bucket.take(1, nowMs)),
@@ -15,13 +15,13 @@ test('a full bucket gives its capacity at once, then what time brings, never mor
   t.false(bucket.take(1, 1_000_000));
 });
 
-test('a refused request costs nothing', (t) => {
+test('a refused request takes no tokens', (t) => {
   const bucket = createTokenBucket({ capacity: 2, perSecond: 1 });
   t.false(bucket.take(3, 0));
   t.true(bucket.take(2, 0));
 });
 
-test('tokens that are given back can be taken again, but never more than fit', (t) => {
+test('returned tokens can be taken again, but never more than the capacity', (t) => {
   const bucket = createTokenBucket({ capacity: 2, perSecond: 0 });
   t.true(bucket.take(2, 0));
   bucket.give(1);

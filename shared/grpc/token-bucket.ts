@@ -1,7 +1,7 @@
 // A token bucket: a burst, and a rate per second after it.
 
 export interface TokenBucket {
-  /** False when there are too few tokens; then none is taken. `nowMs`: monotonic. */
+  /** Takes tokens, all or none; false when there are too few. `nowMs` is monotonic. */
   take(tokens: number, nowMs: number): boolean;
   /** Puts tokens back, as far as there is room. */
   give(tokens: number): void;

@@ -43,7 +43,7 @@ testScenarios(test, new URL('document.txt', import.meta.url), ([what, ...words])
   return { out: rows.map((row) => Object.values(row).join(' | ')).join('\n') };
 });
 
-test('a setting with the meaning of one before it refers to that one', (t) => {
+test('a setting with the same meaning as an earlier one refers to that one', (t) => {
   const text = toMarkdown({
     first: section('First', { a: int({ names: ['A'], default: 1, doc: 'Size' }) }),
     other: section('Other', { b: int({ names: ['B'], default: 2, doc: 'Size' }) }),

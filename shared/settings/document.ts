@@ -1,4 +1,4 @@
-// The documents made from a table: the text for --help and the tables of settings.md.
+// Documents generated from a table of settings: the text for --help and the tables of settings.md.
 import { type Setting, type SettingsTable, toRows } from './setting.ts';
 
 const widthOfHelp = 96;
@@ -29,9 +29,9 @@ function wrap(text: string, indent: string): string {
   return [...lines, line.trimEnd()].join('\n');
 }
 
-/** Markdown: for each section a heading and a table of names, default and meaning. */
+/** Markdown: for each section a heading and a table of names, defaults and meanings. */
 export function toMarkdown(table: SettingsTable): string {
-  /** The first setting with each text, to which the others refer. */
+  /** The first setting with each text; later ones refer to it. */
   const meanings = new Map<string, string>();
   const columns = ['Name', 'Default', 'Meaning'];
   const sections = groupByTitle(table).map(([title, settings]) =>

@@ -1,4 +1,4 @@
-// The settings in force for the debug port: values with their origin, without secrets.
+// The settings in force, for the debug port: values with their origin, without secrets.
 import type { TableReading } from './parse-settings.ts';
 import { type SettingsTable, toRows } from './setting.ts';
 import { maskSecret } from './shown-value.ts';
@@ -10,13 +10,13 @@ export interface DumpRow {
   readonly name: string;
   /** The value in force, secrets masked; '' when it is unset. */
   readonly value: string;
-  /** `default`, or the name under which the value was given. */
+  /** `default`, or the name by which the value was set. */
   readonly from: string;
 }
 
 /**
- * One row per setting in the order of the table. `values` has the values in force by the keys of the
- * table, and may have further ones.
+ * One row per setting in the order of the table. `values` has the values in force by the keys of the table, and may
+ * have further ones.
  */
 export function toDump<T extends SettingsTable>(
   table: T,

@@ -46,7 +46,7 @@ testScenarios(test, new URL('kinds.txt', import.meta.url), ([kind = '', ...texts
   return { out: lines.join('\n') };
 });
 
-test('no text makes a kind throw, and what is read is read again from its own text', (t) => {
+test('no text makes a kind throw, and each value can be read again from its formatted text', (t) => {
   const likely = fc.string({ unit: fc.constantFrom(...'0123456789.,:+-_xobeEahmsnuTF ') });
   fc.assert(
     fc.property(

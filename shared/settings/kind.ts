@@ -1,11 +1,10 @@
-// The kinds of settings: each function makes a row that reads its text and checks the range
-// (behaviour: setting-texts). An empty text counts as given everywhere: it is a value for texts,
-// lists and maps and a mistake for the others.
+// The kinds of settings: each function makes a row that parses its text and checks the range (behaviour:
+// setting-texts). An empty text counts as given: it is a value for texts, lists and maps and a mistake for the others.
 import { formatDuration, parseDuration } from '../duration.ts';
 import { nearestWord } from '../nearest-word.ts';
 import type { Setting, SettingNames, ValueResult } from './setting.ts';
 
-/** The options that every row has; see `Setting`. */
+/** Options of every row; see `Setting`. */
 interface RowOptions {
   readonly names: SettingNames;
   readonly otherNames?: readonly string[];
@@ -15,7 +14,7 @@ interface RowOptions {
   readonly deprecated?: string;
 }
 
-/** Bounds include the ends; `example` is for the message when the default does not serve. */
+/** Bounds are inclusive; `example` is for the message when the default does not serve as one. */
 interface RangeOptions<D> {
   readonly default: D;
   readonly min?: number;
@@ -41,7 +40,7 @@ function toSetting<T>(
   });
 }
 
-/** Any text, as it is. `emptyMeans`: what an empty text stands for. */
+/** Any text, unchanged. `emptyMeans`: what an empty text means. */
 export function text(
   options: RowOptions & { readonly default: string; readonly emptyMeans?: string },
 ): Setting<string> {
@@ -96,7 +95,7 @@ export function port(options: RowOptions & { readonly default: number }): Settin
   return int({ ...options, what: 'a port', min: 0, max: 65_535 });
 }
 
-/** Decimal, or with a prefix (0x, 0o, 0b, or 0 for octal); `_` may stand between digits. */
+/** Decimal, or with a prefix (0x, 0o, 0b, or 0 for octal); `_` can separate digits. */
 function parseInteger(word: string): number | undefined {
   const form =
     /^([+-]?)(?:(0x(?:_?[\da-f])+)|(0b(?:_?[01])+)|0o?((?:_?[0-7])+)|(0|[1-9](?:_?\d)*))$/i;
@@ -108,7 +107,7 @@ function parseInteger(word: string): number | undefined {
   return sign === '-' && value !== 0 ? -value : value;
 }
 
-/** A decimal number, with an exponent if need be. */
+/** A decimal number, optionally with an exponent. */
 export function float(options: RowOptions & RangeOptions<number>): Setting<number> {
   return toSetting<number>(options, {
     kind: 'float',
@@ -127,8 +126,8 @@ export function float(options: RowOptions & RangeOptions<number>): Setting<numbe
 const longestMs = 480 * 3_600_000;
 
 /**
- * Milliseconds. Without `min` and `max`: from 0 to 480h, which timers can wait. `bareUnit` is the
- * unit of a number without one.
+ * A duration in milliseconds. Without `min` and `max`: from 0 to 480h, which timers can wait. `bareUnit` is the unit of
+ * a number without one.
  */
 export function duration<const D extends number | undefined>(
   options: RowOptions & RangeOptions<D> & { readonly bareUnit?: 's' },
@@ -167,7 +166,7 @@ export function splitList(items: string): readonly string[] {
   return items.trim() === '' ? [] : items.split(',');
 }
 
-/** Comma-separated `key:value` items, not trimmed; of two with one key the later counts. */
+/** Comma-separated `key:value` items, not trimmed; of two items with the same key the later counts. */
 export function map(
   options: RowOptions & { readonly example: string },
 ): Setting<Readonly<Record<string, string>>> {
@@ -196,8 +195,8 @@ function parseMap(items: string): ValueResult<Readonly<Record<string, string>>> 
 }
 
 /**
- * One of several words, each standing for a value. `anyCase`: upper and lower case are equal. The
- * word '' is accepted when it is listed, and not shown.
+ * One of several words, each with its value. With `anyCase`, upper and lower case are equal. The word '' is accepted
+ * when it is listed, but not shown.
  */
 export function choice<
   const W extends Readonly<Record<string, unknown>>,
@@ -205,7 +204,7 @@ export function choice<
 >(
   options: RowOptions & {
     readonly words: W;
-    /** Accepted as well, and not named in documents. */
+    /** Further words that are accepted, but not documented. */
     readonly otherWords?: ReadonlyMap<string, W[keyof W]>;
     readonly default: D;
     readonly anyCase?: true;

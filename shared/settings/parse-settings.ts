@@ -1,5 +1,5 @@
-// Reads the rows of a table from an environment: defaults, equal names, and all problems at once. The
-// program that owns the table checks rules between settings.
+// Reads the rows of a table from an environment: defaults, alternative names, and all problems at once. The program
+// that owns the table checks constraints between settings.
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Environment,
@@ -12,24 +12,24 @@ import {
 } from './setting.ts';
 import { showGiven } from './shown-value.ts';
 
-/** One setting as an environment has it. */
+/** One setting, read from an environment. */
 export interface SettingReading<T> {
   /** The default when the setting is not given or invalid. */
   readonly value: T;
-  /** The name and text that were given, the preferred name first; undefined for a default. */
+  /** The names and texts that were given, the preferred name first; undefined for a default. */
   readonly given: { readonly name: string; readonly text: string } | undefined;
   /** Human-readable sentences; empty when the setting is valid. */
   readonly problems: readonly string[];
 }
 
-/** All settings of a table as an environment has them. */
+/** All settings of a table, read from an environment. */
 export interface TableReading<T extends SettingsTable> {
   readonly table: T;
   readonly values: TableValues<T>;
   readonly problems: readonly string[];
-  /** Lines about settings that were given and have no effect. */
+  /** Lines about settings that were given but have no effect. */
   readonly warnings: readonly string[];
-  /** The reading of a row of the table, found by identity. */
+  /** The reading of a row of the table, which is found by identity. */
   of<V>(setting: Setting<V>): SettingReading<V>;
 }
 
@@ -38,7 +38,7 @@ export function joinNames(setting: Setting<unknown>): string {
   return setting.names.join('/');
 }
 
-/** The name by which a setting was given, or all its names. */
+/** The name by which a setting was given; if it was not, all its names. */
 export function nameOf(
   reading: Pick<TableReading<SettingsTable>, 'of'>,
   setting: Setting<unknown>,
@@ -46,7 +46,7 @@ export function nameOf(
   return reading.of(setting).given?.name ?? joinNames(setting);
 }
 
-/** `NAME="text"` as given; only its names for a setting that is not given. */
+/** `NAME="text"` as given; only the names of a setting that was not given. */
 export function showSetting(
   reading: Pick<TableReading<SettingsTable>, 'of'>,
   setting: Setting<unknown>,
@@ -55,7 +55,7 @@ export function showSetting(
   return given === undefined ? joinNames(setting) : showGiven(setting, given.name, given.text);
 }
 
-/** Names of one setting may be given together when they have the same value (behaviour: two-names). */
+/** Several names of one setting may be given together if they have the same value (behaviour: two-names). */
 export function readSetting<V>(setting: Setting<V>, environment: Environment): SettingReading<V> {
   const given = [...setting.names, ...setting.otherNames].flatMap((name) => {
     const text = environment[name];
@@ -83,14 +83,14 @@ export function readSetting<V>(setting: Setting<V>, environment: Environment): S
 }
 
 /**
- * Kubernetes gives every container `<SERVICE>_PORT=tcp://<address>:<port>` for each service of its
- * namespace, so a service called statsd would look like a setting that is wrong.
+ * Kubernetes sets `<SERVICE>_PORT=tcp://<address>:<port>` in every container for each service of its namespace, so that
+ * a service called statsd would appear as an invalid setting.
  */
 function isInjected(setting: Setting<unknown>, name: string, text: string): boolean {
   return setting.kind === 'int' && isServiceLink(name, text);
 }
 
-/** Whether this looks like a variable that Kubernetes made for a service. */
+/** Whether this is probably a variable that Kubernetes made for a service. */
 export function isServiceLink(name: string, text: string): boolean {
   return (
     /_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||

@@ -1,14 +1,13 @@
-// Defines a setting, and a table of settings: one row per setting, rows in named sections, and the type of the
-// parsed settings follows from the table. parse-settings.ts reads the environment, kind.ts has the kinds of
-// values.
+// Defines a setting, and a table of settings: one row per setting, in named sections. The type of the parsed settings
+// follows from the table. parse-settings.ts reads the environment; kind.ts has the kinds of values.
 
-/** Equal names of one setting; the first is the one that documents and messages prefer. */
+/** Alternative names of one setting; documents and messages prefer the first. */
 export type SettingNames = readonly [string, ...string[]];
 
-/** The environment, or what stands for it. */
+/** The environment, or a replacement for it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `reason` is what is wrong with the text, without repeating more of it than needed. */
+/** `reason` states what is wrong with the text, repeating no more of it than needed. */
 export type ValueResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: string };
@@ -21,7 +20,7 @@ export interface Setting<T> {
   readonly kind: 'text' | 'bool' | 'int' | 'float' | 'duration' | 'list' | 'map' | 'choice';
   /** The value of a setting that is not given; durations are in milliseconds. */
   readonly default: T;
-  /** How documents show the default, where the value is not enough. */
+  /** The default as documents show it, where the value is not enough. */
   readonly defaultText: string | undefined;
   /** One sentence without a final full stop. */
   readonly doc: string;
@@ -29,13 +28,15 @@ export interface Setting<T> {
   readonly accepts: string;
   /** The words of a choice, as documents show them. */
   readonly words: readonly string[] | undefined;
-  /** `whole`: the value is never shown. `url`: only its credentials are hidden. `file`: the path of a file with a secret,
-   * hidden where the secret itself may stand in its place. */
+  /**
+   * `whole`: the value is never shown. `url`: only its credentials are hidden. `file`: the path of a file with a
+   * secret, hidden where the text may be the secret itself.
+   */
   readonly secret: 'no' | 'url' | 'file' | 'whole';
-  /** Why it should no longer be used. */
+  /** The reason not to use it any longer. */
   readonly deprecated: string | undefined;
   parse(text: string): ValueResult<T>;
-  /** The text of a value, '' for an unset one. */
+  /** The text of a value; '' for an unset one. */
   format(value: T): string;
 }
 
@@ -66,7 +67,7 @@ export function section<G extends SettingGroup>(title: string, settings: G): Set
   return { title, settings };
 }
 
-/** One row, with its heading and with the keys that lead to its value. */
+/** One row, with its heading and the keys that lead to its value. */
 export interface SettingRow {
   readonly title: string;
   readonly path: readonly string[];

@@ -1,27 +1,29 @@
-// Shows the text of a setting or of an argument: quoted, shortened, and without secrets. What is shown of an
-// address is what was understood of it, its host and port: a secret in an unexpected form is no part of them.
+// Shows the text of a setting or an argument: quoted, shortened, and without secrets. Of an address only the parsed
+// host and port are shown: a secret in an unexpected form is never part of them.
 import type { Setting } from './setting.ts';
 
 const longestShown = 100;
 export const mask = '*****';
 
-/** `NAME="text"`, or with `*****` in place of what may be secret. */
+/** `NAME="text"`, with `*****` in place of possible secrets. */
 export function showGiven(setting: Setting<unknown>, name: string, text: string): string {
   const shown = maskSecret(setting, text);
   const cut = shown.length > longestShown ? `${shown.slice(0, longestShown)}...` : shown;
   return `${name}=${JSON.stringify(cut)}`;
 }
 
-/** The text as the setting's secrecy allows it; an empty text stays empty. */
+/** The text as far as the setting's secrecy allows; an empty text stays empty. */
 export function maskSecret(setting: Setting<unknown>, text: string): string {
   if (text === '' || setting.secret === 'whole') return text && mask;
   if (setting.secret === 'file') return maskFile(text);
-  // A value may have been meant for another setting.
+  // The value may have been intended for another setting.
   return setting.secret === 'url' || hasCredentials(text) ? maskAddress(text) : text;
 }
 
-/** With a folder in front, or an ending: what has neither may be a password or a token, as may a text with other
- * characters. */
+/**
+ * A path has a folder in front, or an extension: a text with neither may be a password or a token, as may a text with
+ * other characters.
+ */
 const pathForm = /^(?:\.{0,2}(?:\/[\w.@-]+)+|[\w/-]+\.[a-z]{2,5})$/;
 
 /** The path of a file with a secret. */
@@ -31,12 +33,12 @@ export function maskFile(path: string): string {
 
 const secretWord =
   /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|auth(?:orization)?|credentials?|signature|api.?key|access.?key|account.?key|private.?key)["']?\s*[=:]\s*\S/i;
-/** A user in a URL before its host, or in its place. */
+/** A user in a URL, before its host or in place of it. */
 const userOfUrl = /:\/\/[^\s/]*@|:\/\/[^\s/?#[:]*:(?!\d*(?:[/?#,]|$))/;
 /** How often escapes within escapes are decoded. */
 const maxDecodings = 3;
 
-/** Whether the text seems to have a password or a token in it. */
+/** Whether the text seems to contain a password or a token. */
 export function hasCredentials(text: string): boolean {
   let form = text.replace(/\s+/g, '');
   for (let i = 0; i <= maxDecodings; i++) {
@@ -57,9 +59,9 @@ function hasUser(form: string): boolean {
 }
 
 /**
- * An address, or a comma-separated list of them, as far as it was understood, `*****` standing for the rest:
- * `redis://*****@host:6379` (behaviour: masked-secrets). From the first item of a list that was not understood
- * nothing is shown: a comma may be part of a password.
+ * An address, or a comma-separated list of them, as far as it could be parsed; `*****` stands for the rest:
+ * `redis://*****@host:6379` (behaviour: masked-secrets). Nothing is shown from the first unparsed item of a list on: a
+ * comma may be part of a password.
  */
 export function maskAddress(text: string): string {
   const trimmed = text.trim();
@@ -80,11 +82,11 @@ export function maskAddress(text: string): string {
   return shown.join(',');
 }
 
-/** Hides what has credentials in it wherever it stands in `text`, an error about these arguments. */
+/** Masks each of `args` that has credentials wherever it occurs in `text`, an error about these arguments. */
 export function maskArguments(text: string, args: readonly string[]): string {
   const given = args.flatMap((arg) => [arg, arg.replace(/^--?[\w-]+=/, '')]);
   const secret = given.filter(hasCredentials).sort((a, b) => a.length - b.length);
-  // The shorter first: what follows a flag in an argument is masked without the flag.
+  // The shorter ones first: an argument's part after its flag is masked without the flag.
   return secret.reduce(
     (shown, arg) =>
       shown
@@ -100,7 +102,7 @@ const hostForm = /^(?:localhost|\[[\da-f:.]+\]|[a-z\d-]{1,63}(?:\.[a-z\d-]{1,63}
 const nameForm = /^(?:dns|ipv4|ipv6):(?:\/{2,3})?/;
 const urlForm = /^([a-z][a-z\d+.-]{0,15}:\/\/)?([^\s@/?#,]*@)?([^\s@/?#,]+)([/?#].*)?$/is;
 
-/** One address, undefined when it was not understood. */
+/** One address; undefined when it could not be parsed. */
 function showItem(item: string): string | undefined {
   if (/^(?:unix:(?:\/\/)?)?\/[\w./-]*$/.test(item)) return item;
   const [prefix = ''] = nameForm.exec(item) ?? [];

@@ -27,7 +27,7 @@ testLines(test, new URL('unknown-name.txt', import.meta.url), (given) => {
   );
 });
 
-test('a name that others are known to set is reported with what they mean', (t) => {
+test('a name that other programs are known to set is reported with its meaning', (t) => {
   const usual = { REDIS_TIMEOUTS: 'REDIS_URL' };
   t.deepEqual(warnUnknownNames({ REDIS_TIMEOUTS: 'x' }, known, ['REDIS_'], usual), [
     'REDIS_TIMEOUTS is not a setting and is ignored: did you mean REDIS_URL?',

@@ -1,5 +1,5 @@
-// Finds names in the environment that were probably meant as settings but are not. Names of other programs
-// are ignored.
+// Finds names in the environment that were probably intended as settings but are none. Names of other programs are
+// ignored.
 import { editDistance } from '../nearest-word.ts';
 import { isServiceLink } from './parse-settings.ts';
 import type { Environment } from './setting.ts';
@@ -10,13 +10,12 @@ const foreign = /^(OTEL_|npm_)/i;
 /** Shorter names (HOST, PORT) are too close to everything. */
 const shortestNear = 8;
 
-/** Longer ones are no typing mistake. */
+/** Longer ones are hardly misspelled. */
 const longestName = 100;
 
 /**
- * One sentence for each name in the environment that is not in `known` and either begins with one of `prefixes`
- * or is nearly a known name, in the order of the environment. `usual` has names that other programs set, and
- * their meaning.
+ * One sentence for each name in the environment that is not in `known`, and either begins with one of `prefixes` or is
+ * close to a known name, in the order of the environment. `usual` has names that other programs set, and their meaning.
  */
 export function warnUnknownNames(
   environment: Environment,
@@ -41,8 +40,8 @@ export function warnUnknownNames(
 }
 
 /**
- * A stricter distance than for words, since names of other programs are no mistake. The first among
- * equals.
+ * The nearest known name, within a stricter distance than for words, since names of other programs are no mistakes. The
+ * first among equally near ones.
  */
 function findNearest(
   name: string,
@@ -65,7 +64,7 @@ function findNearest(
   return nearest;
 }
 
-/** The only known name that begins with `name`, where that is several words long. */
+/** The only known name that begins with `name`, if that consists of several words. */
 function findOnlyCompletion(name: string, known: ReadonlySet<string>): string | undefined {
   if (!/^[A-Z]+_[A-Z]+_/.test(name)) return undefined;
   const completions = [...known].filter((candidate) => candidate.startsWith(`${name}_`));

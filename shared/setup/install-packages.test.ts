@@ -1,5 +1,5 @@
-// Runs the installer in a small project of its own, with a stand-in for npm that does what it is
-// controlled: the real one is proved by every fresh clone.
+// Runs the installer in a small project of its own, with a configurable substitute for npm: every fresh clone tests the
+// real one.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -32,8 +32,7 @@ const everything: Packages = {
   'node_modules/beta': lock.packages['node_modules/beta'],
 };
 
-/** Writes its arguments down, prints, waits for the file of the plan or a time, and leaves the record
- * that npm leaves. */
+/** Records its arguments, prints, waits for the plan's file or time, and writes the record that npm writes. */
 const fakeNpm = `
 const fs = require('node:fs');
 const plan = JSON.parse(fs.readFileSync('plan.json', 'utf8'));
@@ -60,7 +59,7 @@ interface Plan {
 }
 
 interface Run {
-  /** So far. */
+  /** The output so far. */
   output(): string;
   readonly ended: Promise<{ code: number | null; output: string }>;
 }
@@ -101,12 +100,12 @@ function createProject(t: { teardown(task: () => void): void }) {
     plan: (plan: Plan) => writeFileSync(join(folder, 'plan.json'), JSON.stringify(plan)),
     calls: () => (existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n') : []),
     start,
-    /** As `start` without arguments, with a terminal for its output. */
+    /** `start` without arguments, with a terminal for its output. */
     startOnTerminal() {
       const run = 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)';
       return spawnIn('python3', ['-c', run, process.execPath, program]);
     },
-    /** Starts it as `start` does, and waits until it has ended. */
+    /** Starts it as `start` does, and waits until it ends. */
     run: (...args: string[]) => start(...args).ended,
   };
 }
@@ -125,7 +124,7 @@ test('without packages the production set is installed, and the next start has n
   t.is(project.calls().length, 1);
 });
 
-test('the development set satisfies who wants only production, not the other way round', async (t) => {
+test('the development set satisfies a need for the production set, but not the other way round', async (t) => {
   const project = createProject(t);
   project.plan({ installs: everything });
   t.is((await project.run('--dev')).code, 0);
@@ -162,7 +161,7 @@ test('on a terminal its progress is one line, which is rewritten', async (t) => 
   t.true(output().includes('\r\x1b[Kratelane: packages installed in '), output());
 });
 
-test('a failure is one plain sentence below the lines of npm, and is not taken for an installation', async (t) => {
+test('a failure is one plain sentence below the lines of npm, and does not count as an installation', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production, output: 'npm error code ENOSPC\n', exitCode: 1 });
   const { code, output } = await project.run();
@@ -189,7 +188,7 @@ test('warnings of npm are not shown when it succeeds', async (t) => {
   t.false((await project.run()).output.includes('EBADENGINE'));
 });
 
-test('two at once install once', async (t) => {
+test('two installers at once install once', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production, waitFor: 'go' });
   const first = project.start();
@@ -205,7 +204,7 @@ test('two at once install once', async (t) => {
   t.false(existsSync(join(project.folder, '.installing')));
 });
 
-test('the remains of an installer that was killed are taken over, and installed again', async (t) => {
+test('the remains of a killed installer are taken over, and packages installed again', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production });
   await project.run();
@@ -222,7 +221,7 @@ test('the remains of an installer that was killed are taken over, and installed 
   t.false(existsSync(lockFile));
 });
 
-test('a lock of the future is taken over when it is not touched: the clock was set back', async (t) => {
+test('a lock from the future that is no longer touched is taken over: the clock was set back', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production });
   const lockFile = join(project.folder, '.installing');

@@ -1,9 +1,9 @@
 import test from 'ava';
 
-// Plain JavaScript, which has no types.
+// Plain JavaScript, which has no type declarations.
 const progress = new URL('progress.mjs', import.meta.url).href;
 
-/** The output until `text` was asked 25 times. */
+/** Returns the output after 25 updates. */
 async function run(terminal: object): Promise<string> {
   let written = '';
   const stream = { ...terminal, write: (text: string) => (written += text) };
@@ -24,11 +24,11 @@ async function run(terminal: object): Promise<string> {
   return written;
 }
 
-test('a log gets every tenth line', async (t) => {
+test('a log receives every tenth line', async (t) => {
   t.is(await run({}), 'ratelane: part 10 of many\nratelane: part 20 of many\n');
 });
 
-test('a terminal has one line, which is rewritten, no wider than it is, and gone at the end', async (t) => {
+test('a terminal shows one line, which is rewritten, never too wide, and removed at the end', async (t) => {
   const written = await run({ isTTY: true, columns: 20 });
   t.false(written.includes('\n'));
   const lines = written.split('\r\x1b[K');
