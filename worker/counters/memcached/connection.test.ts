@@ -1,11 +1,11 @@
-// Over a real socket, with the test as the server; the rest is in the contract of counter stores.
+// Over a real socket, with the test as the server; the other tests are in the contract of counter stores.
 import { createServer } from 'node:net';
 import test from 'ava';
 import { listenFor } from '../../../test/support/listen.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { type Answer, openConnection } from './connection.ts';
 
-test('a connection that has answered everything stays, and has no timer', async (t) => {
+test('a connection without unanswered commands stays open, and has no timer', async (t) => {
   const server = createServer((socket) => socket.on('data', () => socket.write('VERSION 1\r\n')));
   const port = await listenFor(t, server);
   const clock = createManualClock();

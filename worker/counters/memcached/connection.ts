@@ -1,8 +1,8 @@
 // One connection to one memcached server, in the text protocol, from its opening to its end. It never
 // reconnects and never sends anything twice; memcached-lane.ts opens the next one.
 //
-// A thin client of our own: those on npm choose the server in other ways (the reference's is CRC-32
-// modulo), lack `gets`, speak the binary protocol, or send commands again after a failure.
+// A thin client of our own: those on npm choose the server in other ways (the reference's is CRC-32 modulo), lack
+// `gets`, speak the binary protocol, or resend commands after a failure.
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
@@ -11,13 +11,13 @@ import type { HostPort } from '../../../shared/host-port.ts';
 import type { Duration } from '../../metrics.ts';
 import { ReplyReader } from './reply-reader.ts';
 
-/** The values of a `gets` by key, or the answer's line, or the end of the connection. */
+/** The values of a `gets` by key, the line of another answer, or the end of the connection. */
 export type Answer = ReadonlyMap<string, string | undefined> | string | Error;
 
 export interface Connection {
-  /** Writes one command, its line end included. `onAnswer` is called once, never from inside. */
+  /** Writes one command, which includes its line end. `onAnswer` is called once, never during `send`. */
   send(command: string, onAnswer: (answer: Answer) => void): void;
-  /** Ends it at once, with everything in flight. */
+  /** Ends it at once, with all unanswered commands. */
   destroy(): void;
 }
 
@@ -30,20 +30,22 @@ export interface ConnectionTls {
 export interface ConnectionDeps {
   readonly address: HostPort;
   readonly tls: ConnectionTls | undefined;
-  /** Time limit of the opening, and of each answer; then the connection ends. */
+  /** Time limit of connecting, and of each answer; when it passes the connection ends. */
   readonly timeoutMs: number;
   readonly callDuration: Duration;
   readonly clock: Clock;
-  /** Called once when an open connection ends, before its unanswered commands fail. `wasSilent`: an answer
-   * did not come in time. */
+  /**
+   * Called once when an open connection ends, before its unanswered commands fail. `wasSilent` is true when an answer
+   * was late.
+   */
   readonly onEnd: (reason: Error, wasSilent: boolean) => void;
 }
 
 const keepAliveMs = 10_000;
-/** At most this many answered commands are kept, or as many as are unanswered; then the list is compacted. */
+/** At most this many answered commands stay in the list, or as many as are unanswered; then it is compacted. */
 const longestTail = 32;
 
-/** Rejects with an Error whose message says what failed. */
+/** Rejects with an Error whose message describes the failure. */
 export function openConnection(deps: ConnectionDeps): Promise<Connection> {
   const { address, tls, timeoutMs, clock } = deps;
   return new Promise((resolve, reject) => {
@@ -66,7 +68,7 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
     const giveUp = () => {
       if (!isOver) fail(new Error(`no answer to the attempt to connect in ${timeoutMs} ms`));
     };
-    // After a pause of this process the answer may be there and unread: it gets a chance to be seen.
+    // After a pause of this process the answer may have arrived unread: this lets it be read first.
     const cancelTimeout = clock.after(timeoutMs, () => setImmediate(giveUp));
     const fail = (error?: Error) => {
       isOver = true;
@@ -90,7 +92,7 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
 interface Sent {
   readonly onAnswer: (answer: Answer) => void;
   readonly sentMs: number;
-  /** The last of those that were written together, whose answer ends the call. */
+  /** Marks the last of the commands that were written together: its answer ends the call. */
   isLast: boolean;
 }
 
@@ -130,7 +132,7 @@ class MemcachedConnection implements Connection {
     socket.on('close', () => this.#end(new Error('it closed the connection')));
   }
 
-  /** Writes one command, its line end included. `onAnswer` is called once, never from inside. */
+  /** Writes one command, which includes its line end. `onAnswer` is called once, never during `send`. */
   send(command: string, onAnswer: Sent['onAnswer']): void {
     if (this.#ended) {
       setImmediate(() => onAnswer(new Error('the connection is closed')));
@@ -153,8 +155,10 @@ class MemcachedConnection implements Connection {
     if (last !== undefined) last.isLast = true;
   }
 
-  /** Calls without an answer count as well, until they were given up: else a server would seem to be fast
-   * because it does not answer. */
+  /**
+   * Observes calls without an answer too, until they are abandoned: else a server would seem fast because it does not
+   * answer.
+   */
   #observe({ isLast, sentMs }: Sent): void {
     if (isLast) this.#callDuration.observe((this.#clock.monotonicMs() - sentMs) / 1000);
   }
@@ -168,7 +172,7 @@ class MemcachedConnection implements Connection {
       return;
     }
     this.#head++;
-    // Answered ones are released even while others are always pending.
+    // Releases answered commands even while others are always pending.
     if (
       this.#head === this.#unanswered.length ||
       (this.#head >= longestTail && 2 * this.#head >= this.#unanswered.length)
@@ -189,7 +193,7 @@ class MemcachedConnection implements Connection {
       this.#cancelTimeout = this.#clock.after(leftMs, () => this.#checkSilence());
       return;
     }
-    // After a pause of this process the answer may be there and unread: it gets a chance to be seen.
+    // After a pause of this process the answer may have arrived unread: this lets it be read first.
     const immediate = setImmediate(() => {
       this.#cancelTimeout = undefined;
       if (this.#unanswered[this.#head] === oldest)
@@ -213,13 +217,13 @@ class MemcachedConnection implements Connection {
     }
   }
 
-  /** Ends it at once, with everything in flight. */
+  /** Ends it at once, with all unanswered commands. */
   destroy(): void {
     this.#end(new Error('closed'));
   }
 }
 
-/** A host name with several addresses fails with an error without text that contains the others. */
+/** For a host name with several addresses Node's error has no text, but contains the errors of each. */
 function toConnectionText(error: Error | undefined): string {
   if (error instanceof AggregateError && error.message === '') {
     return error.errors.map(errorText).join(', ');

@@ -32,7 +32,7 @@ test('sums are exact and stay below 2^63', (t) => {
   t.is(addHits(1, 2n ** 53n - 1n), 2n ** 53n);
 });
 
-test('a refund stops at 0 and makes no counter', (t) => {
+test('a refund stops at 0 and creates no counter', (t) => {
   t.is(takeBackHits(undefined, 3), undefined);
   t.is(takeBackHits(5, 3), 2);
   t.is(takeBackHits(5, 6), 0);

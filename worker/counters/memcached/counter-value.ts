@@ -1,19 +1,19 @@
 // A counter's value in memcached, and how hits change it; exact above 2^53.
 
-/** A bigint only above 2^53; undefined when there is no such counter. */
+/** A bigint only above 2^53; undefined for a missing counter. */
 export type CounterValue = number | bigint | undefined;
 
-/** Counters stay below this, as those of the other stores do. */
+/** Counters stay below this, as in the other stores. */
 const counterBound = 2n ** 63n;
 
-/** Undefined for other values. A counter that was decremented ends in blanks. */
+/** Undefined for other values. memcached pads a decremented counter with blanks. */
 export function parseCounterValue(text: string): CounterValue {
   if (!/^\d{1,20} *$/.test(text)) return undefined;
   const value = Number(text);
   return Number.isSafeInteger(value) ? value : BigInt(text.trimEnd());
 }
 
-/** The counter after `hits` more; undefined when a counter cannot hold that. */
+/** The counter after `hits` more; undefined when it would exceed the bound. */
 export function addHits(value: CounterValue, hits: number | bigint): number | bigint | undefined {
   const before = value ?? 0;
   if (typeof before === 'number' && typeof hits === 'number') {

@@ -8,7 +8,7 @@ function check(...keys: string[]): string | undefined {
   return error && `${error.code}: ${error.message}`;
 }
 
-test('keys of up to 250 bytes are taken', (t) => {
+test('keys of up to 250 bytes are accepted', (t) => {
   t.is(check('x'.repeat(250), 'ü'.repeat(125)), undefined);
 });
 
@@ -30,7 +30,7 @@ for (const character of [' ', '\t', '\r', '\n', '\0', '\u001f', '\u007f']) {
   });
 }
 
-test('a digest stands for keys that are refused, and for no others', (t) => {
+test('a digest replaces the keys that are refused, and no others', (t) => {
   const sent = (key: string) => toSentKey(createHit({ key }));
   const bad = [
     'd_k_a b_60',

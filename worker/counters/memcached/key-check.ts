@@ -1,13 +1,14 @@
-// Checks whether memcached takes a counter key, and what stands for one that it does not (behaviour:
-// memory-cache-keys).
+// Checks whether memcached accepts a counter key, and replaces one that it does not (behaviour: memory-cache-keys).
 import { hash } from 'node:crypto';
 import { AppError } from '../../../shared/errors.ts';
 import type { CountRequest, Hit } from '../store.ts';
 
 const maxKeyBytes = 250;
 
-/** Why the hits of this request cannot be counted here, if so: names the first descriptor whose key is too
- * long or could end a command. */
+/**
+ * The error if the hits of this request cannot be counted here: names the first descriptor whose key is too long or
+ * could end a command.
+ */
 export function findBadKey(request: CountRequest): AppError | undefined {
   for (const { key, descriptorIndex } of request.hits) {
     const wrong = findFault(key);
@@ -21,7 +22,7 @@ export function findBadKey(request: CountRequest): AppError | undefined {
   return undefined;
 }
 
-/** The key, or the SHA-256 of one that memcached does not take. No other key equals it: they have a `_`. */
+/** The key, or its SHA-256 if memcached does not accept it. A digest never equals another key: all keys have a `_`. */
 export function toSentKey({ key, mapKey }: Pick<Hit, 'key' | 'mapKey'>): string {
   if (findFault(key) === undefined) return key.toWellFormed();
   return mapKey === key ? hash('sha256', key) : mapKey;

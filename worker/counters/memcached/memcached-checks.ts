@@ -1,4 +1,4 @@
-// Checks of the settings of a memory cache, which run where hits are counted in one.
+// Checks of the settings of a memory cache, which run when BACKEND_TYPE selects one.
 import { parseHostPort } from '../../../shared/host-port.ts';
 import { joinNames, nameOf, showSetting } from '../../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../../shared/settings/setting.ts';
@@ -6,7 +6,7 @@ import { listClientTlsRows, warnHalfPair } from '../../client-tls.ts';
 import type { CountingReading } from '../counting-settings.ts';
 import { isSrvName } from './srv-record.ts';
 
-/** Sentences about mistakes that prevent its use. */
+/** Human-readable sentences about mistakes that prevent its use. */
 export function checkMemcached(reading: CountingReading): string[] {
   const { addresses, srv } = reading.values.memcached;
   const rows = reading.table.memcached.settings;
@@ -52,7 +52,7 @@ export function warnMemcached(reading: CountingReading): string[] {
   return [...warnings, ...warnHalfPair(reading, table.memcached.settings.tls)];
 }
 
-/** The rows of files that TLS with the nodes needs. */
+/** The settings of the files that TLS with the nodes needs. */
 export function listMemcachedTlsFiles({ table, values }: CountingReading): Setting<string>[] {
   const { tls } = values.memcached;
   return tls.enabled ? listClientTlsRows(table.memcached.settings.tls, tls) : [];

@@ -1,4 +1,4 @@
-// The kind of store that counts in a memory cache: what it can, and how it is made from the settings.
+// The kind of store that counts in a memory cache: its capabilities, and how it is made from the settings.
 import { Resolver } from 'node:dns/promises';
 import { parseHostPort, showHostPort } from '../../../shared/host-port.ts';
 import { measureExpiry, toClientTls } from '../../client-tls.ts';
@@ -8,7 +8,7 @@ import type { StoreKind } from '../store-kind.ts';
 import { checkMemcached, listMemcachedTlsFiles, warnMemcached } from './memcached-checks.ts';
 import type { MemcachedStoreOptions } from './memcached-store.ts';
 
-/** Timing of look-ups of nodes. */
+/** Time limits of DNS lookups of nodes. */
 const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
@@ -22,7 +22,7 @@ export const memcachedKind: StoreKind = {
   check: checkMemcached,
   warn: warnMemcached,
   tlsFiles: listMemcachedTlsFiles,
-  // It has a setting of its own, for shorter ones.
+  // A setting of its own decides about long keys.
   keepsLongKeys: () => true,
   agreementParts: ({ memcached }) => [
     `nodes: ${showNodes(memcached)}`,
@@ -75,7 +75,7 @@ function toMemcachedOptions(settings: CountingSettings): MemcachedStoreOptions {
   };
 }
 
-/** The DNS ignores the case of names. */
+/** In lower case: the DNS ignores the case of names. */
 function showNodes({ srv, addresses }: CountingSettings['memcached']): string {
   if (srv !== '') return `those of ${srv.toLowerCase()}`;
   const nodes = addresses.flatMap((address) => {

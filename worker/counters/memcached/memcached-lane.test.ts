@@ -1,5 +1,5 @@
-// What a lane makes of the answers to its changes, and of changes that have no room; the rest of its behaviour is in
-// the contract of counter stores.
+// Tests how a lane handles the answers to its changes, and changes that exceed its bound; its other behaviour is in the
+// contract of counter stores.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
@@ -8,7 +8,7 @@ import type { Answer, Connection } from './connection.ts';
 import { MemcachedLane, maxPendingChanges } from './memcached-lane.ts';
 import { createMemcachedMetrics } from './memcached-metrics.ts';
 
-/** `answer` is what the server says to a command, undefined for nothing. */
+/** `answer` returns the server's answer to a command, or undefined for no answer. */
 function setUp(answer: (command: string) => Answer | undefined, isReachable = true) {
   const metrics = createStubMetrics();
   const refusals: string[] = [];
@@ -39,12 +39,12 @@ function setUp(answer: (command: string) => Answer | undefined, isReachable = tr
     lane,
     refusals,
     stats: () => Object.fromEntries(metrics.snapshot()),
-    /** Resolves when the lane has nothing to do any more. */
+    /** Resolves when the lane has no pending work. */
     idle: idle.promise,
   };
 }
 
-test('hits that cannot be added are over with the refusal, which is logged with what to change', async (t) => {
+test('hits that the server refuses to add are dropped, and the refusal is logged with its remedy', async (t) => {
   const remedies = {
     'SERVER_ERROR out of memory storing object': 'give it more memory (memcached -m)',
     'SERVER_ERROR object too large for cache': 'let it take larger items (memcached -I)',
@@ -89,7 +89,7 @@ test('a change beyond 65,536 pending ones is not counted, and only hits are an e
   t.deepEqual(stats(), { 'ratelimit.memcache.increment.__code=error': 2 });
 });
 
-test('of changes that are lost with an attempt to connect, hits are errors', async (t) => {
+test('when changes are lost with a failed connection attempt, only hits are errors', async (t) => {
   const { lane, idle, stats } = setUp(() => undefined, false);
   lane.change('add', 'a', 1, 60);
   lane.change('add', 'b', 1, 60);

@@ -1,6 +1,6 @@
-// A lane to memcached: one connection, opened on demand, to read and change the counters of its keys. A
-// key always uses the same lane, and a server answers a connection in order, so a reading lacks exactly
-// the changes that are pending when it is answered.
+// A lane to memcached: one connection, opened on demand, to read and change the counters of its keys. A key always uses
+// the same lane, and a server answers a connection in order, so a reading lacks exactly the changes that are pending
+// when it is answered.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { RepeatedLog } from '../../../shared/repeated-log.ts';
@@ -10,37 +10,39 @@ import { type CounterValue, parseCounterValue } from './counter-value.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { type Change, createPendingChanges } from './pending-changes.ts';
 
-/** Keys in one command, which keeps lines short enough for proxies. */
+/** Limit of the keys in one command: lines stay short enough for proxies. */
 const maxKeysPerGet = 64;
 /** Limit of pending changes of a lane; further ones are not counted. */
 export const maxPendingChanges = 65_536;
-/** memcached reads lifetimes above 30 days as dates. */
+/** memcached interprets lifetimes above 30 days as dates. */
 const maxRelativeSeconds = 2_592_000;
-/** What a key is known to live for need not end by a clock: an item that has expired is not found, and added anew. */
+/** Known lifetimes need no end by the clock: an expired item is not found, and added again. */
 const noTime = 0;
 
 export interface MemcachedLaneDeps {
-  /** Its `onEnd` is called for connections. */
+  /** `onEnd` is the callback of the connection. */
   readonly open: (onEnd: (reason: Error, wasSilent: boolean) => void) => Promise<Connection>;
-  /** Whether the server is known to be unreachable: then nothing is read, and no connection opened. */
+  /** Whether the server is known to be unreachable: if so, nothing is read, and no connection opened. */
   readonly isAway: () => boolean;
   readonly clock: Clock;
   readonly metrics: MemcachedMetrics;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
   readonly knownExpiries: KnownExpiries;
-  /** The connection failed or ended; called once each time. `isAway`: because the server does not answer,
-   * not because it closed the connection. */
+  /**
+   * Called once each time the connection failed or ended. `isAway`: because the server does not answer, not because it
+   * closed the connection.
+   */
   readonly onFailure: (reason: string, isAway: boolean) => void;
-  /** The server has answered. */
+  /** Called when the server has answered. */
   readonly onAnswer: () => void;
   /** The log of unexpected answers of the server. */
   readonly refusals: RepeatedLog;
-  /** Nothing is pending any more. */
+  /** Called when nothing is pending. */
   readonly onIdle: () => void;
 }
 
-/** Counters by key, without missing ones. */
+/** Counters by key; missing ones are left out. */
 export type Counters = ReadonlyMap<string, CounterValue>;
 
 type Reading = (connection: Connection) => void;
@@ -55,7 +57,7 @@ export class MemcachedLane {
   #connecting = false;
   #closed = false;
   #openReadings = 0;
-  /** Readings that wait for the connection, and how they fail without it. */
+  /** Readings that wait for the connection, and how each fails without it. */
   #waiting: { readonly start: Reading; readonly fail: () => void }[] = [];
 
   constructor(deps: MemcachedLaneDeps) {
@@ -65,7 +67,7 @@ export class MemcachedLane {
     this.#refusals = deps.refusals;
   }
 
-  /** False when it is pointless. */
+  /** False when connecting is pointless. */
   #connect(): boolean {
     if (this.#connection !== undefined || this.#connecting) return true;
     if (this.#closed || this.#deps.isAway()) return false;
@@ -104,7 +106,7 @@ export class MemcachedLane {
 
   #ended(reason: Error, wasSilent: boolean): void {
     this.#connection = undefined;
-    // The end of an idle connection harms nobody.
+    // The end of an idle connection causes no failure.
     if (!this.#isIdle() && !this.#closed) this.#deps.onFailure(reason.message, wasSilent);
   }
 
@@ -112,7 +114,7 @@ export class MemcachedLane {
     return this.#openReadings === 0 && this.#pending.size === 0;
   }
 
-  /** Reads counters. `done` is called once, never from inside, with undefined when that failed. */
+  /** Reads counters. Calls `done` once, never during `read`: with undefined when reading failed. */
   read(keys: readonly string[], done: (counters: Counters | undefined) => void): void {
     this.#openReadings++;
     const finish = (counters: Counters | undefined) => {
@@ -144,7 +146,7 @@ export class MemcachedLane {
   }
 
   #collect(answer: Answer, counters: Map<string, CounterValue>): boolean {
-    // The connection's end was told before.
+    // The end of the connection was already reported.
     if (answer instanceof Error) return false;
     this.#deps.onAnswer();
     if (typeof answer === 'string') {
@@ -159,7 +161,7 @@ export class MemcachedLane {
     return true;
   }
 
-  /** Adds to or takes from a counter in the background, from the next `flush` on. */
+  /** Adds to or subtracts from a counter in the background, from the next `flush` on. */
   change(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): void {
     if (this.#pending.push(kind, key, amount, windowSeconds)) return;
     if (kind === 'add') this.#metrics.incrementError.add(1);
@@ -228,7 +230,7 @@ export class MemcachedLane {
     );
   }
 
-  /** Its lifetime may be that of a shorter window, of another limit on the same entries. */
+  /** Extends the lifetime, which may be that of a shorter window, of another limit with the same key. */
   #keepAlive(change: Change, over: Connection): void {
     const { key, windowSeconds } = change;
     if (this.#deps.knownExpiries.has(key, windowSeconds, noTime)) {
@@ -236,7 +238,7 @@ export class MemcachedLane {
       return;
     }
     over.send(`touch ${key} ${this.#drawExpiry(change)}\r\n`, (answer) => {
-      // A server or proxy that does not know the command is not asked again for this key.
+      // A server or proxy without this command is not asked again for this key.
       if (answer !== 'NOT_FOUND' && !(answer instanceof Error)) this.#remember(change);
       this.#finish(change);
     });
@@ -253,8 +255,10 @@ export class MemcachedLane {
     });
   }
 
-  /** A second more than the window: the server counts whole seconds, and an item with a lifetime of N
-   * expires after N - 1 to N. */
+  /**
+   * A second more than the window: the server counts whole seconds, and an item with a lifetime of N expires after N -
+   * 1 to N.
+   */
   #drawExpiry({ windowSeconds }: Change): number {
     const lifetime = windowSeconds + 1 + Math.floor(Math.random() * this.#deps.jitterMaxSeconds);
     if (lifetime <= maxRelativeSeconds) return lifetime;
@@ -262,7 +266,7 @@ export class MemcachedLane {
   }
 
   #fail(change: Change, answer: Answer): void {
-    // The connection's end was told before.
+    // The end of the connection was already reported.
     if (typeof answer === 'string') {
       this.#refusals.report(`hits on "${change.key}" are not counted: ${describeRefusal(answer)}`);
     }
@@ -279,7 +283,7 @@ export class MemcachedLane {
     if (this.#isIdle()) this.#deps.onIdle();
   }
 
-  /** Ends the connection if no change is lost by that. */
+  /** Ends the connection if this loses no change. */
   rest(): void {
     if (this.#isIdle()) this.#connection?.destroy();
   }
@@ -316,7 +320,7 @@ function isNumber(answer: Answer): boolean {
   return typeof answer === 'string' && /^\d+ *$/.test(answer);
 }
 
-/** What to change where a server refuses, which its words leave out. */
+/** The remedies for refusals, which the server's own texts do not name. */
 const remedies: readonly (readonly [of: RegExp, remedy: string])[] = [
   [/out of memory/, 'give it more memory (memcached -m)'],
   [/too large/, 'let it take larger items (memcached -I)'],

@@ -2,7 +2,7 @@
 import type { Counter, Metrics } from '../../metrics.ts';
 
 export interface MemcachedMetrics {
-  /** Decisions whose counters were read, and decisions where a reading failed. */
+  /** Decisions whose counters were read, and decisions where reading failed. */
   readonly multigetSuccess: Counter;
   readonly multigetError: Counter;
   readonly keysRequested: Counter;

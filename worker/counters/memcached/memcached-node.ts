@@ -1,4 +1,4 @@
-// One memcached server: its lanes, how it is found to answer again, and the log of its failures and recoveries.
+// One memcached server: its lanes, the probe that detects its recovery, and the log of its failures and recoveries.
 import type { Clock } from '../../../shared/clock.ts';
 import { type HostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -17,7 +17,7 @@ import type { MemcachedMetrics } from './memcached-metrics.ts';
 
 /** Time limit of connecting and of each answer: the reference's 500 ms. */
 const timeoutMs = 500;
-/** Between two attempts to find that it answers again. */
+/** The pause between two probes for its recovery. */
 const probePauseMs = 250;
 /** How often a lasting failure is logged. */
 const failureIntervalMs = 10_000;
@@ -31,12 +31,12 @@ const consequences = {
 
 export interface MemcachedNodeDeps {
   readonly address: HostPort;
-  /** Asked for each connection. */
+  /** Called for each connection. */
   readonly tls: () => ConnectionTls | undefined;
   readonly jitterMaxSeconds: number;
   readonly knownExpiries: KnownExpiries;
   readonly failureMode: FailureMode;
-  /** Gets a breaker. */
+  /** A breaker is added to it. */
   readonly outages: Outages;
   readonly clock: Clock;
   readonly log: Log;
@@ -48,13 +48,13 @@ export interface MemcachedNode {
   /** `host:port`. */
   readonly name: string;
   readonly isIdle: boolean;
-  /** Why it is unreachable, if so. */
+  /** The reason if it is unreachable. */
   readonly failure: string | undefined;
   /** The lane with this index; created on first use. */
   lane(index: number): MemcachedLane;
-  /** Closes as soon as no reading or change is pending. */
+  /** Closes it as soon as no reading or change is pending. */
   retire(): void;
-  /** Closes now. Returns how many changes of counters are lost. */
+  /** Closes it now. Returns how many changes of counters are lost. */
   close(): number;
 }
 
@@ -163,7 +163,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
 interface NodeProbeDeps {
   readonly open: (onEnd: () => void) => Promise<Connection>;
   readonly clock: Clock;
-  /** It has answered; the probe has ended. */
+  /** Called when it has answered, which ends the probe. */
   readonly onAnswer: () => void;
 }
 
@@ -174,7 +174,7 @@ interface NodeProbe {
   close(): void;
 }
 
-/** Short connections, one after the other, ask for its version. Lanes send nothing meanwhile. */
+/** Asks for the server's version on short connections, one after the other. Lanes send nothing meanwhile. */
 function createNodeProbe({ open, clock, onAnswer }: NodeProbeDeps): NodeProbe {
   let isRunning = false;
   let closed = false;

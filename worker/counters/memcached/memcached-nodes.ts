@@ -1,5 +1,5 @@
-// The nodes that counters are spread over: a configured list, or an SRV record that is looked up
-// regularly; with the TLS files that all nodes share.
+// The nodes over which counters are distributed: a configured list, or an SRV record that is looked up regularly; with
+// the TLS files that all nodes share.
 import { createSecureContext } from 'node:tls';
 import { crc32 } from 'node:zlib';
 import type { Clock } from '../../../shared/clock.ts';
@@ -24,23 +24,22 @@ import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { createMemcachedNode, type MemcachedNode } from './memcached-node.ts';
 import { type ResolveSrv, resolveNodes } from './srv-record.ts';
 
-/** Where the nodes are; must be the same for all workers. */
+/** The source of the list of nodes; must be the same for all workers. */
 export type NodeSource =
   | { readonly kind: 'list'; readonly addresses: readonly HostPort[] }
   | {
       readonly kind: 'srv';
       /** `_service._proto.name`. */
       readonly name: string;
-      /** Name of its setting, for texts. */
+      /** The name of its setting, for texts. */
       readonly setting: string;
-      /** How long after a look-up the next one starts; 0: never. */
+      /** The time between the end of a lookup and the start of the next one; 0 for a single lookup. */
       readonly refreshMs: number;
     };
 
 export interface MemcachedNodesOptions {
   readonly source: NodeSource;
-  /** MEMSTORE_MAX_IDLE_CONNS: connections to each node; below 1 it is 2
-   * (behaviour: memory-cache-nodes). */
+  /** MEMSTORE_MAX_IDLE_CONNS: connections to each node; a value below 1 means 2 (behaviour: memory-cache-nodes). */
   readonly maxIdleConnections: number;
   readonly tls: ClientTlsOptions | undefined;
   readonly jitterMaxSeconds: number;
@@ -52,7 +51,7 @@ export interface MemcachedNodesDeps {
   readonly log: Log;
   readonly metrics: MemcachedMetrics;
   readonly resolveSrv: ResolveSrv;
-  /** Gets a breaker for each node. */
+  /** A breaker for each node is added to it. */
   readonly outages: Outages;
   /** Called when no reading or change is pending on a node. */
   readonly onIdle: () => void;
@@ -73,7 +72,7 @@ export class MemcachedNodes {
   readonly #connectionCount;
   readonly #knownExpiries = createKnownExpiries();
   #nodes: readonly MemcachedNode[] = [];
-  /** No longer in the list, but with pending work. */
+  /** Nodes that are no longer in the list, but have pending work. */
   readonly #retired = new Set<MemcachedNode>();
   #connectionTls: ConnectionTls | undefined;
   #tlsWatch: TlsWatch | undefined;
@@ -98,8 +97,10 @@ export class MemcachedNodes {
     });
   }
 
-  /** Resolves when the nodes are known. Rejects with `cannot_start` for an unusable file or record, and
-   * with the reason of `signal` when that aborts. */
+  /**
+   * Resolves when the nodes are known. Rejects with `cannot_start` for an unusable file or record, and with the reason
+   * of `signal` when it aborts.
+   */
   async start(signal: AbortSignal): Promise<void> {
     if (this.#tls !== undefined) await this.#startTls(this.#tls);
     if (this.#source.kind === 'list') {
@@ -109,7 +110,7 @@ export class MemcachedNodes {
       this.#scheduleRefresh();
     }
     signal.throwIfAborted();
-    // To report an unreachable node before a decision needs it.
+    // Detects an unreachable node before a decision needs it.
     for (const node of this.#nodes) node.lane(0).warm();
   }
 
@@ -209,7 +210,7 @@ export class MemcachedNodes {
     for (const node of this.#retired) if (node.isIdle) this.#retired.delete(node);
   }
 
-  /** The lane of a counter; undefined when there is no node. */
+  /** The lane of a counter; undefined without any node. */
   laneOf(key: string): MemcachedLane | undefined {
     if (this.#nodes.length === 0) return undefined;
     const { node, connection } = chooseNode(key, this.#nodes.length, this.#connectionCount);

@@ -1,6 +1,6 @@
-// The counter store over memcached: reads the counters of decisions that arrive together, answers them,
-// and adds the hits in the background (behaviour: memory-cache-counting). An unreachable node fails no
-// decision: its counters count as 0, unless KVSTORE_FAILURE_MODE gives other answers.
+// The counter store over memcached: reads the counters of decisions that arrive together, answers them, and adds the
+// hits in the background (behaviour: memory-cache-counting). An unreachable node fails no decision: its counters count
+// as 0, unless KVSTORE_FAILURE_MODE determines another answer.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -22,7 +22,7 @@ import type { ResolveSrv } from './srv-record.ts';
 
 /** Limit of unanswered requests; further ones fail at once, which is better than a late answer. */
 export const maxOpen = 65_536;
-/** How late a deadline may be noticed. One timer for all requests, running only while some are open. */
+/** How late a passed deadline may be detected. One timer for all requests, which only runs while some are open. */
 const sweepMs = 25;
 const noNodeIntervalMs = 30_000;
 
@@ -31,7 +31,7 @@ export interface MemcachedStoreDeps {
   readonly log: Log;
   readonly metrics: MemcachedMetrics;
   readonly resolveSrv: ResolveSrv;
-  /** Gets a breaker for each node. */
+  /** A breaker for each node is added to it. */
   readonly outages: Outages;
 }
 
@@ -40,7 +40,7 @@ export interface MemcachedStoreOptions extends MemcachedNodesOptions {
   readonly longKeys: 'fail' | 'hash';
 }
 
-/** A request whose hits are not all decided. */
+/** A request with undecided hits. */
 interface Open {
   readonly request: CountRequest;
   readonly turns: Turn[];
@@ -55,14 +55,14 @@ interface Turn {
   readonly open: Open;
   readonly hit: Hit;
   readonly key: string;
-  /** Undefined when there is no node. */
+  /** Undefined without any node. */
   readonly lane: MemcachedLane | undefined;
   isDecided: boolean;
 }
 
 /**
- * Requests never have the mode `add-unless-over`: counters are read before they are changed, by many
- * workers at once, so that mode makes no sense here (behaviour: over-limit-stops-counting).
+ * Requests never have the mode `add-unless-over`: many workers read counters before they change them, so that mode is
+ * pointless here (behaviour: over-limit-stops-counting).
  */
 export class MemcachedStore implements CounterStore {
   readonly #options: MemcachedStoreOptions;
@@ -75,8 +75,8 @@ export class MemcachedStore implements CounterStore {
   #arrived: CountRequest[] = [];
   #flushScheduled = false;
   /**
-   * Replaced whenever it is empty: V8 rebuilds the table of a Map whose entries
-   * come and go, and each old table would keep its entries alive until the next full collection.
+   * Replaced whenever it is empty: V8 rebuilds the table of a Map whose entries are added and removed often, and each
+   * old table would retain its entries until the next full collection.
    */
   #opens = new Set<Open>();
   #cancelSweep: (() => void) | undefined;
@@ -171,12 +171,12 @@ export class MemcachedStore implements CounterStore {
     const keys = [...new Set(turns.map(({ key }) => key))];
     lane.read(keys, (counters) => {
       for (const turn of turns) this.#decide(turn, counters);
-      // After the answers, so that they do not wait for it.
+      // After the answers, so that these are not delayed.
       lane.flush();
     });
   }
 
-  /** Decides turns in order of arrival, for each key. `counters`: undefined when they could not be read. */
+  /** Decides turns in order of arrival, for each key. `counters` is undefined when they could not be read. */
   #decide(turn: Turn, counters: Counters | undefined): void {
     const { open, hit, key, lane } = turn;
     if (turn.isDecided) return;
@@ -196,7 +196,7 @@ export class MemcachedStore implements CounterStore {
     }
     const amount = open.request.mode === 'look' && !hit.refund ? 0 : toAmount(hit);
     const after = this.#applyHit(turn, value, amount);
-    // A caller that left got no answer, so its hits need not count.
+    // A caller that left got no answer, so its hits need not be counted.
     const isCounted = after !== undefined && !open.request.cancelled;
     if (isCounted && !(hit.refund && amount === 0)) {
       lane?.change(hit.refund ? 'refund' : 'add', key, amount, hit.windowSeconds);
@@ -204,7 +204,7 @@ export class MemcachedStore implements CounterStore {
     this.#finish(turn);
   }
 
-  /** Sets the hit's `after`; undefined when a counter cannot hold it: the hits are over their limit. */
+  /** Sets the hit's `after`; undefined when the counter would exceed its bound: the hits are over their limit. */
   #applyHit(
     { hit }: Turn,
     value: CounterValue,
@@ -237,11 +237,11 @@ export class MemcachedStore implements CounterStore {
   }
 
   #scheduleSweep(): () => void {
-    // After a pause of this process answers may be unread: handle them first.
+    // After a pause of this process answers may have arrived unread: handle them first.
     return this.#clock.after(sweepMs, () => setImmediate(() => this.#sweep()));
   }
 
-  /** A deadline may pass before a node counts as unreachable: the decision is then made without it. */
+  /** A deadline may pass before a node counts as unreachable: the decision is then made without its counters. */
   #sweep(): void {
     this.#cancelSweep = undefined;
     const now = this.#clock.monotonicMs();

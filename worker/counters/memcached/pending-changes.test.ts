@@ -2,7 +2,7 @@ import test from 'ava';
 import { pluck } from '../../../test/support/pluck.ts';
 import { createPendingChanges } from './pending-changes.ts';
 
-test('additions to a key are joined until they are written', (t) => {
+test('additions to a key are merged until they are written', (t) => {
   const pending = createPendingChanges(10);
   pending.push('add', 'k', 2, 60);
   pending.push('add', 'k', 3, 60);
@@ -40,7 +40,7 @@ test('a refund in between keeps additions apart, and the order counts', (t) => {
   t.is(pending.project('k', 10), 7);
 });
 
-test('huge additions are not joined', (t) => {
+test('huge additions are not merged', (t) => {
   const pending = createPendingChanges(10);
   pending.push('add', 'k', 1, 60);
   pending.push('add', 'k', 2 ** 32, 60);
@@ -49,7 +49,7 @@ test('huge additions are not joined', (t) => {
   t.is(pending.project('k', undefined), 2n ** 60n + 2n ** 32n + 1n);
 });
 
-test('beyond the bound only what can be joined is taken', (t) => {
+test('beyond the bound only changes that can be merged are accepted', (t) => {
   const pending = createPendingChanges(1);
   t.true(pending.push('add', 'k', 1, 60));
   t.true(pending.push('add', 'k', 1, 60));
@@ -58,7 +58,7 @@ test('beyond the bound only what can be joined is taken', (t) => {
   t.is(pending.project('k', undefined), 2);
 });
 
-test('a change that is dropped is forgotten; one that is written stays', (t) => {
+test('a dropped change is forgotten; a written one stays', (t) => {
   const pending = createPendingChanges(10);
   pending.push('add', 'written', 1, 60);
   const [written] = pending.takeWritable();

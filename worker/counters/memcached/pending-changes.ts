@@ -1,41 +1,41 @@
-// The changes of counters that are on their way to a server: in order and one at a time for each key, and
-// merged where that makes no difference. The lane sends them.
+// Changes of counters that a server has not confirmed yet: in order and one at a time for each key, and merged where
+// that makes no difference. The lane sends them.
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 
 export interface Change {
   readonly kind: 'add' | 'refund';
   readonly key: string;
-  /** The longest of those that its hits have. */
+  /** The longest window of its hits. */
   windowSeconds: number;
   /** A bigint only above 2^53. */
   amount: number | bigint;
-  /** Its first command was sent, so nothing may be merged into it. */
+  /** True when its first command was sent: nothing may be merged into it any more. */
   isWritten: boolean;
 }
 
 export interface PendingChanges {
-  /** Including those sent and not answered. */
+  /** Includes those sent and not answered. */
   readonly size: number;
   /** False when there is no room; the change is then dropped. */
   push(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): boolean;
-  /** The changes that may be sent now, in order. The caller marks each as sent, and finishes it. */
+  /** The changes that may be sent now, in order. The caller marks each as written, and finishes it. */
   takeWritable(): Change[];
-  /** Its outcome is known: the next one of its key may be sent. */
+  /** Call it when the outcome is known: the next change of the key may then be sent. */
   finish(change: Change): void;
-  /** The counter after all pending changes, when it is `value` now. */
+  /** The counter after all pending changes, if it is `value` now. */
   project(key: string, value: CounterValue): CounterValue;
-  /** Drops what is not sent and returns it. */
+  /** Drops the changes that were not sent, and returns them. */
   dropUnwritten(): Change[];
 }
 
-/** As in batches of the other stores: changes up to this many hits are merged, with sums below 2^53. */
+/** As in batches of the other stores: changes of up to this many hits are merged, with sums below 2^53. */
 const maxJoinedHits = 2 ** 31;
 const sumBound = 2 ** 53;
 
 export function createPendingChanges(maxChanges: number): PendingChanges {
   /**
-   * Replaced whenever it is empty: V8 rebuilds the table of a Map whose entries
-   * come and go, and each old table would keep its entries alive until the next full collection.
+   * Replaced whenever it is empty: V8 rebuilds the table of a Map whose entries are added and removed often, and each
+   * old table would retain its entries until the next full collection.
    */
   let byKey = new Map<string, Change[]>();
   let writable: Change[] = [];
@@ -103,7 +103,7 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
   function project(key: string, value: CounterValue): CounterValue {
     let projected = value;
     for (const { kind, amount } of byKey.get(key) ?? []) {
-      // A change that does not fit leaves the counter unchanged.
+      // A change that would exceed the bound leaves the counter unchanged.
       projected =
         kind === 'add'
           ? (addHits(projected, amount) ?? projected)

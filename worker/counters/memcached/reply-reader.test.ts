@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { ReplyReader } from './reply-reader.ts';
 
-/** The lines and values that the reader finds in the chunks, one text each, and its complaint. */
+/** The lines and values that the reader finds in the chunks, one text each, and its error. */
 function readAll(chunks: readonly Buffer[]): string[] {
   const seen: string[] = [];
   const reader = new ReplyReader({
@@ -29,7 +29,7 @@ const expected = [
   'line ',
 ];
 
-test('answers, also damaged ones, read the same however they are cut', (t) => {
+test('answers, even damaged ones, are read the same however they are split', (t) => {
   const whole = Buffer.from(text);
   t.deepEqual(readAll([whole]), expected);
   const place = fc.integer({ min: 0, max: whole.length - 1 });
@@ -48,7 +48,7 @@ test('answers, also damaged ones, read the same however they are cut', (t) => {
   );
 });
 
-test('a long value is not kept', (t) => {
+test('a long value is not stored', (t) => {
   const chunk = Buffer.alloc(65_536, 'x');
   const chunks = [Buffer.from('VALUE k 0 655360\r\n'), ...Array(10).fill(chunk)];
   t.deepEqual(readAll([...chunks, Buffer.from('\r\nEND\r\n')]), ['value k=too long', 'line END']);

@@ -1,16 +1,15 @@
 // Splits the bytes of a memcached server into lines and values. connection.ts assigns answers to commands.
 
 export interface ReplyReaderDeps {
-  /** A line without its end. */
+  /** Called with a line without its line end. */
   readonly onLine: (line: string) => void;
-  /** One item of a `gets`; `text` is undefined for a value too long to be a counter. */
+  /** Called with one item of a `gets`; `text` is undefined for a value too long to be a counter. */
   readonly onValue: (key: string, text: string | undefined) => void;
 }
 
 /** The longest expected line is a `VALUE` with its key. */
 const maxLineBytes = 2_048;
-/** A counter has at most 20 digits; a longer value, which another program has set, is skipped without being
- * kept. */
+/** A counter has at most 20 digits; a longer value, set by another program, is skipped without being stored. */
 const maxCounterBytes = 64;
 const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
@@ -19,7 +18,7 @@ const nothing: Buffer = Buffer.alloc(0);
 
 export class ReplyReader {
   readonly #deps: ReplyReaderDeps;
-  /** Read up to `#at`. */
+  /** Bytes up to `#at` were read. */
   #bytes = nothing;
   #at = 0;
   /** The value whose bytes follow. */
@@ -30,7 +29,7 @@ export class ReplyReader {
     this.#deps = deps;
   }
 
-  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
+  /** Reads the next bytes. Returns the error in them, after which nothing more may be fed. */
   feed(chunk: Buffer): string | undefined {
     this.#bytes = this.#bytes === nothing ? chunk : Buffer.concat([this.#bytes, chunk]);
     for (;;) {
@@ -44,7 +43,9 @@ export class ReplyReader {
     return undefined;
   }
 
-  /** It and those that it calls return false when more bytes are needed, and a text when they are wrong. */
+  /**
+   * This method and those that it calls return false when more bytes are needed, and a text when the bytes are wrong.
+   */
   #takeNext(): boolean | string {
     if (this.#bytesToSkip > 0) return this.#skip();
     return this.#block === undefined ? this.#takeLine() : this.#takeBlock(this.#block);
@@ -92,7 +93,7 @@ export class ReplyReader {
     return true;
   }
 
-  /** -1 where there is none within the bound. Most lines are short: a call of `indexOf` would cost more. */
+  /** -1 if there is none within the bound. Most lines are short: a call of `indexOf` would cost more. */
   #findLineEnd(): number {
     const last = Math.min(this.#at + maxLineBytes, this.#bytes.length - lineEndBytes);
     for (let end = this.#at; end <= last; end++) {

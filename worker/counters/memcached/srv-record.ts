@@ -2,7 +2,7 @@
 import type { SrvRecord } from 'node:dns';
 import type { HostPort } from '../../../shared/host-port.ts';
 
-/** Looks a record up; rejects, in bounded time, when that fails. */
+/** Looks up a record; rejects, in bounded time, when that fails. */
 export type ResolveSrv = (name: string) => Promise<readonly Pick<SrvRecord, 'name' | 'port'>[]>;
 
 /** Whether the text has the form `_service._proto.name`. */
@@ -11,8 +11,8 @@ export function isSrvName(text: string): boolean {
 }
 
 /**
- * The nodes in the same order on all workers: sorted as the texts `<target>:<port>`, the target with its
- * final dot as in the DNS. Priority and weight play no part. Rejects when there is none.
+ * The nodes in the same order on all workers: sorted as the texts `<target>:<port>`, the target with its final dot as
+ * in the DNS. Priority and weight are ignored. Rejects when there is none.
  */
 export async function resolveNodes(name: string, resolveSrv: ResolveSrv): Promise<HostPort[]> {
   const records = await resolveSrv(name);
