@@ -1,4 +1,4 @@
-// How the parts of one request follow each other, with stores in the test's hands.
+// Tests the order of the parts of one request, with stores that the test controls.
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { createHit, startCounting } from '../../test/support/counting.ts';
@@ -22,7 +22,7 @@ function setUp(count: number, mode: CountRequest['mode'] = 'add') {
   return { begun, parts, request, result, begunIndexes, answer };
 }
 
-test('serially, a part begins when the one before is counted', async (t) => {
+test('serially, a part begins when the previous one is counted', async (t) => {
   const { parts, request, result, begunIndexes, answer } = setUp(3);
   countInParts(request, parts, { parallelism: 1, continuesOnError: false });
   t.deepEqual(begunIndexes(), [0]);
@@ -33,7 +33,7 @@ test('serially, a part begins when the one before is counted', async (t) => {
   t.deepEqual((await result).after, [1, 2, 3]);
 });
 
-test('no more parts are under way than the parallelism allows', async (t) => {
+test('no more parts are in progress than the parallelism allows', async (t) => {
   const { parts, request, result, begunIndexes, answer } = setUp(4);
   countInParts(request, parts, { parallelism: 2, continuesOnError: false });
   t.deepEqual(begunIndexes(), [0, 1]);
@@ -45,7 +45,7 @@ test('no more parts are under way than the parallelism allows', async (t) => {
   t.deepEqual((await result).after, [1, 2, 3, 4]);
 });
 
-test('after a failure no further part begins, and the failure is told once', async (t) => {
+test('after a failure no further part begins, and the failure is reported once', async (t) => {
   const { parts, request, result, begunIndexes, answer } = setUp(4);
   countInParts(request, parts, { parallelism: 2, continuesOnError: false });
   answer(0, 1, new AppError('store', 'broken'));
@@ -54,7 +54,7 @@ test('after a failure no further part begins, and the failure is told once', asy
   t.deepEqual(begunIndexes(), [0, 1]);
 });
 
-test('all parts are read before any counts, and only hits that are over the limit count then', async (t) => {
+test('all parts are read before any counts, and then only hits over the limit count', async (t) => {
   const { begun, parts, request, result, answer } = setUp(2, 'add-unless-over');
   countInParts(request, parts, { parallelism: 1, continuesOnError: false });
   answer(0, 3);
@@ -72,14 +72,14 @@ test('all parts are read before any counts, and only hits that are over the limi
   t.deepEqual((await result).after, [3, 11]);
 });
 
-test('a caller that leaves leaves every part', (t) => {
+test('a caller that cancels the request cancels every part', (t) => {
   const { begun, parts, request } = setUp(2);
   countInParts(request, parts, { parallelism: 2, continuesOnError: false });
   request.cancelled = true;
   t.true(begun.every((one) => one.request.cancelled));
 });
 
-test('where it goes on after a failure, all parts are counted and the failure is told at the end', async (t) => {
+test('with continuesOnError, all parts are counted and the failure is reported at the end', async (t) => {
   const { parts, request, result, begunIndexes, answer } = setUp(3);
   countInParts(request, parts, { parallelism: 1, continuesOnError: true });
   answer(0, -1, new AppError('store', 'broken'));

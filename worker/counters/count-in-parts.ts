@@ -1,5 +1,5 @@
-// Counts one request whose hits belong to several stores, or to several nodes of one. The caller assigns
-// the hits.
+// Counts one request whose hits belong to several stores, or to several nodes of one store. The caller assigns the
+// hits.
 import type { AppError } from '../../shared/errors.ts';
 import { type CountMode, type CountRequest, findSuppressed, type Hit } from './store.ts';
 
@@ -11,15 +11,15 @@ export interface Part {
 }
 
 export interface PartsRule {
-  /** How many parts are counted at once. */
+  /** How many parts are counted at the same time. */
   readonly parallelism: number;
   /** Whether parts after a failed one are still counted: the request fails in any case. */
   readonly continuesOnError: boolean;
 }
 
 /**
- * Parts start in order. With `add-unless-over` all parts are read before any counts; another request, also
- * of this worker, can count in between, so a counter that should stay unchanged may take a few hits more.
+ * Counts the parts in order. With `add-unless-over` all parts are read before any counts; another request, even one of
+ * this worker, can count in between, so a counter that should stay unchanged may get a few hits more.
  */
 export function countInParts(request: CountRequest, parts: readonly Part[], rule: PartsRule): void {
   const [only] = parts;
@@ -87,7 +87,7 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
   }
 }
 
-/** Hits of a request on a way of their own. Whether its caller has left is read from the whole request. */
+/** A request for some hits of another one, settled on its own. It is cancelled when that one is. */
 export class PartRequest implements CountRequest {
   readonly hits: readonly Hit[];
   readonly mode: CountMode;

@@ -1,4 +1,5 @@
-// The settings of where hits are counted, of all kinds of stores: their rows, and their values as the stores see them.
+// The settings of where hits are counted, for all kinds of stores: their rows, and their values as the stores receive
+// them.
 import { bool, choice, int, text } from '../../shared/settings/kind.ts';
 import type { TableReading } from '../../shared/settings/parse-settings.ts';
 import { section, type TableValues } from '../../shared/settings/setting.ts';
@@ -6,7 +7,7 @@ import { bothNames, type GivenNames } from '../setting-names.ts';
 import { memcachedSettings } from './memcached/memcached-settings.ts';
 import { bothStoresSettings, type StoreSettings, storeSettings } from './redis/redis-settings.ts';
 
-/** A part of the worker's table. `kinds`: the names of the kinds of stores by their words in BACKEND_TYPE. */
+/** Part of the worker's table. `kinds` has the names of the kinds of stores by their words in BACKEND_TYPE. */
 export function countingTable<Kind extends string>(
   kinds: Readonly<Record<string, Kind>>,
   defaultKind: Kind,
@@ -57,7 +58,7 @@ export type CountingReading = TableReading<CountingTable>;
 
 type Values = TableValues<CountingTable>;
 
-/** The part of the worker's settings that the stores are made from. */
+/** The part of the worker's settings from which the stores are made. */
 export interface CountingSettings
   extends GivenNames,
     Pick<Values, 'counting' | 'bothStores' | 'memcached'> {
@@ -66,7 +67,7 @@ export interface CountingSettings
   readonly health: { readonly needsStoreConnection: boolean };
 }
 
-/** Which servers, and what in them. */
+/** The settings that determine the servers, and the database on them. */
 export type AddressSettings = Pick<
   CountingSettings,
   'store' | 'perSecondStore' | 'bothStores' | 'memcached'

@@ -12,7 +12,7 @@ const limiter: LimiterWindow = {
   isEven: true,
 };
 const startMs = limiter.windowStart * 1_000;
-/** 7 hits of this window and 5 of the one before, seen 10 s after its start. */
+/** 7 hits of this window and 5 of the previous one, read 10 s after its start. */
 const { kept } = keepReading(limiter, [5, 7, 10_000, 60_000], {
   wallMs: startMs + 10_000,
   monotonicMs: 0,
@@ -20,7 +20,7 @@ const { kept } = keepReading(limiter, [5, 7, 10_000, 60_000], {
 const at = (offsetMs: number) =>
   readKept(limiter, kept, { wallMs: startMs + offsetMs, monotonicMs: 0 });
 
-test('a window becomes the one before, and is forgotten after that', (t) => {
+test('a window becomes the previous one, and is then forgotten', (t) => {
   t.deepEqual(at(10_000), [5, 7, 10_000, 60_000]);
   t.deepEqual(at(59_999), [5, 7, 59_999, 60_000]);
   t.deepEqual(at(60_000), [7, 0, 0, 60_000]);
@@ -28,13 +28,13 @@ test('a window becomes the one before, and is forgotten after that', (t) => {
   t.deepEqual(at(120_000), [0, 0, 0, 60_000]);
 });
 
-test('where the clock is set back, the hits count in the window of then', (t) => {
+test('when the clock is set back, the hits count in the window of the new time', (t) => {
   t.deepEqual(at(-1), [5, 7, 59_999, 60_000]);
   t.deepEqual(at(-60_000), [5, 7, 0, 60_000]);
   t.deepEqual(at(-600_001), [5, 7, 59_999, 60_000]);
 });
 
-test('hits of windows that began elsewhere count in the window in which theirs ended', (t) => {
+test('hits of windows with other boundaries count in the window in which theirs ended', (t) => {
   const shifted: LimiterWindow = { ...limiter, windowStart: 1_220 };
   const seenAt = (offsetMs: number) =>
     readKept(shifted, kept, { wallMs: startMs + offsetMs, monotonicMs: 0 });

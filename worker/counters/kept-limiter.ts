@@ -1,14 +1,15 @@
 // A limiter's counter as this process stores it between two hits: the same state as in Redis
-// (redis/limiter-scripts.ts), on this process' clocks. Buckets use the monotonic clock, windows the wall
-// clock.
+// (redis/limiter-scripts.ts), on the clocks of this process. Buckets use the monotonic clock, windows the wall clock.
 import type { LimiterReading } from './limiter.ts';
 import { type LimiterWindow, unevenMs } from './store.ts';
 
 export interface KeptLimiter {
-  /** The end of its window in milliseconds of Unix time, or when the bucket is full, in microseconds of the
-   * monotonic clock. */
+  /**
+   * For a window, its end in milliseconds of Unix time; for a bucket, when it is full in microseconds of the monotonic
+   * clock.
+   */
   readonly end: number;
-  /** Hits of that window and of the one before; 0 for a bucket. */
+  /** Hits of that window and of the previous one; 0 for a bucket. */
   readonly current: number;
   readonly previous: number;
 }
@@ -44,17 +45,17 @@ function readSliding(
   const elapsedMs = Math.min(nowMs - startMs, lengthMs);
   if (kept === undefined) return [0, 0, elapsedMs, lengthMs];
   const { end, current, previous } = kept;
-  // The clock was set back, or windows began elsewhere: these hits count in the window of now, which bounds the time for
-  // which they do.
+  // The clock was set back, or the window boundaries changed: these hits count in the current window, which bounds how
+  // long they count.
   if (end > startMs) return [previous, current, elapsedMs, lengthMs];
-  // Of windows of uneven length the one before may be shorter than this one.
+  // With windows of uneven length, the previous one may be shorter than this one.
   if (end > startMs - lengthMs + (isEven ? 0 : unevenMs)) return [current, 0, elapsedMs, lengthMs];
   return [0, 0, elapsedMs, lengthMs];
 }
 
 export interface Keeping {
   readonly kept: KeptLimiter;
-  /** From then on it equals a missing counter. */
+  /** When it has passed, the state equals that of a missing counter. */
   readonly ttlMs: number;
 }
 

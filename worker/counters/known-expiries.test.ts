@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createKnownExpiries } from './known-expiries.ts';
 
-test('a key is known until its time is over or it is forgotten', (t) => {
+test('a key is known until its lifetime ends or it is forgotten', (t) => {
   const known = createKnownExpiries();
   t.false(known.has('a', 60, 0));
   known.remember('a', 60, 0);
@@ -29,7 +29,7 @@ test('a key that is known for a window is known for shorter ones, and not for lo
   );
 });
 
-test('of windows of more lengths than it has numbers for, nothing wrong is known', (t) => {
+test('with more window lengths than there are numbers, nothing wrong is known', (t) => {
   const known = createKnownExpiries();
   for (let seconds = 1; seconds <= 100; seconds++) known.remember(`k${seconds}`, seconds, 0);
   t.true(known.has('k63', 63, 0));
@@ -39,7 +39,7 @@ test('of windows of more lengths than it has numbers for, nothing wrong is known
   t.false(known.has('k63', 63, 0), 'its life in the store may have become shorter');
 });
 
-test('as many keys as a busy worker has are known at once', (t) => {
+test('as many keys as a busy worker uses are known at the same time', (t) => {
   const known = createKnownExpiries();
   const total = 200_000;
   for (let i = 0; i < total; i++) known.remember(`key${i}`, 60, 0);
@@ -48,7 +48,7 @@ test('as many keys as a busy worker has are known at once', (t) => {
   t.true(forgotten < total / 100, String(forgotten));
 });
 
-test('keys are told apart', (t) => {
+test('keys are distinguished', (t) => {
   const known = createKnownExpiries();
   for (let i = 0; i < 200_000; i++) known.remember(`key${i}`, 60, 0);
   let mistaken = 0;
@@ -56,7 +56,7 @@ test('keys are told apart', (t) => {
   t.is(mistaken, 0);
 });
 
-test('keys in use stay known while many others pass, which are forgotten', (t) => {
+test('keys in use stay known while many others are added and forgotten', (t) => {
   const known = createKnownExpiries();
   const total = 1_500_000;
   known.remember('hot', 60, 0);

@@ -1,38 +1,40 @@
-// Remembers which counters have a lifetime in the store, so that increments need not set it again.
-// Forgetting too early only costs a command.
+// Records which counters have a lifetime in the store, so that increments need not set it again. Forgetting one too
+// early only costs a command.
 
 export interface KnownExpiries {
-  /** Whether the key lives for a window of that length. */
+  /** Whether the key is known to live for a window of that length. */
   has(key: string, windowSeconds: number, nowMs: number): boolean;
-  /** The store has acknowledged that the key lives for such a window from now on. */
+  /** Call it when the store has acknowledged that the key lives for such a window from now on. */
   remember(key: string, windowSeconds: number, nowMs: number): void;
   forget(key: string): void;
 }
 
-/** Slots of a bucket; the least recently used key is replaced. */
+/** Slots of a bucket; a new key replaces the least recently used one. */
 const keysPerBucket = 8;
 const buckets = 65_536;
-/** A bucket has the tags of its keys, then how long each lives, in one cache line: reading memory is most of what a look-up
- * costs. */
+/**
+ * A bucket has the tags of its keys, then the life of each, in one cache line: reading memory is most of the cost of a
+ * lookup.
+ */
 const lifeOffset = keysPerBucket;
 const wordsPerBucket = 2 * keysPerBucket;
-/** A life has the number of its window in the low bits, and above them the second until when it lasts. */
+/** A life has the number of its window in the low bits, and above them the second in which it ends. */
 const windowBits = 6;
 const windowsMax = 2 ** windowBits;
 const untilMax = 2 ** (32 - windowBits) - 1;
 
 /**
- * A table of fixed size, 4 MB, that holds no key itself: keys come from requests, are many and can be
- * long, and a map of them would keep the garbage collector busy. Keys are distinguished by 48 bits of a
- * hash. On a collision an increment lacks an EXPIRE, which is repeated where it matters: a new counter
- * shows by its value (behaviour: expiry-when-new).
+ * A table of fixed size, 4 MB, without the keys themselves: keys come from requests, are many and can be long, and a
+ * map of them would burden the garbage collector. Keys are distinguished by 48 bits of a hash. After a collision an
+ * increment lacks an EXPIRE, which is repeated where it matters: the value of a new counter shows that it is new
+ * (behaviour: expiry-when-new).
  *
- * Limits of several units may share a key: one that is known for an hour is not known for a day. Of up to 63 lengths of
- * windows, and for up to two years of the process: what does not fit is not remembered.
+ * Limits of several units may share a key: a key known to live for an hour is not known to live for a day. Stores up to
+ * 63 window lengths, and lives that end within two years of the process' start; others are not recorded.
  */
 export function createKnownExpiries(): KnownExpiries {
   const words = new Uint32Array(buckets * wordsPerBucket);
-  /** Lengths by number, in the order of their first use. A slot that was never used has 0. */
+  /** Window lengths by number, in the order of their first use. Slots that were never used have the number 0. */
   const windows = [Number.NEGATIVE_INFINITY];
   /** Random, so that callers cannot predict which keys share a bucket. */
   const seed = Math.floor(Math.random() * 2 ** 32);
@@ -68,14 +70,14 @@ export function createKnownExpiries(): KnownExpiries {
     if (slot !== -1) words[slot + lifeOffset] = 0;
   }
 
-  /** `windowsMax` where there is no number left. */
+  /** `windowsMax` when no number is free. */
   function numberOf(windowSeconds: number): number {
     const known = windows.indexOf(windowSeconds);
     if (known !== -1 || windows.length === windowsMax) return known === -1 ? windowsMax : known;
     return windows.push(windowSeconds) - 1;
   }
 
-  /** -1 where it is not found. */
+  /** -1 when it is not found. */
   function find(key: string): number {
     let one = seed;
     let other = ~seed;
@@ -94,7 +96,7 @@ export function createKnownExpiries(): KnownExpiries {
     return -1;
   }
 
-  /** Entries before `slot` move back by one: a bucket is ordered by use. */
+  /** Moves the entries before `slot` back by one: a bucket is ordered by use. */
   function putFirst(slot: number, life: number): void {
     for (let to = slot; to > bucket; to--) {
       words[to] = words[to - 1] as number;

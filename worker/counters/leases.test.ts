@@ -59,7 +59,7 @@ function hitOn(
   });
 }
 
-/** Whether they were admitted. */
+/** Whether the hits were admitted. */
 async function ask(leases: Pick<Leases, 'count'>, hit: Hit): Promise<boolean> {
   const { request, result } = startCounting([hit], { deadlineMs: Number.POSITIVE_INFINITY });
   leases.count(request);
@@ -68,17 +68,17 @@ async function ask(leases: Pick<Leases, 'count'>, hit: Hit): Promise<boolean> {
   return hit.after <= hit.limit;
 }
 
-test('nearly no decision on a hot counter is a call, and all of the limit is admitted', async (t) => {
+test('few decisions on a hot counter call the store, and the whole limit is admitted', async (t) => {
   const { createWorker, calls } = setUp();
   const leases = createWorker();
   let admitted = 0;
   for (let index = 0; index < 11_000; index++) if (await ask(leases, hitOn(10_000))) admitted++;
   t.is(admitted, 10_000);
-  // The last hundred, and the thousand that are over, are asked for one by one.
+  // The last hundred hits, and the thousand over the limit, each need a call.
   t.true(calls() < 1_100 + 200, `${calls()} calls`);
 });
 
-test('hits of a lease that are not used are given back when its time is over, and when the worker stops', async (t) => {
+test('unused hits of a lease are returned when the lease ends, and when the worker stops', async (t) => {
   const { createWorker, memory, clock, stat } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));
@@ -109,7 +109,7 @@ test('the last hits are exact: no lease is taken when few remain', async (t) => 
   t.false(await ask(leases, hitOn(9)));
 });
 
-test('a lease is taken from 10 hits and 1 % of the limit on, and not below', async (t) => {
+test('a lease is taken when at least 10 hits and 1 % of the limit remain, and not below', async (t) => {
   const takenFrom = async (limit: number, used: number) => {
     const { createWorker, memory } = setUp();
     const leases = createWorker();
@@ -136,7 +136,7 @@ test('a request beyond the lease takes only the missing hits from the store, or 
   t.is(memory.read('k'), 97 + (200 - 35));
 });
 
-test('what remains is the answer of the store minus the hits used from the lease', async (t) => {
+test('the remaining hits are the answer of the store minus the hits used from the lease', async (t) => {
   const { createWorker } = setUp();
   const leases = createWorker();
   const remaining: number[] = [];
@@ -148,7 +148,7 @@ test('what remains is the answer of the store minus the hits used from the lease
   t.deepEqual(remaining, [999, 998, 997, 996]);
 });
 
-test('refunds, and requests that only look, go to the store', async (t) => {
+test('refunds and peeks go to the store', async (t) => {
   const { createWorker, memory } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000, 5));
@@ -157,7 +157,7 @@ test('refunds, and requests that only look, go to the store', async (t) => {
   t.is(memory.read('k'), 3);
 });
 
-test('hits taken in one sliding window are neither used nor given back in the next', async (t) => {
+test('hits taken in one sliding window are neither used nor returned in the next', async (t) => {
   const { createWorker, memory, clock } = setUp();
   const leases = createWorker();
   const long = { lease: { share: 0.05, forMs: 6_000 } };
@@ -171,14 +171,14 @@ test('hits taken in one sliding window are neither used nor given back in the ne
   await ask(leases, next());
   await ask(leases, next());
   t.is(await used(), 1 + 49);
-  // The worker stands still over the end of the window, in which another one has counted 300.
+  // The worker is stalled over the end of the window, in which another one has counted 300.
   const others = ask(memory, hitOn(1_000, 300, 'sliding_window'));
   clock.stall(6_100);
   await others;
   await ask(leases, next());
   await new Promise(setImmediate);
   t.true((await used()) >= 300 + 1 + 49, `${await used()}`);
-  // No lease is taken that could not be given back before the end of its window.
+  // No lease is taken that could not be returned before the end of its window.
   clock.advance(60_000 - 6_000);
   const before = await used();
   for (let count = 1; count <= 4; count++) {
@@ -204,7 +204,7 @@ for (const left of [8, 1]) {
   });
 }
 
-test('a bucket at its lowest is not given back what it never took', async (t) => {
+test('a bucket at its lowest level is not returned hits that it never counted', async (t) => {
   const { createWorker, memory } = setUp();
   const leases = createWorker();
   const options = { countsOver: true, lease: { share: 0.5, forMs: 1_000 } };
@@ -234,7 +234,7 @@ for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
 }
 
 for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
-  test(`${algorithm}: of a lease that another worker has left no room for, nothing is used`, async (t) => {
+  test(`${algorithm}: a lease that no longer fits because of another worker is not used at all`, async (t) => {
     const { createWorker, memory } = setUp();
     const leases = createWorker();
     const next = () => hitOn(100, 1, algorithm, { lease: { share: 0.5, forMs: 1_000 } });
@@ -246,7 +246,7 @@ for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
   });
 }
 
-test('a reset drops also what a worker is just taking', async (t) => {
+test('a reset also drops a lease that is just being taken', async (t) => {
   const { createWorker, memory } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));
@@ -261,7 +261,7 @@ test('a reset drops also what a worker is just taking', async (t) => {
   t.is(admitted, 1_000);
 });
 
-test('hits of a lease whose counter was reset are not given back to the new one', async (t) => {
+test('hits of a lease are not returned to a counter that was reset', async (t) => {
   const { createWorker, memory, clock } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));
@@ -274,7 +274,7 @@ test('hits of a lease whose counter was reset are not given back to the new one'
   t.is(memory.read('k'), 100);
 });
 
-test('hits of a lease that arrive after the worker’s stop has begun are given back', async (t) => {
+test('hits of a lease that arrive after the worker’s stop has begun are returned', async (t) => {
   const { createWorker, memory } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));
@@ -285,7 +285,7 @@ test('hits of a lease that arrive after the worker’s stop has begun are given 
   t.is(memory.read('k'), 2);
 });
 
-test('a lease whose time is over while the store is silent waits without a timer at work', async (t) => {
+test('a lease that ends while the store is silent waits without a busy timer', async (t) => {
   const clock = createManualClock();
   let timers = 0;
   const waiting: CountRequest[] = [];
@@ -327,7 +327,7 @@ for (const algorithm of [undefined, 'sliding_window', 'token_bucket'] as const) 
           const startMs = clock.monotonicMs();
           let admitted = 0;
           for (const { worker, hits, waitMs, isKilled } of steps) {
-            // All in one window, of which 20 s are left.
+            // All in one window, of which 20 s remain.
             if (clock.monotonicMs() - startMs + waitMs < 20_000) clock.advance(waitMs);
             if (isKilled) workers[worker] = createWorker();
             if (await ask(workers[worker] as Leases, hitOn(limit, hits, algorithm)))

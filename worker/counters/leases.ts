@@ -1,6 +1,6 @@
-// Leases (behaviour: leases): a worker takes many hits of a hot counter from the store at once and answers
-// from them, so that nearly no decision on it is a call. Hits of a lease are counted when it is taken:
-// admitted hits never pass the limit, and unused ones are given back.
+// Leases (behaviour: leases): a worker takes many hits of a hot counter from the store at once and admits hits from
+// them, so that few decisions on it call the store. Hits of a lease are counted when it is taken: admitted hits never
+// exceed the limit, and unused ones are returned.
 import type { Clock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
 import { owned } from '../../shared/owned-text.ts';
@@ -10,10 +10,10 @@ import type { CounterStore, CountRequest, Hit } from './store.ts';
 
 /** Limit of keys with a lease; decisions on further keys ask the store. */
 const maxKeys = 10_000;
-/** No lease is taken below this many hits, or this share of the limit: the last hits are exact. */
+/** No lease is taken when fewer hits, or a smaller share of the limit, remain: the last hits are exact. */
 const leastRemaining = 10;
 const leastPart = 0.01;
-/** How long giving back may take. */
+/** Time limit for returning hits. */
 const returnMs = 1_000;
 
 export interface LeaseDeps {
@@ -25,21 +25,23 @@ export interface LeaseDeps {
 export interface Leases {
   /** As CounterStore.count, for a request with one hit whose limit has a lease. */
   count(request: CountRequest): void;
-  /** The counter was reset, and hits that were taken with it. */
+  /** Call it when the counter was reset: the hits taken from it are gone too. */
   forget(mapKey: string): void;
-  /** Gives back unused hits. Call it before the store is closed. */
+  /** Returns unused hits. Call it before the store is closed. */
   close(): void;
 }
 
 interface Lease {
-  /** Sent last, with the store's answer. */
+  /** The hit that was sent last, with the store's answer. */
   hit: Hit;
   /** Hits counted in the store and not yet used. */
   left: number;
-  /** How much the limit had left at the last call to the store, without this lease. */
+  /** How much of the limit remained at the last call to the store, without this lease. */
   remaining: number;
-  /** When that call began, when the lease is over, and when the window of its hits ends, all on the
-   * monotonic clock. Only a sliding window has such an end: a fixed one is in the key, a bucket has none. */
+  /**
+   * When that call began, when the lease ends, and when the window of its hits ends, all on the monotonic clock. Only a
+   * sliding window has such an end: a fixed window is part of the key, a bucket has none.
+   */
   sentMs: number;
   untilMs: number;
   windowEndMs: number;
@@ -82,8 +84,10 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     }
   }
 
-  /** A bucket fills up while some of its tokens are leased. Without the lease those beyond its capacity
-   * would never have been there: they are dropped. */
+  /**
+   * A bucket refills while some of its tokens are leased. Without the lease, tokens beyond its capacity would never
+   * have existed: they are dropped.
+   */
   function dropOverflow(lease: Lease, nowMs: number): void {
     const { limit, limiter } = lease.hit;
     if (limiter?.window.algorithm !== 'token_bucket' || lease.left === 0) return;
@@ -113,7 +117,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     for (const request of requests) request.settle(undefined);
   }
 
-  /** Counts these hits alone; afterwards it is known what the limit has left. */
+  /** Counts these hits alone; afterwards the rest of the limit is known. */
   function ask(request: CountRequest, hit: Hit, lease: Lease | undefined): void {
     const sentMs = clock.monotonicMs();
     send(request, hit, hit.hits, (error, sent) => {
@@ -125,7 +129,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     });
   }
 
-  /** A lease without hits: the next request takes some. */
+  /** Starts a lease without hits: the next request takes some. */
   function begin(sent: Hit, sentMs: number): void {
     const remaining = Math.max(0, sent.limit - sent.after);
     if (closed || leases.has(sent.mapKey) || leases.size >= maxKeys || isLow(sent, remaining))
@@ -148,7 +152,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     return lease?.forMs ?? 0;
   }
 
-  /** The store answered later than `sentMs`, so its window does not end before this. */
+  /** The earliest end of the window: the store answered later than `sentMs`. */
   function findWindowEnd({ limiter }: Hit, sentMs: number): number {
     const windowLeftMs = limiter?.windowLeftMs ?? -1;
     return windowLeftMs < 0 ? Number.POSITIVE_INFINITY : sentMs + windowLeftMs;
@@ -158,8 +162,10 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     return remaining < Math.max(leastRemaining, limit * leastPart);
   }
 
-  /** Hits of one sliding window must not be used or given back in the next, so a lease ends early enough
-   * that what it gives back arrives before the window's end. */
+  /**
+   * Hits of one sliding window must not be used or returned in the next, so a lease ends early enough for returned hits
+   * to arrive before the window's end.
+   */
   function isLate(hit: Hit, { windowEndMs }: Lease, nowMs: number): boolean {
     return nowMs >= windowEndMs - forMs(hit);
   }
@@ -188,7 +194,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       lease.remaining = Math.max(0, sent.limit - sent.after);
       const left = kept + granted - hit.hits;
       if (left < 0 && amount > need && !isAtLowest(sent)) {
-        // Less is left than a lease: the hits alone may still fit.
+        // Fewer hits than the lease remain: the requested hits alone may still fit.
         if (sent.limiter === undefined || sent.limiter.window.countsOver) release(lease, amount);
         keep(lease, kept);
         lease.remaining = 0;
@@ -200,7 +206,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
         keep(lease, kept);
         hit.after = Math.max(sent.after, sent.limit + 1);
       } else {
-        // Hits beyond the limit were not granted.
+        // Hits over the limit were not granted.
         if (sent.limiter === undefined) release(lease, amount - granted);
         lease.untilMs = Math.min(clock.monotonicMs() + forMs(hit), lease.windowEndMs - forMs(hit));
         hit.after = sent.limit - lease.remaining - left;
@@ -210,7 +216,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     });
   }
 
-  /** After a call, during which the worker's stop may have begun. */
+  /** Call it after a call of the store: the worker may have begun to stop meanwhile. */
   function keep(lease: Lease, left: number): void {
     lease.left = left;
     if (closed) giveBack(lease);
@@ -222,13 +228,13 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     return Math.max(0, Math.min(after, limit) - (after - amount));
   }
 
-  /** A bucket that counts hits over the limit has a lowest level, at which not all of them were counted. */
+  /** A bucket that counts hits over the limit has a lowest level: hits below it were not all counted. */
   function isAtLowest({ after, limit, limiter }: Hit): boolean {
     const window = limiter?.window;
     return window?.algorithm === 'token_bucket' && window.countsOver && after >= 2 * limit;
   }
 
-  /** The request's hit with another number of hits on the same counter. */
+  /** Sends a copy of the request's hit with another number of hits on the same counter. */
   function send(
     request: CountRequest,
     hit: Hit,
@@ -259,11 +265,11 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     release(lease, left);
   }
 
-  /** Nobody waits for it; hits lost on the way count until the window ends. */
+  /** No caller waits for it; hits lost on the way count until the window ends. */
   function release({ hit, windowEndMs }: Lease, hits: number): void {
     if (hits <= 0) return;
     store.count({
-      // With an answer of its own: the lease goes on with the one it was taken with.
+      // With a separate answer: the lease continues with the one it was taken with.
       hits: [{ ...hit, hits, refund: true, limiter: hit.limiter && { ...hit.limiter } }],
       mode: 'add',
       deadlineMs: Math.min(clock.monotonicMs() + returnMs, windowEndMs),
@@ -274,7 +280,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
 
   function forget(mapKey: string): void {
     leases.get(mapKey)?.cancelTimer();
-    // Also while hits are being taken, which may have been counted before the reset: they are not used.
+    // Even while hits are being taken: the store may have counted them before the reset, so they are not used.
     leases.delete(mapKey);
   }
 
@@ -288,7 +294,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
   }
 }
 
-/** A lease keeps it. The hit of a decision also has its match, and with that texts of the request. */
+/** The copy that a lease retains: the hit of a decision also has its match, and with it texts of the request. */
 function toSent(hit: Hit, hits: number): Hit {
   const { key, mapKey, exactHits, refund, limit, windowSeconds } = hit;
   const { limiter, lease, unit, descriptorIndex, stopsOthers, after } = hit;

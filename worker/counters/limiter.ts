@@ -1,7 +1,6 @@
-// Sliding windows and token buckets: the state of a counter, the hits that it admits, and the time until it
-// admits more. Pure arithmetic: the in-process store decides by it, and other stores interpret the answer of
-// their script with it (worker/counters/redis/limiter-scripts.ts has the same steps). (behaviour: sliding-window,
-// token-bucket)
+// Sliding windows and token buckets: the state of a counter, the hits that it admits, and the time until it admits
+// more. Pure arithmetic: the in-process store decides with it, and other stores use it to interpret the answer of their
+// script (worker/counters/redis/limiter-scripts.ts has the same steps). (behaviour: sliding-window, token-bucket)
 
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
 
@@ -14,7 +13,7 @@ import type { Limiter } from '../../shared/rules/limit-shape.ts';
 export type LimiterReading = readonly number[];
 
 interface LimiterInWindow extends Limiter {
-  /** The length of the window after this one, where it may be another, as of calendar months. */
+  /** The length of the next window, where it may differ, as calendar months do. */
   readonly nextSeconds?: number | undefined;
 }
 
@@ -24,12 +23,12 @@ const mostHits = 2 ** 52;
 const rounding = 1e-9;
 
 /**
- * A counter at one moment. `room` is the number of hits that would be admitted: a whole number, negative
- * where hits over the limit were counted. Only `room` changes while hits are taken, as time does not move.
+ * A counter at one moment. `room` is the number of hits that would be admitted: a whole number, negative when hits over
+ * the limit were counted. Only `room` changes while hits are counted, as time does not advance.
  */
 export abstract class LimiterCounter {
   readonly #limiter: Limiter;
-  /** `room` when nothing is counted in this window, and the least that it falls to. */
+  /** `room` when nothing is counted in this window, and its lowest value. */
   readonly #highest: number;
   readonly #lowest: number;
   /** Milliseconds until the window ends; -1 for a bucket, which has none. */
@@ -50,8 +49,9 @@ export abstract class LimiterCounter {
     this.#lowest = lowest;
   }
 
-  /** Takes all of the hits or none. Returns whether they are over the limit; 0 hits are over it when room
-   * is negative. */
+  /**
+   * Counts all of the hits or none. Returns whether they are over the limit; 0 hits are over it when room is negative.
+   */
   take(hits: number): boolean {
     const isOver = hits > this.room;
     if (!isOver) this.room -= hits;
@@ -63,7 +63,10 @@ export abstract class LimiterCounter {
     this.room = Math.min(this.#highest, this.room + hits);
   }
 
-  /** Milliseconds until that many hits would be admitted without further traffic; infinite for more than can ever be. */
+  /**
+   * Milliseconds until that many hits would be admitted without further traffic; infinite for more than are ever
+   * admitted.
+   */
   abstract msUntil(hits: number): number;
   /** Milliseconds until the whole limit is free again without further traffic. */
   abstract msUntilFree(): number;
@@ -71,8 +74,7 @@ export abstract class LimiterCounter {
   abstract save(): LimiterReading | undefined;
 }
 
-/** The hits of the window before count in the proportion in which it still reaches into the last W
- * seconds. */
+/** The hits of the previous window count in proportion to its part of the last W seconds. */
 class SlidingWindow extends LimiterCounter {
   readonly #limit: number;
   readonly #previous: number;
@@ -111,7 +113,7 @@ class SlidingWindow extends LimiterCounter {
     const spare = this.#limit - hits;
     if (this.#current <= spare) {
       if (this.room >= hits) return 0;
-      // Within this window: when the weight of the one before has fallen enough.
+      // Within this window: when the weight of the previous one has fallen enough.
       return rest - ((spare - this.#current) * this.#windowMs) / this.#previous;
     }
     return rest + this.#nextMs - (spare * this.#nextMs) / this.#current;
@@ -129,14 +131,16 @@ class SlidingWindow extends LimiterCounter {
   }
 }
 
-/** Tokens come evenly. The state is the time at which the bucket is full (GCRA's theoretical arrival time),
- * here as the time until then. */
+/**
+ * Tokens arrive evenly. The state is the time at which the bucket is full (GCRA's theoretical arrival time), here as
+ * the time until then.
+ */
 class TokenBucket extends LimiterCounter {
   readonly #limiter: Limiter;
   readonly #fullInUs: number;
   readonly #windowUs: number;
   readonly #roomBefore: number;
-  /** The fraction of the next token. Lost where the bucket is full or at its lowest. */
+  /** The fraction of the next token. Dropped when the bucket is full or at its lowest level. */
   readonly #part: number;
   #isAtEnd = false;
 
@@ -188,7 +192,7 @@ class TokenBucket extends LimiterCounter {
 
   save(): LimiterReading | undefined {
     const { capacity, limit } = this.#limiter;
-    // Nothing comes in, and the state is that of another rate.
+    // No tokens arrive, and the state is that of another rate.
     if (limit === 0) return this.#fullInUs > 0 ? [this.#fullInUs, this.#windowUs] : undefined;
     const fullInUs = this.#isAtEnd
       ? ((capacity - this.room) * this.#windowUs) / limit

@@ -1,4 +1,4 @@
-// The kind of store that counts in this process: what it can, and how it is made.
+// The kind of store that counts in this process: its capabilities, and how it is made.
 import type { StoreKind } from './store-kind.ts';
 
 export const memoryKind: StoreKind = {

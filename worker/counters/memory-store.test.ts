@@ -1,4 +1,4 @@
-// Time and bounds of the in-process store; the rest of its behaviour is in the contract of counter stores.
+// Tests times and bounds of the in-process store; its other behaviour is in the contract of counter stores.
 import test from 'ava';
 import { createHit, type HitOptions, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
@@ -18,7 +18,7 @@ async function countHit(store: CounterStore, options: HitOptions) {
   return error?.message ?? after[0];
 }
 
-test('a counter lives for its window, whatever the wall clock does', async (t) => {
+test('a counter lives for its window, however the wall clock is set', async (t) => {
   const clock = createManualClock();
   const store = new MemoryStore({ clock, log: createRecordedLog() });
   t.is(await count(store, 'a', 10), 1);
@@ -30,7 +30,7 @@ test('a counter lives for its window, whatever the wall clock does', async (t) =
   t.is(await count(store, 'a', 10), 1);
 });
 
-test('a counter that is made within a second of the monotonic clock lives for its whole window', async (t) => {
+test('a counter made in the middle of a second of the monotonic clock lives for its whole window', async (t) => {
   const clock = createManualClock();
   const store = new MemoryStore({ clock, log: createRecordedLog() });
   clock.advance(900);
@@ -77,7 +77,7 @@ test('the requests of a turn are executed together', (t) => {
   t.deepEqual([store.read('a'), store.read('b')], [1, 1]);
 });
 
-test('a pause of ages takes no longer than one of a second', async (t) => {
+test('a very long pause costs no more time than a pause of a second', async (t) => {
   const clock = createManualClock();
   const store = new MemoryStore({ clock, log: createRecordedLog() });
   for (const [key, windowSeconds] of [
@@ -87,7 +87,7 @@ test('a pause of ages takes no longer than one of a second', async (t) => {
   ] as const) {
     await count(store, key, windowSeconds);
   }
-  // Looked at one by one, these seconds would take minutes.
+  // Visiting these seconds one by one would take minutes.
   clock.advance(5e12);
   t.is(await count(store, 'c', 1e10), 2);
   t.is(store.state().detail, '1 counters in this process');
@@ -129,10 +129,10 @@ test('a counter that limits of several units share lives for the longest of thei
   t.is(await count(store, 'a', 10), 1);
 });
 
-test('a counter made anew is not dropped with its predecessor', async (t) => {
+test('a counter that is created again is not dropped with its predecessor', async (t) => {
   const clock = createManualClock();
   const store = new MemoryStore({ clock, log: createRecordedLog() });
-  // More than are dropped in one tick, so that some expired ones stay for a while.
+  // More than are dropped in one tick, so that some expired ones remain for a while.
   const keys = Array.from({ length: 25_000 }, (_, index) => `key${index}`);
   await Promise.all(keys.map((key) => count(store, key, 5)));
   clock.advance(6_000);
@@ -142,7 +142,7 @@ test('a counter made anew is not dropped with its predecessor', async (t) => {
   t.is(store.state().detail, '2 counters in this process');
 });
 
-test('long keys take the room of short ones', async (t) => {
+test('long keys use up the room of short ones', async (t) => {
   const clock = createManualClock();
   const store = new MemoryStore({ clock, log: createRecordedLog() });
   // 300 million characters.
@@ -152,7 +152,7 @@ test('long keys take the room of short ones', async (t) => {
   t.is(store.state().detail, '600 counters in this process');
 });
 
-test('beside a bucket that has no room nothing is counted, where that is wanted', async (t) => {
+test('with the mode add-unless-over nothing is counted beside a bucket without room', async (t) => {
   const store = new MemoryStore({ clock: createManualClock(), log: createRecordedLog() });
   t.is(await countHit(store, { ...ofBucket, hits: 10 }), 10);
   const { request, result } = startCounting(
@@ -169,7 +169,7 @@ test('a bucket that is full again leaves nothing behind', async (t) => {
   const store = new MemoryStore({ clock, log: createRecordedLog(), maxCounters: 2 });
   const take = (refund: boolean) => countHit(store, { ...ofBucket, refund });
   await count(store, 'window', 10);
-  // More than are dropped in two ticks, and made for the second in which the counter above expires.
+  // More than are dropped in two ticks, made for the second in which the counter above expires.
   for (let pairs = 0; pairs < 10_000; pairs++) {
     await take(false);
     await take(true);

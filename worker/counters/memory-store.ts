@@ -20,27 +20,31 @@ import {
 } from './store.ts';
 import { TextEntry, TextTable } from './text-table.ts';
 
-/** Limits of live counters, and of characters in the keys that are kept of them. Beyond either,
- * requests that need a new counter fail: dropping a live one would lift a limit. */
+/**
+ * Limits of live counters, and of the characters in their stored keys. Beyond either, requests that need a new counter
+ * fail: dropping a live one would lift a limit.
+ */
 export const maxCounters = 1_000_000;
 export const maxCharacters = 268_435_456;
-/** Expired counters dropped per tick, so that a window's end does not block the process. */
+/** How many expired counters are dropped per tick, so that a window's end does not block the process. */
 const maxDropsPerTick = 4_000;
-/** Counters that expire later than in twice that time are listed for so many seconds together, and again when these
- * begin: limits of a year would make a list of each of its seconds. */
+/**
+ * Counters that expire later than twice this time are listed for so many seconds together, and listed again when these
+ * seconds begin: limits of a year would otherwise make a list for each of its seconds.
+ */
 const farSeconds = 1024;
-/** A counter stays below it, as the key-value store's do. */
+/** Counters stay below this, as in the key-value store. */
 const counterBound = 2n ** 63n;
 
 class Counter extends TextEntry<Counter> {
   /** A bigint only above 2^53. */
   value: number | bigint = 0;
-  /** Instead of `value`, where the limit is no fixed window. */
+  /** Used instead of `value`, unless the limit is a fixed window. */
   limiter: KeptLimiter | undefined = undefined;
-  /** The longest of those that its hits had: limits of several units may share a counter. */
+  /** The longest window of its hits: limits of several units may share a counter. */
   windowSeconds: number;
   expiresAtSecond: number;
-  /** Its second in `byExpiry`: then or earlier, or a second later. */
+  /** Its second in `byExpiry`: the expiry, an earlier second, or one second later. */
   listedAtSecond = 0;
   /** Its index in the list of that second. */
   index = 0;
@@ -55,10 +59,12 @@ class Counter extends TextEntry<Counter> {
 export interface MemoryStoreDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Smaller limits than the default. */
+  /** Replaces the default limits by smaller ones. */
   readonly maxCounters?: number;
-  /** Runs a task once the requests of now are there: in place of the next turn of the event loop, where time is
-   * turned by hand. */
+  /**
+   * Runs a task after the requests of this turn have arrived: replaces the next turn of the event loop where a test
+   * advances the time.
+   */
   readonly soon?: (task: () => void) => void;
 }
 
@@ -69,12 +75,14 @@ export class MemoryStore implements CounterStore {
   readonly #soon;
   readonly #counters = new TextTable<Counter>();
   #characters = 0;
-  /** By the second in which they expire, to find them without a scan. */
+  /** Counters by the second in which they expire, to find expired ones without a scan. */
   readonly #byExpiry = new Map<number, Counter[]>();
-  /** Last reading of the monotonic clock: one for all requests of a tick. */
+  /** The last reading of the monotonic clock: one for all requests of a tick. */
   #nowSecond;
-  /** The expiry of a counter made now with a window of 0: rounded up, since no counter may expire before
-   * its window, wherever within a second of the wall clock it started. */
+  /**
+   * The expiry of a counter made now with a window of 0: rounded up, since no counter may expire before its window, in
+   * whatever fraction of a second of the wall clock it started.
+   */
   #firstSecond;
   #droppedUpToSecond;
   /** The time on both clocks, read once for all requests of a tick. */
@@ -97,7 +105,7 @@ export class MemoryStore implements CounterStore {
     return Math.floor(this.#clock.monotonicMs() / 1000);
   }
 
-  /** The counter, for tests; undefined when there is none. */
+  /** The counter, for tests; undefined if it does not exist. */
   read(key: string): number | bigint | undefined {
     this.#nowSecond = this.#readSecond();
     return this.#find(toMapKey(key))?.value;
@@ -220,7 +228,7 @@ export class MemoryStore implements CounterStore {
     hit.after = Number(counter.value);
   }
 
-  /** There is no counter of that key. */
+  /** Creates a counter for a key without one. */
   #create({ mapKey: joinedKey, windowSeconds }: Hit, expiresAtSecond: number): Counter | undefined {
     const key = owned(joinedKey);
     if (this.#counters.size >= this.#counterLimit) return undefined;
@@ -232,8 +240,10 @@ export class MemoryStore implements CounterStore {
     return counter;
   }
 
-  /** A later expiry is only noted: the counter is found at the earlier one and listed again then. So is one that is a
-   * second earlier, as rounding makes of the same moment: it is found a second late. */
+  /**
+   * A later expiry is only noted: the counter is found at the earlier second, and listed again then. An expiry one
+   * second earlier, as rounding makes of the same moment, is only noted as well: the counter is found a second late.
+   */
   #expireAt(counter: Counter, second: number): void {
     counter.expiresAtSecond = second;
     if (second >= counter.listedAtSecond - 1) return;
@@ -251,7 +261,7 @@ export class MemoryStore implements CounterStore {
     } else counter.index = listed.push(counter) - 1;
   }
 
-  /** The last one of the list takes its place. */
+  /** Moves the last counter of the list to its position. */
   #unlist({ listedAtSecond, index }: Counter): void {
     const listed = this.#byExpiry.get(listedAtSecond);
     const last = listed?.pop();
@@ -289,8 +299,10 @@ export class MemoryStore implements CounterStore {
     this.#droppedUpToSecond = this.#nowSecond;
   }
 
-  /** Those up to now in which counters expire, the first one first. After a long pause, as between two requests of a
-   * rehearsal, most seconds have none. */
+  /**
+   * The seconds up to now in which counters expire, in ascending order. After a long pause, as between two requests of
+   * a rehearsal, most seconds have none.
+   */
   #readDueSeconds(): readonly number[] {
     const passed = this.#nowSecond - this.#droppedUpToSecond;
     if (passed <= this.#byExpiry.size) {
@@ -310,7 +322,7 @@ export class MemoryStore implements CounterStore {
   }
 
   close(): Promise<void> {
-    // Earlier requests are executed first.
+    // Requests that came earlier are executed first.
     if (this.#scheduled) this.#execute();
     this.#closed = true;
     return Promise.resolve();
@@ -325,7 +337,7 @@ function toAmount(hit: Hit): number | bigint {
   return hit.exactHits ?? hit.hits;
 }
 
-/** The exact sum, as a number where it is one; undefined when a counter cannot hold it. */
+/** The exact sum, as a number where possible; undefined when it would exceed the bound. */
 function plus(value: number | bigint, amount: number | bigint): number | bigint | undefined {
   if (typeof value === 'number' && typeof amount === 'number') {
     const sum = value + amount;

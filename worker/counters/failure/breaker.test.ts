@@ -1,4 +1,4 @@
-// The states of breakers and what follows from them, on a clock that is turned by hand.
+// Tests the states of breakers and their consequences, on a clock that is advanced by hand.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
@@ -21,7 +21,7 @@ function setUp() {
   return { outages, add, changes, stats, clock, overs: () => over };
 }
 
-test('a breaker opens, is tried out, and closes, and each change is told once', (t) => {
+test('a breaker opens, tries a batch, and closes, and each change is reported once', (t) => {
   const { add, changes } = setUp();
   const breaker = add('a');
   t.is(breaker.refusal, undefined);
@@ -40,7 +40,7 @@ test('a breaker opens, is tried out, and closes, and each change is told once', 
   t.deepEqual(changes, ['a: closed -> open', 'a: open -> half-open', 'a: half-open -> closed']);
 });
 
-test('a server that refused connections and takes them again needs no trial', (t) => {
+test('a server that refused connections and accepts them again needs no trial', (t) => {
   const { add, changes } = setUp();
   const breaker = add('a');
   breaker.open('refused');
@@ -54,7 +54,7 @@ test('a server that refused connections and takes them again needs no trial', (t
   t.is(breaker.state, 'closed', 'also after an outage of the other kind');
 });
 
-test('a trial that fails opens it again, and the next one is a trial too', (t) => {
+test('a failed trial opens the breaker again, and the next batch is a trial too', (t) => {
   const { add, changes, stats } = setUp();
   const breaker = add('a');
   breaker.openOnTimeout('silent');
@@ -67,7 +67,7 @@ test('a trial that fails opens it again, and the next one is a trial too', (t) =
   t.is(stats()['ratelimit.store.breaker.opened'], 2);
 });
 
-test('statistics say how many are open, and how often they were opened and closed', (t) => {
+test('statistics count how many are open, and how often they were opened and closed', (t) => {
   const { add, stats } = setUp();
   const [first, second] = [add('a'), add('b')];
   first.openOnTimeout('x');
@@ -104,7 +104,7 @@ test('the outages are over when the last breaker is closed or removed', (t) => {
   t.is(overs(), 2);
 });
 
-test('a server that was not away and is removed ends no outage', (t) => {
+test('removing a server that was reachable ends no outage', (t) => {
   const { outages, add, overs, stats } = setUp();
   const [away, well] = [add('a'), add('b')];
   well.remove();
@@ -117,7 +117,7 @@ test('a server that was not away and is removed ends no outage', (t) => {
   t.deepEqual(outages.describe(), []);
 });
 
-test('a server that is away is listed with its reason and since when', (t) => {
+test('an unreachable server is listed with the reason and since when', (t) => {
   const { outages, add, clock } = setUp();
   const breaker = add('key-value store h:1');
   add('key-value store h:2');

@@ -1,12 +1,12 @@
-// A circuit breaker for one server: while it is known to be unreachable, decisions fail at once and
-// nothing is sent to it. Its connections detect when it is unreachable or back.
+// A circuit breaker for one server: while the server is unreachable, decisions fail at once and nothing is sent to it.
+// Its connections detect when it becomes unreachable and when it recovers.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 
 /**
- * - `closed`: it is asked.
- * - `open`: it is away. Nothing is sent but one attempt to connect at a time.
- * - `half-open`: it had accepted what it was sent and said nothing; now it has answered an attempt to
+ * - `closed`: the server is asked.
+ * - `open`: the server is unreachable. Nothing is sent but one attempt to connect at a time.
+ * - `half-open`: the server had accepted requests without answering; now it has answered an attempt to
  *   connect. One batch is sent, and nothing else before its answer: a proxy may answer for a server that
  *   does not count.
  */
@@ -14,19 +14,19 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface Breaker {
   readonly state: BreakerState;
-  /** The error of decisions, unless closed. */
+  /** The error for decisions; undefined when closed. */
   readonly refusal: AppError | undefined;
-  /** Why it is open, without the server's name. */
+  /** The reason for being open, without the server's name. */
   readonly reason: string;
-  /** A line for people; undefined when the breaker is closed. */
+  /** A human-readable line; undefined when the breaker is closed. */
   describe(): string | undefined;
-  /** The server is unreachable, or still is; the last reason is shown. */
+  /** Call it when the server is or remains unreachable; the last reason is shown. */
   open(reason: string): void;
-  /** Does the same as `open`, after requests without an answer. */
+  /** As `open`, after requests without an answer. */
   openOnTimeout(reason: string): void;
-  /** The server answers again: `open` becomes `half-open` after a timeout, else `closed`. */
+  /** Call it when the server answers again: `open` becomes `half-open` after a timeout, else `closed`. */
   halfOpen(): void;
-  /** The server counts again: `half-open` becomes `closed`. */
+  /** Call it when the server counts again: `half-open` becomes `closed`. */
   close(): void;
 }
 

@@ -1,4 +1,4 @@
-// How the policy answers hits that the store has not counted, and that it leaves no timers behind.
+// Tests how the policy answers hits that the store has not counted, and that it leaves no timers behind.
 import test from 'ava';
 import { AppError } from '../../../shared/errors.ts';
 import { createHit } from '../../../test/support/counting.ts';
@@ -40,7 +40,7 @@ for (const mode of ['allow', 'deny'] as const) {
   });
 }
 
-test('local: hits are counted here, and thrown away when the store is back', async (t) => {
+test('local: hits are counted in this process, and discarded when the store recovers', async (t) => {
   const { counted, policy } = setUp('local');
   t.is(await counted(3), 3);
   t.is(await counted(4), 7);
@@ -52,7 +52,7 @@ test('local: hits are counted here, and thrown away when the store is back', asy
   t.is(await counted(2), 2);
 });
 
-test('local: hits are thrown away also when a store that was never away has not failed for a while', async (t) => {
+test('local: hits are also discarded when a store that stayed reachable has not failed for a while', async (t) => {
   const { counted, clock, log, policy } = setUp('local');
   t.is(await counted(3), 3);
   clock.advance(20_000);
@@ -72,14 +72,14 @@ test('local: hits are thrown away also when a store that was never away has not 
   t.is(await counted(2), 2);
 });
 
-test('local: hits are kept while a server is away, however seldom it is asked', async (t) => {
+test('local: hits are retained while a server is unreachable, however seldom it is asked', async (t) => {
   const { counted, clock } = setUp('local', { isAway: true });
   t.is(await counted(3), 3);
   clock.advance(60_000);
   t.is(await counted(4), 7);
 });
 
-test('a store that is back before leaves no timer, and nothing is said twice', async (t) => {
+test('a store that recovers before then leaves no timer, and nothing is logged twice', async (t) => {
   const { counted, clock, log, policy } = setUp('local');
   await counted(3);
   policy.storeIsBack();
@@ -88,14 +88,14 @@ test('a store that is back before leaves no timer, and nothing is said twice', a
   t.is(log.lines.length, 2);
 });
 
-test('local: a counter goes with its window', async (t) => {
+test('local: a counter ends with its window', async (t) => {
   const { counted, clock } = setUp('local', { isAway: true });
   t.is(await counted(3), 3);
   clock.advance(86_400_000 * 400);
   t.is(await counted(2), 2);
 });
 
-test('the log says it at once, then with a count every few seconds, and when it is over', async (t) => {
+test('the failure is logged at once, then with a count every few seconds, and when it is over', async (t) => {
   const { answer, clock, log, policy } = setUp('allow');
   for (let round = 0; round < 1_000; round++) await answer([createHit({ key: 'a' })]);
   clock.advance(6_000);
@@ -108,7 +108,7 @@ test('the log says it at once, then with a count every few seconds, and when it 
   ]);
 });
 
-test('where no decision was answered nothing is said of the store being back', (t) => {
+test('when no decision was answered without the store, its recovery is not logged', (t) => {
   const { log, policy } = setUp('deny');
   policy.storeIsBack();
   t.deepEqual(log.lines, []);

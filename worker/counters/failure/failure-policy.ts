@@ -1,5 +1,5 @@
-// Answers for a failed store, in all modes but `error`: decides how hits that it did not count are judged,
-// and counts them here in the mode `local`. Stores decide how long to wait, the decision makes the answer.
+// Answers for a failed store, in all modes but `error`: decides hits that the store did not count, and counts them in
+// this process in the mode `local`. Stores decide how long to wait; worker/decision makes the answer.
 import type { Clock } from '../../../shared/clock.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import type { AppError } from '../../../shared/errors.ts';
@@ -12,8 +12,10 @@ import type { AnsweringMode } from './failure-mode.ts';
 
 /** How often decisions without the store are logged. */
 export const logIntervalMs = 5_000;
-/** A store that refuses hits or answers late without being unreachable counts as recovered when no decision
- * has failed for this long. Long enough that occasional failures keep the local counters. */
+/**
+ * A store that refuses hits or answers late without being unreachable counts as recovered when no decision has failed
+ * for this long. Long enough that occasional failures do not reset the local counters.
+ */
 export const quietMs = 30_000;
 
 export interface FailurePolicyDeps {
@@ -21,19 +23,15 @@ export interface FailurePolicyDeps {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly log: Log;
-  /**
-   * Whether no server of the store is known to be unreachable. When the last one is back, `storeIsBack` is
-   * called.
-   */
+  /** Whether no server of the store is known to be unreachable. When the last one recovers, `storeIsBack` is called. */
   readonly outagesAreOver: () => boolean;
 }
 
 export interface FailurePolicy {
   readonly mode: AnsweringMode;
   /**
-   * `hits` are those of one decision that the store has not counted because of `failure`. Calls `done`
-   * once, in the mode `local` with each hit's `after` set; with an error when this process cannot count
-   * them either.
+   * `hits` are those of one decision that the store has not counted because of `failure`. Calls `done` once: in the
+   * mode `local` with each hit's `after` set; with an error when this process cannot count them either.
    */
   answer(
     hits: readonly Hit[],
@@ -45,7 +43,7 @@ export interface FailurePolicy {
   storeIsBack(): void;
   /** A line for the debug port. */
   describe(): string;
-  /** Leaves no timer behind. */
+  /** Cancels all timers. */
   close(): void;
 }
 
@@ -85,13 +83,12 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
       done(undefined);
       return;
     }
-    // It counts as BACKEND_TYPE=memory does.
+    // Counts as BACKEND_TYPE=memory does.
     local ??= new MemoryStore({ clock, log });
     local.count({
       hits,
       mode: countMode,
-      // The decision's own deadline has often passed while waiting for the store; local counting does not
-      // wait.
+      // The decision's own deadline has often passed while waiting for the store; local counting never waits.
       deadlineMs: Number.POSITIVE_INFINITY,
       cancelled: false,
       settle: done,

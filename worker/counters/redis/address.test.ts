@@ -1,4 +1,4 @@
-// How addresses of stores are read, as reviewed lines: address.txt. `REWRITE=1` writes what is read now.
+// Tests how addresses of stores are parsed, as reviewed lines: address.txt. `REWRITE=1` rewrites them.
 import test from 'ava';
 import fc from 'fast-check';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
@@ -22,7 +22,10 @@ function show({ tls, credentials, database, address }: StoreTarget): string {
     .join(', ');
 }
 
-/** `[(sentinel|cluster)|(tcp|unix)] ADDRESS`, of a type of store, or of a single one with a type of socket. */
+/**
+ * `[(sentinel|cluster)|(tcp|unix)] ADDRESS`: a type of store with its address, or a single server's type of socket with
+ * its address.
+ */
 testLines(test, new URL('address.txt', import.meta.url), (given) => {
   const [, word, text = ''] = /^(?:\((\w+)\) )?(.*)$/.exec(given) ?? [];
   const result =
@@ -40,7 +43,7 @@ test('an address is shown without the credentials that came with it', (t) => {
   t.deepEqual(shown, ['h:1', '[::1]:6379', '/run/redis.sock']);
 });
 
-test('no address makes the reader throw', (t) => {
+test('no address makes the parser throw', (t) => {
   const likely = fc.string({ unit: fc.constantFrom(...'redis:/@[]%?&=,0123456789 .') });
   const prefixed = fc.oneof(likely, fc.string()).map((rest) => `redis://${rest}`);
   const socketTypes = fc.constantFrom('tcp', 'unix', undefined);

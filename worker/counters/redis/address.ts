@@ -1,5 +1,4 @@
-// Parses KVSTORE_URL: into the address of one server, or of the sentinels or cluster nodes that know the
-// others.
+// Parses KVSTORE_URL into the address of one server, or of the sentinels or cluster nodes that report the others.
 import { isHost, parseHostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Credentials } from './credentials.ts';
 
@@ -9,10 +8,10 @@ export interface TcpAddress {
   readonly port: number;
 }
 
-/** Where one server listens. */
+/** The address at which one server listens. */
 export type StoreAddress = TcpAddress | { readonly kind: 'unix'; readonly path: string };
 
-/** Several servers, which are asked for the one to count with. */
+/** Several servers that report the one to count with. */
 export type StoreGroup =
   | {
       readonly kind: 'sentinel';
@@ -22,7 +21,7 @@ export type StoreGroup =
     }
   | {
       readonly kind: 'cluster';
-      /** Addresses of nodes that know the others. */
+      /** Addresses of nodes that report the others. */
       readonly addresses: readonly TcpAddress[];
     };
 
@@ -31,7 +30,7 @@ export type StoreType = 'single' | StoreGroup['kind'];
 
 export interface StoreTarget<Address = StoreAddress | StoreGroup> {
   readonly address: Address;
-  /** The address asks for TLS. */
+  /** Whether the address requires TLS. */
   readonly tls: boolean;
   /** Credentials in the address itself. */
   readonly credentials: Credentials | undefined;
@@ -44,17 +43,17 @@ export type StoreTargetResult<Address = StoreAddress | StoreGroup> =
   | {
       readonly ok: false;
       readonly reason: string;
-      /** What belongs in another setting: the kind of the addresses, or the credentials. */
+      /** The setting that part of the text belongs in: the kind of the addresses, or the credentials. */
       readonly belongsTo?: 'type' | 'auth';
     };
 
 const defaultPort = 6379;
 
 /**
- * For `single`: `host:port`, `redis://user:password@host:port/db` (user, password and db also as query
- * items; with `rediss:` TLS is spoken), a path that begins with `/`, or `unix:` and a path; `socketType`
- * undefined: derived from the text. For the others a comma-separated list of the first two, for `sentinel`
- * after the master's name. Reasons never quote the text, which may contain a password.
+ * For `single`: `host:port`, `redis://user:password@host:port/db` (user, password and db also as query items; `rediss:`
+ * requires TLS), a path that begins with `/`, or `unix:` and a path; with `socketType` undefined the form is derived
+ * from the text. For the others a comma-separated list of the first two forms, for `sentinel` after the master's name.
+ * Reasons never quote the text, which may contain a password.
  */
 export function parseStoreTarget(
   text: string,
@@ -163,7 +162,7 @@ function parseUrl(text: string): StoreTargetResult<TcpAddress> {
   };
 }
 
-/** A percent sign that is not an escape is kept. */
+/** Leaves a percent sign unchanged that is not part of an escape. */
 function decode(text: string): string {
   return text.replace(/(?:%[\da-f]{2})+/gi, (escapes) => {
     try {

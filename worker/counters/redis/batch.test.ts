@@ -16,7 +16,7 @@ const createDeps = () => ({
   describeRemedy: () => 'write a password',
 });
 
-test('requests that follow each other with as many hits on a limiter are one run of its script', (t) => {
+test('consecutive requests with equally many hits on a limiter are one run of its script', (t) => {
   const limiter = {
     ...({ algorithm: 'token_bucket', limit: 10, capacity: 10, countsOver: false } as const),
     ...{ windowStart: 0, windowSeconds: 10, isEven: true },
@@ -41,7 +41,7 @@ test('a lifetime is sent again after an increment whose answer was lost', (t) =>
   createBatch().batch.take([1, 1]);
   const { batch, commands } = createBatch();
   t.is(commands.length, 1);
-  // The counter had gone meanwhile, and was made anew without a lifetime: the next answer is 2.
+  // The counter had expired meanwhile and was created again without a lifetime: the next answer is 2.
   batch.take([new Error('the connection was closed')]);
   t.is(createBatch().commands.length, 2);
 });
@@ -63,7 +63,7 @@ test('a lifetime that overtook its increment is sent again, and is known once it
   t.is(createBatch().commands.length, 1);
 });
 
-test('limits of several units on one key: it lives for the longest, also where they arrive together', (t) => {
+test('a key shared by limits of several units lives for the longest, also when their hits arrive together', (t) => {
   const deps = createDeps();
   const lifetimesOf = (...windows: readonly number[]) => {
     const batch = new Batch(deps, undefined);
