@@ -1,5 +1,5 @@
-// The client's command line: flags with one or two dashes, `-flag value` and `-flag=value`, as the
-// reference takes them (behaviour: client-output). client.ts acts on them.
+// The client's command line: flags with one or two dashes, `-flag value` and `-flag=value`, as the reference accepts
+// them (behaviour: client-output). client.ts runs it.
 import { commandLine } from '../../shared/command-line.ts';
 import { parseDuration } from '../../shared/duration.ts';
 import { nearestWord } from '../../shared/nearest-word.ts';
@@ -16,14 +16,14 @@ export interface ClientArguments {
   /** Whether an answer over the limit has its own exit code. */
   readonly failOverLimit: boolean;
   readonly tls: ClientTls | undefined;
-  /** How the call's span is sent; undefined: without a span. */
+  /** The protocol for sending the call's span; undefined for no span. */
   readonly traceProtocol: TraceProtocol | undefined;
 }
 
 const traceProtocols = ['http', 'grpc'] as const;
 export type TraceProtocol = (typeof traceProtocols)[number];
 
-/** Paths of PEM files; '' is none. */
+/** Paths of PEM files; '' for no file. */
 export interface ClientTls {
   readonly serverCaFile: string;
   readonly certFile: string;
@@ -74,7 +74,7 @@ const flags = [
   { name: 'grpc-cert-file', value: 'file', help: 'the client certificate, with its key' },
   { name: 'grpc-key-file', value: 'file', help: "the client certificate's key" },
   {
-    // Misspelled in the reference, and therefore in scripts of its users.
+    // Misspelled in the reference, and therefore in its users' scripts.
     name: 'oltp-protocol',
     value: 'protocol',
     help: 'send a span of the call over OTLP, by http or grpc',

@@ -1,5 +1,4 @@
-// The span of the client's own call, made and sent like the worker's spans (behaviour: client-output,
-// spans).
+// The span of the client's own call, created and sent like the worker's spans (behaviour: client-output, spans).
 import type { Metadata } from '@grpc/grpc-js';
 import { systemClock } from '../../shared/clock.ts';
 import { startTracer } from '../tracing/start-tracer.ts';
@@ -42,7 +41,7 @@ export function startClientTracer(
   );
 }
 
-/** The span of a call to the method at `path`; `metadata` gets the headers that propagate the trace. */
+/** Starts the span of a call to the method at `path`; adds the headers that propagate the trace to `metadata`. */
 export function startCallSpan(
   { tracer, optIns }: CallTracing,
   path: string,

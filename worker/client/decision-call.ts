@@ -1,5 +1,5 @@
-// Requests one decision over gRPC, with a deadline. Errors have the words of the reference's client
-// (behaviour: client-output).
+// Requests one decision over gRPC, with a deadline. Error texts are those of the reference's client (behaviour:
+// client-output).
 import { readFileSync } from 'node:fs';
 import {
   type ChannelCredentials,

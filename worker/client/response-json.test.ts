@@ -3,13 +3,13 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitResponseMessage } from '../../shared/wire/rate-limit-messages.ts';
 import { toResponseJson } from './response-json.ts';
 
-/** As it comes off the wire, so that every field that is not set has its default. */
+/** The response as decoded from the wire, in which every unset field has its default. */
 function received(response: RateLimitResponseMessage): RateLimitResponseMessage {
   const method = loadProtos().rateLimitService.ShouldRateLimit;
   return method.responseDeserialize(method.responseSerialize(response));
 }
 
-test('a response has the names of proto3 JSON, and its defaults are left out', (t) => {
+test('a response has the names of proto3 JSON, without default values', (t) => {
   const response = received({
     overallCode: 2,
     statuses: [

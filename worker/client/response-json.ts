@@ -12,7 +12,7 @@ type Json = null | boolean | number | string | Json[] | { [name: string]: Json |
 
 const codeNames = ['UNKNOWN', 'OK', 'OVER_LIMIT'];
 
-/** One line without its end. */
+/** One line without its line break. */
 export function toResponseJson(response: RateLimitResponseMessage): string {
   const json: Json = {
     overallCode: toCode(response.overallCode),
@@ -40,7 +40,7 @@ function toStatus(one: DescriptorStatusMessage): Json {
   };
 }
 
-/** A number without a name stays a number; 0 is the default. */
+/** An unknown number stays a number; 0 is the default. */
 function toCode(code: number | undefined): Json | undefined {
   return code ? (codeNames[code] ?? code) : undefined;
 }

@@ -12,7 +12,7 @@ test('the answer stands alone on the first line', (t) => {
   t.is(toResponseText({ overallCode: 0 }, { domain: 'd', descriptors: [] }), 'UNKNOWN (code 0)\n');
 });
 
-test('each descriptor has a line with its limit, what remains and when it resets', (t) => {
+test('each descriptor has a line with its limit, the remaining hits and the time of the reset', (t) => {
   const currentLimit = { name: '', requestsPerUnit: 5, unit: 2 };
   const text = toResponseText(
     {
@@ -52,7 +52,7 @@ test('no limit and an unlimited rule are shown differently', (t) => {
   );
 });
 
-test('headers that the proxy is asked to add are shown', (t) => {
+test('headers for the proxy to add are shown', (t) => {
   const response = {
     overallCode: 1,
     responseHeadersToAdd: [{ key: 'RateLimit-Limit', value: '5' }],

@@ -1,4 +1,4 @@
-// A response in words: the answer first, then a line for each descriptor.
+// A response as text: the answer first, then a line for each descriptor.
 import { commandLine } from '../../shared/command-line.ts';
 import { toNumberText } from '../../shared/rules/limit-shape.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
@@ -19,12 +19,12 @@ export interface AskedRequest {
   readonly descriptors: readonly (readonly Entry[])[];
 }
 
-/** Lines with their ends. */
+/** Lines with their line breaks. */
 export function toResponseText(
   response: RateLimitResponseMessage,
   { domain, descriptors }: AskedRequest,
 ): string {
-  // Without a limit: either intended, or a domain or key that differs from the rules.
+  // No limit applies: intentionally, or because a domain or key differs from the rules.
   const withoutLimit = response.statuses?.findIndex(isWithoutLimit) ?? -1;
   const lines = [
     toAnswer(response.overallCode),
@@ -38,7 +38,7 @@ export function toResponseText(
   return lines.map((line) => `${line}\n`).join('');
 }
 
-/** A shell command, without the location of the rules. */
+/** A shell command, which lacks the location of the rules. */
 function toNoLimitHint(domain: string, entries: readonly Entry[]): string {
   const program = commandLine('control-plane');
   return `why no limit: ${program} explain RULES --domain ${quote(domain)} --descriptor ${quote(toName(entries))}`;
