@@ -34,7 +34,7 @@ function* work(step: () => void, steps: number): Generator<void, number> {
   return steps;
 }
 
-test.serial("work that runs at the same time shares one slice for each turn of the event loop", async (t) => {
+test.serial('work at the same time shares one slice for each turn of the event loop', async (t) => {
   const counts = await countByTurn((step) =>
     Array.from({ length: 20 }, () =>
       runInSlices(

@@ -169,7 +169,7 @@ test('a notice is written at the level info wherever warnings are', (t) => {
   ]);
 });
 
-test.serial('the times follow the machine's clock when it is set', (t) => {
+test.serial('the times follow the clock of the machine when it is set', (t) => {
   const lines: string[] = [];
   const write = (line: string) => void lines.push(line);
   const log = createLog({ level: 'info', format: 'json', write });

@@ -19,7 +19,7 @@ import {
   withTrustedAuthorities,
 } from './tls.ts';
 
-/** Valid for 30 days from its making. Its key was thrown away. */
+/** Valid for 30 days after it was made. Its key was discarded. */
 const shortCertificate = `-----BEGIN CERTIFICATE-----
 MIIBdDCCARugAwIBAgIUNTVYEKWG5U3bu46cfgP04vzJ1xAwCgYIKoZIzj0EAwIw
 EDEOMAwGA1UEAwwFc2hvcnQwHhcNMjYxMTI1MTcyNzMwWhcNMjYxMjI1MTcyNzMw
@@ -63,7 +63,7 @@ test('files that fit together are read', async (t) => {
   });
 });
 
-test('files that are not named are not read', async (t) => {
+test('without paths nothing is read', async (t) => {
   const reading = await readTlsFiles({ ca: undefined, cert: undefined, key: undefined });
   t.deepEqual(reading, { ok: true, material: { ca: undefined, cert: undefined, key: undefined } });
 });
@@ -80,7 +80,7 @@ test('a key that belongs to another certificate is refused, naming both files', 
   t.regex(await problem(), /^cert\.pem and key\.pem cannot be used \(.*mismatch/);
 });
 
-test('a file that is no certificate is refused without showing it', async (t) => {
+test('a file that is not a certificate is refused without showing its content', async (t) => {
   const { write, problem } = await setUp(t);
   for (const text of [
     'hunter2',
@@ -111,7 +111,7 @@ test('a CA is added to those that the host trusts', (t) => {
   t.false(withTrustedAuthorities(undefined).toString().includes(authority));
 });
 
-/** A watch of good files that reports each problem, and a way to have it poll. */
+/** A watch of valid files that reports each problem, and a function that makes it poll. */
 async function startWatch(t: ExecutionContext, onChange: (material: TlsMaterial) => void) {
   const { files, write } = await setUp(t);
   const first = await readTlsFiles(files);
@@ -135,7 +135,7 @@ async function startWatch(t: ExecutionContext, onChange: (material: TlsMaterial)
   return { write, watch, clock, problems, poll };
 }
 
-test('a watch reports a new pair once, and not of the half of one', async (t) => {
+test('a watch reports a new pair once, and not half of a pair', async (t) => {
   const changes: TlsMaterial[] = [];
   const { write, watch, clock, problems, poll } = await startWatch(t, (material) =>
     changes.push(material),
@@ -160,7 +160,7 @@ test('a watch reports a new pair once, and not of the half of one', async (t) =>
   t.is(clock.pending, 0);
 });
 
-test('files that are as they were before are no problem any more, and those that cannot be used are one', async (t) => {
+test('restored files end the problem, and unusable files are a problem', async (t) => {
   const { write, watch, problems, poll } = await startWatch(t, () => {
     throw new Error('the server cannot use it');
   });
@@ -178,7 +178,7 @@ test('files that are as they were before are no problem any more, and those that
   t.is(watch.expiryMs, Date.UTC(2126, 9, 28, 3, 14, 44));
 });
 
-test('a chain ends with the first of its certificates', (t) => {
+test('a chain expires with the first of its certificates', (t) => {
   const { cert } = serverCertificate;
   const chain = (text: string) =>
     findExpiryMs({ cert: Buffer.from(text), key: undefined, ca: undefined });

@@ -1,5 +1,5 @@
-// The files of TLS: CAs, a certificate chain and its private key, read as one set that fits
-// together, and read again when they change.
+// The files of TLS: CAs, a certificate chain and its private key, read as one consistent set, and read again when they
+// change.
 import { createHash, X509Certificate } from 'node:crypto';
 import { createSecureContext, getCACertificates } from 'node:tls';
 import { type Clock, repeatAfter } from './clock.ts';
@@ -7,7 +7,7 @@ import { errorText } from './errors.ts';
 import { maskFile } from './settings/shown-value.ts';
 import { readBeginning } from './small-file.ts';
 
-/** Paths; undefined where there is no such file. A certificate and its key come together. */
+/** Paths; undefined where there is no such file. A certificate and its key are given together. */
 export interface TlsFiles {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
@@ -29,10 +29,10 @@ export type TlsReading =
       readonly problem: string;
     };
 
-/** No certificate file is larger: a larger one is a wrong path. */
+/** A certificate file is never larger: a larger one is a wrong path. */
 const maxFileBytes = 4 * 1024 * 1024;
 
-/** Reads all files and checks that they fit together. */
+/** Reads all files and checks that they match. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsReading> {
   const [ca, cert, key] = await Promise.all([
     readTlsFile(files.ca),
@@ -49,7 +49,7 @@ interface ReadFile {
   readonly problem?: string;
 }
 
-/** `toShown`: the path in problems. */
+/** `toShown` formats the path for problems. */
 async function readTlsFile(
   path: string | undefined,
   toShown = (path: string) => path,
@@ -93,7 +93,7 @@ function bad(problem: string): TlsReading & { readonly ok: false } {
   return { ok: false, problem };
 }
 
-/** When the first certificate of a chain ends, in milliseconds since the epoch; undefined without one. */
+/** When the first certificate of a chain expires, in milliseconds since the epoch; undefined without one. */
 export function findExpiryMs({ cert }: TlsMaterial): number | undefined {
   const chain = cert?.toString().match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs);
   if (!chain) return undefined;
@@ -106,7 +106,7 @@ export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
   return Buffer.concat([Buffer.from(`${[...trusted].join('\n')}\n`), ca ?? Buffer.alloc(0)]);
 }
 
-/** A text of an error of TLS without what Node adds: how its own command line would trust a CA. */
+/** The text of a TLS error without Node's advice on making its own command line trust a CA. */
 export function withoutNodeAdvice(text: string): string {
   return text.replace(/; if the root CA is installed locally.*/s, '');
 }
@@ -118,14 +118,16 @@ export interface TlsWatchDeps {
   readonly clock: Clock;
   /** How often the files are read. Not every change of a mounted secret raises an event. */
   readonly intervalMs: number;
-  /** The files have changed and fit together. It throws where they cannot be used all the same. */
+  /** Called when the files have changed and match. Throws when they cannot be used nevertheless. */
   readonly onChange: (material: TlsMaterial) => void;
-  /** The files have changed and cannot be used; called once for each different problem. */
+  /** Called once for each different problem: the files have changed and cannot be used. */
   readonly onProblem: (problem: string) => void;
 }
 
-/** While the files cannot be used, as between writing a certificate and its key, the previous ones stay in
- * use. */
+/**
+ * Follows the files. While they cannot be used, for example between writing a certificate and its key, the previous
+ * ones stay in use.
+ */
 export class TlsWatch {
   readonly #onChange;
   readonly #onProblem;
@@ -175,17 +177,17 @@ export class TlsWatch {
     this.#onProblem(reason);
   }
 
-  /** When the first certificate in use ends, in milliseconds since the epoch; undefined without one. */
+  /** When the first certificate in use expires, in milliseconds since the epoch; undefined without one. */
   get expiryMs(): number | undefined {
     return this.#expiryMs;
   }
 
-  /** Why the files of now are not those in use; undefined while they are. */
+  /** Why the current files are not in use; undefined while they are. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** No callback follows. Idempotent. */
+  /** Stops all callbacks. Idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#stop();

@@ -7,7 +7,7 @@ export function trimEnd(text: string, characters: string): string {
   return text.slice(0, end);
 }
 
-/** Where `text` ends with `ending`: without it and the blanks around it. */
+/** `text` without `ending` and the blanks around it, if it ends with it. */
 export function withoutEnding(text: string, ending: string): string {
   const trimmed = text.trimEnd();
   return trimmed.endsWith(ending) ? trimmed.slice(0, -ending.length).trimEnd() : text;

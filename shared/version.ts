@@ -1,4 +1,4 @@
-// The version of all programs: that of the package.
+// The version of all programs, which is that of the package.
 import { readFileSync } from 'node:fs';
 import { ownPath } from './own-files.ts';
 

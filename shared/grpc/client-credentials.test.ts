@@ -35,7 +35,7 @@ async function connect(t: ExecutionContext, host: string, { cert, key }: TestCer
   return { names, failure };
 }
 
-test.serial('a server at an IP address is sent no name, and its certificate is checked', async (t) => {
+test.serial('a server at an IP address is sent no name; its certificate is checked', async (t) => {
   const warnings: string[] = [];
   const note = ({ message }: Error) => warnings.push(message);
   process.on('warning', note);

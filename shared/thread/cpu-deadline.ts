@@ -1,22 +1,24 @@
-// The deadline of what a thread does: by the processor time that the thread used, so that a busy machine refuses nothing.
+// A deadline for a thread's job, measured in processor time that the thread used, so that a busy machine fails no job.
 import type { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
 
-/** How many times the deadline may pass on the clock, where the thread gets little of the processor, or waits. */
+/** How many times the deadline may pass on the clock, for a thread that waits or gets little processor time. */
 const slowest = 10;
-/** How many times the deadline a job may use the processor: it is to end by itself before its thread is killed, whose heap
- * V8 would return on the main thread in 20 to 90 ms. */
+/**
+ * How many times the deadline's processor time a job may use. Above 1, so that a job can end by itself before its
+ * thread is killed: V8 would free the killed thread's heap on the main thread, in 20 to 90 ms.
+ */
 const grace = 1.5;
 
 export interface CpuDeadlineDeps {
   readonly clock: Clock;
-  /** A job that checks its time has ended by then. */
+  /** A job that checks its time ends by then. */
   readonly deadlineMs: number;
   /** Called once, unless it is cancelled. */
   readonly onOver: () => void;
 }
 
-/** Begins when it is made. */
+/** Starts on construction. */
 export class CpuDeadline {
   readonly #thread: Worker;
   readonly #deps: CpuDeadlineDeps;
@@ -53,7 +55,7 @@ export class CpuDeadline {
   }
 }
 
-/** 0 where the thread has ended. */
+/** 0 if the thread has ended. */
 async function readCpuMs(thread: Worker): Promise<number> {
   try {
     const { user, system } = await thread.cpuUsage();

@@ -69,7 +69,7 @@ test('a job that uses up its processor time is ended by its name, and the next o
   await t.notThrowsAsync(second);
 });
 
-test('a thread that gets little of the processor has ten times as long', async (t) => {
+test('a thread that gets little processor time has ten times as long', async (t) => {
   const clock = createManualClock();
   const patient = createThread(t, 'setTimeout(answer, 100);', { clock });
   const done = patient.run(jobOf(1));
@@ -81,7 +81,7 @@ test('a thread that gets little of the processor has ten times as long', async (
   await t.throwsAsync(never, { instanceOf: TooMuch });
 });
 
-test('what would be too much together is refused at once, and one that is too much alone is done', async (t) => {
+test('jobs that are too large together are refused at once, and one that is too large alone is done', async (t) => {
   const thread = createThread(t, 'answer();', { mostWaiting: 10 });
   const large = thread.run({ ...jobOf(1), size: 100 });
   await t.throwsAsync(thread.run({ ...jobOf(2), size: 1 }), { instanceOf: TooBusy });
@@ -90,7 +90,7 @@ test('what would be too much together is refused at once, and one that is too mu
   t.is((await Promise.all(some)).length, 2);
 });
 
-test('a job that needs much memory has returned it before its result is received, and its thread stays', async (t) => {
+test('a job that needs much memory frees it before its result is received, and its thread stays', async (t) => {
   const program = `import(${side}).then(({ serveJobs }) => serveJobs((next, send) => {
     const all = Array.from({ length: 1_000_000 }, (_, at) => ({ at }));
     send({ made: all.length });
@@ -124,11 +124,11 @@ for (const [what, step, message] of [
       if (next().number === 1) { ${step} }
       send({ made: 2 });
     }));`;
-    // A fourth of it is more than what lives between two checks.
+    // A fourth of it exceeds the objects that live between two checks.
     const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
     let starts = 0;
     const thread = createThread(t, '', {
-      // This clock never advances: only the thread ends a job.
+      // This clock never advances: only the thread itself ends a job.
       ...{ clock: createManualClock(), deadlineMs: what === 'time' ? 100 : 60_000 },
       startWorker() {
         starts++;
@@ -141,7 +141,7 @@ for (const [what, step, message] of [
   });
 }
 
-test('a job whose result has no reader any more is not begun', async (t) => {
+test('a job whose caller has left is not begun', async (t) => {
   const thread = createThread(t, 'answer();');
   const first = thread.run(jobOf(1));
   const controller = new AbortController();
@@ -157,7 +157,7 @@ test('a job whose result has no reader any more is not begun', async (t) => {
   await first;
 });
 
-test('a thread that is closed rejects what it does and what waits', async (t) => {
+test('a closed thread rejects its current job and those that wait', async (t) => {
   const thread = createThread(t, '');
   const all = [1, 2].map((number) =>
     t.throwsAsync(thread.run(jobOf(number)), { message: /closed/ }),

@@ -1,5 +1,5 @@
-// A thread of its own for work that would block the event loop, one job at a time and bounded in time and memory. It
-// starts when a job needs it and ends when idle for a while; a job that breaks a bound ends with its thread.
+// A separate thread for work that would block the event loop, one job at a time and bounded in time and memory. It
+// starts when a job needs it and ends after being idle; a job that exceeds a bound ends with its thread.
 import { setImmediate } from 'node:timers/promises';
 import {
   MessageChannel,
@@ -11,38 +11,38 @@ import type { Clock } from '../clock.ts';
 import { runInSlices } from '../in-slices.ts';
 import { CpuDeadline } from './cpu-deadline.ts';
 
-/** Sent to the thread with a port. */
+/** Sent to the thread, together with a port. */
 export interface Job {
   readonly pieces: MessagePort;
-  /** Of its processor time: a job that checks it ends by itself. */
+  /** In processor time: a job that checks it ends by itself. */
   readonly deadlineMs: number;
 }
 
-/** The thread's answer: all pieces of the result are in the port, or the job was over its time, or over its memory. */
+/** The thread's answer: all pieces of the result were sent to the port, or the job exceeded its time or its memory. */
 export type JobEnd = 'done' | 'overtime' | 'out of memory';
 
-/** The job itself is too much: elsewhere it would be as well. */
+/** The job itself is too large: it would be on any machine. */
 export class TooMuch extends Error {}
 
 /** Too many jobs wait for the thread: this one was not begun. */
 export class TooBusy extends Error {}
 
 export interface ThreadJob<Result> {
-  /** Its input, in messages: `the document`. */
+  /** The input as messages name it: `the document`. */
   readonly subject: string;
-  /** Of its input, in the unit of `mostWaiting`; default 0. */
+  /** The size of the input, in the unit of `mostWaiting`; default 0. */
   readonly size?: number;
-  /** Aborted when the caller has left: the job is not begun then. */
+  /** Aborted when the caller has left: the job is then not begun. */
   readonly signal?: AbortSignal;
-  /** Messages, which together are the job. */
+  /** The messages that make up the job. */
   readonly send: Iterable<object>;
   readonly receive: (next: Next) => Steps<Result>;
 }
 
 export interface JobThread {
   /**
-   * Sends the job and receives its result, both in slices. Jobs wait for those before them. Rejects with a TooBusy where
-   * too many wait, with a TooMuch, or with an error where the thread fails or is closed.
+   * Sends the job and receives its result, both in slices. Jobs wait for earlier ones. Rejects with a TooBusy when too
+   * many wait, with a TooMuch, or with an error when the thread fails or is closed.
    */
   run<Result>(job: ThreadJob<Result>): Promise<Result>;
   /** Idempotent. */
@@ -55,11 +55,11 @@ export type Steps<Result> = Generator<void, Result>;
 
 export interface JobThreadDeps {
   readonly clock: Clock;
-  /** Of the processor time of one job: on a busy machine it may take ten times as long. */
+  /** In processor time of one job: on a busy machine it may take ten times as long. */
   readonly deadlineMs: number;
-  /** The sizes of the jobs that may wait or run together; one runs whatever its size. Default: any number. */
+  /** The total size of the jobs that may wait or run; a job may run alone whatever its size. Default: any size. */
   readonly mostWaiting?: number;
-  /** How long it stays for the next job. */
+  /** How long an idle thread stays. */
   readonly idleMs: number;
   readonly startWorker: () => Worker;
 }
@@ -69,13 +69,13 @@ export class ThreadOfJobs implements JobThread {
   #worker: Worker | undefined;
   #isClosed = false;
   #cancelEnd = () => {};
-  /** Of the job that is done. */
+  /** The subject of the current job. */
   #subject = '';
-  /** Settles the wait for the thread. */
+  /** Rejects the current wait for the thread. */
   #fail: ((error: Error) => void) | undefined;
   /** Settles when the last job, waiting or running, has ended. */
   #last: Promise<void> | undefined;
-  /** The sizes of the jobs that wait or run. */
+  /** The total size of the jobs that wait or run. */
   #waiting = 0;
 
   constructor(deps: JobThreadDeps) {
@@ -120,7 +120,7 @@ export class ThreadOfJobs implements JobThread {
     const used = this.#worker;
     const { port1, port2 } = new MessageChannel();
     const done = Promise.withResolvers<void>();
-    // It may fail while it is still sent its job.
+    // The thread may fail while it is still being sent its job.
     done.promise.catch(() => {});
     this.#fail = done.reject;
     const onMessage = (end: JobEnd) => {
@@ -136,7 +136,7 @@ export class ThreadOfJobs implements JobThread {
       },
     });
     try {
-      // To start a thread takes longer than a slice may.
+      // Starting a thread takes longer than a slice may.
       if (isNew) await setImmediate();
       await runInSlices(post(send, port1));
       used.postMessage({ pieces: port2, deadlineMs } satisfies Job, [port2]);

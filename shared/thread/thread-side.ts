@@ -1,13 +1,15 @@
-// What a thread of jobs runs (job-thread.ts has its other side): it takes a job's messages, and answers when all pieces of
-// the result are sent.
+// The thread's side of job-thread.ts: receives a job's messages, and answers when all pieces of the result are sent.
 import { constants, setPriority } from 'node:os';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import type { Job, JobEnd } from './job-thread.ts';
 
-/** `next` gives the messages of the job one by one, then undefined. `check` throws where the job has used up its time or its
- * memory, which ends the job and spares the thread. It is called between the steps of a job, before the first `send`. */
+/**
+ * `next` returns the messages of the job one by one, then undefined. `check` throws when the job has used up its time
+ * or its memory, which ends the job without killing the thread. Call it between the steps of a job, before the first
+ * `send`.
+ */
 export type DoJob = (
   next: () => unknown,
   send: (piece: object) => void,
@@ -57,7 +59,7 @@ function cpuMs(): number {
   return (user + system) / 1000;
 }
 
-/** Of the heap: a step may need the rest. */
+/** The share of the heap that a job may use: a step may need the rest. */
 const mostUsed = 0.75;
 
 function usesMostMemory(): boolean {
@@ -71,11 +73,13 @@ function isAlmostFull(): boolean {
   return used_heap_size > heap_size_limit * mostUsed;
 }
 
-/** What a small job leaves is reused by the next one. */
+/** The heap that a small job leaves is reused by the next one. */
 const mostKeptBytes = 32 * 1024 * 1024;
 
-/** Here, before the receiver makes its own objects. Of a thread that ends with a large heap V8 would return the memory
- * eight seconds later on the main thread, which takes this 20 to 90 ms. */
+/**
+ * Frees memory here, before the receiver makes its own objects. If a thread ended with a large heap, V8 would free it
+ * eight seconds later on the main thread, taking 20 to 90 ms there.
+ */
 function returnMemory(): void {
   if (getHeapStatistics().total_physical_size <= mostKeptBytes) return;
   collectAll();
@@ -83,7 +87,7 @@ function returnMemory(): void {
 
 function collectAll(): void {
   collect ??= toCollect();
-  // The only kind that also returns the pages that V8 keeps for reuse.
+  // Only this kind also frees the pages that V8 retains for reuse.
   collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
 }
 
@@ -94,8 +98,10 @@ function toCollect(): NodeJS.GCFunction {
   return runInNewContext('gc') as NodeJS.GCFunction;
 }
 
-/** Lower priority, so that the main thread keeps the processor where there are few. Outside Linux this would slow
- * down the whole process. */
+/**
+ * Lowers the priority, so that the main thread gets processor time on machines with few cores. Outside Linux this would
+ * slow down the whole process.
+ */
 function stepBack(): void {
   if (process.platform !== 'linux') return;
   try {

@@ -13,8 +13,8 @@ function problemOf(hex: string): string {
   }
 }
 
-test('the mistake in the bytes is named, and nothing of how they are read', (t) => {
-  // A descriptor whose metadata has the entry `a`, with an empty value and without one.
+test('the mistake in the bytes is named, and no detail of the decoder', (t) => {
+  // A descriptor whose metadata has the entry `a`: first with an empty value, then without a value.
   t.is(problemOf('1a09 4207 0a05 0a01 61 1200'.replaceAll(' ', '')), 'none');
   t.is(problemOf('1a07 4205 0a03 0a01 61'.replaceAll(' ', '')), 'an entry of a map has no value');
   t.regex(problemOf('0aff'), /^index out of range/);

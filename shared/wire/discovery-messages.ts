@@ -1,4 +1,4 @@
-// Messages of envoy.service.discovery.v3 and those they contain, as plain objects.
+// The messages of envoy.service.discovery.v3 and those they contain, as plain objects.
 import type { StructMessage } from './struct-message.ts';
 
 export interface DiscoveryRequestMessage {
@@ -60,7 +60,7 @@ export interface StatusMessage {
 }
 
 export interface AnyMessage {
-  /** The only name that is not in camelCase: the protobuf library brings this message along. */
+  /** The only name that is not in camelCase: the protobuf library defines this message itself. */
   readonly type_url?: string;
   readonly value?: Buffer;
 }

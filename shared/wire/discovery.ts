@@ -1,5 +1,5 @@
-// Loads the discovery interfaces of proto/ and gives them types, for the control plane that serves them
-// and the worker that follows them.
+// Loads the discovery interfaces of proto/ and gives them types, for the control plane that serves them and the worker
+// that follows them.
 import type { MethodDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
 import { ownPath } from '../own-files.ts';
@@ -18,7 +18,7 @@ type DeltaMethod = Method<DeltaDiscoveryRequestMessage, DeltaDiscoveryResponseMe
 export const rateLimitConfigTypeUrl =
   'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
 
-// Types, not interfaces: grpc-js takes only types with an implied index signature.
+// Types, not interfaces: grpc-js accepts only types with an implied index signature.
 export type AggregatedDiscoveryDefinition = {
   readonly StreamAggregatedResources: SotwMethod;
   readonly DeltaAggregatedResources: DeltaMethod;
@@ -42,7 +42,7 @@ const files = [
   'ratelimit/service/ratelimit/v3/rls_conf_ds.proto',
 ];
 
-/** Reads the files of proto/, some milliseconds' work: once per process, by whoever composes it. */
+/** Reads the files of proto/, which takes some milliseconds: call it once per process, in the composition root. */
 export function loadDiscoveryProtos(): DiscoveryProtos {
   const definition = loadSync(files, {
     includeDirs: [ownPath('proto')],

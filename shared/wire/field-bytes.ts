@@ -1,15 +1,16 @@
-// Fields of protobuf as bytes, for messages that no library can put together: a response for a thousand streams shares its
-// parts, and a description is repaired field by field. The worker's answers are written by worker/listen/grpc/wire-writer.ts.
+// Encodes single protobuf fields, for messages that no library can assemble: a response for a thousand streams shares
+// its parts, and a description is repaired field by field. The worker's answers are encoded by
+// worker/listen/grpc/wire-writer.ts.
 
-/** The wire type of fields with a length: texts, bytes and messages. */
+/** The wire type of length-delimited fields: texts, bytes and messages. */
 export const bytesType = 2;
 
-/** Tag and length of a field whose content of `length` bytes follows. */
+/** The tag and length of a field; its content of `length` bytes follows. */
 export function toFieldHead(field: number, length: number): Buffer {
   return Buffer.concat([toVarint(field * 8 + bytesType), toVarint(length)]);
 }
 
-/** A whole field; nothing for an empty text, as in proto3. */
+/** A complete field; empty for an empty text, as in proto3. */
 export function toStringField(field: number, text: string): Buffer {
   if (text === '') return Buffer.alloc(0);
   const content = Buffer.from(text);

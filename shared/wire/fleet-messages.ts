@@ -1,5 +1,5 @@
-// The messages of proto/ratelane/fleet/v1/fleet.proto, as the wire gives them: every field present, 64-bit
-// integers as numbers. Fields that may be left out when writing are optional.
+// The messages of proto/ratelane/fleet/v1/fleet.proto as decoded: every field present, 64-bit integers as numbers.
+// Fields that a writer may omit are optional.
 
 export interface FromWorkerMessage {
   readonly message?: 'hello' | 'report' | 'counters';
@@ -20,12 +20,12 @@ export interface HelloMessage {
   readonly agreement: string;
   readonly countsAlone: boolean;
   readonly allowsReset: boolean;
-  /** 0 none, 1 hashed, 2 plain. */
+  /** 0 is none, 1 hashed, 2 plain. */
   readonly values: number;
-  /** '' where the counters are the worker's own, and of an older worker. */
+  /** '' when the worker counts in its own memory, and from older workers. */
   readonly failureMode?: string;
   readonly shadowMode?: boolean;
-  /** Whether reports are to be answered. */
+  /** Whether the worker expects answers to its reports. */
   readonly awaitsAnswers?: boolean;
 }
 
@@ -106,7 +106,7 @@ export interface StoreMessage {
   readonly kind: string;
   readonly serversAway: number;
   readonly clockOffsetMs: number;
-  /** 0 also of an older worker. */
+  /** 0 also from older workers. */
   readonly unreachableSeconds?: number;
 }
 

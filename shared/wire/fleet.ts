@@ -4,8 +4,10 @@ import { loadSync } from '@grpc/proto-loader';
 import { ownPath } from '../own-files.ts';
 import type { FromWorkerMessage, ToWorkerMessage } from './fleet-messages.ts';
 
-/** Messages are plain objects: camelCase names, every field present, integers as numbers. The functions that
- * deserialize throw on bytes that are not the message. */
+/**
+ * Messages are plain objects: camelCase names, every field present, integers as numbers. The functions for
+ * deserializing throw on bytes that are not the message.
+ */
 export type FleetLink = MethodDefinition<
   FromWorkerMessage,
   ToWorkerMessage,
@@ -13,7 +15,7 @@ export type FleetLink = MethodDefinition<
   ToWorkerMessage
 >;
 
-/** Reads the file of proto/, a millisecond's work: once per process, by whoever composes it. */
+/** Reads the file of proto/, which takes a millisecond: call it once per process, in the composition root. */
 export function loadFleetLink(): FleetLink {
   const definition = loadSync('ratelane/fleet/v1/fleet.proto', {
     includeDirs: [ownPath('proto')],

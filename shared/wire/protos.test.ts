@@ -14,8 +14,7 @@ interface Described {
 const protos = loadProtos();
 const definition = describeProtos();
 
-// Names and numbers are a public contract: who has compiled the messages elsewhere must understand
-// ours.
+// Names and numbers are a public contract: programs that compiled the messages elsewhere must understand ours.
 testLines(test, new URL('protos.txt', import.meta.url), (given) => {
   const { type } = definition[given] as unknown as Described;
   const numbers = [...(type.field ?? []), ...(type.value ?? [])];
@@ -36,7 +35,7 @@ test('methods have the public paths', (t) => {
   );
 });
 
-test('a configuration resource survives the way over the wire', (t) => {
+test('a configuration resource survives encoding and decoding', (t) => {
   const config = {
     name: 'n',
     domain: 'd',

@@ -16,7 +16,7 @@ import type { RateLimitRequestMessage, RateLimitResponseMessage } from './rate-l
 
 type Method<Request, Response> = MethodDefinition<Request, Response, Request, Response>;
 
-// A type, not an interface: grpc-js takes only types with an implied index signature.
+// A type, not an interface: grpc-js accepts only types with an implied index signature.
 export type RateLimitServiceDefinition = {
   readonly ShouldRateLimit: Method<RateLimitRequestMessage, RateLimitResponseMessage>;
 };
@@ -52,12 +52,12 @@ const files = [
 
 const includeDirs = [ownPath('proto')];
 
-/** Everything under its original names, for reflection. */
+/** All definitions under their original names, for reflection. */
 export function describeProtos(): PackageDefinition {
   return loadSync(files, { includeDirs, keepCase: true });
 }
 
-/** Reads the files of proto/, some milliseconds' work: once per process, by whoever composes it. */
+/** Reads the files of proto/, which takes some milliseconds: call it once per process, in the composition root. */
 export function loadProtos(): Protos {
   const definition = loadSync(files, { includeDirs, longs: String, defaults: true, oneofs: true });
   return {
