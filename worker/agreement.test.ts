@@ -1,10 +1,10 @@
-// What workers that share a store must have in common, as reviewed lines: agreement.txt.
+// The settings that workers sharing a store must have in common, as reviewed lines: agreement.txt.
 import test from 'ava';
 import { testLines } from '../test/support/reviewed-lines.ts';
 import { toAgreement } from './agreement.ts';
 import { parseWorkerSettings } from './settings.ts';
 
-/** `NAME=VALUE NAME='VALUE'`. */
+/** `text` has the form `NAME=VALUE NAME='VALUE'`. */
 function agreementOf(text: string) {
   const words = [...text.matchAll(/(\w+)=(?:'([^']*)'|(\S+))/g)];
   const result = parseWorkerSettings(
@@ -14,7 +14,7 @@ function agreementOf(text: string) {
   return toAgreement(result.settings);
 }
 
-/** The settings of one worker, or of two: what only one of them has. */
+/** With one worker's settings, its agreement; with two, the differences. */
 testLines(test, new URL('agreement.txt', import.meta.url), (given, t) => {
   const [one, other] = given.split('; ').map(agreementOf);
   if (one === undefined) return t.fail();

@@ -4,7 +4,7 @@
 export interface BackoffOptions {
   /** The wait after the first failure. */
   readonly initialMs: number;
-  /** No wait is longer. */
+  /** The longest wait. */
   readonly maxMs: number;
   /** Each wait is this many times the one before; at least 1. */
   readonly multiplier: number;
@@ -13,10 +13,9 @@ export interface BackoffOptions {
 }
 
 /**
- * Milliseconds to wait after `failures` failures in a row before this one (0 for the first): min(max,
- * initial x multiplier^failures). With jitter, the wait lies between the first wait and the wait after the
- * next failure, so that clients which fail together do not reconnect together; `failures` of -1 then gives
- * the first wait.
+ * Milliseconds to wait after `failures` consecutive failures before this one (0 for the first): min(max, initial x
+ * multiplier^failures). With jitter, the wait lies between the first wait and the wait after the next failure, so that
+ * clients that fail together do not reconnect together; with `failures` of -1 it is then the first wait.
  */
 export function backoffDelayMs(options: BackoffOptions, failures: number): number {
   const { initialMs, random } = options;

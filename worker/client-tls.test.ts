@@ -13,7 +13,7 @@ import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { describeExpiries, measureExpiry } from './client-tls.ts';
 import { createRegistry } from './metrics/registry.ts';
 
-test('when a client certificate ends is reported, also of a renewed one within a minute', async (t) => {
+test('the expiry of a client certificate is reported, and that of a renewed one within a minute', async (t) => {
   const folder = createTemporaryFolder(t);
   const files = { ca: undefined, cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
   const clock = createManualClock();
@@ -39,7 +39,7 @@ test('when a client certificate ends is reported, also of a renewed one within a
   t.deepEqual(status(), second);
 });
 
-test('the files of a client certificate are read every 30 seconds at most, and nothing is reported of missing ones', async (t) => {
+test('the files of a client certificate are read every 30 seconds at most, and missing ones are not reported', async (t) => {
   const clock = createManualClock();
   const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
   let reads = 0;
@@ -66,7 +66,7 @@ test('the files of a client certificate are read every 30 seconds at most, and n
   t.deepEqual(describeExpiries(metrics.snapshot()), []);
 });
 
-test('without a client certificate there is no gauge of it', (t) => {
+test('without a client certificate there is no gauge', (t) => {
   const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
   const files = { ca: 'ca.pem', cert: undefined, key: undefined };
   measureExpiry('xds', files, { metrics, clock: createManualClock() });

@@ -1,5 +1,5 @@
-// TLS with the servers that the worker calls, stores and management servers: what its settings mean, and when its
-// certificates end.
+// TLS with the servers that the worker calls (stores and management servers): the meaning of its settings, and the
+// expiry of its certificates.
 import type { Clock } from '../shared/clock.ts';
 import { joinNames, showSetting, type TableReading } from '../shared/settings/parse-settings.ts';
 import type { GroupValues, Setting, SettingsTable } from '../shared/settings/setting.ts';
@@ -21,7 +21,7 @@ export interface ClientTlsOptions {
   readonly skipHostnameVerification: boolean;
 }
 
-/** A certificate or a key alone has no effect. */
+/** Whether both are set: a certificate or a key alone has no effect. */
 function hasPair({ certFile, keyFile }: Values): boolean {
   return certFile !== '' && keyFile !== '';
 }
@@ -39,7 +39,7 @@ export function toClientTls(
   return { files: toClientTlsFiles(values), skipHostnameVerification };
 }
 
-/** The rows of the files that are used; one that is not given may be among them. */
+/** The settings of all files that TLS needs, including those that were not given. */
 export function listClientTlsRows(rows: ClientTlsRows, values: Values): Setting<string>[] {
   return [rows.caFile, ...(hasPair(values) ? [rows.certFile, rows.keyFile] : [])];
 }
@@ -67,7 +67,7 @@ function listGiven(reading: Reading, rows: readonly Setting<string>[]): Setting<
   return rows.filter((row) => reading.of(row).value !== '');
 }
 
-/** Which servers see a certificate: its part of the gauge's name, and its name in texts. */
+/** The servers that receive a certificate: the part of the gauge's name, and the name in texts. */
 const callees = {
   store: 'the store',
   per_second_store: 'the store for limits per second',
@@ -80,9 +80,9 @@ type Callee = keyof typeof callees;
 const rereadMs = 30_000;
 
 /**
- * Keeps a gauge of when the certificate in the files ends. Those who connect read the files by themselves, so it is
- * that of the next connection. Nothing is read while the statistics are not read; the first reading after a renewal
- * may be one behind.
+ * Maintains a gauge of when the certificate in the files expires. Connections read the files themselves, so it is the
+ * certificate of the next connection. The files are read only while the statistics are; the first value after a renewal
+ * may still be the previous one.
  */
 export function measureExpiry(
   callee: Callee,
@@ -103,7 +103,7 @@ export function measureExpiry(
   });
 }
 
-/** Human-readable, a line for each. */
+/** Human-readable, one line for each certificate. */
 export function describeExpiries(stats: ReadonlyMap<string, number>): readonly string[] {
   return Object.entries(callees).flatMap(([callee, shown]) => {
     const seconds = stats.get(gaugeOf(callee as Callee));

@@ -10,7 +10,7 @@ import { toResponseText } from './client/response-text.ts';
 import { codes } from './decision/message.ts';
 
 const exitCodes = { answered: 0, noAnswer: 1, wrongFlags: 2, overLimit: 3 } as const;
-/** Time limit for sending the call's span: the library's own default. */
+/** Time limit for sending the call's span: the tracing library's default. */
 const tracerGraceMs = 10_000;
 
 endWhenOutputIsClosed();
