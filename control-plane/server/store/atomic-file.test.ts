@@ -1,4 +1,4 @@
-// The files that killed processes left behind.
+// Tests the removal of files that killed processes left behind.
 import { existsSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -20,7 +20,7 @@ test('temporary files and folders are removed when they are old enough', async (
   t.deepEqual(left, [young, '.a.tmp']);
 });
 
-test('of a folder with more entries than the bound no more are read', async (t) => {
+test('a folder with more entries than the limit is read only up to it', async (t) => {
   const { path, write } = createRulesFolder(t);
   for (let at = 0; at < 5; at++) write(`rules/${toStagedName(`${at}`)}`, '');
   await removeStagedFiles(path, 0, 3);

@@ -1,22 +1,22 @@
-// Writes files atomically: complete or not at all, whenever the machine stops.
+// Writes files atomically: complete or not at all, even if the machine crashes.
 import { randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import { listBelow } from '../../authoring/folder-entries.ts';
 
-/** A file that is written under a temporary name. */
+/** A file written under a temporary name. */
 export interface StagedFile {
-  /** Renames it, replacing the file of that name. */
+  /** Renames the file, replacing any file of the final name. */
   commit(): Promise<void>;
-  /** Removes it; does nothing after a commit. */
+  /** Removes the file; does nothing after a commit. */
   discard(): Promise<void>;
 }
 
-/** In parts, each of which is written before the next one is made. */
+/** Each part is written before the next one is generated. */
 type Parts = Iterable<string>;
 
-/** The temporary name begins with a dot, and is in the same folder, which must exist. */
+/** The temporary name begins with a dot. The file is in the final file's folder, which must exist. */
 export async function stageFile(
   path: string,
   text: string | Parts,
@@ -62,16 +62,16 @@ export async function writeFileAtomically(
   }
 }
 
-/** A name of a temporary file or folder: `removeStagedFiles` knows it. */
+/** The name of a temporary file or folder, which `removeStagedFiles` recognizes. */
 export function toStagedName(name: string): string {
   return `.${name.slice(0, 100)}.${randomUUID()}.tmp`;
 }
 
 const stagedName = /^\..{1,100}\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
-/** Removes temporary files and folders of killed processes in `folder` and below. Those younger than
- * `minAgeMs` stay: another process may be writing them. Best effort: `most`
- * entries are read, and it never rejects. */
+/** Removes temporary files and folders of killed processes in `folder` and its subfolders. Those younger than
+ * `minAgeMs` stay: another process may be writing them. Best effort: reads at most `most` entries, and never
+ * rejects. */
 export async function removeStagedFiles(
   folder: string,
   minAgeMs: number,

@@ -1,4 +1,4 @@
-// Writes a change into a directory. The store decides whether the change is allowed, and makes one at a time.
+// Writes a change into a directory. The store decides whether the change is allowed, and writes one at a time.
 import { lstat, mkdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AppError, errorText } from '../../../shared/errors.ts';
@@ -10,8 +10,8 @@ import type { Change } from './store.ts';
 
 const newFileMode = 0o644;
 
-/** Returns why nothing was written; no problems when everything was. Rejects with an AppError `store` when the directory
- * cannot be written to. */
+/** Returns why nothing was written; no problems when everything was. Rejects with an AppError `store` when the
+ * directory is not writable. */
 export async function writeChange(directory: string, change: Change): Promise<Problem[]> {
   const problems = await findObstacles(directory, change);
   if (problems.length > 0) return problems;
@@ -36,7 +36,7 @@ export async function writeChange(directory: string, change: Change): Promise<Pr
   return [];
 }
 
-/** What lies in the way of a change. */
+/** Files and folders that prevent a change. */
 export async function findObstacles(directory: string, change: Change): Promise<Problem[]> {
   const problems: Problem[] = [];
   for (const { path } of change.put) {
@@ -63,7 +63,7 @@ async function stagePut(directory: string, { path, text }: StoredFile): Promise<
   return stageFile(target, text, await modeOf(target));
 }
 
-/** The first part of the path that is a symbolic link, as a path from the directory. */
+/** The first symbolic link among the parts of the path, as a path from the directory. */
 async function findLink(directory: string, path: string): Promise<string | undefined> {
   const parts = path.split('/');
   for (let length = 1; length <= parts.length; length++) {
@@ -74,7 +74,7 @@ async function findLink(directory: string, path: string): Promise<string | undef
   return undefined;
 }
 
-/** The mode of the existing file, but readable for us. */
+/** The mode of the existing file, with read permission for this process. */
 async function modeOf(path: string): Promise<number> {
   return stat(path).then(
     ({ mode }) => (mode & 0o777) | 0o400,

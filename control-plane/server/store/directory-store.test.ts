@@ -36,7 +36,7 @@ function openStore(
     },
     log,
     clock: systemClock,
-    // Changes are noticed by an event, not by a poll.
+    // Changes are noticed by events, not by polls.
     timing: { quiet: 10, patience: 50, poll: 3_600_000 },
     ...deps,
   });
@@ -79,7 +79,7 @@ test('files that are written, replaced, added and removed are noticed', async (t
   t.pass();
 });
 
-test('a link on the way to the directory that is swapped is noticed', async (t) => {
+test('a replaced link on the path to the directory is noticed', async (t) => {
   const folder = createRulesFolder(t, { 'v1/limits/a.yaml': '1', 'v2/limits/a.yaml': '2' });
   folder.relink('current', 'v1');
   folder.relink('alias', 'current');
@@ -95,7 +95,7 @@ test('a link on the way to the directory that is swapped is noticed', async (t) 
   t.pass();
 });
 
-test('a mounted volume whose content is swapped as a whole is noticed', async (t) => {
+test('a mounted volume whose whole content is replaced is noticed', async (t) => {
   const folder = createRulesFolder(t, { 'rules/..1/a.yaml': '1' });
   folder.relink('rules/..data', '..1');
   folder.relink('rules/a.yaml', '..data/a.yaml');
@@ -112,7 +112,7 @@ test('a mounted volume whose content is swapped as a whole is noticed', async (t
   );
 });
 
-test('a directory that is missing at first is noticed when it comes', async (t) => {
+test('a directory that is missing at first is noticed when it is created', async (t) => {
   const folder = createRulesFolder(t);
   const { store, log, follow, becomes } = openStore(t, folder, 'not/yet');
   await follow();
@@ -128,7 +128,7 @@ test('a directory that is missing at first is noticed when it comes', async (t) 
   await becomes('1');
 });
 
-test('nothing is written through a link to a folder elsewhere', async (t) => {
+test('nothing is written through a link to another folder', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   mkdirSync(join(folder.path, 'elsewhere'));
   symlinkSync('../elsewhere', join(folder.path, 'rules/link'));
@@ -149,7 +149,7 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
   t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'b.yaml']);
 });
 
-test('a file written in place of one without permissions can be read', async (t) => {
+test('a file that replaces one without permissions can be read', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   chmodSync(join(folder.path, 'rules/a.yaml'), 0);
   const { store } = openStore(t, folder);
@@ -157,7 +157,7 @@ test('a file written in place of one without permissions can be read', async (t)
   t.is(statSync(join(folder.path, 'rules/a.yaml')).mode & 0o777, 0o400);
 });
 
-test('a link that leads nowhere is deleted, a folder in the place of a file is not', async (t) => {
+test('a dangling link is deleted, but a folder in the place of a file is not', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   folder.write('rules/deep/folder.yaml/b.yaml', '1');
   folder.relink('rules/link.yaml', 'nowhere.yaml');
@@ -178,7 +178,7 @@ test('a link that leads nowhere is deleted, a folder in the place of a file is n
 
 test('a write that fails reports what was written', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
-  // A folder in the place of a file: no user can write there, root included.
+  // A folder in the place of the file: no user can write there, not even root.
   mkdirSync(join(folder.path, 'rules/z.yaml'));
   const { store } = openStore(t, folder);
   const change = { put: ['a.yaml', 'z.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
@@ -187,7 +187,7 @@ test('a write that fails reports what was written', async (t) => {
   t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'z.yaml']);
 });
 
-test('equal content is the same revision, wherever it lies and whatever lies beside it', async (t) => {
+test('equal content is the same revision, whatever its path and whatever other files there are', async (t) => {
   const [one, other] = [createRulesFolder(t), createRulesFolder(t)];
   one.write('rules/a.yaml', '1');
   other.write('rules/a.yaml', '1');
@@ -197,7 +197,7 @@ test('equal content is the same revision, wherever it lies and whatever lies bes
   t.is(a, b);
 });
 
-test('the last fifty revisions of the history are kept', async (t) => {
+test('the last fifty revisions are kept in the history', async (t) => {
   const folder = createRulesFolder(t);
   const { store } = openStore(t, folder);
   const ids: string[] = [];
@@ -212,7 +212,7 @@ test('the last fifty revisions of the history are kept', async (t) => {
   t.is(readdirSync(join(folder.path, 'state/directory-history')).length, 51);
 });
 
-test('a revision whose file is gone leaves the history, which continues', async (t) => {
+test('a revision whose file is missing is dropped from the history, which continues', async (t) => {
   const folder = createRulesFolder(t);
   const { store, log } = openStore(t, folder);
   const ids: string[] = [];
@@ -226,13 +226,13 @@ test('a revision whose file is gone leaves the history, which continues', async 
   t.deepEqual(log.lines, []);
 });
 
-test('no revision is removed as long as the index cannot be written', async (t) => {
+test('no revision is removed while the index cannot be written', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   const { store, log } = openStore(t, folder);
   const { id } = await store.read();
   const history = join(folder.path, 'state/directory-history');
   rmSync(join(history, 'history.json'));
-  // A folder in its place: no user can write there, root included.
+  // A folder in its place: no user can write there, not even root.
   mkdirSync(join(history, 'history.json'));
   folder.write('rules/a.yaml', '2');
   await store.read();
@@ -240,7 +240,7 @@ test('no revision is removed as long as the index cannot be written', async (t) 
   t.regex(log.lines.at(-1) ?? '', /cannot be kept for a rollback: EISDIR/);
 });
 
-test('an index of the history that cannot be read is logged once, and again when it was readable', async (t) => {
+test('an unreadable index of the history is logged once, and again after it was readable', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   const { store, log } = openStore(t, folder);
   await store.read();
@@ -257,7 +257,7 @@ test('an index of the history that cannot be read is logged once, and again when
   }
 });
 
-test('what is damaged of a history is set aside, and the rest of it can still be gone back to', async (t) => {
+test('damaged parts of a history are set aside, and a rollback to the others is still possible', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': '1' });
   const first = openStore(t, folder);
   const { id } = await first.store.read();

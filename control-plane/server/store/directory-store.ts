@@ -1,5 +1,5 @@
-// Configuration in a directory that users, tools or a mounted volume write to. shared/rules-directory.ts
-// decides which files count, directory-change.ts writes changes.
+// Stores configuration in a directory that users, tools or a mounted volume write to. shared/rules-directory.ts decides
+// which files count; directory-change.ts writes changes.
 
 import { readlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
@@ -37,9 +37,9 @@ import {
 } from './store.ts';
 
 export interface DirectoryStoreOptions {
-  /** May be a symbolic link, or be below one: a swap of the link is noticed. */
+  /** May be a symbolic link, or be below one: replacing the link is noticed. */
   readonly directory: string;
-  /** Directory of this control plane alone, for the history. Created when missing. */
+  /** A directory used only by this control plane, for the history. Created if missing. */
   readonly stateDirectory: string;
 }
 
@@ -57,14 +57,12 @@ const maxLinks = 40;
 const maxRevisions = 50;
 const maxHistoryBytes = 256 * 1024 * 1024;
 
-/**
- * A revision's id is a hash of its content, so that two control planes on copies of a directory agree.
- * Files and folders whose names begin with a dot are skipped.
+/** A revision's id is a hash of its content, so that two control planes on copies of a directory agree. Files and
+ * folders whose names begin with a dot are skipped.
  *
- * `write` replaces each file by a rename: no reader gets half a file, but for a moment a reader may see some files of a
- * change new and others old. When the disk fails in between, the error reports it. The author and the reason are known to
- * this control plane alone, by its history.
- */
+ * `write` replaces each file by a rename: no reader sees a partial file, but for a moment a reader may see some files
+ * of a change and not others. If the disk fails in between, the error reports it. The author and the reason are known
+ * only to this control plane, from its history. */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   const { log, clock, bounds = controlPlaneBounds } = deps;
   const timing = { ...defaultFollowerTiming, ...deps.timing };
@@ -77,7 +75,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     maxBytes: maxHistoryBytes,
     log,
   });
-  /** Names that matter in directories on the path to ours. */
+  /** For each directory on the path to the rules, the names that matter. */
   let links: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   let ours: ReadonlySet<string> = new Set();
 
@@ -101,7 +99,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     clock,
   });
 
-  /** `own`: who made the state that is found, if it was not there before. */
+  /** `own`: the author and reason of the state found, if it was not known before. */
   async function look(own?: Omit<RevisionInfo, 'id'>): Promise<Revision> {
     const { files, problems } = await read();
     const id = await toContentId({ files, problems });
@@ -129,7 +127,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   }
 
   function toStorePath(path: string): string {
-    // `relative` resolves both each time, which takes 20 ms for 10,000 files.
+    // `relative` resolves both paths on each call, which takes 20 ms for 10,000 files.
     const below = path.startsWith(start) ? path.slice(start.length) : relative(directory, path);
     return below.split(sep).join('/') || '.';
   }
@@ -188,7 +186,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
       const ids = (await history.list()).map((each) => each.id);
       const [found, ...others] = new Set(ids.filter((each) => each.startsWith(id)));
       if (found === undefined || others.length > 0) return undefined;
-      // A state that returns is in the list twice: what matters is whether it was ever before.
+      // A state that returns is in the list twice: what matters is whether it occurred earlier.
       return { id: found, isIncluded: ids.lastIndexOf(found) >= ids.indexOf(newest) };
     },
     async readRevision(id) {
@@ -202,12 +200,12 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   };
 }
 
-/** Of hidden names only the link to a mounted volume's current content matters. */
+/** Of hidden names, only the link to a mounted volume's current content matters. */
 function isNews(name: string): boolean {
   return !name.startsWith('.') || name === '..data';
 }
 
-/** Warnings are not hashed: replicas agree whatever other files are beside the rules. */
+/** Warnings are not hashed: replicas agree, whatever files exist beside the rules. */
 async function toContentId({ files, problems }: Content): Promise<string> {
   const errors = problems.filter(isError);
   const hashed = [
@@ -217,11 +215,9 @@ async function toContentId({ files, problems }: Content): Promise<string> {
   return (await toJsonDigest(hashed)).slice(0, 40);
 }
 
-/**
- * The symbolic links on the path to a directory: a swap of one leads to another directory, and only a watch on the link's
- * folder sees it. For each folder to watch, the names whose replacement leads elsewhere: links, the first missing part,
- * and the directory itself. `path` is absolute. Never rejects.
- */
+/** The symbolic links on the path to a directory: replacing one leads to another directory, and only a watch on the
+ * link's folder notices that. For each folder to watch, the names whose replacement changes the path: links, the first
+ * missing part, and the directory itself. `path` is absolute. Never rejects. */
 async function linksOf(path: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const found = new Map<string, Set<string>>();
   const note = (folder: string, name: string) => {

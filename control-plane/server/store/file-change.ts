@@ -1,5 +1,5 @@
-// Checks whether a change is allowed for the files of a store, and applies it to a revision's files. The bounds on their
-// number and size are those of shared/rules-file.ts.
+// Checks whether a change is allowed for the files of a store, and applies it to a revision's files. The limits on
+// their number and size are those of shared/rules-file.ts.
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import { type Bounds, isHidden, isRulesPath } from '../../../shared/rules-file.ts';
 import { byPath, type Revision } from './revision.ts';
@@ -21,7 +21,7 @@ export function existingPaths({
   return paths;
 }
 
-/** Every reason why this change cannot be made to a store with these files. In steps. */
+/** Every reason why this change is impossible in a store with these files. In steps. */
 export function* checkingChange(
   change: Change,
   existing: ReadonlySet<string>,
@@ -67,7 +67,7 @@ export function* checkingChange(
   return problems;
 }
 
-/** The files after the change. The problems are those of files that stay as they are. */
+/** The files after the change. The problems are those of unchanged files. */
 export function applyChange(
   { files, problems }: Pick<Revision, 'files' | 'problems'>,
   change: Change,
@@ -79,7 +79,7 @@ export function applyChange(
   return {
     files: [...after.values()].sort(byPath),
     problems: problems.filter(
-      // A file that is put makes its folder.
+      // Writing a file creates its folder.
       ({ file, rule }) =>
         !changed.has(file) && !(rule === 'missing-folder' && change.put.length > 0),
     ),

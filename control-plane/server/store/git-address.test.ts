@@ -10,7 +10,7 @@ testLines(test, new URL('git-address.txt', import.meta.url), (given) => {
   return `${url} shown as ${shown} ${JSON.stringify(secret)}`;
 });
 
-test('names of branches are those that git allows', (t) => {
+test('valid branch names are those that git allows', (t) => {
   for (const name of ['main', 'release/1.2', 'refs/heads/main', 'a-b_c', 'ünïcode', 'v1.0']) {
     t.is(reasonAgainstRefName(name), undefined, name);
   }

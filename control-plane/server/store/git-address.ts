@@ -1,18 +1,18 @@
-// Checks the configured Git repository and branch before git sees them: nothing in them may act as an
-// option, or start a program.
+// Checks the configured Git repository and branch before they are passed to git: nothing in them may act as an option
+// or start a program.
 
 import { hasCredentials, mask } from '../../../shared/settings/shown-value.ts';
 
 export interface GitAddress {
   /** For git's command line: without user name and password where git gets them in another way. */
   readonly url: string;
-  /** The address as texts show it. */
+  /** The address for messages. */
   readonly shown: string;
   /** Credentials removed from the URL; undefined without any. */
   readonly credentials: GitCredentials | undefined;
-  /** `https://host:port`, the only origin that gets credentials; undefined for addresses without them. */
+  /** `https://host:port`, the only origin that receives credentials; undefined for addresses without credentials. */
   readonly credentialScope: string | undefined;
-  /** Tokens in parameters of the URL, which git may quote. */
+  /** Tokens in query parameters of the URL, which git may quote. */
   readonly secrets: readonly string[];
 }
 
@@ -31,8 +31,8 @@ export const allowedProtocols = ['file', 'git', 'http', 'https', 'ssh'] as const
 const defaultUsername = 'git';
 const shortestToken = 6;
 
-/** Any URL that git takes (`https:`, `ssh:`, `git:`, `file:`, `host:path`, a local path), but for
- * those that name a helper program, such as `ext::`. */
+/** Accepts any URL that git accepts (`https:`, `ssh:`, `git:`, `file:`, `host:path`, a local path), except those that
+ * name a helper program, such as `ext::`. */
 export function parseGitAddress(text: string): GitAddressResult {
   if (text === '') return refuse('it is empty');
   if (/[\p{Cc} ]/u.test(text)) return refuse('it has a space or a character that cannot be seen');
@@ -115,14 +115,14 @@ function findTokens({ search }: URL): string[] {
 function decode(text: string): string | undefined {
   try {
     const decoded = decodeURIComponent(text);
-    // Each would start a new line of the credential protocol.
+    // Each of these characters would start a new line of the credential protocol.
     return /[\0\r\n]/.test(decoded) ? undefined : decoded;
   } catch {
     return undefined;
   }
 }
 
-/** Without a user but for `git@`, and without the values of parameters. */
+/** Shows no user except `git@`, and no values of parameters. */
 function showUrl({ protocol, username, host, pathname, search }: URL): string {
   const user = username === 'git' ? 'git@' : '';
   const path = hasCredentials(pathname) ? `/${mask}` : pathname;
@@ -144,7 +144,7 @@ function refuse(reason: string): GitAddressResult {
   return { ok: false, reason };
 }
 
-/** Why this cannot be the name of a branch or tag; undefined when it can (git-check-ref-format). */
+/** Why this is not a valid name of a branch or tag; undefined for a valid one (git-check-ref-format). */
 export function reasonAgainstRefName(name: string): string | undefined {
   if (name === '' || name.length > 255) return 'a name has 1 to 255 characters';
   if (name.startsWith('-')) return "a name cannot begin with '-'";
@@ -157,7 +157,7 @@ export function reasonAgainstRefName(name: string): string | undefined {
   return undefined;
 }
 
-/** Why this cannot be a folder in a repository; '' is all of it. */
+/** Why this is not a valid folder in a repository; '' means the whole repository. */
 export function reasonAgainstFolder(folder: string): string | undefined {
   if (folder === '') return undefined;
   if (/[\p{Cc}\\]/u.test(folder)) return 'it has a character that a folder cannot have';

@@ -6,7 +6,7 @@ import { eventually } from '../../../test/support/eventually.ts';
 import { createTemporaryFolder } from '../../../test/support/temporary-folder.ts';
 import { createGit, type GitError, mostProcesses } from './git-command.ts';
 
-/** Runs a script in the place of git. */
+/** Creates a script that replaces git. */
 function createScript(t: ExecutionContext, lines: string, variables = {}) {
   const folder = createTemporaryFolder(t);
   writeFileSync(join(folder, 'git'), `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
@@ -37,7 +37,7 @@ async function failureOf(run: Promise<unknown>): Promise<GitError> {
   );
 }
 
-test('an answer is whole, also when this process was busy while it came', async (t) => {
+test('an answer is complete, even if this process was busy while it arrived', async (t) => {
   const { git } = createScript(t, 'head -c 60000 /dev/zero');
   const run = git.run(['x'], { timeoutMs: 60_000 });
   await new Promise((resolve) => setImmediate(resolve));
@@ -45,7 +45,7 @@ test('an answer is whole, also when this process was busy while it came', async 
   t.is((await run).length, 60_000);
 });
 
-test('however many commands are asked for, eight processes run at once, and each has its turn', async (t) => {
+test('however many commands are requested, eight processes run at once, and each command gets its turn', async (t) => {
   const { git, folder } = createScript(
     t,
     'mkdir "$GIT_DIR/run.$$"; ls -d "$GIT_DIR"/run.* | wc -l >> "$GIT_DIR/counts"; sleep 0.05; rmdir "$GIT_DIR/run.$$"; echo done',
@@ -67,20 +67,20 @@ test('a process that keeps standard error open does not delay the answer', async
     'sleep 600 >/dev/null & echo $! > "$GIT_DIR/pid"; echo done',
   );
   t.is((await git.run(['x'], { timeoutMs: 60_000 })).toString(), 'done\n');
-  // It is there still.
+  // The background process is still running.
   process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')));
 });
 
-test('a command that is too slow ends, with all processes that it has started', async (t) => {
+test('a command that is too slow is ended, with all processes that it has started', async (t) => {
   const { git, folder } = createScript(t, 'sleep 60 & echo $! > "$GIT_DIR/pid"; sleep 60');
-  // Long enough for a busy machine to get as far as the helper.
+  // Long enough for a busy machine to start the helper.
   const error = await failureOf(git.run(['fetch'], { timeoutMs: 10_000 }));
   t.is(error.message, 'git fetch gave no answer within 10s');
   t.is(error.output, undefined);
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
   await eventually('the end of the helper', () => {
     try {
-      // A process that has ended and was not yet waited for counts as ended.
+      // A zombie, which has ended but was not waited for, counts as ended.
       return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
     } catch {
       return true;
@@ -88,13 +88,13 @@ test('a command that is too slow ends, with all processes that it has started', 
   });
 });
 
-test('an answer that is too long ends git', async (t) => {
+test('git is ended when its answer is too long', async (t) => {
   const { git } = createScript(t, 'exec cat /dev/zero');
   const error = await failureOf(git.run(['log'], { timeoutMs: 60_000, maxBytes: 1_000 }));
   t.is(error.message, 'git log answered with more than 1000 bytes');
 });
 
-test('an error has the words of git without passwords', async (t) => {
+test("an error contains git's message without passwords", async (t) => {
   const { git } = createScript(
     t,
     `echo "warning: config remote shorthand cannot begin with '/': /limits.git.promisor" >&2
@@ -113,7 +113,7 @@ exit 128`,
 });
 
 // Proof of SECURITY.md: is trusted for commits; cannot start a program or prompt here
-test('git gets what leads to the remote, and not what leads elsewhere', async (t) => {
+test('git gets the variables for reaching the remote, and not those that redirect it', async (t) => {
   const variables = {
     HTTPS_PROXY: 'http://proxy',
     GIT_SSH_COMMAND: 'ssh -i key',
@@ -149,10 +149,10 @@ test('a git that is not installed is reported as that', async (t) => {
   t.is(error.message, 'git fetch cannot be started: spawn git ENOENT');
 });
 
-test('a git for which no descriptor is left is reported as that, and the process continues', (t) => {
+test('git that cannot start for lack of descriptors is reported as such, and the process continues', (t) => {
   const { folder } = createScript(t, 'echo done');
   const script = join(folder, 'few-descriptors.mjs');
-  // None left, then some but too few for the pipes, then enough.
+  // First no descriptor is left, then some but too few for the pipes, then enough.
   writeFileSync(
     script,
     `import { closeSync, openSync } from 'node:fs';
@@ -167,7 +167,7 @@ const say = async () => {
   const run = git.run(['fetch'], { timeoutMs: 60_000 });
   return String(await run.catch((error) => error)).trim();
 };
-// Files that are opened at a first use are open by now, the output as well.
+// Files that are opened lazily are open by now, including the output.
 console.log(await say());
 const open = [];
 try {
@@ -190,7 +190,7 @@ for (const free of [0, 3, open.length]) {
   t.deepEqual(output.trim().split('\n'), ['done', refused, refused, 'done']);
 });
 
-test('a failure of ssh names its reason, whatever stands around it', async (t) => {
+test('a failure of ssh is reported with its reason, without the surrounding lines', async (t) => {
   const tail =
     'fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.';
   const changed = `${'@'.repeat(60)}\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n${'@'.repeat(60)}\nIT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nSomeone could be eavesdropping on you right now (man-in-the-middle attack)!\nHost key for git.example has changed and you have requested strict checking.\nHost key verification failed.`;
@@ -211,7 +211,7 @@ test('a failure of ssh names its reason, whatever stands around it', async (t) =
   }
 });
 
-test('of rotated credentials the last ones are hidden, and those of the command itself', async (t) => {
+test('of rotated credentials, the latest and those of the running command are hidden', async (t) => {
   const folder = createTemporaryFolder(t);
   writeFileSync(join(folder, 'git'), '#!/bin/sh\necho "$RATELANE_GIT_PASSWORD" >&2\nexit 1\n', {
     mode: 0o755,

@@ -1,5 +1,5 @@
-// Runs git: bounded in time and output, without prompts, with nothing secret in its arguments. The other
-// git-* files know the commands.
+// Runs git: with limits on time and output, without prompts, and without secrets in its arguments. The other git-*
+// files build the commands.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { AppError, errorText } from '../../../shared/errors.ts';
@@ -13,19 +13,19 @@ import { allowedProtocols, type GitAddress, type GitCredentials } from './git-ad
 
 export interface RunOptions {
   readonly timeoutMs: number;
-  /** The setting of that time. */
+  /** The setting that configures the time limit. */
   readonly timeoutSetting?: string;
   /** Limit of the output in bytes. */
   readonly maxBytes?: number;
-  /** In parts, the next of which is made when git has taken the one before. */
+  /** In parts; each is generated when git has accepted the previous one. */
   readonly input?: string | Iterable<string>;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Git's configuration for this command alone. */
+  /** Git's configuration for this command only. */
   readonly config?: readonly (readonly [string, string])[];
   readonly signal?: AbortSignal | undefined;
-  /** Takes what git wrote on standard error although it did what it should, without secrets. */
+  /** Receives what git wrote on standard error although it succeeded, without secrets. */
   readonly onWarnings?: (text: string) => void;
-  /** May contact the remote, and so needs the credentials. */
+  /** Whether the command may contact the remote, and so needs the credentials. */
   readonly isRemote?: boolean;
 }
 
@@ -36,12 +36,9 @@ export interface Git {
 
 /** `message` is human-readable, without secrets. */
 export class GitError extends AppError {
-  /**
-   * The output of Git on standard output and standard error, without secrets. Undefined when it did not end by
-   * itself.
-   */
+  /** Git's standard output and standard error, without secrets. Undefined when git did not exit by itself. */
   readonly output: string | undefined;
-  /** The exit code of git; undefined when it did not end by itself. */
+  /** The exit code of git; undefined when git did not exit by itself. */
   readonly exitCode: number | undefined;
 
   constructor(
@@ -65,24 +62,24 @@ export interface GitDeps {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Read again for each command that may contact the remote, to pick up a changed secret. */
   readCredentials(): Promise<GitCredentials | undefined>;
-  /** Processes at once. */
+  /** The most processes at once. */
   readonly most?: number;
 }
 
 /** For a fetch: a large repository over a slow line takes minutes. */
 export const fetchTimeoutMs = 300_000;
 
-/** At once, of one repository: whoever may read asks for some with each call. */
+/** The most processes at once for one repository: any caller with read access can request some with each call. */
 export const mostProcesses = 8;
 const maxErrorBytes = 64 * 1024;
 const defaultMaxBytes = 1024 * 1024;
 const shownErrorLength = 600;
 const tokenLength = 16;
-/** How long standard error is read after git's end: a shared connection that ssh keeps open would hold the
- * pipe for longer. Standard output belongs to git alone. */
+/** How long standard error is read after git's end: a shared connection that ssh keeps open would hold the pipe open
+ * longer. Standard output is used by git alone. */
 const drainMs = 1_000;
 
-/** Of git's own variables only those about reaching the remote are passed on. */
+/** Of git's own variables, only those for reaching the remote are passed on. */
 const passedVariables =
   /^(?!GIT_)|^GIT_(?:SSH|SSH_COMMAND|SSH_VARIANT|SSL_\w+|PROXY_\w+|HTTP_\w+|EXEC_PATH|CONFIG_NOSYSTEM|CONFIG_GLOBAL|CONFIG_SYSTEM)$/;
 
@@ -90,7 +87,7 @@ const passedVariables =
 const credentialHelper =
   '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$RATELANE_GIT_USERNAME" "$RATELANE_GIT_PASSWORD"; }; f';
 
-/** For all commands. */
+/** Applies to all commands. */
 const fixedConfig = [
   ['core.hooksPath', '/dev/null'],
   ['core.fsmonitor', 'false'],
@@ -110,7 +107,7 @@ export function createGit({
   readCredentials,
   most = mostProcesses,
 }: GitDeps): Git {
-  /** The secrets of the credentials that were read last. */
+  /** The secrets of the most recently read credentials. */
   let latest: readonly string[] = [];
   const sameForAll = {
     ...Object.fromEntries(
@@ -119,7 +116,7 @@ export function createGit({
     GIT_DIR: repository,
     GIT_ALLOW_PROTOCOL: allowedProtocols.join(':'),
     GIT_TERMINAL_PROMPT: '0',
-    // Set to nothing, so that git runs no askpass program at all.
+    // Empty, so that git runs no askpass program at all.
     GIT_ASKPASS: '',
     SSH_ASKPASS_REQUIRE: 'never',
     GIT_LITERAL_PATHSPECS: '1',
@@ -175,7 +172,7 @@ export function createGit({
 
 /** The password or token for a repository. */
 export interface GitCredentialSettings {
-  /** '' for hosts that take any user name with a token. */
+  /** '' for hosts that accept any user name with a token. */
   readonly username: string;
   /** '' when there is none. */
   readonly password: string;
@@ -221,7 +218,7 @@ async function readPassword(path: string): Promise<string> {
   }
 }
 
-/** `scope`: the only place that gets the credentials; undefined without any. */
+/** `scope`: the only origin that receives the credentials; undefined without any. */
 function toCredentialConfig(scope: string | undefined): (readonly [string, string])[] {
   if (scope === undefined) return [];
   return [
@@ -240,7 +237,7 @@ function toConfig(pairs: readonly (readonly [string, string])[]): Record<string,
   return { GIT_CONFIG_COUNT: String(pairs.length), ...Object.fromEntries(numbered) };
 }
 
-/** In every form in which git sends them, since the server may quote them. */
+/** The secrets in every form in which git sends them, since the server may quote them. */
 function toSecrets({ username, password }: GitCredentials): string[] {
   // The user name may be a token.
   const secrets = username.length >= tokenLength ? [password, username] : [password];
@@ -248,12 +245,12 @@ function toSecrets({ username, password }: GitCredentials): string[] {
   return [...secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]), basic];
 }
 
-/** Lines without the reason: warnings and hints are of git's own copy, advice is for a person at a terminal,
- * and ssh frames a changed key of a host. */
+/** Lines without the reason: warnings and hints concern git's own copy, advice addresses a user at a terminal, and ssh
+ * puts a frame around a host's changed key. */
 const noise =
   /^(?:warning: |hint: |@|Please make sure|and the repository exists|IT IS POSSIBLE|Someone could be|It is also possible|Add correct host key|Offending )/;
 
-/** The lines of the error with the reason, on one line. */
+/** The lines of the error that contain the reason, joined into one line. */
 function toShown(stderr: string): string {
   const lines = stderr
     .split('\n')
@@ -272,7 +269,7 @@ interface ProcessResult {
   readonly code: number | null;
   readonly stdout: Buffer;
   readonly stderr: string;
-  /** Set when git did not end by itself, or never started. */
+  /** Set when git did not exit by itself, or never started. */
   readonly reason: string | undefined;
   readonly cause: unknown;
 }
@@ -289,7 +286,7 @@ async function runProcess(
   let stderr = '';
   let reason: string | undefined;
   let cause: unknown;
-  // Its own process group, without a terminal: ssh cannot prompt, and git's helpers end with it. When
+  // Git gets its own process group, without a terminal: ssh cannot prompt, and git's helpers are ended with it. When
   // descriptors run out, the child has no pipes, and `error` follows on the next tick.
   const child: ChildProcess = spawn('git', args, { env, detached: true, stdio: 'pipe' });
   child.on('error', (error) => {
@@ -319,15 +316,15 @@ async function runProcess(
     stderr = (stderr + chunk.toString()).slice(-maxErrorBytes);
   });
   child.stdout?.on('error', (error) => end(`cannot be read: ${errorText(error)}`));
-  // Only the reason of a failure is lost with it.
+  // Only the reason of a failure is lost.
   child.stderr?.on('error', () => {});
-  // A process that ends without reading its input reports why in other ways.
+  // A process that exits without reading its input reports the reason in other ways.
   child.stdin?.on('error', () => {});
   if (child.stdin) Readable.from(input).pipe(child.stdin);
   let drainTimer: NodeJS.Timeout | undefined;
   child.on('exit', () => {
     drainTimer = setTimeout(() => {
-      // After one more turn of the event loop: the timer may be late because reading was blocked.
+      // Waits one more turn of the event loop: the timer may be late because reading was blocked.
       setImmediate(() => {
         child.stderr?.destroy();
         if (reason !== undefined) child.stdout?.destroy();

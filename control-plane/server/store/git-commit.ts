@@ -1,4 +1,4 @@
-// Makes a commit in a bare repository, without a work tree. git-mirror.ts pushes it.
+// Creates a commit in a bare repository, without a work tree. git-mirror.ts pushes it.
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ export interface CommitOptions {
 const timeoutMs = 30_000;
 const defaultMessage = 'Change the configuration';
 
-/** The commit's id; undefined when the change changes nothing. The change has been checked. */
+/** Returns the commit's id; undefined when the change has no effect. The change has already been checked. */
 export async function makeCommit(
   git: Git,
   change: Change,
@@ -51,7 +51,7 @@ export async function makeCommit(
       if (file !== undefined) lines.push(`100644 ${blob}\t${prefix}${file.path}\0`);
     }
     await run(['update-index', '-z', '--index-info'], lines.join(''));
-    // Large files of others are not in the copy.
+    // Large files of other folders are not in the copy.
     const tree = await run(['write-tree', '--missing-ok']);
     if (tree === (await resolveObject(git, `${parent}^{tree}`, signal))) return undefined;
     const author = toPerson(options.author, committer);
@@ -67,7 +67,7 @@ export async function makeCommit(
   }
 }
 
-/** For fast-import, which stores all files in one process, and answers with their ids, one a line. */
+/** Input for fast-import, which stores all files in one process, and prints their ids, one per line. */
 function* toBlobs(files: readonly StoredFile[]): Generator<string, void> {
   for (const { text } of files) {
     yield `blob\nmark :1\ndata ${Buffer.byteLength(text)}\n`;
@@ -82,7 +82,7 @@ function toPerson({ name, email }: Author, otherwise: Author): Author {
   return { name: clean(name) || otherwise.name, email: clean(email) };
 }
 
-/** Without characters that would end the field or the line in a commit. */
+/** Removes characters that would end the field or the line in a commit. */
 function clean(text: string): string {
   return text
     .toWellFormed()

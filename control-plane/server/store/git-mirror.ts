@@ -15,14 +15,14 @@ export interface GitMirror {
   readonly git: Git;
   /** Fetches, and returns the newest commit's id. Rejects with an AppError `store`. */
   fetch(signal: AbortSignal): Promise<string>;
-  /** The last fetched commit, also by an earlier process; undefined before the first. */
+  /** The last fetched commit, possibly of an earlier process; undefined before the first. */
   tip(signal?: AbortSignal): Promise<string | undefined>;
-  /** Fetches everything into a new copy that replaces this one. */
+  /** Fetches everything into a new copy that replaces the current one. */
   renew(signal: AbortSignal): Promise<string>;
-  /** Throws an AppError `bad_request` when what is followed is known not to be a branch. */
+  /** Throws an AppError `bad_request` when the followed ref is known not to be a branch. */
   refuseTag(): void;
-  /** Pushes a commit, if the remote is still at `parent`. Rejects with an AppError: `bad_request` when it
-   * is not a branch, else `store`: then the push may have arrived all the same. */
+  /** Pushes a commit if the remote is still at `parent`. Rejects with an AppError: `bad_request` when the ref is not a
+   * branch, otherwise `store`; in the latter case the push may still have arrived. */
   push(commit: string, parent: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -32,19 +32,19 @@ export interface GitMirrorDeps {
   /** A branch, or a tag if there is no such branch; a full name beginning with `refs/`; undefined for the
    * remote's default branch. */
   readonly ref: string | undefined;
-  /** Of the rules; '' is the whole repository. */
+  /** The folder of the rules; '' is the whole repository. */
   readonly rulesFolder: string;
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
-  /** Larger files are left out of the copy, where the host can do that: they are never read. */
+  /** Larger files are omitted from the copy if the host supports that: they are never read. */
   readonly maxFileBytes: number;
   readonly log: Log;
   openGit(repository: string): Git;
 }
 
 interface RemoteRef {
-  /** The name in full, such as `refs/heads/main`. */
+  /** The full name, such as `refs/heads/main`. */
   readonly name: string;
   /** The id of the commit, or of the tag that points to it. */
   readonly id: string;
@@ -55,24 +55,25 @@ const tipRef = 'refs/ratelane/tip';
 const tipCommit = `${tipRef}^{commit}`;
 /** The tip of a copy whose files have not all arrived. */
 const incompleteRef = 'refs/ratelane/incomplete';
-/** Whoever has a commit is taken to have its files. */
+/** Makes git assume that a commit in the copy does not imply its files. */
 const knowsNothing = [['fetch.negotiationAlgorithm', 'noop']] as const;
 const maxListBytes = 64 * 1024 * 1024;
 const localTimeoutMs = 30_000;
-/** Joins the name of a copy with the suffix of its replacement. Processes can share a copy, so each builds
- * its replacement under a name of its own. */
+/** Separates the name of a copy from the suffix of its replacement. Processes can share a copy, so each builds its
+ * replacement under its own name. */
 const freshMark = '.fresh-';
 
 export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   const { folder, rulesFolder, address, timeoutMs, fetchTimeoutMs, maxFileBytes, log, openGit } =
     deps;
   const git = openGit(folder);
-  /** The ref as of the last contact with the remote. */
+  /** The ref at the last contact with the remote. */
   let remoteRef: RemoteRef | undefined;
-  /** Asks for less than everything; undefined where the host refuses that. Other hosts send everything all the same. */
+  /** The filter for a partial fetch; undefined if the host rejects filters. Hosts that ignore filters send
+   * everything. */
   let filter: string | undefined = `blob:limit=${maxFileBytes + 1}`;
   let isFilterSaid = false;
-  /** Whether the host refuses to send the files of one folder. */
+  /** Whether the host cannot send the files of one folder separately. */
   let sendsAtOnce = false;
 
   async function initialize(repository: string, target: Git, signal: AbortSignal): Promise<void> {
@@ -81,8 +82,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     await target.run(args, { timeoutMs: localTimeoutMs, signal });
   }
 
-  /** The default branch may change, and a branch may replace a tag: only the remote knows what to follow
-   * now. */
+  /** The default branch may change, and a branch may replace a tag: only the remote knows which ref to follow now. */
   async function askRemote(signal: AbortSignal): Promise<RemoteRef> {
     const { ref } = deps;
     const candidates =
@@ -134,8 +134,9 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     return commit;
   }
 
-  /** A new copy gets the history without files, then those of the folder: a large repository has much beside it. Where the
-   * second part was cut the first one is kept. False where all is to be fetched in one. */
+  /** A new copy first fetches the history without files, then the files of the folder: a large repository has many
+   * other files. If the second part is interrupted, the first part is kept. Returns false if everything must be fetched
+   * at once. */
   async function fetchFolder(
     target: Git,
     repository: string,
@@ -159,7 +160,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     } catch (error) {
       const isRefused = isAnswer(error) && /filter|unadvertised|not our ref/i.test(error.output);
       if (!isRefused) throw error;
-      // A copy with commits alone would ask for no files.
+      // A copy with commits only would never fetch files.
       sendsAtOnce = true;
       await rm(repository, { recursive: true, force: true });
       await initialize(repository, target, signal);
@@ -167,7 +168,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     }
   }
 
-  /** `wanted`: refs with their names here, or ids of files. */
+  /** `wanted`: refs with their local names, or ids of files. */
   function runFetch(
     target: Git,
     wanted: readonly string[],
@@ -186,8 +187,8 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
       onWarnings(text) {
         if (text.includes('filtering not recognized')) sayWhatStays();
       },
-      // Only a fetch may know what is left out on purpose: any other command would get it after all. A path cannot be the
-      // name of such a remote.
+      // Only a fetch may know which files were omitted on purpose: any other command would fetch them. The name of such
+      // a remote cannot be a path.
       config: [
         ...config,
         [`remote.${remoteName}.url`, address.url],
@@ -249,14 +250,14 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
         await removeHalfMade(folder, fetchTimeoutMs + 2 * localTimeoutMs);
       }
       const { name, id } = await askRemote(signal);
-      // An unreadable copy does not have it; the next fetch reports what is wrong.
+      // If the copy is unreadable, it has no tip; the next fetch reports the reason.
       const tip = await readTip(signal).catch(() => undefined);
       if (tip === id) return tip;
       try {
         return await fetchInto(git, folder, name, signal);
       } catch (error) {
         if (!isAnswer(error)) throw error;
-        // Rejects when the remote is at fault, or no longer has the branch.
+        // Rejects when the remote fails, or no longer has the branch.
         const again = await askRemote(signal);
         return fetchInto(git, folder, again.name, signal).catch((reason: unknown) => {
           if (!isAnswer(reason)) throw reason;
@@ -276,12 +277,12 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   };
 }
 
-/** True when git itself reported an error, and was not merely too slow. */
+/** True when git itself reported an error, rather than being too slow. */
 function isAnswer(error: unknown): error is GitError & { readonly output: string } {
   return error instanceof GitError && error.output !== undefined;
 }
 
-/** A killed fetch leaves partial files, and the next one starts again. */
+/** A killed fetch leaves partial files, and the next fetch starts over. */
 async function removePartial(repository: string): Promise<void> {
   const objects = join(repository, 'objects');
   const names = await readdir(objects, { recursive: true }).catch(() => []);

@@ -1,22 +1,24 @@
-// Pushes a commit to exactly one ref. Git takes the name in a refspec such as `COMMIT:refs/heads/main` for the end of a name, too:
-// a branch `refs/heads/main`, which is `refs/heads/refs/heads/main`, would get the push, or make it ambiguous. It does not do so
-// with a pattern.
+// Pushes a commit to exactly one ref.
+//
+// In a refspec such as `COMMIT:refs/heads/main`, git also matches the name as a suffix: a branch called
+// `refs/heads/main`, whose full name is `refs/heads/refs/heads/main`, would receive the push or make it ambiguous. Git
+// does not do so for a pattern.
 import type { Git } from './git-command.ts';
 
 export interface Push {
   readonly url: string;
   readonly commit: string;
-  /** Its full name. */
+  /** The full name of the ref. */
   readonly ref: string;
-  /** The commit to which the ref points; undefined where there is none. */
+  /** The commit that the ref points to; undefined if the ref does not exist. */
   readonly before: string | undefined;
-  /** Of what asks the remote, and of what does not. */
+  /** Time limit of each command, whether or not it contacts the remote. */
   readonly timeoutMs: number;
   readonly localTimeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-/** Rejects with a GitError, also where the ref points to another commit by now. */
+/** Rejects with a GitError, also if the ref points to another commit by now. */
 export async function pushTo(git: Git, push: Push): Promise<void> {
   const { url, commit, ref, before, signal } = push;
   const split = ref.lastIndexOf('/');

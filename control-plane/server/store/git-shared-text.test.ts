@@ -1,11 +1,12 @@
-// A pattern that Git is asked for also matches names that end with it, which may come first.
+// Git treats a requested name as a pattern, which also matches longer names that end with it; those may be listed
+// first.
 
 import test from 'ava';
 import { createGitRepository, gitEnvironment } from '../../../test/support/git-repository.ts';
 import { openGitStore, toGitStoreOptions } from '../../../test/support/git-store.ts';
 import { createGitSharedText } from './git-shared-text.ts';
 
-test('the text of a ref is read and replaced beside a branch whose name ends with that of the ref', async (t) => {
+test("the text of a ref is read and replaced despite a branch whose name ends with the ref's name", async (t) => {
   const repository = createGitRepository(t);
   const shared = createGitSharedText(
     { options: toGitStoreOptions(repository, { ref: 'main' }), environment: gitEnvironment },
@@ -24,7 +25,7 @@ test('the text of a ref is read and replaced beside a branch whose name ends wit
   t.is((await shared.read())?.text, 'second');
 });
 
-test('a branch is followed and written beside one whose name ends with its own', async (t) => {
+test('a branch is followed and written despite a branch whose name ends with its name', async (t) => {
   const repository = createGitRepository(t);
   const other = repository.push({ 'a.yaml': 'domain: other\n' });
   repository.gitAtRemote('update-ref', 'refs/heads/refs/heads/main', other);

@@ -1,5 +1,5 @@
-// A text that control planes share in a ref of the repository, beside the branches: a commit without a parent,
-// with the text as its only file, replaced by pushes with a lease on the commit before it.
+// A text that control planes share in a ref of the repository, beside the branches: a commit without a parent whose
+// only file is the text. Pushes replace it, each with a lease on the previous commit.
 import { createHash } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -14,10 +14,10 @@ import { maxSharedTextBytes, type SharedText, type VersionedText } from './share
 const fileName = 'text.json';
 const localRef = 'refs/ratelane/newest';
 const localTimeoutMs = 30_000;
-/** Each write leaves three objects in the copy, which is made again after so many. */
+/** Each write leaves three objects in the copy, so the copy is recreated after this many writes. */
 const writesOfCopy = 500;
 
-/** The ref is `refs/ratelane/<name>/<hash of branch and folder>`. Not to be called again before a call has ended. */
+/** The ref is `refs/ratelane/<name>/<hash of branch and folder>`. Calls must not overlap. */
 export function createGitSharedText(
   { options, environment, readCredentials }: Omit<GitStoreDeps, 'log' | 'clock'>,
   name: string,
@@ -57,7 +57,7 @@ export function createGitSharedText(
     writes = 0;
   }
 
-  /** What is asked for is a pattern, which the ends of other names match too. */
+  /** The requested name is a pattern, which also matches longer names that end with it. */
   async function findTip(): Promise<string | undefined> {
     const output = await runAtRemote(['ls-remote', '--', address.url, remoteRef]);
     return output
@@ -66,7 +66,7 @@ export function createGitSharedText(
       .find(([, name]) => name === remoteRef)?.[0];
   }
 
-  /** '' where it is not as control planes write it. */
+  /** '' if it is not in the format that control planes write. */
   async function readText(version: string): Promise<string> {
     const blob = await resolveObject(git, `${version}:${fileName}`, signal);
     if (blob === undefined) return '';
@@ -104,7 +104,7 @@ export function createGitSharedText(
       ];
       await runAtRemote([...fetch, '--', address.url, refspec]);
       writes++;
-      // It may be newer than the one that was found.
+      // The ref may be newer than the commit found above.
       const version = await resolveObject(git, localRef, signal);
       if (version === undefined) throw new AppError('store', `${remoteRef} is gone again`);
       known = { version, text: await readText(version) };
@@ -127,7 +127,7 @@ export function createGitSharedText(
         });
       } catch (error) {
         if (!(error instanceof GitError)) throw error;
-        // Messages of git and servers differ, and an answer may get lost: the remote knows.
+        // Messages of git and servers differ, and an answer may get lost: only the remote knows the outcome.
         const tip = await findTip();
         if (tip !== commit) {
           if (tip !== before) return { kind: 'stale' };

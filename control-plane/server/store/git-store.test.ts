@@ -1,5 +1,5 @@
-// Behaviour that only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the store
-// contract.
+// Tests behaviour that only Git can show: rewritten branches, tags, passwords, damaged copies. The store contract tests
+// the rest.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
@@ -44,7 +44,7 @@ const bytesIn = (folder: string) =>
   );
 const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
 
-/** The environment of a git that runs this first. */
+/** The environment of a git that first runs this command. */
 function beforeGit({ folder }: GitRepository, command: string) {
   const bin = join(folder, 'bin');
   mkdirSync(bin);
@@ -53,7 +53,7 @@ function beforeGit({ folder }: GitRepository, command: string) {
   return { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
 }
 
-test('a branch whose history was rewritten is taken as it is now', async (t) => {
+test('a branch whose history was rewritten is followed to its new state', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   const old = repository.push({ 'a.yaml': '2', 'b.yaml': '2' });
   const { store } = openGitStore(t, repository);
@@ -63,7 +63,7 @@ test('a branch whose history was rewritten is taken as it is now', async (t) => 
   t.is(revision.id, rewritten);
   t.is(textsOf(revision), 'a.yaml=3');
   t.is((await store.history(10)).length, 1);
-  // A revision that is not in the history any more can still be gone back to.
+  // A rollback to a revision that is no longer in the history is still possible.
   const before = await store.readRevision(old);
   t.is(before && textsOf(before), 'a.yaml=2 b.yaml=2');
   const back = await store.write(put('a.yaml', '2'), {
@@ -73,7 +73,7 @@ test('a branch whose history was rewritten is taken as it is now', async (t) => 
   t.true(back.ok);
 });
 
-test('a branch that is set back to an earlier commit is followed, and a write does not undo it', async (t) => {
+test('a branch that is reset to an earlier commit is followed, and a write does not undo the reset', async (t) => {
   const repository = createGitRepository(t);
   const first = repository.push({ 'a.yaml': '1' });
   repository.push({ 'a.yaml': '2' });
@@ -85,7 +85,7 @@ test('a branch that is set back to an earlier commit is followed, and a write do
   t.is(textsOf(await store.read()), 'a.yaml=1');
 });
 
-test('a branch that is deleted keeps its last revision, and is found again', async (t) => {
+test('a deleted branch keeps its last revision, and is followed again once recreated', async (t) => {
   const repository = createGitRepository(t);
   const id = repository.push({ 'a.yaml': '1' });
   const { store } = openGitStore(t, repository, { ref: 'main' });
@@ -98,7 +98,7 @@ test('a branch that is deleted keeps its last revision, and is found again', asy
   t.true(store.status().reachable);
 });
 
-test('after a restart without the remote the last revision of the mirror is given', async (t) => {
+test('after a restart without the remote, the last revision of the mirror is returned', async (t) => {
   const repository = createGitRepository(t);
   const id = repository.push({ 'a.yaml': '1' });
   const first = openGitStore(t, repository);
@@ -112,7 +112,7 @@ test('after a restart without the remote the last revision of the mirror is give
   t.like(store.status(), { reachable: false, lastSuccessMs: undefined });
 });
 
-test('a tag is followed when it is moved, and not written to', async (t) => {
+test('a moved tag is followed, and is not written to', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   repository.git('tag', '--annotate', '--message=one', 'live');
   repository.git('push', '--quiet', 'origin', 'live');
@@ -129,7 +129,7 @@ test('a tag is followed when it is moved, and not written to', async (t) => {
   t.is(error?.message, 'refs/tags/live is not a branch, so nothing is written to it');
 });
 
-test('a branch takes precedence over a tag of its name', async (t) => {
+test('a branch takes precedence over a tag of the same name', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': 'tagged' });
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/tags/main');
   repository.push({ 'a.yaml': 'branch' });
@@ -137,7 +137,7 @@ test('a branch takes precedence over a tag of its name', async (t) => {
   t.is(textsOf(await store.read()), 'a.yaml=branch');
 });
 
-test('a branch that is made later takes the place of a tag of its name', async (t) => {
+test('a branch that is created later replaces a tag of the same name', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': 'tagged' });
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/tags/live');
   const { store } = openGitStore(t, repository, { ref: 'live' });
@@ -147,14 +147,14 @@ test('a branch that is made later takes the place of a tag of its name', async (
   t.is(textsOf(await store.read()), 'a.yaml=branch');
 });
 
-test('another default branch is followed, and written to, while the old one stays in place', async (t) => {
+test('when the default branch changes, the new one is followed and written to, even while the old one exists', async (t) => {
   const repository = createGitRepository(t);
   const old = repository.push({ 'a.yaml': 'old' });
   const { store } = openGitStore(t, repository);
   t.is(textsOf(await store.read()), 'a.yaml=old');
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/heads/next');
   repository.gitAtRemote('symbolic-ref', 'HEAD', 'refs/heads/next');
-  // The commit is still the same, so that only the branch's name decides where to write.
+  // The commit is still the same, so only the branch's name decides where to write.
   const result = await store.write(put('a.yaml', 'next'), unconditional);
   t.true(result.ok);
   t.is(repository.gitAtRemote('rev-parse', 'main'), old);
@@ -163,7 +163,7 @@ test('another default branch is followed, and written to, while the old one stay
   t.is(textsOf(await store.read()), 'a.yaml=next');
 });
 
-test('commits beside the folder are revisions of the same content', async (t) => {
+test('commits outside the folder are revisions with the same content', async (t) => {
   const repository = createGitRepository(t);
   const first = repository.push({ 'limits/a.yaml': '1', 'b.yaml': 'not ours' });
   const { store } = openGitStore(t, repository, { folder: 'limits' });
@@ -173,7 +173,7 @@ test('commits beside the folder are revisions of the same content', async (t) =>
   t.is(revision.id, beside);
   t.is(textsOf(revision), 'a.yaml=1');
   t.deepEqual(pluck(await store.history(5), 'id'), [beside, first]);
-  // The author of a change need not care about what happened elsewhere.
+  // The author of a change need not know about commits elsewhere.
   const result = await store.write(put('a.yaml', '2'), {
     ...unconditional,
     expectedRevision: first,
@@ -182,7 +182,7 @@ test('commits beside the folder are revisions of the same content', async (t) =>
   t.is(repository.gitAtRemote('show', 'main:b.yaml'), 'still not ours');
 });
 
-test('a commit without the folder is an invalid revision, and a change can put the folder back', async (t) => {
+test('a commit without the folder is an invalid revision, and a change can restore the folder', async (t) => {
   const repository = createGitRepository(t);
   const { store } = openGitStore(t, repository, { folder: 'limits' });
   t.regex(problemsOf(await store.read()), /the commit has no folder 'limits'/);
@@ -200,7 +200,7 @@ test('a commit without the folder is an invalid revision, and a change can put t
   t.is(back.ok ? textsOf(back.revision) : '', 'a.yaml=2');
 });
 
-test('an object in the place of the folder is reported, and the mirror is not made again for it', async (t) => {
+test('an object in the place of the folder is reported, and the mirror is not recreated for it', async (t) => {
   const repository = createGitRepository(t, { 'rules/a.yaml': 'a' });
   const commit = repository.git('rev-parse', 'HEAD');
   const file = repository.git('rev-parse', 'HEAD:rules/a.yaml');
@@ -244,7 +244,7 @@ module: warning: a submodule is not read; it is ignored [ignored-file]
   );
 });
 
-test('a damaged mirror is made again', async (t) => {
+test('a damaged mirror is recreated', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   const { store, log } = openGitStore(t, repository);
   await store.read();
@@ -266,7 +266,7 @@ test('a damaged mirror is made again', async (t) => {
   );
 });
 
-test('files that are too large are refused, and are not kept where the host can leave them out', async (t) => {
+test('files that are too large are refused, and are not downloaded if the host can omit them', async (t) => {
   const repository = createGitRepository(t);
   repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
   repository.push({ 'a.yaml': '1' });
@@ -282,7 +282,7 @@ test('files that are too large are refused, and are not kept where the host can 
   );
   t.is(textsOf(refused), 'a.yaml=1');
   t.true(bytesIn(state) < 1024 * 1024, `${bytesIn(state)}`);
-  // It is known by now, and the copy is not taken for damaged again.
+  // The omission is known by now, and the copy is not mistaken for a damaged one again.
   const { length } = log.lines;
   repository.push({ 'b.yaml': '2' });
   t.is(textsOf(await store.read()), 'a.yaml=1 b.yaml=2');
@@ -292,7 +292,7 @@ test('files that are too large are refused, and are not kept where the host can 
   const mended = await store.read();
   t.is(textsOf(mended), 'a.yaml=1 b.yaml=2 c.yaml=3');
   t.is(repository.gitAtRemote('cat-file', '-s', 'main:picture.png'), `${large.length - 1}`);
-  // After a restart an earlier revision is still refused for it.
+  // After a restart, an earlier revision is still refused for this file.
   const again = openGitStore(t, repository, {}, { bounds: smallFiles });
   await again.store.read();
   t.is((await again.store.history(10)).length, 6);
@@ -327,7 +327,7 @@ for (const [host, key, value] of [
   });
 }
 
-test('a host that no longer leaves files out is followed', async (t) => {
+test('a host that no longer omits files is followed', async (t) => {
   const repository = createGitRepository(t);
   repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
   repository.push({ 'big.yaml': randomBytes(2 * 1024 * 1024), 'a.yaml': '1' });
@@ -340,7 +340,7 @@ test('a host that no longer leaves files out is followed', async (t) => {
   t.is(textsOf(await store.read()), 'a.yaml=2 big.yaml=3');
 });
 
-test('a file that is missing in a damaged copy is fetched, and is not taken for one that is too large', async (t) => {
+test('a file that is missing in a damaged copy is fetched, and is not mistaken for one that is too large', async (t) => {
   const repository = createGitRepository(t);
   repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
   repository.push({ 'a.yaml': '1' });
@@ -365,7 +365,7 @@ test('a file that is missing in a damaged copy is fetched, and is not taken for 
   ]);
 });
 
-test('a new mirror that a killed process left is removed, that of one at work is not', async (t) => {
+test('the new mirror of a killed process is removed, that of a running one is not', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   const first = openGitStore(t, repository);
   await first.store.read();
@@ -412,7 +412,7 @@ test('a commit has its author, and the control plane as committer', async (t) =>
   t.is(repository.gitAtRemote('fsck', '--strict'), '');
 });
 
-test('a push that the remote forbids is an error with its words', async (t) => {
+test("a push that the remote forbids fails with the remote's message", async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   writeFileSync(
     join(repository.path, 'hooks/pre-receive'),
@@ -426,13 +426,13 @@ test('a push that the remote forbids is an error with its words', async (t) => {
   t.is(textsOf(await store.read()), 'a.yaml=1');
 });
 
-test('a password reaches the remote, and no log, error, argument or file', async (t) => {
+test('a password reaches the remote, but no log, error, argument or file', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   const access = { username: 'ann', password: 'correct horse' };
   const url = await serveOverHttp(t, repository, access);
   const passwordFile = join(repository.folder, 'password');
   writeFileSync(passwordFile, 'wrong pony\n');
-  // A git that keeps its arguments, in front of the real one.
+  // A wrapper around git that records its arguments.
   const args = join(repository.folder, 'arguments');
   const environment = beforeGit(repository, `echo "$@" >> ${args}`);
   const readCredentials = createCredentialReader({ username: 'ann', password: '', passwordFile });
@@ -445,7 +445,7 @@ test('a password reaches the remote, and no log, error, argument or file', async
   store.watch(() => {});
   const refused = await t.throwsAsync(store.read());
   t.regex(refused?.message ?? '', /Authentication failed/);
-  // A new password is found without a restart.
+  // A new password is picked up without a restart.
   writeFileSync(passwordFile, 'correct horse\n');
   t.is(textsOf(await store.read()), 'a.yaml=1');
   const written = await store.write(put('a.yaml', '2'), unconditional);
@@ -462,7 +462,7 @@ test('a password reaches the remote, and no log, error, argument or file', async
   }
 });
 
-test('a password in the URL is used, and shown nowhere', async (t) => {
+test('a password in the URL is used, and never shown', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   const access = { username: 'git', password: 'to%ken/@1' };
   const url = await serveOverHttp(t, repository, access);
@@ -472,7 +472,7 @@ test('a password in the URL is used, and shown nowhere', async (t) => {
   t.is(store.description, `${url} (its default branch)`);
 });
 
-test('without a password the user is not asked for one', async (t) => {
+test('without a password, git does not prompt', async (t) => {
   const repository = createGitRepository(t);
   const url = await serveOverHttp(t, repository, { username: 'ann', password: 'x' });
   const { store } = openGitStore(t, repository, { url });
@@ -480,7 +480,7 @@ test('without a password the user is not asked for one', async (t) => {
   t.regex(error?.message ?? '', /could not read Username .* terminal prompts disabled/);
 });
 
-test('a remote that does not answer is given up in time', async (t) => {
+test('waiting for a remote that does not answer ends in time', async (t) => {
   const repository = createGitRepository(t);
   const url = await serveOverHttp(t, repository, 'slow');
   const { store } = openGitStore(t, repository, { url, timeoutMs: 300 });
@@ -488,13 +488,13 @@ test('a remote that does not answer is given up in time', async (t) => {
   t.is(error?.message, 'git ls-remote gave no answer within 0.3s');
 });
 
-test('of a large repository the copy has the history and the files of the folder alone, and one that was cut is completed', async (t) => {
+test("of a large repository, only the history and the folder's files are copied, and an interrupted copy is completed", async (t) => {
   const repository = createGitRepository(t);
   repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
   const folder = 'teams/limits';
   const first = repository.push({ [`${folder}/a.yaml`]: '1', 'big.bin': randomBytes(500_000) });
   repository.push({ [`${folder}/a.yaml`]: '2', 'big.bin': randomBytes(500_000) });
-  // A git that is cut where the files are fetched, in front of the real one.
+  // A wrapper around git that is interrupted while the files are fetched.
   const isSecond = 'test "$1" = fetch && test -e "$GIT_DIR/refs/ratelane/incomplete"';
   const environment = beforeGit(repository, `${isSecond} && sleep 30`);
   const cut = openGitStore(t, repository, { folder, fetchTimeoutMs: 3_000 }, { environment });
@@ -515,9 +515,9 @@ test('of a large repository the copy has the history and the files of the folder
   t.is(repository.gitAtRemote('ls-tree', '--name-only', 'main').includes('big.bin'), true);
 });
 
-test('a fetch has a deadline of its own, and leaves nothing behind when it is ended', async (t) => {
+test('a fetch has its own deadline, and leaves nothing behind when it is ended', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
-  // A git whose fetches do not come to an end, in front of the real one.
+  // A wrapper around git whose fetches never end.
   const begin = 'touch "$GIT_DIR/objects/pack/tmp_pack_x" "$GIT_DIR/objects/tmp_obj_x"; sleep 30';
   const environment = beforeGit(repository, `test "$1" = fetch && { ${begin}; }`);
   const { store } = openGitStore(t, repository, { fetchTimeoutMs: 1_000 }, { environment });
@@ -530,14 +530,14 @@ test('a fetch has a deadline of its own, and leaves nothing behind when it is en
   t.deepEqual(partial(), []);
   await store.close();
 
-  // The process could not remove it when it was killed.
+  // A file that a killed process could not remove.
   writeFileSync(join(objects, 'pack/tmp_pack_y'), '');
   const restarted = openGitStore(t, repository);
   t.is(textsOf(await restarted.store.read()), 'a.yaml=1');
   t.deepEqual(partial(), []);
 });
 
-test('closing ends what is under way', async (t) => {
+test('closing ends running operations', async (t) => {
   const repository = createGitRepository(t);
   const url = await serveOverHttp(t, repository, 'slow');
   const { store } = openGitStore(t, repository, { url });
@@ -547,7 +547,7 @@ test('closing ends what is under way', async (t) => {
   t.regex((await read)?.message ?? '', /was (?:closed|stopped)$/, 'and its time was not over');
 });
 
-test('a path from here is taken from here', async (t) => {
+test('a relative path is resolved from the working directory', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   const url = `./${relative(process.cwd(), repository.path)}`;
   const { store } = openGitStore(t, repository, { url });
@@ -555,7 +555,7 @@ test('a path from here is taken from here', async (t) => {
   t.is(store.description, `${repository.path} (its default branch)`);
 });
 
-test('options that cannot be meant stop the start', (t) => {
+test('impossible options stop the start', (t) => {
   const repository = createGitRepository(t);
   const refusals: [Partial<GitStoreOptions>, string][] = [
     [
@@ -576,7 +576,7 @@ test('options that cannot be meant stop the start', (t) => {
   }
 });
 
-test('by a path too, a revision that is not known is none, and asks no remote', async (t) => {
+test('with a local path too, an unknown revision is reported as unknown without contacting the remote', async (t) => {
   const repository = createGitRepository(t);
   repository.git('-C', repository.path, 'config', 'uploadpack.allowFilter', 'true');
   repository.push({ 'a.yaml': '1' });
@@ -590,7 +590,7 @@ test('by a path too, a revision that is not known is none, and asks no remote', 
   }
 });
 
-test('the store waits for no questions, however many, and reads its history once for all', async (t) => {
+test('however many questions are asked, the store waits for none and reads its history once for all', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': '1' });
   const [go, logs] = ['go', 'logs'].map((name) => join(repository.folder, name)) as [
     string,
@@ -611,7 +611,7 @@ test('the store waits for no questions, however many, and reads its history once
   t.is(readFileSync(logs, 'utf8'), '\n');
 });
 
-test('what Git has in the place of a file is reported by its name', async (t) => {
+test('an entry that is not a regular file is reported by its name', async (t) => {
   const repository = createGitRepository(t);
   const lfs = 'version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 120\n';
   repository.push({

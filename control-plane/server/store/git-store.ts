@@ -1,5 +1,5 @@
-// Configuration in a Git repository: read from a mirror on disk, written by commits that are pushed.
-// Needs git 2.31 or newer.
+// Stores configuration in a Git repository: reads from a mirror on disk, and writes commits that are pushed. Needs git
+// 2.31 or newer.
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Clock } from '../../../shared/clock.ts';
@@ -40,21 +40,21 @@ import {
 } from './store.ts';
 
 export interface GitStoreOptions {
-  /** Anything that `git clone` takes, except helper programs (`ext::`). */
+  /** Anything that `git clone` accepts, except helper programs (`ext::`). */
   readonly url: string;
-  /** A branch, or else a tag; undefined is the remote's default branch. */
+  /** A branch, or otherwise a tag; undefined means the remote's default branch. */
   readonly ref: string | undefined;
-  /** Holds the configuration, with `/` between its parts; '' is the whole repository. */
+  /** The folder of the configuration, with `/` between its parts; '' is the whole repository. */
   readonly folder: string;
   readonly pollMs: number;
-  /** Between two polls of the remote, whoever asks for them. */
+  /** The least time between two polls of the remote, whoever requests them. */
   readonly leastLookMs: number;
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
-  /** Directory of this control plane alone, for the mirror. Created when missing. */
+  /** A directory used only by this control plane, for the mirror. Created if missing. */
   readonly stateDirectory: string;
-  /** The committer of commits, whoever their author is. */
+  /** The committer of all commits, whoever their author is. */
   readonly committer: Author;
 }
 
@@ -69,20 +69,16 @@ export interface GitStoreDeps {
   readonly bounds?: Bounds;
 }
 
-/** How often a commit is made again because others have pushed meanwhile. */
+/** How often a commit is attempted when others push meanwhile. */
 const maxAttempts = 3;
 const maxHistory = 1_000;
-/** Commits of one reading: callers ask for any number up to the last one. */
+/** The history is read in these sizes: callers ask for any number up to the last one. */
 const historySteps = [20, 200, maxHistory];
 
-/**
- * A revision's id is the commit that the branch or tag is at, whether or not it touches the folder; the
- * history has the commits that do. A rewritten branch is followed. `write` makes one commit of a change,
- * so it is all or nothing for all readers; `expectedRevision` matches while the folder's content is the
- * same.
- *
- * Throws an AppError `cannot_start` for impossible options.
- */
+/** A revision's id is the commit at the tip of the branch or tag, whether or not it touches the folder; the history has
+ * the commits that do. A rewritten branch is followed. `write` creates one commit per change, so it is all or nothing
+ * for all readers; `expectedRevision` matches while the folder's content is the same. Throws an AppError `cannot_start`
+ * for impossible options. */
 export function createGitStore(deps: GitStoreDeps): ConfigStore {
   const { options, log, clock, environment, bounds = controlPlaneBounds } = deps;
   const { folder, ref } = options;
@@ -110,10 +106,11 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     openGit,
   });
   const { git } = mirror;
-  /** For what callers ask: whoever may read asks for some with each call, and the store waits for none of them. */
+  /** Runs callers' reads: any caller with read access can request some with each call, and the store waits for none of
+   * them. */
   const asked = openGit(repository);
   const logs = new Map<string, Promise<RevisionInfo[]>>();
-  /** Ids of the files that the host left out of the newest copy, as too large. */
+  /** Ids of the files that the host omitted from the newest copy as too large. */
   let leftOut = new Set<string>();
 
   const loop = new LookLoop({
@@ -124,7 +121,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
         const commit = await mirror.tip(signal);
         return commit === undefined ? undefined : await readAt(commit, signal);
       } catch (error) {
-        // The reason to report is why the remote was not read.
+        // The relevant error is the one from reading the remote.
         if (error instanceof AppError) return undefined;
         throw error;
       }
@@ -152,7 +149,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     }
   }
 
-  /** Without `isLeftOut`, as for a revision that was read before, all that is not in the copy counts as left out. */
+  /** Without `isLeftOut`, as for a revision that was read before, all files missing in the copy count as omitted. */
   async function readAt(
     commit: string,
     signal?: AbortSignal,
@@ -166,7 +163,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     return loop.seen?.id ?? (await mirror.tip());
   }
 
-  /** A long history takes git seconds, so that of the newest commits is read once. */
+  /** Reading a long history takes git seconds, so the history of the newest commits is read once. */
   function readHistory(tip: string, count: number): Promise<RevisionInfo[]> {
     const key = `${count} ${tip}`;
     const known = logs.get(key);
@@ -217,8 +214,8 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     return { ok: true, revision: publish(await readAt(commit, signal)) };
   }
 
-  /** False when others have pushed first. Messages of git and servers for that differ, and an answer may
-   * get lost: after a failure the remote is asked what it has. */
+  /** False if others have pushed first. Messages of git and servers for that differ, and an answer may get lost: after
+   * a failure, the remote is asked for its current commit. */
   async function pushSurely(commit: string, parent: string, signal: AbortSignal): Promise<boolean> {
     try {
       await mirror.push(commit, parent, signal);
@@ -251,7 +248,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     async between(older, newer) {
       const isKnown = (await resolveObject(git, `${older}^{commit}`)) !== undefined;
       const range = isKnown ? `${older}..${newer}` : newer;
-      // A merge is made by whoever merges.
+      // The author of a merge is the user who merged.
       const infos = await readLog(git, ['--first-parent', '-n', String(maxLineage + 1), range]);
       const revisions = infos.slice(0, maxLineage).reverse();
       return { revisions, isCut: !isKnown || infos.length > maxLineage };
@@ -290,7 +287,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   };
 }
 
-/** The folder was renamed: the store is there, and this revision of it is wrong. */
+/** The folder was renamed: the store is reachable, and only this revision is invalid. */
 function toInvalid(error: unknown): Revision {
   if (!(error instanceof FolderError)) throw error;
   const message = `the commit has ${error.reason}`;
@@ -301,7 +298,7 @@ function toInvalid(error: unknown): Revision {
 
 /** Throws an AppError `cannot_start` for impossible options. */
 export function readGitAddress({ url, ref, folder }: GitStoreOptions): GitAddress {
-  // Git runs in the mirror, for which `.` would be itself.
+  // Git runs in the mirror, where `.` would be the mirror itself.
   const parsed = parseGitAddress(/^\.\.?(?:\/|$)/.test(url) ? resolve(url) : url);
   if (!parsed.ok) {
     // The URL may contain a password, so the message does not quote it.

@@ -1,4 +1,4 @@
-// Reads a commit's configuration files out of a bare repository, without a work tree.
+// Reads a commit's configuration files from a bare repository, without a work tree.
 import { AppError } from '../../../shared/errors.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
@@ -24,7 +24,7 @@ import {
 } from './revision.ts';
 
 const timeoutMs = 30_000;
-/** Of git, for what is not there or not so; failures have another one. */
+/** Git's exit code for 'no' or 'not found'; failures have other codes. */
 const exitCodeOfNo = 1;
 const maxListBytes = 64 * 1024 * 1024;
 const maxLogBytes = 16 * 1024 * 1024;
@@ -35,12 +35,12 @@ export interface TreeOptions {
   /** '' is the whole repository. */
   readonly folder: string;
   readonly bounds: Bounds;
-  /** Whether a file that is not in the copy was left out of it as too large. Otherwise the copy is damaged. */
+  /** Whether a file that is missing in the copy was omitted as too large. Otherwise the copy is damaged. */
   isLeftOut(id: string): boolean;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The commit is there, and has no such folder. */
+/** The commit exists, but has no such folder. */
 export class FolderError extends AppError {
   readonly info: RevisionInfo;
   readonly reason: string;
@@ -52,8 +52,8 @@ export class FolderError extends AppError {
   }
 }
 
-/** `commit` is a full id. Rejects with an AppError `store` when the commit is missing, with a FolderError when it has no
- * such folder; with a GitError when the repository is damaged. */
+/** `commit` is a full id. Rejects with an AppError `store` when the commit is missing, with a FolderError when it has
+ * no such folder, and with a GitError when the repository is damaged. */
 export async function readRevisionOf(
   git: Git,
   commit: string,
@@ -74,7 +74,7 @@ export async function readRevisionOf(
   return Object.freeze({ ...info, files: files.sort(byPath), problems });
 }
 
-/** The object in place of the folder; undefined when it is a folder. */
+/** The object in the place of the folder; undefined when it is a folder. */
 async function findOtherThanFolder(
   git: Git,
   commit: string,
@@ -106,7 +106,7 @@ export async function resolveObject(
     const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', expression];
     return (await git.run(args, { timeoutMs, signal })).toString().trim();
   } catch (error) {
-    // The only failure that is silently accepted; git may warn of other things beside it.
+    // The only failure that is silently accepted; git may print other warnings with it.
     if (error instanceof GitError && error.exitCode === exitCodeOfNo) return undefined;
     throw error;
   }
@@ -123,7 +123,7 @@ export async function isAncestor(git: Git, earlier: string, later: string): Prom
   }
 }
 
-/** `args` choose the commits. */
+/** `args` select the commits. */
 export async function readLog(
   git: Git,
   args: readonly string[],
@@ -190,7 +190,7 @@ function* findingBlobs(
       listed.push(problem);
       continue;
     }
-    // Git writes no number for a file that is not in the copy.
+    // Git prints no size for a file that is missing in the copy.
     const sizeBytes = /^\d+$/.test(size) ? Number(size) : undefined;
     if (sizeBytes === undefined && !isLeftOut(id)) throw missing(id, path);
     if (sizeBytes === undefined || sizeBytes > bounds.fileBytes) {
@@ -204,7 +204,7 @@ function* findingBlobs(
   return excess.length > 0 ? [] : blobs;
 }
 
-/** Why it is not read, whatever its size, with the same messages as for a directory. */
+/** Why an entry is not read, whatever its size; with the same messages as for a directory. */
 function judge(mode: string, path: string, bounds: Bounds): Problem | undefined {
   if (mode === modes.submodule) {
     const message = 'a submodule is not read; it is ignored';

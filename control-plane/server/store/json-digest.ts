@@ -1,9 +1,9 @@
-// The digest of a value that may hold all files of a store, while others are served.
+// Computes the digest of a value that may contain all files of a store, while other requests are served.
 import { createHash } from 'node:crypto';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { writingJson } from './json-in-slices.ts';
 
-/** SHA-256 in hexadecimal digits of the JSON of the values, one after the other. */
+/** SHA-256, in hexadecimal digits, of the concatenated JSON of the values. */
 export function toJsonDigest(values: Iterable<unknown>): Promise<string> {
   return runInSlices(digestingJson(values));
 }

@@ -7,7 +7,7 @@ const read = (text: string, maxDepth = 100) =>
   runAtOnce(readingJson(Buffer.from(text), { maxDepth }));
 const write = (value: unknown) => [...writingJson(value)].join('');
 
-/** What comes of it: the value, or that there is none. */
+/** The parsed value, or the fact that parsing failed. */
 function outcomeOf(parse: () => unknown): unknown {
   try {
     return [parse()];
@@ -16,7 +16,7 @@ function outcomeOf(parse: () => unknown): unknown {
   }
 }
 
-test('JSON is read as JSON.parse reads it, also with blanks, escapes and names twice', (t) => {
+test('JSON is read as JSON.parse reads it, including blanks, escapes and repeated names', (t) => {
   fc.assert(
     fc.property(fc.json({ stringUnit: 'binary' }), fc.constantFrom(0, 1, '\t'), (text, indent) => {
       const value = JSON.parse(text);
@@ -57,7 +57,7 @@ test('what JSON.parse refuses is refused, wherever a character is wrong', (t) =>
   t.throws(() => read('1'.repeat(2_000)), { instanceOf: SyntaxError });
 });
 
-test('a long text is read and written in parts that cut no character and no escape', (t) => {
+test('a long text is read and written in parts that split no character and no escape', (t) => {
   const unit = fc.constantFrom('a', '\n', '"', '\\', '\u0001', 'é', '漢', '😀', '\ud800');
   fc.assert(
     fc.property(fc.array(unit, { minLength: 1, maxLength: 50 }), fc.nat(60), (units, shift) => {
@@ -86,7 +86,7 @@ test('values are written as JSON.stringify writes them', (t) => {
   t.is(write(value), JSON.stringify(value));
 });
 
-test('no step takes more than a part of the whole', (t) => {
+test('no step takes more than a part of the total time', (t) => {
   const value = {
     files: Array.from({ length: 10_000 }, (_, at) => ({ path: `${at}`, text: 'x'.repeat(200) })),
   };
@@ -114,7 +114,7 @@ test('each value is checked with its name', (t) => {
   ]);
 });
 
-test('values and blanks are bounded, and blanks between values are steps', (t) => {
+test('the numbers of values and blanks are bounded, and blanks between values are read in steps', (t) => {
   const reading = (text: string, maxValues: number) =>
     readingJson(Buffer.from(text), { maxDepth: 3, maxValues });
   t.deepEqual(runAtOnce(reading('{"a":[1,2]}', 4)), { a: [1, 2] });

@@ -1,17 +1,17 @@
 // Reads and writes JSON of any length in steps of a fraction of a millisecond, for a thread that also serves requests:
-// JSON.parse and JSON.stringify of some megabytes block it for as long as they take.
+// JSON.parse and JSON.stringify of several megabytes would block it.
 
-/** Bytes of a text that are read in one step, and characters that are written in one. */
+/** Bytes read, or characters written, per step. */
 const atOnce = 64 * 1024;
-/** Values that are read in one step, and that are written in one. */
+/** Values read, or written, per step. */
 const valuesAtOnce = 200;
-/** Blanks between two values, so that they are read in one step. */
+/** The most blanks between two values, which are read in one step. */
 const maxBlanks = 64 * 1024;
-/** Far above what a double needs; reading a number takes longer than its length. */
+/** Far above what a double needs; parsing a number takes more than linear time. */
 const maxNumberLength = 1_000;
 
-/** Called for each value when it has been read, with the member's name ('' in a list and at the top) and the source of a
- * number or a literal. What it throws ends the reading. */
+/** Called after each value is read, with the member's name ('' in a list and at the top level) and the source of a
+ * number or a literal. An exception ends the reading. */
 export type CheckJson = (
   key: string,
   value: unknown,
@@ -21,16 +21,16 @@ export type CheckJson = (
 /** More values than the caller allows. */
 export class TooMany extends Error {}
 
-/** Lists and objects are deeper inside one another than the caller allows. */
+/** Lists and objects are nested deeper than the caller allows. */
 export class TooDeep extends Error {}
 
 export interface JsonBounds {
   readonly maxDepth: number;
-  /** Lists, objects, texts and all other values. Default: any number. */
+  /** Counts lists, objects, texts and all other values. Default: unlimited. */
   readonly maxValues?: number;
 }
 
-/** The value of JSON in UTF-8, as JSON.parse has it. Throws a SyntaxError, also for 64 KiB of blanks, a TooDeep, a TooMany,
+/** Parses JSON in UTF-8, as JSON.parse does. Throws a SyntaxError (also for 64 KiB of blanks), a TooDeep, a TooMany,
  * and a TypeError for bytes that are not UTF-8. */
 export function* readingJson(
   bytes: Uint8Array,
@@ -57,7 +57,7 @@ class JsonReader {
   readonly #maxValues: number;
   #at = 0;
   #values = 0;
-  /** Where the step began. */
+  /** Where the current step began. */
   #from = 0;
 
   constructor(bytes: Uint8Array, maxValues: number, check: CheckJson | undefined) {
@@ -123,8 +123,8 @@ class JsonReader {
     return list;
   }
 
-  /** In parts that end between two characters, and not inside an escape. They are joined: a text that is added up is copied
-   * by whoever reads it first, which takes ten times as long. */
+  /** Yields parts that end between two characters, and not inside an escape. They are joined at the end: a text built
+   * by concatenation is copied when it is first read, which takes ten times as long. */
   *#text(): Generator<void, string> {
     const bytes = this.#bytes;
     const parts: string[] = [];
@@ -153,7 +153,7 @@ class JsonReader {
     return JSON.parse(`"${decoder.decode(this.#bytes.subarray(from, to))}"`);
   }
 
-  /** A number or a literal. */
+  /** Reads a number or a literal. */
   #word(): string {
     const from = this.#at;
     while (isOfWord(this.#bytes[this.#at])) this.#at++;
@@ -196,7 +196,8 @@ function toNumber(source: string): number {
   return Number(source);
 }
 
-/** The text that JSON.stringify gives, in parts: of plain data, where nothing has a toJSON; a generator is a list. */
+/** The same text as JSON.stringify, in parts. `value` is plain data without toJSON methods; a generator is written as a
+ * list. */
 export function* writingJson(value: unknown): Generator<string, void> {
   const writer = new JsonWriter();
   yield* writer.write(value);
@@ -239,7 +240,7 @@ class JsonWriter {
     this.rest += '"';
     for (let from = 0; from < text.length; ) {
       let to = from + atOnce;
-      // The halves of one character stay together.
+      // The halves of a surrogate pair stay together.
       if (isInsideCharacter(text, to)) to++;
       this.rest += JSON.stringify(text.slice(from, to)).slice(1, -1);
       from = to;
@@ -260,7 +261,7 @@ function isShort(value: unknown): boolean {
   return countValues(value, valuesAtOnce) <= valuesAtOnce;
 }
 
-/** The values in it, of which a long text is several; once there are more than `most`, the rest is not counted. */
+/** The number of values in it; a long text counts as several. Counting stops above `most`. */
 function countValues(value: unknown, most: number): number {
   if (typeof value === 'string') return 1 + Math.floor((value.length * valuesAtOnce) / atOnce);
   if (typeof value !== 'object' || value === null) return 1;
@@ -277,7 +278,7 @@ function isIterable(value: unknown): value is Iterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
-/** Whether `at` is between the two halves of a character; a text may also have halves that stand alone. */
+/** Whether `at` is between the two halves of a surrogate pair; a text may also contain lone halves. */
 function isInsideCharacter(text: string, at: number): boolean {
   return (text.codePointAt(at - 1) ?? 0) > 0xffff;
 }

@@ -4,7 +4,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { revisionOf } from '../../../test/support/revision-store.ts';
 import { LookLoop } from './look-loop.ts';
 
-test('whoever asks, and however often, a remote store is polled once in the least time', async (t) => {
+test('however many callers ask, and however often, a remote store is polled once per interval', async (t) => {
   const clock = createManualClock();
   let looks = 0;
   const loop = new LookLoop({

@@ -1,5 +1,5 @@
-// The loop that all stores share: one poll at a time, watchers notified in order, failures logged once. Stores
-// implement `look`.
+// The loop shared by all stores: one poll at a time, watchers notified in order, failures logged once. Stores implement
+// `look`.
 
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
@@ -17,16 +17,16 @@ type Task<Result> = (
 
 export interface LookLoopDeps {
   readonly description: string;
-  /** The newest revision. Rejects with an AppError `store` when the store cannot be reached; `signal`
-   * aborts when it is closed. */
+  /** Returns the newest revision. Rejects with an AppError `store` when the store cannot be reached; `signal` aborts
+   * when the store is closed. */
   look(signal: AbortSignal): Promise<Revision>;
-  /** Reads the revision that an earlier process saw last; called once, when the first poll fails. */
+  /** Reads the newest revision that an earlier process saw; called once, when the first poll fails. */
   readLastKnown?(signal: AbortSignal): Promise<Revision | undefined>;
   /** Called when the last watcher is gone. */
   onIdle?(): void;
   /** How often to poll without a notification, while there are watchers. */
   readonly pollMs: number;
-  /** Between the beginnings of two polls, whoever asks for them; 0 for a store that costs nothing to read. */
+  /** The least time between the beginnings of two polls, whoever requests them; 0 for a store that is cheap to read. */
   readonly leastMs: number;
   readonly log: Log;
   readonly clock: Clock;
@@ -87,8 +87,8 @@ export class LookLoop
     });
   }
 
-  /** Runs `task` while no poll or other task runs; `publish` makes a revision the newest, `signal` aborts
-   * when the store is closed. */
+  /** Runs `task` while no poll or other task runs. `publish` makes a revision the newest; `signal` aborts when the
+   * store is closed. */
   exclusively<Result>(task: Task<Result>): Promise<Result> {
     const result = this.#queue.then(() => {
       if (this.#closing.signal.aborted)
@@ -107,7 +107,7 @@ export class LookLoop
     return this.#waitingLook;
   }
 
-  /** Until then, or the store is closed. */
+  /** Resolves after this time, or when the store is closed. */
   #pass(ms: number): Promise<void> {
     const turn = Promise.withResolvers<void>();
     const cancel = this.#clock.after(ms, turn.resolve);
@@ -151,8 +151,8 @@ export class LookLoop
     return this.#deps.readLastKnown?.(this.#closing.signal);
   }
 
-  /** Returns the newest revision: the same object while nothing is new. That its author has become known
-   * is kept, but no news for watchers. */
+  /** Returns the newest revision: the same object while nothing changes. A newly known author is stored, but watchers
+   * are not notified of it. */
   #publish(revision: Revision): Revision {
     const newest = this.#seen !== undefined && isSame(this.#seen, revision) ? this.#seen : revision;
     this.#seen = newest;
@@ -179,7 +179,7 @@ export class LookLoop
   #noteFailure(error: unknown, known: Revision | undefined): void {
     const text = errorText(error);
     this.#failure = { sinceMs: this.#failure?.sinceMs ?? this.#clock.wallMs(), text };
-    // Callers that do not watch get the rejection, or read the status.
+    // Callers that do not watch receive the rejection, or read the status.
     if (this.#watchers.size === 0) return;
     this.#kept = known;
     this.#failures.report(text);

@@ -1,4 +1,4 @@
-// The store that the settings name, and what control planes share beside its rules in Git.
+// Opens the store that the settings name, and the text that control planes share beside its rules in Git.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Environment } from '../../../shared/settings/setting.ts';
@@ -40,9 +40,9 @@ export interface OpenStoreDeps {
 }
 
 const gitTimeoutMs = 60_000;
-/** A caller of the admin API causes no more than one poll a second. */
+/** Requests to the admin API cause no more than one poll a second. */
 const leastLookMs = 1_000;
-/** A step of a rollout waits for it. */
+/** A step of a rollout waits for this read. */
 const gitTextTimeoutMs = 10_000;
 
 export function openStore({ settings, log, clock, environment }: OpenStoreDeps): ConfigStore {
@@ -60,7 +60,7 @@ export function openStore({ settings, log, clock, environment }: OpenStoreDeps):
   });
 }
 
-/** Nothing is read or written by this call. */
+/** This call itself reads and writes nothing. */
 export function openSharedText(
   { settings, environment }: Pick<OpenStoreDeps, 'settings' | 'environment'>,
   config: GitSettings,

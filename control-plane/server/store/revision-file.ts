@@ -1,4 +1,4 @@
-// Revisions kept on disk, for rollback and for a start without the store.
+// Revisions saved on disk, for rollbacks and for a start without the store.
 import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
@@ -10,24 +10,22 @@ import { toOtherVersion } from './kept-version.ts';
 import type { Revision } from './revision.ts';
 import { setAside } from './set-aside.ts';
 
-/** Readable for the owner only: rules may reveal a company's business. */
+/** Readable only by the owner: rules may reveal business data. */
 const mode = 0o600;
 const format = 1;
-/** A problem of a file has no more. */
+/** A problem of a file is not nested deeper. */
 const maxDepth = 10;
 
 interface Content {
   readonly format: typeof format;
-  /** Hash of the revision as JSON, to detect damage by a full disk or a person. */
+  /** Hash of the revision as JSON, to detect damage by a full disk or a manual edit. */
   readonly sha256: string;
   /** The description of the revision's store. */
   readonly store: string;
   readonly revision: Revision;
 }
 
-/**
- * `store` is the description of the store that the revision is from. Rejects with the file system's error.
- */
+/** `store` is the description of the revision's store. Rejects with the file system's error. */
 export async function writeRevisionFile(
   path: string,
   store: string,
@@ -38,8 +36,8 @@ export async function writeRevisionFile(
   await writeFileAtomically(path, writingJson(content), mode);
 }
 
-/** Undefined when the file is missing, or is of another store. Rejects with an AppError `store` that names what is wrong
- * with it: a damaged file is set aside, one of another version stays for the program that wrote it. */
+/** Undefined when the file is missing or belongs to another store. Rejects with an AppError `store` that names the
+ * problem: a damaged file is set aside, a file of another version stays for the program that wrote it. */
 export async function readRevisionFile(path: string, store: string): Promise<Revision | undefined> {
   let bytes: Buffer;
   try {

@@ -1,4 +1,4 @@
-// Keeps the last revisions on disk for a store without a history of its own.
+// Keeps the last revisions on disk for a store that has no history of its own.
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type from 'typebox';
@@ -16,8 +16,8 @@ export interface RevisionHistory {
   /** Newest first. */
   list(): Promise<readonly RevisionInfo[]>;
   read(id: string): Promise<Revision | undefined>;
-  /** Makes it the newest one, in place of the newest one when that has the same id. Never rejects: failures
-   * are logged. */
+  /** Adds the newest revision; replaces the previous newest one if it has the same id. Never rejects: failures are
+   * logged. */
   add(revision: Revision): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     return parseIndex(text) ?? rebuild();
   }
 
-  /** The index is damaged: the revisions are there all the same. */
+  /** If the index is damaged, the revisions still exist. */
   async function rebuild(): Promise<readonly RevisionInfo[]> {
     const where = await setAside(index);
     const found: RevisionInfo[] = [];
@@ -68,12 +68,12 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       `${index} is damaged: it is made again from ${toCountText(infos.length, 'revision')}; ${where}`,
     );
     await writeFileAtomically(index, JSON.stringify(infos), 0o600).catch(() => {
-      // It is made again at the next poll.
+      // The next poll creates it again.
     });
     return infos;
   }
 
-  /** Undefined where it is damaged, which is logged: the others can be gone back to. */
+  /** Undefined if the revision is damaged, which is logged: a rollback to the others is still possible. */
   async function tryToRead(id: string): Promise<Revision | undefined> {
     try {
       return await readRevisionFile(fileOf(id), store);
@@ -83,7 +83,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     }
   }
 
-  /** Entries within the bounds, without those whose files were removed. */
+  /** The entries within the limits, without those whose files were removed. */
   async function choose(infos: readonly RevisionInfo[]): Promise<RevisionInfo[]> {
     const kept: RevisionInfo[] = [];
     const keptIds = new Set<string>();
@@ -101,7 +101,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     return kept;
   }
 
-  /** Removes the files that no line of the index names. */
+  /** Removes the files that are not in the index. */
   async function prune(infos: readonly RevisionInfo[]): Promise<void> {
     const keptIds = new Set(infos.map(({ id }) => id));
     for (const name of await readdir(folder)) {
@@ -125,7 +125,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
         const before = newest === undefined || newest.id === id ? older : [newest, ...older];
         const infos = await choose([toRevisionInfo(revision), ...before]);
         await writeFileAtomically(index, JSON.stringify(infos), 0o600);
-        // Only after the index is on disk: otherwise it would name missing files.
+        // Only after the index is on disk: otherwise it would list missing files.
         await prune(infos);
       } catch (error) {
         log.warning(
@@ -136,7 +136,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
   };
 }
 
-/** Undefined when there is no such file. */
+/** Undefined when the file does not exist. */
 async function sizeOf(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).size;
@@ -146,7 +146,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** Of the file of a revision; undefined for any other. */
+/** The id of a revision's file; undefined for any other file. */
 function idOf(name: string): string | undefined {
   const [id = '', ...rest] = name.split('.');
   return rest.join('.') === 'revision.json' ? id : undefined;
@@ -161,7 +161,7 @@ const indexJson = Type.Array(
   }),
 );
 
-/** Undefined when it is not as control planes write it. */
+/** Undefined when the index is not in the format that control planes write. */
 function parseIndex(text: string): RevisionInfo[] | undefined {
   try {
     const infos: unknown = JSON.parse(text);

@@ -1,4 +1,4 @@
-// How texts of others are cut, and how a message selects how its revision is served.
+// Tests how foreign texts are shortened, and how a commit message selects how its revision is served.
 import test from 'ava';
 import {
   allowRemovalTrailer,
@@ -16,7 +16,7 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
   const trailers = '\n\nAllow-Removal: yes\nRollout: now';
   const long = toInfoText('x'.repeat(5000) + trailers) ?? '';
   t.is(long, `${'x'.repeat(4096 - trailers.length - 1)}…${trailers}`);
-  // A part of a line does not become a line of its own.
+  // A cut line must not become a line of its own.
   t.is(toInfoText(`${'x'.repeat(5000)}Rollout: now`), `${'x'.repeat(4095)}…`);
   const lines = toInfoText('y: Rollout: now\n'.repeat(1000)) ?? '';
   t.is(lines.length, 4096);
@@ -29,7 +29,7 @@ const coAuthor = '\nCo-authored-by: Some Person <some-person@example.test>';
 const says = (message: string | undefined) => saysTrailer({ message }, allowRemovalTrailer);
 
 // Proof of SECURITY.md: cannot switch a guard off by text inside a commit message
-test('a trailer selects what the author means, where git sees one', (t) => {
+test('a trailer selects what the author means, if git recognizes it as a trailer', (t) => {
   for (const message of [
     'clean up\n\nAllow-Removal: yes',
     'clean up\n\nsome words\n\nAllow-Removal: yes\n\n',

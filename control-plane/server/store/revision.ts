@@ -1,13 +1,13 @@
-// The state of a configuration store at one moment: its files, who made it, and the lines at the end of its message by
-// which its author selects how it is served. control-plane/server/snapshot interprets the files.
+// The state of a configuration store at one moment: its files, its author, and the lines at the end of its message by
+// which the author selects how it is served. control-plane/server/snapshot interprets the files.
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 
 export interface RevisionInfo {
-  /** A commit for Git; for a directory a hash of the content. Equal ids are equal content. */
+  /** The commit id for Git; a hash of the content for a directory. Equal ids mean equal content. */
   readonly id: string;
-  /** Wall time in milliseconds: of the commit, or when a directory was first seen like this. */
+  /** Wall time in milliseconds: of the commit, or when a directory was first seen in this state. */
   readonly atMs: number;
-  /** `name <email>`, or what is known; undefined when unknown. */
+  /** `name <email>`, or the part that is known; undefined when unknown. */
   readonly author: string | undefined;
   readonly message: string | undefined;
 }
@@ -22,16 +22,16 @@ export interface StoredFile {
 export interface Revision extends RevisionInfo {
   /** The files by path, in the order of UTF-16 code units. */
   readonly files: readonly StoredFile[];
-  /** Files that could not be read or are no configuration; an error makes the revision useless. */
+  /** Files that could not be read or are not configuration; an error makes the revision unusable. */
   readonly problems: readonly Problem[];
 }
 
-/** Without the files, for lists and stored or sent states. */
+/** Without the files, for lists and for stored or sent states. */
 export function toRevisionInfo({ id, atMs, author, message }: RevisionInfo): RevisionInfo {
   return { id, atMs, author, message };
 }
 
-/** The id as texts show it. */
+/** The id for messages. */
 export function toShortId(id: string): string {
   return id.slice(0, 12);
 }
@@ -45,15 +45,15 @@ export function toTitle({ id, author, message }: RevisionInfo): string {
   return parts.length === 0 ? toShortId(id) : `${toShortId(id)} (${parts.join(', ')})`;
 }
 
-/** At most this many characters of a message or an author are kept and shown... */
+/** The most characters of a message or an author that are kept and shown... */
 const maxInfoLength = 4096;
-/** ...of which so many are those of the last paragraph: a squash has a line for each of its authors... */
+/** ...of which at most this many come from the last paragraph: a squash has a line for each of its authors... */
 const maxLastParagraph = 3072;
-/** ...or, where that is longer, so many are those that it ends with. */
+/** ...or, if that paragraph is longer, this many from its end. */
 const maxEndLength = 1024;
 
-/** Authors and messages are untrusted. A long message keeps the lines that it ends with: there its author
- * selects how the revision is served. */
+/** Authors and messages are untrusted. A long message keeps its last lines: there its author selects how the revision
+ * is served. */
 export function toInfoText(text: string): string | undefined {
   const trimmed = text.toWellFormed().trim();
   if (trimmed.length <= maxInfoLength) return trimmed === '' ? undefined : trimmed;
@@ -64,7 +64,7 @@ export function toInfoText(text: string): string | undefined {
   return `${trimmed.slice(0, maxInfoLength - lastLines.length - 1)}…${lastLines}`.toWellFormed();
 }
 
-/** A line of the last paragraph of a commit's message, or of a change's: it travels with the revision. */
+/** A line in the last paragraph of a commit's or change's message, which travels with the revision. */
 export interface Trailer {
   readonly name: string;
   readonly value: string;
@@ -74,11 +74,11 @@ export interface Trailer {
 export const allowRemovalTrailer: Trailer = { name: 'Allow-Removal', value: 'yes' };
 /** Every worker gets the revision at once, whatever rollout is configured. */
 export const nowTrailer: Trailer = { name: 'Rollout', value: 'now' };
-/** It goes through its steps, also when it goes back to rules that were in force before. */
+/** The revision goes through its steps, even if it restores rules that were in force before. */
 export const stepsTrailer: Trailer = { name: 'Rollout', value: 'steps' };
-/** The revision replaces one with a running rollout. */
+/** The revision replaces one whose rollout is running. */
 export const supersedeTrailer: Trailer = { name: 'Rollout', value: 'supersede' };
-/** Rules that were taken back are tried again, in steps. */
+/** Rules that were taken back are rolled out again, in steps. */
 export const againTrailer: Trailer = { name: 'Rollout', value: 'again' };
 
 export function saysTrailer(
@@ -88,7 +88,7 @@ export function saysTrailer(
   return valuesOf(message, name).some((each) => each.toLowerCase() === value.toLowerCase());
 }
 
-/** The values of the trailers of this name, none of them empty. */
+/** The non-empty values of the trailers with this name. */
 export function valuesOf(message: string | undefined, name: string): string[] {
   return trailersOf(message ?? '')
     .filter((each) => each.name.toLowerCase() === name.toLowerCase() && each.value !== '')
@@ -96,14 +96,14 @@ export function valuesOf(message: string | undefined, name: string): string[] {
 }
 
 const trailerLine = /^([A-Za-z0-9-]+)[ \t]*:(.*)$/;
-/** By these lines git knows a last paragraph as trailers although there is other text in it. */
+/** If one of these lines is present, git recognizes trailers in a last paragraph that also contains other text. */
 const knownLine = /^(?:Signed-off-by: |\(cherry picked from commit )/;
 
-/** As `git interpret-trailers` finds them: in the last paragraph, which is not the first, where each line is one, or where
- * git itself has written one and a quarter of the lines are. What stands anywhere else, such as the messages of the
- * commits that a squash merge lists, has no effect. */
+/** The trailers that `git interpret-trailers` finds: in the last paragraph, unless it is the first, where each line is
+ * a trailer, or where git itself wrote one and at least a quarter of the lines are trailers. Trailers anywhere else,
+ * such as in the messages of the commits that a squash merge lists, have no effect. */
 function trailersOf(message: string): readonly Trailer[] {
-  // Lines that begin so are git's own, such as those of a merge's conflicts.
+  // Lines with this beginning are git's own, such as those about a merge's conflicts.
   const given = message.split(/\r?\n/).filter((line) => !line.startsWith('#'));
   const lines = given.slice(0, given.findLastIndex((line) => !isBlank(line)) + 1);
   const blank = lines.findLastIndex(isBlank);
@@ -115,7 +115,7 @@ function trailersOf(message: string): readonly Trailer[] {
     const [, name, value = ''] = trailerLine.exec(line) ?? [];
     const last = found.at(-1);
     if (/^[ \t]/.test(line)) {
-      // It continues the line before.
+      // This line continues the previous one.
       if (isTrailer && last !== undefined) last.value = `${last.value} ${line.trim()}`.trim();
       else others++;
     } else if (name !== undefined) {
@@ -130,12 +130,12 @@ function trailersOf(message: string): readonly Trailer[] {
   return others === 0 || (isKnown && found.length * 3 >= others) ? found : [];
 }
 
-/** Other spaces are text for git. */
+/** Git treats other spaces as text. */
 function isBlank(line: string): boolean {
   return /^[ \t\r\f\v]*$/.test(line);
 }
 
-/** The message with that line. */
+/** The message with this trailer added. */
 export function withTrailer(message: string, trailer: Trailer): string {
   if (saysTrailer({ message }, trailer)) return message;
   const isAfterTrailer = trailersOf(message).length > 0;
@@ -146,15 +146,13 @@ export function toLine({ name, value }: Trailer): string {
   return `${name}: ${value}`;
 }
 
-/** The order in which a revision has its files. */
+/** The order of a revision's files. */
 export function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
 }
 
-/**
- * A problem with the file's name in the repository that the rules are a folder of. `folder`: in which the files are, such
- * as `rules/`; '' at the root. A problem of all files names none.
- */
+/** The problem with its file named relative to the repository's root. `folder`: the folder of the rules in the
+ * repository, such as `rules/`; '' at the root. A problem that concerns all files names none. */
 export function inRepository(problem: Problem, folder: string): Problem {
   const isFile = !problem.file.startsWith('(');
   return isFile ? { ...problem, file: `${folder}${problem.file}` } : problem;

@@ -1,14 +1,14 @@
-// Sets files aside that cannot be read: each is renamed, so that its content can be inspected while a new one is
-// written in its place, and is named by `status` for as long as it is there.
+// Sets unreadable files aside: each is renamed, so that its content can be inspected while a new file is written in its
+// place, and is listed by `status` for as long as it exists.
 import { readdir, rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
 export const asideSuffix = '.unreadable';
-/** In the state directory: the folders with files of this control plane. */
+/** The folders of the state directory with files of this control plane. */
 const folders = ['', 'directory-history'];
 const maxListed = 20;
 
-/** The end of a log line. The file stays where it is when it cannot be renamed. */
+/** Returns the end of a log line. A file that cannot be renamed stays in its place. */
 export async function setAside(path: string): Promise<string> {
   const aside = `${path}${asideSuffix}`;
   try {

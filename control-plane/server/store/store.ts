@@ -2,38 +2,35 @@
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { Revision, RevisionInfo } from './revision.ts';
 
-/**
- * A store holds a tree of text files that changes as a whole, from one revision to the next.
+/** A store holds a tree of text files that changes as a whole, from one revision to the next.
  *
- * Concurrency: everything may be called at any time, also at once. A store runs one poll at a time; a call
- * during a poll waits for the next one, so that an answer is never older than its question. Writes run one
- * at a time as well. Several processes may share one store, and each sees the others' writes as any other
- * change.
+ * Concurrency: all methods may be called at any time, also concurrently. A store runs one poll at a time; a call during
+ * a poll waits for the next one, so that an answer is never older than its question. Writes run one at a time as well.
+ * Several processes may share one store, and each sees the others' writes like any other change.
  *
- * Failure: an unreachable store keeps the last revision it saw, `status` has since when, and the log has
- * its beginning and end once each. It retries until closed. All waits end: with an AppError `store` when
- * the other side is at fault, whose message names the store and never a secret.
- */
+ * Failure: an unreachable store keeps the last revision it saw, `status` has the time of the first failure, and the log
+ * has the beginning and the end of the failure once each. It retries until closed. All waits end: with an AppError
+ * `store` when the other side is at fault, whose message names the store and never a secret. */
 export interface ConfigStore {
   /** Human-readable, such as `/etc/ratelane/rules` or `https://git.example/limits (branch main)`; without
    * secrets. Two stores with equal descriptions have the same content. */
   readonly description: string;
-  /** Polls now. When the store cannot be reached, returns the last revision seen, also by an earlier
-   * process if the store keeps it. Rejects when there is none. */
+  /** Polls now. When the store cannot be reached, returns the last revision seen, possibly by an earlier process if the
+   * store keeps it. Rejects when there is none. */
   read(): Promise<Revision>;
   /** Newest first, at most `limit`; the first is the newest known. Does not poll. */
   history(limit: number): Promise<readonly RevisionInfo[]>;
-  /** Undefined when the store does not have it, or no longer. Does not poll. */
+  /** Undefined when the store does not have the revision, or no longer has it. Does not poll. */
   readRevision(id: string): Promise<Revision | undefined>;
-  /** How a revision relates to the one whose full id is `newest`; `id` may be a prefix. Undefined when the
-   * store has no such revision, or several. Does not poll. */
+  /** How a revision relates to the one whose full id is `newest`; `id` may be a prefix. Undefined when the store has no
+   * such revision, or several. Does not poll. */
   locate(id: string, newest: string): Promise<RevisionPlace | undefined>;
-  /** Why `write` would refuse this change of `before`, as far as that is known without it and without another machine.
-   * Rejects with an AppError where nothing can be written at all. */
+  /** Why `write` would refuse this change of `before`, as far as that is known without writing and without contacting
+   * another machine. Rejects with an AppError where nothing can be written at all. */
   findObstacles(change: Change, before: Revision): Promise<readonly Problem[]>;
-  /** The revisions after `older`, up to `newer`, as they followed each other on what is followed. Does not poll. */
+  /** The revisions after `older`, up to `newer`, in the order in which the followed branch had them. Does not poll. */
   between?(older: string, newer: string): Promise<Lineage>;
-  /** Makes all of the change or nothing, as far as the kind of store allows (see there). A change without
+  /** Makes all of the change or nothing, as far as the kind of store allows (see its documentation). A change without
    * effect succeeds with the newest revision. */
   write(change: Change, options: WriteOptions): Promise<WriteResult>;
   /**
@@ -45,7 +42,7 @@ export interface ConfigStore {
   /** Polls now, for a webhook: resolves when watchers have been notified, and never rejects. */
   trigger(): Promise<void>;
   status(): StoreStatus;
-  /** Aborts work under way, which then rejects, and all watching. Idempotent. */
+  /** Aborts running operations, which then reject, and all watching. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -56,9 +53,9 @@ export const shortestRevisionPrefix = 6;
 export const maxLineage = 100;
 
 export interface Lineage {
-  /** The oldest first. */
+  /** The oldest revision first. */
   readonly revisions: readonly RevisionInfo[];
-  /** Whether older ones are left out. */
+  /** Whether older revisions are omitted. */
   readonly isCut: boolean;
 }
 
@@ -72,13 +69,12 @@ export interface RevisionPlace {
 export interface Change {
   /** Files with their new texts; folders are created as needed. */
   readonly put: readonly { readonly path: string; readonly text: string }[];
-  /** Paths of files that exist, whether or not they could be read. */
+  /** Paths of existing files, whether or not they could be read. */
   readonly delete: readonly string[];
 }
 
 export interface WriteOptions {
-  /** The revision that the author started from: nothing is written when the files have changed since.
-   * Undefined: any. */
+  /** The revision that the author started from: nothing is written if the files have changed since. Undefined: any. */
   readonly expectedRevision: string | undefined;
   readonly author: Author;
   readonly message: string;
@@ -98,15 +94,15 @@ export type WriteResult =
       readonly reason: 'changed_since';
       readonly current: RevisionInfo;
     }
-  /** Other writers came at the same time, again and again (HTTP 409). */
+  /** Other writers kept interfering (HTTP 409). */
   | { readonly ok: false; readonly reason: 'busy' }
   /** The change is impossible (HTTP 400): bad paths, missing files, sizes. */
   | { readonly ok: false; readonly reason: 'refused'; readonly problems: readonly Problem[] };
 
 export interface StoreStatus {
-  /** False after a poll that failed; true before the first one. */
+  /** False after a failed poll; true before the first one. */
   readonly reachable: boolean;
-  /** Wall time of the last poll that succeeded, in this process. */
+  /** Wall time of the last successful poll of this process. */
   readonly lastSuccessMs: number | undefined;
   /** Wall time of the first failure since the last success; undefined when the last poll succeeded. */
   readonly failingSinceMs: number | undefined;

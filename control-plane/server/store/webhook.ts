@@ -1,4 +1,4 @@
-// How calls are signed, and whether that of a webhook is. The admin API receives the call and triggers the store.
+// Signs calls, and verifies the signature of a webhook. The admin API receives the call and triggers the store.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
 export interface WebhookSettings {
@@ -19,12 +19,10 @@ export type WebhookVerdict =
   /** The reason for the caller and the log. */
   | { readonly ok: false; readonly reason: string };
 
-/**
- * Accepts a call with a proof of the secret: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo) or
- * `X-Hub-Signature` (Bitbucket), `sha256=` and the HMAC of the body in hex; or `X-Gitlab-Token`, the
- * secret itself. Takes the same time whatever is wrong with a proof. When several of the headers are
- * there, the first decides. An empty secret refuses everything.
- */
+/** Accepts a call with a proof of the secret: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo) or `X-Hub-Signature`
+ * (Bitbucket) with `sha256=` and the HMAC of the body in hex; or `X-Gitlab-Token` with the secret itself. Takes the
+ * same time whatever is wrong with a proof. If several of the headers are present, the first one decides. An empty
+ * secret refuses everything. */
 export function verifyWebhook(call: WebhookCall, secret: string): WebhookVerdict {
   if (secret === '') return { ok: false, reason: 'no webhook secret is set' };
   const signature = call.header('x-hub-signature-256') ?? call.header('x-hub-signature');
@@ -44,7 +42,7 @@ export function verifyWebhook(call: WebhookCall, secret: string): WebhookVerdict
   return { ok: false, reason };
 }
 
-/** `sha256=` and the HMAC of the body in hex, as `X-Hub-Signature-256` has it. A text is taken as UTF-8. */
+/** `sha256=` and the HMAC of the body in hex, as in `X-Hub-Signature-256`. A text is encoded as UTF-8. */
 export function signBody(body: Uint8Array | string, secret: string): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
