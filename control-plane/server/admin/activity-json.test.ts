@@ -43,7 +43,7 @@ test('actions and outcomes of revisions are one list, the newest first', (t) => 
   );
 });
 
-test('an entry is found by who did it, by what it is about, and by its time', (t) => {
+test('an entry is found by its author, by its object, and by its time', (t) => {
   const deeds = toDeeds([pushed], [outcome('in_force', 2_000)], history);
   const find = (question: object) => findDeeds(deeds, { ...all, ...question }).length;
   t.is(find({ who: 'ANN' }), 1);
@@ -59,7 +59,7 @@ test('an outcome that two control planes have on record is listed once', (t) => 
   t.is(findDeeds([...deeds, ...deeds], all).length, 1);
 });
 
-test('a control plane whose actions are not known is named', async (t) => {
+test('a control plane whose actions are unknown is named', async (t) => {
   const url = `http://127.0.0.1:${await freePort()}`;
   const { url: api, ask } = await startAdminApi(t, {
     files: {},

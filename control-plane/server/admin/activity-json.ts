@@ -1,4 +1,4 @@
-// Actions of users and of the programs, as the admin API shows them: the lines of the audit log, and how each
+// Actions of users and of the programs in the format of the admin API: the lines of the audit log, and how each
 // revision ended. Pure.
 import Type from 'typebox';
 import type { ActivityEntry } from '../history/activity/activity.ts';
@@ -29,31 +29,31 @@ const deedJson = Type.Object(
 export type DeedJson = Type.Static<typeof deedJson>;
 
 const deeds = { deeds: Type.Array(deedJson, { description: 'The newest first' }) };
-/** The answer of one control plane: an older one includes no more. */
+/** The answer of one control plane; an older one includes no more fields. */
 export const deedsJson = Type.Object(deeds);
 export const activityJson = Type.Object({ ...deeds, missing: missingJson }, { title: 'Activity' });
 export type ActivityJson = Type.Static<typeof activityJson>;
 
 export interface ActivityQuestion {
-  /** Part of a name, in any case. */
+  /** Part of a name, in any letter case. */
   readonly who: string | undefined;
-  /** Part of what was done, or the beginning of a revision. */
+  /** Part of the action, or the beginning of a revision. */
   readonly object: string | undefined;
   /** Wall time in milliseconds. */
   readonly sinceMs: number | undefined;
-  /** Wall time in milliseconds, not included. */
+  /** Wall time in milliseconds, exclusive. */
   readonly untilMs?: number | undefined;
   readonly limit: number;
 }
 
-/** `history` names the authors of what came into force. */
+/** `history` has the authors of the revisions that came into force. */
 export function toDeeds(
   entries: readonly ActivityEntry[],
   outcomes: Outcomes,
   history: readonly RevisionInfo[],
 ): DeedJson[] {
   const done = entries
-    // A take-back by a rollout is on record, for all control planes.
+    // A rollout records its own take-back, for all control planes.
     .filter(({ who, what }) => who !== 'rollout' || !what.startsWith('take back '))
     .map(({ atMs, who, what, before, after, outcome }) => ({
       at: toTime(atMs),
@@ -89,7 +89,7 @@ const words: Readonly<Record<Outcomes[number]['kind'], string>> = {
   invalid: 'was refused as invalid',
 };
 
-/** The newest first; what several control planes have on record is there once. */
+/** The newest first; an entry that several control planes have on record is listed once. */
 export function findDeeds(
   all: readonly DeedJson[],
   { who, object, sinceMs, untilMs, limit }: ActivityQuestion,

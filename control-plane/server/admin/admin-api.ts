@@ -1,5 +1,5 @@
-// The dependencies of the admin API's controllers. All exist before the first request; data of the store
-// and the workers may come later.
+// The dependencies of the admin API's controllers. All exist before the first request; data from the store and the
+// workers may arrive later.
 import type { Clock } from '../../../shared/clock.ts';
 import type { SharedPlaces } from '../../../shared/places.ts';
 import type { RoutedRequest } from '../../../shared/router/index.ts';
@@ -24,44 +24,45 @@ export interface AdminApi {
   readonly workers: ConnectedWorkers;
   /** Holds the reports of the workers. */
   readonly fleet: Fleet;
-  /** Reads what users and this control plane did lately. */
+  /** Reads recent actions of users and of this control plane. */
   readonly activity: Pick<Activity, 'read'>;
-  /** Reads and notes the events of the last hour. */
+  /** Reads and adds events of the last hour. */
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
   readonly reading: Reading;
-  /** Runs what takes long with large files. */
+  /** Runs long jobs with large files. */
   readonly thread: JobThread;
   readonly turns: ChangeTurns;
-  /** Of answers that hold much memory until they are read. */
+  /** Limits the answers that occupy much memory until they are read. */
   readonly longAnswers: SharedPlaces;
   readonly rollout: Rollout;
-  /** Paths of files of the state directory that could not be read, and were renamed. */
+  /** Paths of unreadable files of the state directory, which were renamed. */
   listSetAside(): Promise<readonly string[]>;
-  /** Undefined where this is the only control plane. */
+  /** Undefined if there is only one control plane. */
   readonly peers: Peers | undefined;
-  /** How the clock of this control plane differs from those of the others; undefined where it does not. */
+  /** How the clock of this control plane differs from those of the others; undefined if it does not. */
   clockProblem(): string | undefined;
   /** Whether any change may remove most limits. */
   readonly allowsRemoval: boolean;
-  /** Where workers' recordings of their decisions are; undefined: there are none. */
+  /** The directory of workers' recordings of their decisions; undefined if there is none. */
   readonly recordings: string | undefined;
-  /** In front of the path of a file in its repository: '' or such as `rules/`. */
+  /** The prefix of a file's path in its repository: '' or, for example, `rules/`. */
   readonly repositoryFolder: string;
-  /** The address at which files of a revision can be read, with `{file}` (below that folder), `{line}` and `{revision}`; undefined where that is not known. */
+  /** The address of a file of a revision, with the placeholders `{file}` (below that folder), `{line}` and
+   * `{revision}`; undefined if it is unknown. */
   readonly sourceUrl: string | undefined;
   readonly clock: Clock;
   readonly audit: Audit;
-  /** The caller of a request that the guard let pass. */
+  /** The caller of a request that the guard admitted. */
   callerOf(request: RoutedRequest): string;
   /** The rights of the caller. */
   scopeOf(request: RoutedRequest): Scope;
   /** Whether an open stream is allowed to continue. */
   mayGoOn(request: RoutedRequest): boolean;
   readonly events: Events;
-  /** The condition that the start still waits for; undefined once the workers are served. */
+  /** The condition that the start is still waiting for; undefined once workers are served. */
   awaited(): string | undefined;
-  /** The port on which workers get their rules; undefined until it is open. */
+  /** The port that serves rules to workers; undefined until it is open. */
   xdsPort(): number | undefined;
   exposeMetrics(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }

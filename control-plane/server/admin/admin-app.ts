@@ -1,5 +1,5 @@
-// The admin API as an application of the convention router, with the controllers of the folder
-// controllers/. admin-server.ts serves it.
+// The admin API as an application of the convention router, with the controllers of the folder controllers/.
+// admin-server.ts serves it.
 import { ownPath } from '../../../shared/own-files.ts';
 import {
   type App,
@@ -14,7 +14,7 @@ import { parseLargeJson } from './large-json.ts';
 import { webhookPaths } from './webhook-paths.ts';
 
 export interface AdminAppDeps {
-  /** Undefined where only the description is made. */
+  /** Undefined if only the description is generated. */
   readonly api: AdminApi | undefined;
   readonly guard: Guard;
   readonly reportError?: ReportError;
@@ -23,7 +23,7 @@ export interface AdminAppDeps {
 /** Version prefix of all paths, which are also served without it. */
 export const versionPrefix = '/v1';
 
-/** A push has all rules of a company; the store's own limits are not far above. */
+/** A push contains all rules of a company; the store's own limits are not much higher. */
 export const maxBodyBytes = 32 * 1024 * 1024;
 /** The largest number of listeners to `/events`. */
 export const maxListeners = 64;

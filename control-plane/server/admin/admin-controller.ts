@@ -61,28 +61,28 @@ export const rollout = Type.Optional(
 );
 
 export interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
-  /** A more precise target than the request's, where it is known only now. */
+  /** A more precise target than the request's, if it becomes known only during the action. */
   readonly what?: string;
   readonly message: string | undefined;
-  /** Whether it goes back, also to rules that are not remembered to have been in force. */
+  /** Whether it is a rollback, which may also restore rules without a record of having been in force. */
   readonly isUndo?: boolean;
 }
 
-/** A requested action as the audit log has it. */
+/** A requested action in the format of the audit log. */
 interface AuditEntry {
   readonly who: string;
   what: string;
-  /** Revisions. */
+  /** Revision ids. */
   before: string | undefined;
   after: string | undefined;
   /** The outcome of an action that does not fail. */
   outcome: string;
 }
 
-/** How long peers may take to ask their workers: for a reset in three steps. */
+/** How long peers may take to ask their workers; a reset takes three steps. */
 export const peersMs = { reading: 2_000, reset: 4_000 };
 const searchedRevisions = 1000;
-/** How long an answer waits until others are sent. */
+/** How long an answer waits for earlier ones to be sent. */
 const longAnswerWaitMs = 10_000;
 
 export class AdminController extends Controller {
@@ -103,7 +103,7 @@ export class AdminController extends Controller {
     return (await this.findExactly(newest.revision.id)) ?? this.fromStore(this.api.store.read());
   }
 
-  /** `id` may be the beginning of one. 404 when the store has no such revision, or several. */
+  /** `id` may be a prefix. 404 when the store has no such revision, or several. */
   protected async findRevision(id: string): Promise<Revision> {
     const found = await this.findExactly(id);
     if (found !== undefined) return found;
@@ -135,8 +135,8 @@ export class AdminController extends Controller {
     return this.fromStore(this.api.store.readRevision(id));
   }
 
-  /** Makes the change and writes the audit log in every case: `prepare` has everything that may refuse it. `endedLifts` is of
-   * an undo. */
+  /** Makes the change and writes the audit log in every case. `prepare` does everything that may refuse the change.
+   * `endedLifts`: the lifts that an undo ends. */
   protected change(
     asked: string,
     prepare: () => Promise<PreparedChange>,
@@ -153,7 +153,7 @@ export class AdminController extends Controller {
       const author = { name: entry.who, email: '' };
       const change = { ...request, author, message };
       const ended = await this.endTrial(change, `undone by ${entry.who}: ${message}`);
-      // In the log too where the change itself fails.
+      // Logged even if the change itself fails.
       if (ended !== undefined) entry.what += `; revision ${toShortId(ended)} is on trial no more`;
       const made = await makeChange(this.api, change);
       const { documentsBefore, documentsAfter } = made;
@@ -169,8 +169,9 @@ export class AdminController extends Controller {
     });
   }
 
-  /** The store may take long, or fail: that keeps no revision that is undone with the workers on trial. A change that is
-   * refused undoes nothing. Resolves with the revision that was on trial, where it is no more. */
+  /** Ends the trial of a revision that is undone. The store may be slow or fail, which must not leave that revision on
+   * the workers on trial. A refused change undoes nothing. Resolves with the revision that was on trial, if it no
+   * longer is. */
   private async endTrial(
     request: PreparedChange & ChangeRequest,
     reason: string,
@@ -182,7 +183,7 @@ export class AdminController extends Controller {
     const planned = await this.readNewest()
       .then((newest) => planChangeOf(newest, this.api, request))
       .catch(() => {
-        // The change itself is refused or made by the state of the store.
+        // The state of the store decides whether the change itself is refused or made.
       });
     if (!planned || planned.change.put.length + planned.change.delete.length === 0)
       return undefined;
@@ -194,7 +195,7 @@ export class AdminController extends Controller {
     return trial?.revision.id;
   }
 
-  /** The result of the change without making it; refused like the change itself. */
+  /** The result of the change without making it; refused for the same reasons as the change. */
   protected plan(request: Omit<ChangeRequest, 'author'>): Promise<PlannedChange> {
     const author = { name: this.api.callerOf(this.request), email: '' };
     return planChange(this.api, { ...request, author }).catch((error: unknown) => {
@@ -202,7 +203,7 @@ export class AdminController extends Controller {
     });
   }
 
-  /** Does the action and writes the audit log in every case; `act` adds to the entry what is known only
+  /** Performs the action and writes the audit log in every case; `act` adds details to the entry that become known only
    * then. */
   protected async audited<Done>(
     asked: string,
@@ -235,10 +236,8 @@ export class AdminController extends Controller {
     }
   }
 
-  /**
-   * The answers of the peers to the same question; none when a peer asks (`peer` is its id), and none where there
-   * are no peers. It POSTs where there is a body. The promise never rejects.
-   */
+  /** The peers' answers to the same question; none when a peer asks (`peer` is its id), and none without peers. Sends a
+   * POST if there is a body. The promise never rejects. */
   protected askPeers<Schema extends TSchema>(
     path: string,
     schema: Schema,
@@ -254,14 +253,14 @@ export class AdminController extends Controller {
     return peers.ask({ method, path, ...asked }, schema, token, listWorkers);
   }
 
-  /** Throws 409 when the control plane has asked itself. */
+  /** Throws 409 when the control plane has called itself. */
   protected refuseItself(peer: string | undefined): void {
     if (peer === undefined || peer !== this.api.peers?.id) return;
     throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
   }
 
-  /** Asks the workers of all control planes. 503 when no worker has a link, 404 when no worker has the
-   * requested node id; a peer receives the answers of its workers, which may be an empty list. */
+  /** Asks the workers of all control planes. 503 when no worker has a link, 404 when no worker has the requested node
+   * id; a peer receives the answers of this control plane's workers, which may be an empty list. */
   protected async askCounters(
     question: CountersQuestion,
     { path, body }: Pick<PeerCall, 'path' | 'body'>,
@@ -291,7 +290,7 @@ export class AdminController extends Controller {
     throw new HttpError(404, { detail });
   }
 
-  /** The lifted ones among the descriptors, by the rules in force. */
+  /** Which of the descriptors are lifted by the rules in force. */
   private async findLifted({
     domain,
     descriptors,
@@ -313,7 +312,7 @@ export class AdminController extends Controller {
     });
   }
 
-  /** For a value that holds much memory until its JSON is read: few are made at once, the others wait. */
+  /** For a value that occupies much memory until its JSON is read: only a few are built at once, the others wait. */
   protected async sendLong<Value extends object>(
     make: () => Promise<Value>,
   ): Promise<Value | Response> {
@@ -341,8 +340,8 @@ export class AdminController extends Controller {
     });
   }
 
-  /** An error to throw: `application/problem+json` with `problems` beside the usual members. `detail` is sent to the client
-   * also with a status of 500 and above: without secrets or unexpected texts. */
+  /** An error to throw: `application/problem+json` with `problems` besides the usual members. `detail` is sent to the
+   * client even with a status of 500 and above, so it must not contain secrets or unexpected texts. */
   protected refuse(status: number, detail: string, problems?: readonly Problem[]): Error {
     const body = {
       type: 'about:blank',
@@ -352,12 +351,12 @@ export class AdminController extends Controller {
     };
     const headers = { 'content-type': 'application/problem+json' };
     const stop = new Stop(status, new Response(JSON.stringify(body), { status, headers }));
-    // The audit log has the message.
+    // The message is for the audit log.
     stop.message = detail;
     return stop;
   }
 
-  /** With the names of files that status, history and notifications have: those in the repository. */
+  /** Converts problems, with the file names that status, history and notifications use: those in the repository. */
   protected toProblems(problems: readonly Problem[]): ProblemJson[] {
     const { repositoryFolder } = this.api;
     return problems.map((each) => toProblemJson(inRepository(each, repositoryFolder)));
@@ -382,7 +381,7 @@ type AdminControllerClass = Pick<typeof AdminController, 'guard'> &
     context: AdminContext,
   ) => AdminController);
 
-/** The controllers of `tree`, working with `api`. */
+/** Binds the controllers of `tree` to `api`. */
 export function bindControllers(tree: ModuleTree, api: AdminApi): ModuleTree {
   const bind = (value: unknown): unknown =>
     isAdminController(value) ? withApi(value, api) : value;
@@ -398,7 +397,7 @@ function isAdminController(value: unknown): value is AdminControllerClass {
   return typeof value === 'function' && value.prototype instanceof AdminController;
 }
 
-/** Its statics, which declare the arguments, are inherited; but `open()` is declared by each class for itself. */
+/** The statics, which declare the arguments, are inherited; but each class declares `open()` itself. */
 function withApi(controller: AdminControllerClass, api: AdminApi): AdminControllerClass {
   return class extends controller {
     static override readonly guard = controller.guard ?? [];

@@ -1,4 +1,4 @@
-// The admin API over real sockets and a real directory, without workers.
+// Tests the admin API over real sockets and a real directory, without workers.
 
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -31,7 +31,7 @@ function sendRaw(port: number, text: string): Promise<string> {
   });
 }
 
-/** `shop=3` is a document of domain shop with a limit of three, `shop=wrong` one with an error. */
+/** `shop=3` is a document of domain shop with a limit of three, `shop=wrong` an invalid one. */
 function toRules(text: string): string {
   return text.replace(/^(\ufeff?)(\w+)=(\d+|wrong)$/, (_, mark, domain, limit) =>
     limit === 'wrong'
@@ -67,7 +67,7 @@ function showRaw(answer: string): string {
   return `${status} ${type} ${inBody} ${detail}`;
 }
 
-/** What a scenario has started, and the identifiers that it has seen: `id1`, `id2`... in its text. */
+/** The processes that a scenario has started, and the ids that it has seen, which are `id1`, `id2`... in its text. */
 class Scenario {
   readonly #t: ExecutionContext;
   readonly #running: Promise<AdminApi>;
@@ -136,7 +136,7 @@ class Scenario {
     }
   }
 
-  /** Identifiers by their order, times of the next days by how far they are. */
+  /** Replaces ids by their order of appearance, and times of the next days by their distance. */
   #name(text: string): string {
     const named = text.replaceAll(/\b[0-9a-f]{12,64}\b/g, (id) => {
       const known = this.#ids.findIndex((each) => each.startsWith(id) || id.startsWith(each));
@@ -153,7 +153,7 @@ class Scenario {
 
 const scenarios = new WeakMap<ExecutionContext, Scenario>();
 
-// Its first lines explain its words.
+// The first lines of the file explain its commands.
 testScenarios(test, new URL('admin-server.txt', import.meta.url), (words, { t, folder }) => {
   const scenario = scenarios.get(t) ?? new Scenario(t, folder);
   scenarios.set(t, scenario);
@@ -175,7 +175,7 @@ test('two writers at once: one wins, the other gets a conflict', async (t) => {
 });
 
 // Proof of SECURITY.md: changes rules for all workers, steers rollouts, approves; each by name in the audit log
-test('every change that was asked for is in the audit log', async (t) => {
+test('every requested change is in the audit log', async (t) => {
   const { ask, log } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
   const { revision: before } = (await ask('GET', '/domains')).body;
   const yaml = ruleText('shop', 2);
@@ -198,7 +198,8 @@ test('every change that was asked for is in the audit log', async (t) => {
   t.regex(`${second?.['outcome']}`, /^412: the domain shop has changed since/);
 });
 
-// Crowds come before the other tests: beside them the first of a crowd have had their time before the last is there.
+// Tests with many connections run first: beside other tests, the first connections would time out before the last one
+// is open.
 test.serial('connections over the limit are logged once', async (t) => {
   const { port, log } = await run(t, {});
   const sockets = Array.from({ length: 266 }, () => connect(port, '127.0.0.1').resume());
@@ -224,7 +225,7 @@ test('routes without a token take only a small body, whatever its type', async (
   }
 });
 
-test('unfinished bodies make room for others before they are too much', async (t) => {
+test('unfinished bodies are dropped to make room for others before they exceed the limit', async (t) => {
   const { port, ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
   const part = Buffer.alloc(4 * 1024 * 1024);
   const attackers = Array.from({ length: 18 }, () => {
@@ -234,7 +235,7 @@ test('unfinished bodies make room for others before they are too much', async (t
     socket.write(part);
     return socket;
   });
-  // 72 MiB are more than 64: two or three have to go, and no more.
+  // 72 MiB exceed 64 MiB: two or three connections must be cut, and no more.
   await eventually('some were cut', () => attackers.filter((each) => each.closed).length >= 2);
   t.is(
     (await ask('PUT', '/domains/shop', { yaml: ruleText('shop', 2), headers: { 'if-match': '*' } }))
@@ -250,13 +251,13 @@ function unfinishedWebhook(length: number): string {
   return `POST /webhooks HTTP/1.1\r\nhost: localhost\r\n${type}\r\ncontent-length: ${length}\r\n\r\n`;
 }
 
-test('the description of the API is the one that is kept with it', async (t) => {
+test('the generated description of the API equals the stored one', async (t) => {
   const app = await createAdminApp({ api: undefined, guard: bearer() });
   const kept = readFileSync(new URL('openapi.json', import.meta.url), 'utf8');
   t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(kept), 'run npm run docs');
 });
 
-test('the revision in force is shown without the store, which may no longer have it', async (t) => {
+test('the revision in force is shown even if the store is unreachable and may no longer have it', async (t) => {
   const { ask, store } = await run(t, { 'a.yaml': ruleText('a', 1) });
   Object.assign(store, { readRevision: async () => undefined });
   t.is((await ask('GET', '/rules/a')).body.rules.length, 1);
@@ -280,9 +281,9 @@ test('a listener to the events is notified at once', async (t) => {
   );
 });
 
-test('no more than 64 callers listen to the events, and whoever goes makes room', async (t) => {
+test('no more than 64 callers listen to the events, and each one that leaves makes room', async (t) => {
   const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
-  // The answers are kept: the stream of one that is not referenced any more would be closed.
+  // The answers stay referenced: the stream of an unreferenced one would be closed.
   const listen = async () => {
     const going = new AbortController();
     const { signal } = going;
@@ -299,7 +300,7 @@ test('no more than 64 callers listen to the events, and whoever goes makes room'
   for (const { going } of listeners) going.abort();
 });
 
-test('one token has sixteen listeners to the events at most, and leaves room for others', async (t) => {
+test('one token has at most sixteen listeners to the events, and leaves room for others', async (t) => {
   const tokens = 'ann read token-of-ann-0123456789\nbob read token-of-bob-0123456789\n';
   const { port } = await run(t, { 'a.yaml': ruleText('a', 1) }, tokens);
   const listen = async (name: string) => {
@@ -319,7 +320,7 @@ test('one token has sixteen listeners to the events at most, and leaves room for
   await eventually('there is room', async () => (await listen('ann')).answer.status === 200);
 });
 
-test('the description has what a change may be refused with, and one schema for each answer', async (t) => {
+test('the description lists the errors of each change, and one schema for each answer', async (t) => {
   const { body } = await (await run(t, {})).ask('GET', '/openapi.json');
   const { put, get } = body.paths['/domains/{domain}'];
   t.deepEqual(Object.keys(put.requestBody.content), ['application/json', 'application/yaml']);
@@ -338,7 +339,7 @@ test('the description has what a change may be refused with, and one schema for 
 });
 
 const token = 'a-token-of-a-person';
-/** Connections of an attacker, each with this. */
+/** Opens connections of an attacker, each of which sends this text. */
 async function attack(t: ExecutionContext, port: number, count: number, text: string) {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1'));
   await Promise.all(
@@ -355,7 +356,7 @@ for (const [what, text] of [
   ['headers', 'GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nX-More: '],
   ['bodies', `${unfinishedWebhook(1000)}{`],
 ] as const) {
-  test(`400 connections with unfinished ${what} take nothing from probes and from who has authenticated`, async (t) => {
+  test(`400 connections with unfinished ${what} do not affect probes and authenticated callers`, async (t) => {
     const { port, ask } = await run(t, {}, `me read ${token}`);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     t.teardown(() => agent.destroy());
@@ -374,7 +375,7 @@ for (const [what, text] of [
 }
 
 // Proof of SECURITY.md: `/healthcheck`, the console's files, a signed webhook
-test('a caller who does not authenticate has the connection for one answer', async (t) => {
+test('an unauthenticated caller has its connection for one answer', async (t) => {
   const { ask } = await run(t, {}, `me read ${token}`);
   const probe = await ask('GET', '/healthcheck');
   t.is(probe.headers.get('connection'), 'close');
@@ -385,7 +386,7 @@ test('a caller who does not authenticate has the connection for one answer', asy
   t.deepEqual([wrong.status, wrong.headers.get('connection')], [401, 'close']);
 });
 
-test('a webhook secret is read from its file up to its bound', async (t) => {
+test('a webhook secret is read from its file up to the size limit', async (t) => {
   const folder = createRulesFolder(t, { secret: 'of-the-webhook\n' });
   for (const [secretFile, status] of [
     [join(folder.path, 'secret'), 202],

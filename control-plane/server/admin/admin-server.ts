@@ -1,4 +1,4 @@
-// The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside it.
+// The admin API's HTTP server: Fastify around the application of admin-app.ts, together with the webhook.
 
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { systemClock } from '../../../shared/clock.ts';
@@ -28,10 +28,10 @@ export interface AdminServerDeps {
   readonly guard: Guard;
   readonly isAuthenticated: Authorizer['isAuthenticated'];
   readonly webhook: WebhookDeps;
-  /** Adds the routes of the console, which need no token. */
+  /** Adds the routes of the console, which require no token. */
   readonly addConsole: (server: FastifyInstance, onError: (text: string) => void) => void;
   readonly log: Log;
-  /** Called for each answer; `route` is the first part of its path. */
+  /** Called for each answer; `route` is the first segment of its path. */
   readonly onAnswer: (route: string, method: string, status: number) => void;
 }
 
@@ -43,34 +43,34 @@ export interface AdminServerOptions {
 export interface AdminServer {
   /** Resolves to the port; rejects with an AppError `cannot_start`. */
   start(): Promise<number>;
-  /** Lets requests under way finish for `graceMs`. Idempotent. */
+  /** Lets requests in progress finish for `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;
-  /** Takes the material for new connections. */
+  /** Uses the material for new connections. */
   replaceTls(material: TlsMaterial): void;
 }
 
-/** JSON may escape many characters of a text with a second one. */
+/** JSON may encode many characters of a text as two. */
 const maxYamlBytes = maxBodyBytes / 4;
 
-/** Authenticated connections: each is bounded by `maxBodyBytes`, and users and pipelines are few. */
+/** Authenticated connections: `maxBodyBytes` limits each, and users and pipelines are few. */
 export const maxConnections = 256;
 /** How often refused connections are logged. */
 const refusalIntervalMs = 60_000;
 
-/** Unauthenticated connections, with probes and webhooks: each has time for one request. */
+/** Unauthenticated connections, from probes and webhooks: each lasts for one request. */
 export const maxUnauthenticated = 3000;
-/** TLS connections: each holds four times as much. */
+/** TLS connections: each takes four times the memory. */
 export const maxUnauthenticatedTls = 1024;
 export const unauthenticatedLimitMs = 15_000;
-/** At most as many as connections are allowed, so that every connection is checked before it can be closed. */
+/** At most the number of allowed connections, so that every connection is checked before it can be closed. */
 const backlog = 1024;
-/** Bytes of all bodies being read: enough for two of the largest. */
+/** Bytes of all bodies being read: enough for two bodies of the largest size. */
 export const maxHeldBytes = 2 * maxBodyBytes;
 export const bodyTimeoutMs = 30_000;
 
 /** A write to a slow Git host takes a while, with no data on the connection. */
 const timeouts = { connectionTimeout: 180_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
-/** Time limit before the caller has authenticated. */
+/** Time limits before the caller has authenticated. */
 export const headTimeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 1000 };
 
 export async function createAdminServer(
@@ -176,7 +176,7 @@ export async function createAdminServer(
   };
 }
 
-/** Every path is served with and without the version. */
+/** Every path is served with and without the version prefix. */
 function withoutVersion({ url = '/' }: { readonly url?: string | undefined }): string {
   return url.startsWith(`${versionPrefix}/`) ? url.slice(versionPrefix.length) : url;
 }
@@ -195,7 +195,7 @@ function createFastify(
   return Fastify({ ...options, https } as FastifyServerOptions);
 }
 
-/** With CAs, clients must present a certificate that one of them has signed. */
+/** If CAs are given, clients must present a certificate signed by one of them. */
 function toTlsOptions({ ca, cert, key }: TlsMaterial) {
   return {
     ...(cert === undefined ? {} : { cert }),

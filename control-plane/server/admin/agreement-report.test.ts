@@ -47,7 +47,7 @@ test('workers of different node groups may differ', (t) => {
   t.deepEqual([found?.group, found?.count, others.length], ['east', 2, 0]);
 });
 
-test('agreements without number or end are bounded', (t) => {
+test('the number and the length of agreements are bounded', (t) => {
   const workers = Array.from({ length: 50 }, (_, index) =>
     workerOf(`w${index}`, `${index}`.padEnd(5_000, '-')),
   );

@@ -1,5 +1,5 @@
-// Whether connected workers agree on the settings that decide how they count: if not, they count
-// separately without any error. worker/agreement.ts makes the texts; here they are only compared. Pure.
+// Finds connected workers that disagree on the settings that decide how they count: such workers count separately
+// without any error. worker/agreement.ts creates the texts; here they are only compared. Pure.
 import Type from 'typebox';
 import { agreementKey } from '../../../shared/agreement-key.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -11,14 +11,14 @@ export const agreementsJson = Type.Object(
   {
     /** The node group, whose workers get the same rules. */
     group: Type.Union([Type.String(), Type.Null()]),
-    /** How many different agreements there are. */
+    /** The number of different agreements. */
     count: Type.Integer(),
     /** The agreements with the most workers first; at most 10. */
     agreements: Type.Array(
       Type.Object({
         agreement: Type.String(),
         workers: Type.Integer(),
-        /** One of the workers with it. */
+        /** One of the workers with this agreement. */
         example: Type.Object({ id: Type.String(), address: Type.String() }),
       }),
     ),
@@ -29,10 +29,8 @@ export type AgreementsJson = Type.Static<typeof agreementsJson>;
 
 const maxAgreements = 10;
 
-/**
- * Groups are examined separately, since fleets that count separately, as in two regions, are in different groups.
- * Workers that announce nothing are skipped.
- */
+/** Groups are examined separately, since fleets that are meant to count separately, such as two regions, are in
+ * different groups. Workers that announce no agreement are skipped. */
 export function countAgreements(workers: readonly WorkerJson[]): AgreementsJson[] {
   const announcing = workers.filter(({ metadata }) => Object.hasOwn(metadata, agreementKey));
   const byGroup = Map.groupBy(announcing, ({ group }) => group);
@@ -68,7 +66,7 @@ export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[
   );
 }
 
-/** The node groups whose workers differ. */
+/** The node groups whose workers disagree. */
 export function findDisagreements(all: readonly AgreementsJson[]): AgreementsJson[] {
   return all.filter(({ count }) => count > 1);
 }

@@ -60,14 +60,14 @@ testLines(test, new URL('authorize.txt', import.meta.url), async (given) => {
   return String(status);
 });
 
-test('the caller is known by the name of the token', async (t) => {
+test('the caller is identified by the name of the token', async (t) => {
   const given = request('GET', '/domains', bearerOf(reader));
   await guarded.guard.check(given);
   t.is(guarded.callerOf(given), 'ann');
   t.is(local.callerOf(given), 'local');
 });
 
-test('a change that a token may not make is in the audit log, a question is not', async (t) => {
+test('a change that a token is not allowed to make is in the audit log, a query is not', async (t) => {
   const audited: AuditedChange[] = [];
   const audit = (change: AuditedChange) => void audited.push(change);
   const authorizer = createAuthorizer({ ...none, tokens, audit });
@@ -96,7 +96,7 @@ function toSet(result: ReturnType<typeof parseTokens>) {
 }
 
 // Proof of SECURITY.md: reads rules, revisions, workers, limited values and what peers ask; changes nothing
-test('the token of the peers may ask what peers ask of each other in a rollout, and change nothing', async (t) => {
+test('the token of the peers allows the queries of peers in a rollout, and no changes', async (t) => {
   const addresses = [
     { ...none, peerToken, isLoopback: false },
     { ...none, peerToken, isLoopback: true },
@@ -105,7 +105,7 @@ test('the token of the peers may ask what peers ask of each other in a rollout, 
   ];
   for (const deps of addresses) {
     const authorizer = createAuthorizer(deps);
-    // Behind a proxy a peer asks for a name, even where the address is a loopback one.
+    // Behind a proxy, a peer sends a host name even if the address is a loopback one.
     const headers = { ...bearerOf(shared), host: 'control-planes:18001' };
     const asked = request('GET', '/rollouts/workers', headers);
     t.is(await statusOf(asked, authorizer), 200);
@@ -128,7 +128,7 @@ test('where others can reach the address, no caller has access without a token',
   }
 });
 
-test('on a loopback address without a file of tokens, the token of the peers is accepted and not demanded', async (t) => {
+test('on a loopback address without a token file, the token of the peers is accepted but not required', async (t) => {
   const authorizer = createAuthorizer({ ...none, peerToken });
   for (const headers of [{}, bearerOf('token-of-nobody-0001')]) {
     const here = request('PUT', '/domains/a', { host: 'localhost:18001', ...headers });
@@ -141,7 +141,7 @@ test('on a loopback address without a file of tokens, the token of the peers is 
   t.is(authorizer.isAuthenticated, undefined);
 });
 
-test('a token in both files has the scope of the tokens file, unless it is one of workers', async (t) => {
+test('a token in both files has the scope of the tokens file, unless that is the scope of workers', async (t) => {
   const statusWith = (line: string) => {
     const tokens = toSet(parseTokens(`${line} ${shared}\n`, 'f'));
     const authorizer = createAuthorizer({ ...none, tokens, peerToken, isLoopback: false });
@@ -151,7 +151,7 @@ test('a token in both files has the scope of the tokens file, unless it is one o
   t.is(await statusWith('fleet xds'), 403);
 });
 
-test('an open stream ends with the right to it', (t) => {
+test('an open stream ends when its token is revoked', (t) => {
   let known = tokens;
   const changing = { find: (token: string) => known?.find(token) };
   const authorizer = createAuthorizer({ ...none, tokens: changing, isLoopback: false });

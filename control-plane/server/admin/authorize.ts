@@ -1,5 +1,5 @@
-// Decides who may call the admin API: a guard for the router, and the caller's name for the audit log. tokens.ts
-// reads the tokens.
+// Decides which callers may use the admin API: a guard for the router, and the caller's name for the audit log.
+// tokens.ts reads the tokens.
 
 import type { IncomingMessage } from 'node:http';
 import { isLoopback } from '../../../shared/loopback.ts';
@@ -18,13 +18,13 @@ export type Scope = 'read' | 'write';
 
 export interface Authorizer {
   readonly guard: Guard;
-  /** The name of the caller's token, or `local` where none is required and none was shown. */
+  /** The name of the caller's token, or `local` if none is required and none was sent. */
   callerOf(request: RoutedRequest): string;
-  /** `write` where no token is required and none was shown. */
+  /** `write` if no token is required and none was sent. */
   scopeOf(request: RoutedRequest): Scope;
-  /** Whether an open stream is allowed to continue: the token of its request is still known. */
+  /** Whether an open stream is allowed to continue: the token of its request is still valid. */
   mayGoOn(request: RoutedRequest): boolean;
-  /** Whether a request has a token that the guard accepts for some path; undefined where none is required. */
+  /** Whether a request has a token that the guard accepts for some path; undefined if none is required. */
   readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
 }
 
@@ -32,7 +32,7 @@ interface Caller extends TokenOwner {
   readonly scope: Scope;
 }
 
-/** A POST to these changes nothing. */
+/** A POST to these paths changes nothing. */
 const readOnly: ReadonlySet<string> = new Set([
   'validations',
   'explanations',
@@ -43,11 +43,11 @@ const readOnly: ReadonlySet<string> = new Set([
 ]);
 
 const realm = 'ratelane';
-/** The caller where no token is required and none was shown. */
+/** The caller if no token is required and none was sent. */
 export const nobody = 'local';
 
 export interface AuthorizerDeps {
-  /** The tokens of users and pipelines; undefined without a file of them. */
+  /** The tokens of users and pipelines; undefined without a token file. */
   readonly tokens: TokenSet | undefined;
   /** The token that control planes send each other; undefined without peers. */
   readonly peerToken: TokenSet | undefined;
@@ -56,14 +56,14 @@ export interface AuthorizerDeps {
   readonly audit: Audit;
 }
 
-/** Everything that is not known to be read-only needs the scope `write`. On a loopback address without a
- * file of tokens, every program on this machine may do everything, except pages in a browser; who shows the
- * peers' token there has the rights of a peer. */
+/** Any request not known to be read-only needs the scope `write`. On a loopback address without a token file, every
+ * program on this machine may do everything, except pages in a browser; a caller that sends the peers' token there has
+ * the rights of a peer. */
 export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
   const { tokens, peerToken, isLoopback, audit } = deps;
   const needsToken = tokens !== undefined || !isLoopback;
   const callers = new WeakMap<RoutedRequest, Caller>();
-  /** A token that is in both files has the scope that the tokens file gives it. */
+  /** A token that is in both files has the scope from the tokens file. */
   const ownerOf = (token: string): Caller | undefined => {
     const owners = [tokens?.find(token), peerToken?.find(token)];
     return owners.find((owner): owner is Caller => owner !== undefined && owner.scope !== 'xds');
@@ -115,7 +115,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
   };
 }
 
-/** The controller audits all other changes, but never sees this one. */
+/** The controller audits all other changes, but never receives a refused one. */
 function noteRefusal(
   audit: Audit,
   { id: requestId, method, path, remoteAddress: address }: RoutedRequest,
@@ -133,8 +133,8 @@ function needsWrite({ method, path }: RoutedRequest): boolean {
   return !readOnly.has(parts[0] ?? '') && !readOnly.has(parts.join('/'));
 }
 
-/** A page of another site may let its own name resolve to this machine, or send what needs no preflight.
- * Both show in headers that a page cannot set. */
+/** A page of another site may resolve its own host name to this machine, or send requests without a preflight. Both are
+ * visible in headers that a page cannot set. */
 const localGuard: Guard = {
   authenticates: true,
   check({ headers }) {

@@ -4,7 +4,7 @@ import { createChangeTurns } from './change-turns.ts';
 
 const busy = { message: 'others are changing the rules at the same time; try again' };
 
-test('a change is made when the one before it has ended, also when that failed', async (t) => {
+test('a change is made when the previous one has ended, even if that failed', async (t) => {
   const turns = createChangeTurns(createManualClock());
   const first = Promise.withResolvers<string>();
   const made: string[] = [];

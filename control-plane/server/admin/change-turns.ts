@@ -1,11 +1,11 @@
-// Changes of the rules by this process are made one after the other: each is planned on the files that the one before
-// has left, so that those that do not contradict each other all succeed.
+// Serializes changes of the rules by this process: each is planned on the files that the previous one left, so that
+// changes without conflicts all succeed.
 import type { Clock } from '../../../shared/clock.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 
 export interface ChangeTurns {
-  /** Makes the change when those before it have ended, whether or not they succeeded. Rejects with an HttpError 409
-   * where too many wait, or its turn does not come in time: it is not made then. */
+  /** Makes the change when the earlier ones have ended, whether or not they succeeded. Rejects with an HttpError 409 if
+   * too many wait, or if its turn does not come in time: then the change is not made. */
   take<Result>(make: () => Promise<Result>): Promise<Result>;
 }
 

@@ -1,5 +1,5 @@
-// Changes of all files at once, where some of them could not be read: over a real socket, in a real
-// directory and a real Git repository.
+// Tests changes of all files at once, where some of them are unreadable: over a real socket, in a real directory and a
+// real Git repository.
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -18,11 +18,11 @@ interface Place {
   readonly ask: AdminApi['ask'];
   /** Changes files as another writer would; undefined deletes one. */
   put(files: Files): void;
-  /** Puts a symbolic link that leads nowhere in the place of whatever is there. */
+  /** Replaces whatever is at the path with a dangling symbolic link. */
   link(path: string): void;
 }
 
-/** Changes wait for their turn as long as they take. */
+/** Changes wait for their turn for as long as it takes. */
 const toOptions = () => ({ files: {}, clock: createManualClock(Date.now()) });
 
 async function openDirectory(t: ExecutionContext): Promise<Place> {
@@ -89,7 +89,7 @@ const places = [
 ] as const;
 
 for (const [name, open] of places) {
-  test(`${name}: a rollback replaces and deletes what cannot be read now`, async (t) => {
+  test(`${name}: a rollback replaces and deletes files that are unreadable now`, async (t) => {
     const place = await open(t);
     place.put(good);
     const { id } = await place.store.read();
@@ -100,7 +100,7 @@ for (const [name, open] of places) {
     t.deepEqual(await read(place), { texts: good, problems: [] });
   });
 
-  test(`${name}: a rollback to what could not be read is refused, and loses no rules`, async (t) => {
+  test(`${name}: a rollback to a revision with unreadable files is refused, and loses no rules`, async (t) => {
     const place = await open(t);
     place.put({ ...good, 'b.yaml': notText });
     const { id } = await place.store.read();
@@ -111,7 +111,7 @@ for (const [name, open] of places) {
     t.deepEqual(await read(place), { texts: good, problems: [] });
   });
 
-  test(`${name}: a push replaces and deletes what cannot be read`, async (t) => {
+  test(`${name}: a push replaces and deletes unreadable files`, async (t) => {
     const place = await open(t);
     place.put({ ...good, 'b.yaml': notText, 'c.yaml': notText });
     const files = Object.entries(good).map(([path, text]) => ({ path, text }));
@@ -119,7 +119,7 @@ for (const [name, open] of places) {
     t.deepEqual(await read(place), { texts: good, problems: [] });
   });
 
-  test(`${name}: a file that cannot be read stays an error of a change beside it`, async (t) => {
+  test(`${name}: an unreadable file remains an error of a change to another file`, async (t) => {
     const place = await open(t);
     place.put({ 'a.yaml': ruleText('a', 1), 'b.yaml': notText });
     const yaml = ruleText('c', 1);
@@ -131,7 +131,7 @@ for (const [name, open] of places) {
 }
 
 for (const [name, open] of places) {
-  test(`${name}: changes at the same moment all succeed where they do not contradict each other`, async (t) => {
+  test(`${name}: simultaneous changes without conflicts all succeed`, async (t) => {
     t.timeout(300_000);
     const place = await open(t);
     place.put(good);
@@ -160,7 +160,7 @@ for (const [name, open] of places) {
     t.is(texts['a.yaml']?.match(/unlimited/g)?.length, 5);
   });
 
-  test(`${name}: a domain whose file cannot be read is neither created again nor deleted`, async (t) => {
+  test(`${name}: a domain whose file is unreadable is neither created again nor deleted`, async (t) => {
     const place = await open(t);
     place.put({ 'shop.yaml': notText, 'other.yaml': ruleText('other', 1) });
     const { id } = await place.store.read();
@@ -185,7 +185,7 @@ for (const [name, open] of places) {
   });
 }
 
-test('git: a rollback puts a file in the place of a symbolic link', async (t) => {
+test('git: a rollback replaces a symbolic link with a file', async (t) => {
   const place = await openGit(t);
   place.put(good);
   const { id } = await place.store.read();
@@ -204,7 +204,7 @@ test('directory: a rollback does not write in the place of a symbolic link', asy
   t.deepEqual(await rollBack(place, id), { status: 422, problems });
 });
 
-test('git: a change that was meant for files that reappear meanwhile is not mixed with others', async (t) => {
+test('git: a change that meant to restore files is not mixed with files that reappear meanwhile', async (t) => {
   const repository = createGitRepository(t);
   const { store } = openGitStore(t, repository);
   const first = repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
@@ -214,7 +214,7 @@ test('git: a change that was meant for files that reappear meanwhile is not mixe
   const revertingStore: ConfigStore = {
     ...store,
     async read() {
-      // When it is called: the read of the start may still be under way.
+      // Decided at the call: the initial read may still be running.
       const isNext = readsBefore-- === 0;
       const revision = await store.read();
       if (isNext) repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
@@ -231,7 +231,7 @@ test('git: a change that was meant for files that reappear meanwhile is not mixe
   t.deepEqual((await read(place)).texts, changed);
 });
 
-test('git: commits beside the folder do not stand in the way of a change', async (t) => {
+test('git: commits outside the folder do not prevent a change', async (t) => {
   const repository = createGitRepository(t);
   const { store } = openGitStore(t, repository, { folder: 'limits' });
   const first = repository.push({ 'limits/a.yaml': ruleText('a', 1) });

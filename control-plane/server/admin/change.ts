@@ -1,5 +1,5 @@
-// Takes a change of the configuration from its plan to its revision: nothing is written that adds errors,
-// or that was made for another state of the files.
+// Takes a change of the configuration from its plan to its revision: no change is written if it adds errors, or was
+// planned for another state of the files.
 import { toCountText } from '../../../shared/count-text.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { ownTurn, runInSlices } from '../../../shared/in-slices.ts';
@@ -39,18 +39,18 @@ export class InvalidRules extends Error {
 }
 
 export interface ChangeRequest {
-  /** Returns what to do to these files; throws an HttpError or InvalidRules where that is impossible.
-   * Called again when others have changed something meanwhile. */
+  /** Returns the change to these files; throws an HttpError or InvalidRules if it is impossible. Called again if others
+   * have changed something meanwhile. */
   plan(current: Revision, examination: Examination): Change | Promise<Change>;
-  /** Whether existing errors are allowed, so that one of two broken files can be repaired; not for a change
-   * of all files at once. */
+  /** Whether existing errors are allowed, so that one of two broken files can be repaired; not set for a change of all
+   * files at once. */
   readonly toleratesOldErrors: boolean;
   /** The revision that the author started from. */
   readonly expectedRevision: string | undefined;
-  /** Whether it may remove most limits. */
+  /** Whether the change may remove most limits. */
   readonly allowsRemoval: boolean;
-  /** Where new revisions are rolled out in steps: to all workers at once, in steps although it is an undo, or in
-   * place of one whose rollout is under way. */
+  /** How the revision is rolled out if rollouts are configured: to all workers at once, in steps although it is an
+   * undo, in place of a revision whose rollout is running, or again after it was taken back. */
   readonly rollout?: 'now' | 'steps' | 'supersede' | 'again' | undefined;
   readonly author: Author;
   readonly message: string;
@@ -73,7 +73,7 @@ export interface MadeChange {
   readonly documentsAfter: readonly RuleDocument[];
 }
 
-/** The files as they are, and as a change would make them. */
+/** The current files, and the files after the change. */
 export interface PlannedChange {
   readonly before: Revision;
   readonly change: Change;
@@ -86,7 +86,7 @@ const maxAttempts = 3;
 
 type PlanDeps = Omit<ChangeDeps, 'turns'>;
 
-/** Writes nothing. Rejects as `makeChange` would. */
+/** Writes nothing. Rejects for the same reasons as `makeChange`. */
 export async function planChange(deps: PlanDeps, request: ChangeRequest): Promise<PlannedChange> {
   const { store } = deps;
   const before = await store.read();
@@ -98,8 +98,8 @@ export async function planChange(deps: PlanDeps, request: ChangeRequest): Promis
   return planChangeOf(before, deps, request);
 }
 
-/** Plans the change of a revision that is known, whether or not the store can be reached. All that can refuse it is
- * asked here, before anything is done. */
+/** Plans the change of a known revision, whether or not the store can be reached. Everything that can refuse the change
+ * is checked here, before any action. */
 export async function planChangeOf(
   before: Revision,
   deps: PlanDeps,
@@ -117,7 +117,7 @@ export async function planChangeOf(
   return planned;
 }
 
-/** `refused`: why it could not be written; empty where it can be, as far as rules and policy are concerned. */
+/** `refused`: why the change cannot be written; empty if rules and policy allow it. */
 export async function judgeChange(
   before: Revision,
   { examine, snapshots, allowsRemoval }: Pick<PlanDeps, 'examine' | 'snapshots' | 'allowsRemoval'>,
@@ -154,7 +154,7 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { before, change, known, examined } = await planChange(deps, request);
     const result = await store.write(change, {
-      // The files that the plan was made for, whatever its author started from.
+      // The files that the plan was made for, whatever revision its author started from.
       expectedRevision: before.id,
       author,
       message,
@@ -174,7 +174,7 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   throw busy();
 }
 
-/** The problems for which the policy will refuse the revision; none where the revision has errors. */
+/** The problems for which the policy will refuse the revision; none if the revision has errors. */
 async function refusedByPolicy(
   { snapshots }: Pick<PlanDeps, 'snapshots'>,
   { before, known, examined }: Pick<PlannedChange, 'before' | 'known' | 'examined'>,
@@ -188,7 +188,7 @@ async function refusedByPolicy(
   return (await runInSlices(judged)).refused;
 }
 
-/** What others have made, and is not in force, would come into force with it. */
+/** Changes by others that are not yet in force would come into force together with this one. */
 async function toSteps(
   { snapshots }: Pick<PlanDeps, 'snapshots'>,
   { before, known }: Pick<PlannedChange, 'before' | 'known'>,
@@ -204,7 +204,7 @@ async function toSteps(
   return [...others, { makers: [info], changed: await runInSlices(own) }];
 }
 
-/** The author's words about the change travel with it. */
+/** The author's message travels with the change. */
 function toMessage({
   message,
   allowsRemoval,
@@ -223,8 +223,8 @@ function toMessage({
   );
 }
 
-/** Whether it has the content that the author started from. In Git, commits outside the folder are
- * revisions with the same content, which the author may ignore. */
+/** Whether the current revision has the content that the author started from. In Git, commits outside the folder are
+ * revisions with the same content, which the author can ignore. */
 async function isExpected(store: ConfigStore, expected: string, current: Revision) {
   if (expected === current.id) return true;
   const revision = await store.readRevision(expected);
@@ -235,7 +235,7 @@ function contentOf({ files, problems }: Revision): Promise<string> {
   return toJsonDigest([files, problems]);
 }
 
-/** A text as a store has it: a byte order mark is not part of the text of a file. */
+/** A text in the format of the store: a byte order mark is not part of it. */
 export function toFileText(text: string): string {
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }

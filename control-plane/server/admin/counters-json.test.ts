@@ -38,7 +38,7 @@ const shownOf = (own: CountersJson, ...peers: readonly CountersJson[]) =>
     peers.map((value) => ({ url: 'http://b', value })),
   ).answers.map(({ worker, together, differs }) => `${worker} of ${together}${differs ? '!' : ''}`);
 
-test('of workers that count together one answer is shown while they agree, as far as traffic explains', (t) => {
+test('workers that count together are shown as one answer while they agree, allowing for traffic', (t) => {
   t.deepEqual(shownOf(toCounters(toAnswer('a', 50), toAnswer('b', 50))), ['a of 2']);
   t.deepEqual(shownOf(toCounters(toAnswer('a', 0), toAnswer('b', 2))), ['a of 2']);
   t.deepEqual(shownOf(toCounters(toAnswer('a', 900), toAnswer('b', 1_000))), ['a of 2']);
@@ -61,7 +61,7 @@ test('answers that differ are all shown', (t) => {
   }
 });
 
-test('the answers of several control planes are held against each other', (t) => {
+test('the answers of several control planes are compared with each other', (t) => {
   const own = mergeCounters(toCounters(toAnswer('a', 5), toAnswer('b', 5)), []);
   const peer = mergeCounters(
     toCounters(toAnswer('c', 5, { together: 3 }), toAnswer('d', 9, { together: 3 })),
@@ -87,7 +87,7 @@ test('resets of two control planes confirm each other, whatever hits came betwee
   ]);
 });
 
-test('each counter that is not known to be reset is named', (t) => {
+test('each counter that may not have been reset is named', (t) => {
   const none = toAnswer('', 0, { counters: [{ ...counter, problem: 'no rule' }] });
   const missing = [{ url: 'http://b', error: 'gone' }];
   t.deepEqual(findDoubts({ ...toCounters(none), notAsked: 2, missing }), [

@@ -1,4 +1,4 @@
-// Counters of workers, as the admin API is asked about them and shows them. Pure.
+// The format of queries for workers' counters in the admin API, and of the answers. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import type { CountersResult } from '../fleet/counters.ts';
@@ -11,10 +11,10 @@ const entry = Type.Object({
   value: Type.String({ maxLength: 2048, default: '' }),
 });
 
-/** The largest number of descriptors in one question. */
+/** The most descriptors in one query. */
 export const mostDescriptors = 20;
 
-/** The fields of both questions. */
+/** The fields of both queries. */
 export const countersAsked = {
   domain: Type.String({ minLength: 1, maxLength: 1024 }),
   descriptors: Type.Array(Type.Array(entry, { minItems: 1, maxItems: 32 }), {
@@ -127,10 +127,8 @@ export function toCountersJson({ answers, notAsked }: CountersResult): CountersJ
   };
 }
 
-/**
- * Merges the answers of all control planes. Of workers that count together one answer stands for all that agree
- * with it.
- */
+/** Merges the answers of all control planes. For workers that count together, one answer represents all that agree with
+ * it. */
 export function mergeCounters(
   own: CountersJson,
   peers: readonly PeerAnswer<CountersJson>[],
@@ -181,19 +179,19 @@ function agree(a: AnswerJson, b: AnswerJson): boolean {
   });
 }
 
-/** Whether live traffic may be between them. */
+/** Whether live traffic explains the difference between them. */
 function isNear(a: number, b: number): boolean {
   return Math.abs(a - b) <= Math.max(2, Math.max(a, b) / 10);
 }
 
-/** By which worker two answers that agree are confirmed. */
+/** The worker that confirms two answers that agree. */
 function confirm(a: AnswerJson, b: AnswerJson): AnswerJson['confirmedBy'] {
   if (a.confirmedBy === null || b.confirmedBy === null) return a.confirmedBy;
   const isAnother = [a.confirmedBy, b.confirmedBy].includes('another') || a.worker !== b.worker;
   return isAnother ? 'another' : 'itself';
 }
 
-/** Why not all that was to be reset is known to be reset; empty where it is. */
+/** Why some counters may not have been reset; empty if all are known to be reset. */
 export function findDoubts({ answers, notAsked, missing }: CountersJson): string[] {
   const doubts = answers.flatMap(({ worker, address, differs, problem, counters }) => {
     const problems = problem === null ? counters.flatMap((each) => each.problem ?? []) : [problem];

@@ -32,14 +32,14 @@ test('the files of a domain are those that name it', (t) => {
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, [], 'other')), []);
 });
 
-test('a broken file has the domain that it had, or that of its name', (t) => {
+test('a broken file counts for its previous domain, or for the domain in its file name', (t) => {
   const inForce = parse([{ path: 'b/broken.yaml', text: ruleText('jobs', 1) }]);
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'jobs')), ['b/broken.yaml']);
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'mail')), ['mail.yaml']);
   t.deepEqual([...listDomainFiles({ files }, documents, inForce).keys()], ['jobs', 'shop']);
 });
 
-test('a file that cannot be read has the domain that it had, or that of its name', (t) => {
+test('an unreadable file counts for its previous domain, or for the domain in its file name', (t) => {
   const inForce = parse([
     { path: 'b/jobs-of-night.yaml', text: ruleText('jobs', 1) },
     { path: 'queue.yaml', text: ruleText('mail', 1) },
@@ -58,7 +58,7 @@ test('a file that cannot be read has the domain that it had, or that of its name
   t.is(findUnreadFile({ files: [], problems: full }, [], 'other')?.path, '.');
 });
 
-test('a new file takes the path of none that is there, also of none that cannot be read', (t) => {
+test('a new file gets a path that no other file has, even an unreadable one', (t) => {
   const problems = [problemOf('error', 'other', 'Two-2.yaml', 'no text')];
   t.is(freePath({ files, problems }, 'two.yaml'), 'two-3.yaml');
   t.is(freePath({ files, problems: [] }, 'two.yaml'), 'two-2.yaml');
@@ -87,7 +87,7 @@ test('the name of a new file is safe, and differs for each domain', (t) => {
   );
 });
 
-test('a tag stands for one content', async (t) => {
+test('different contents have different tags', async (t) => {
   const tag = await toTag(files);
   t.regex(tag, /^"[0-9a-f]{32}"$/);
   t.not(await toTag(files.slice(1)), tag);

@@ -1,4 +1,4 @@
-// Finds the file that a domain is in, and the entity tag of its text.
+// Finds the file of a domain, and the entity tag of its text.
 
 import { createHash } from 'node:crypto';
 import { runInSlices } from '../../../shared/in-slices.ts';
@@ -10,10 +10,8 @@ import { existingPaths } from '../store/file-change.ts';
 import { digestingJson } from '../store/json-digest.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 
-/**
- * The files of a domain in the order of their paths, several only where domains are merged. A broken file counts
- * for the domain that it had when it was in force, or else for that of its name.
- */
+/** The files of a domain in the order of their paths; more than one only if domains are merged. A broken file counts
+ * for the domain that it had when it was in force, or otherwise for the domain in its file name. */
 export function findDomainFiles(
   revision: Pick<Revision, 'files'>,
   documents: readonly RuleDocument[],
@@ -24,8 +22,8 @@ export function findDomainFiles(
   return revision.files.filter(({ path }) => isOfDomain(domain, path, domainOf));
 }
 
-/** A file of the domain that could not be read, and why; `.` where no file could. It has not been read:
- * replacing it would lose its rules, another file beside it would double them. */
+/** A file of the domain that could not be read, and why; `.` if no file could. Replacing such a file would lose its
+ * rules, and a second file would duplicate them. */
 export function findUnreadFile(
   revision: Pick<Revision, 'files' | 'problems'>,
   documentsInForce: readonly RuleDocument[],
@@ -36,7 +34,7 @@ export function findUnreadFile(
   const path = [...existingPaths(revision)].find(
     (each) => !read.has(each) && isOfDomain(domain, each, domainOf),
   );
-  // Where the root has too many files, or is unreadable, no file is known.
+  // If the root has too many files or is unreadable, no file is known.
   const problem = revision.problems.find(
     (each) => isError(each) && (each.file === path || each.file === '.'),
   );
@@ -72,7 +70,7 @@ export function listDomainFiles(
   return new Map([...byDomain].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A path that no file has, readable or not, also on case-insensitive file systems. */
+/** A path that no file has, readable or not, even on case-insensitive file systems. */
 export function freePath(revision: Pick<Revision, 'files' | 'problems'>, wanted: string): string {
   const taken = new Set([...existingPaths(revision)].map((path) => path.toLowerCase()));
   for (let number = 2, path = wanted; ; number++) {
@@ -81,7 +79,7 @@ export function freePath(revision: Pick<Revision, 'files' | 'problems'>, wanted:
   }
 }
 
-/** The file of a new domain: no two domains share a file name, also on case-insensitive file systems. */
+/** The file of a new domain: no two domains share a file name, even on case-insensitive file systems. */
 export function toFileName(domain: string): string {
   if (
     /^[a-z0-9][a-z0-9_-]{0,99}$/.test(domain) &&

@@ -1,5 +1,5 @@
-// Estimates and replays in the thread: each decides thousands of requests, under rules that take a second to build where
-// there are many.
+// Runs estimates and replays in the thread: each decides thousands of requests, under rules that may take a second to
+// build.
 import { systemClock } from '../../../shared/clock.ts';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -22,7 +22,7 @@ import type { ReplayTally, ValueRefusals } from '../../authoring/rehearsal/repla
 import { createRulesInTime } from '../../authoring/rehearsal/rules-in-time.ts';
 import type { WorkHead } from '../work-thread.ts';
 
-/** The documents of one domain, those in force and the changed ones. */
+/** The documents of one domain: those in force, and the changed ones. */
 export interface BothRules {
   readonly domain: string;
   readonly before: readonly RuleDocument[];
@@ -38,7 +38,7 @@ export interface EstimateQuestion {
 export interface ReplayQuestion {
   /** The directory with the recordings. */
   readonly directory: string;
-  /** How many values are listed. */
+  /** The most values that are listed. */
   readonly mostListed: number;
 }
 
@@ -47,14 +47,14 @@ export interface ReplayedEffect {
   readonly lastMs: number;
   readonly decisions: number;
   readonly requests: ReplayTally['requests'];
-  /** The first ones. */
+  /** The first refused values. */
   readonly values: readonly ValueRefusals[];
   readonly valuesInAll: number;
-  /** The reasons why the figures may be less than all of the truth. */
+  /** The reasons why the figures may be incomplete. */
   readonly doubts: readonly string[];
 }
 
-/** Or why there is nothing to report, without a final full stop. */
+/** The effect, or why there is nothing to report, without a final full stop. */
 export type ReplayAnswer = ReplayedEffect | { readonly message: string };
 
 type Question = { readonly domain: string } & (
@@ -64,11 +64,11 @@ type Question = { readonly domain: string } & (
 type Piece = { readonly side: 'before' | 'after' } | DocumentPiece;
 
 const subject = 'the effect of the change';
-/** In characters of a file: as the largest one, whose rules may take as long. */
+/** In characters of a file: assumes the largest file, whose rules may take as long. */
 const size = 4 * 1024 * 1024;
 const options = { mergeDomains: true, sanitizeMetricDots: false };
 
-/** As estimateEffect. Rejects as JobThread.run does. */
+/** Like estimateEffect. Rejects like JobThread.run. */
 export function estimateApart(
   thread: JobThread,
   both: BothRules,
@@ -79,7 +79,7 @@ export function estimateApart(
   return thread.run({ subject, size, signal, send, receive: receive<readonly EstimatedValue[]> });
 }
 
-/** As replayRecordings. Rejects as JobThread.run does. */
+/** Like replayRecordings. Rejects like JobThread.run. */
 export function replayApart(
   thread: JobThread,
   both: BothRules,

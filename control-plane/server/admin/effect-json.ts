@@ -1,5 +1,5 @@
-// The effect that a change of a domain's rules would have had on requests that were really made: exactly where
-// decisions were recorded, else by estimate from the values that are limited now.
+// The effect that a change of a domain's rules would have had on real requests: exact if decisions were recorded,
+// otherwise estimated from the values that are limited now.
 import Type from 'typebox';
 import type { Clock } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
@@ -59,7 +59,7 @@ export type EffectJson = Type.Static<typeof effectJson>;
 
 export interface EffectInput extends BothRules {
   readonly changes: readonly RuleChangeJson[];
-  /** A directory; undefined: nothing is recorded. */
+  /** A directory; undefined if decisions are not recorded. */
   readonly recordings: string | undefined;
   /** Reads the values of the domain that are limited now. */
   readonly readTop: () => Promise<TopJson>;
@@ -83,7 +83,7 @@ export async function findEffect(input: EffectInput): Promise<EffectJson> {
   return typeof recorded === 'string' ? estimate(input, [recorded]) : recorded;
 }
 
-/** Or why there is no prediction. */
+/** The replayed effect, or why there is no prediction. */
 async function replay(input: EffectInput, directory: string): Promise<EffectJson | string> {
   const asked = { directory, mostListed };
   const result = await orWhy(replayApart(input.thread, input, asked, input.signal));
@@ -110,7 +110,7 @@ async function replay(input: EffectInput, directory: string): Promise<EffectJson
   };
 }
 
-/** Or the reason why it is too much, for a note. */
+/** The result, or the reason why the work is too much, for a note. */
 async function orWhy<Result>(work: Promise<Result>): Promise<Result | string> {
   try {
     return await unlessBusy(work);
@@ -120,7 +120,7 @@ async function orWhy<Result>(work: Promise<Result>): Promise<Result | string> {
   }
 }
 
-/** How many of the values that are limited most; more would take seconds. */
+/** The most limited values that are estimated; more would take seconds. */
 const mostEstimated = 20;
 /** Limited values are reported for the last one or two minutes. */
 const longestSeconds = 120;
@@ -194,7 +194,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
   };
 }
 
-/** How many hits a second passed in the last minute, under the rules that change. */
+/** How many hits a second passed in the last minute under the rules that change. */
 function* countingPassed(
   { rules }: TopJson,
   owners: RuleOwners,

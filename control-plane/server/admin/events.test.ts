@@ -37,7 +37,7 @@ function start() {
     },
   };
   const events = createEvents(sources, clock);
-  /** Takes whatever comes, as soon as it comes. */
+  /** Reads each event as soon as it arrives. */
   const follow = () => {
     const ending = new AbortController();
     const seen: AdminEvent[] = [];
@@ -49,10 +49,10 @@ function start() {
   return { clock, state, events, follow };
 }
 
-/** Waits until the listener has taken all that is there. */
+/** Waits until the listener has read all pending events. */
 const taken = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a listener is notified at once, when the state changes, and every five seconds', async (t) => {
+test('a listener is notified at once, on changes of state, and every five seconds', async (t) => {
   const { clock, state, follow } = start();
   const { seen } = follow();
   const next = async (ms: number) => {
@@ -70,7 +70,7 @@ test('a listener is notified at once, when the state changes, and every five sec
   t.deepEqual(await next(500), ['revisions', 'state'], 'a list of revisions has it');
 });
 
-test('all that a list of revisions or of rules shows is news of the revisions', async (t) => {
+test('everything that a list of revisions or of rules shows is announced as news of the revisions', async (t) => {
   const { clock, state, follow } = start();
   const { seen } = follow();
   const next = async () => {
@@ -92,7 +92,7 @@ test('all that a list of revisions or of rules shows is news of the revisions', 
   t.deepEqual(await next(), ['revisions', 'state'], 'a rule has ended');
 });
 
-test('changes that come while nothing is taken wait as one', async (t) => {
+test('changes that happen while the listener does not read are sent as one', async (t) => {
   const { clock, events } = start();
   const slow = events.follow(new AbortController().signal);
   t.is((await slow.next()).value, 'revisions');

@@ -8,18 +8,19 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import { countWorkers } from './status-report.ts';
 
-/** `revisions`: the newest revision, the one in force or the one on trial is another, one has a new outcome, or rules
- * have ended by themselves; `state`: that, or the rollout, the store or the workers' states; `figures`: workers have
- * reported since. */
+/** `revisions`: the newest revision, the one in force or the one on trial has changed, one has a new outcome, or rules
+ * have ended by themselves; `state`: any of these, or the rollout, the store or the workers' states have changed;
+ * `figures`: workers have reported. */
 export type AdminEvent = 'revisions' | 'state' | 'figures';
 
 export interface Events {
-  /** Sends each change once, however slowly it is read, and the first two at once. Ends with the signal. Rejects with an
-   * HttpError 429 where this caller has its share of listeners; undefined: callers are not distinguished. */
+  /** Sends each change once, however slowly it is read, and the first two events at once. Ends with the signal. Rejects
+   * with an HttpError 429 if this caller already has its share of listeners; undefined: callers are not
+   * distinguished. */
   follow(signal: AbortSignal, caller?: string): AsyncGenerator<AdminEvent, void>;
 }
 
-/** Listeners of one token: it must leave room for those of others. */
+/** The most listeners of one token: it must leave room for other tokens. */
 export const maxOfCaller = 16;
 const lookMs = 500;
 const figuresMs = 5_000;
@@ -32,7 +33,7 @@ export interface EventSources {
 
 export function createEvents(sources: EventSources, clock: Clock): Events {
   const listeners = new Set<(event: AdminEvent) => void>();
-  /** How many listeners each has. */
+  /** The number of listeners of each caller. */
   const callers = new Map<string, number>();
   let stopLooking: (() => void) | undefined;
   let known = { revisions: '', state: '' };
@@ -114,7 +115,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
   };
 }
 
-/** A text for each event, which changes when the event is due. */
+/** A text for each event; the event is due when its text changes. */
 function toFingerprints({ snapshots, workers, rollout }: EventSources, clock: Clock) {
   const { newest, inForce, trial, store } = snapshots.state();
   const states = workers
@@ -124,7 +125,7 @@ function toFingerprints({ snapshots, workers, rollout }: EventSources, clock: Cl
     newest && [newest.revision.id, newest.valid, newest.isHeldBack, newest.isWaiting],
     inForce?.revision.id,
     trial?.revision.id,
-    // All of them: those of other control planes come in the order of their time.
+    // All outcomes: those of other control planes are inserted in chronological order.
     rollout.memory().outcomes,
     countEnded(snapshots.documents, clock.wallMs()),
   ]);

@@ -20,7 +20,7 @@ descriptors:
   - {key: path, detailed_metric: true, ${limit}}
 `;
 
-test('fields that other workers do not get are named once, beside advice on the rules', async (t) => {
+test('fields that other workers do not receive are named once, in addition to advice on the rules', async (t) => {
   const { problems, ruleSet } = await examine({
     files: [{ path: 'shop.yaml', text }],
     problems: [],
@@ -35,7 +35,7 @@ test('fields that other workers do not get are named once, beside advice on the 
   );
 });
 
-test('comments in files allow what they name, and one that allows nothing is noted', async (t) => {
+test('comments in files allow the problems that they name, and one without effect is noted', async (t) => {
   const commented = `# ratelane: allow unbounded-metric, worker-only-field, no-limit\n${text}`;
   const { problems } = await examine({
     files: [{ path: 'shop.yaml', text: commented }],

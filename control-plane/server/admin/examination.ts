@@ -1,5 +1,5 @@
-// Checks files before they are served: with the same build as for workers, so that files which pass here are
-// accepted there.
+// Checks files before they are served: with the same build as for workers, so that workers accept the files that pass
+// here.
 import { HeldByKey } from '../../../shared/held-by-key.ts';
 import { ownTurn } from '../../../shared/in-slices.ts';
 import { HttpError } from '../../../shared/router/index.ts';
@@ -12,20 +12,20 @@ import type { Building } from '../snapshot/building.ts';
 import type { Revision } from '../store/revision.ts';
 
 export interface Examination {
-  /** The documents that could be read. */
+  /** The readable documents. */
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
   readonly ruleSet: CheckedRules | undefined;
-  /** Equal where every node gets the same; undefined when there are errors. */
+  /** Equal if every node receives the same rules; undefined when there are errors. */
   readonly content: string | undefined;
   readonly problems: readonly Problem[];
-  /** With the policy beside them; undefined when there are errors. */
+  /** The snapshots with the policy applied; undefined when there are errors. */
   readonly governed: BuiltSnapshots | undefined;
 }
 
 export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Promise<Examination>;
 
-/** Parts of an examination. They reject with an HttpError 429 where too many are being examined. */
+/** Parts of an examination. They reject with an HttpError 429 if too many examinations are running. */
 export type Reading = Pick<Building, 'findProblems' | 'readDocument'>;
 
 export function createReading(building: Reading): Reading {
@@ -41,7 +41,7 @@ export function createReading(building: Reading): Reading {
   };
 }
 
-/** Remembers the last revisions by identity. Rejects with an HttpError 429 where too many are being examined. */
+/** Caches the last revisions by identity. Rejects with an HttpError 429 if too many examinations are running. */
 export function createExamine(building: Pick<Building, 'build'>): Examine {
   const known = new HeldByKey<object, Promise<Examination> | undefined>();
   return (revision) => {
@@ -69,7 +69,7 @@ async function examine(
   };
 }
 
-/** Rejects with an HttpError 429 where too many jobs wait. */
+/** Rejects with an HttpError 429 if too many jobs wait. */
 export async function unlessBusy<Result>(work: Result | Promise<Result>): Promise<Result> {
   try {
     return await work;

@@ -1,4 +1,4 @@
-// `/finds` and `/sources`, over real sockets and a real directory; more of them is in admin-server.txt.
+// Tests `/finds` and `/sources` over real sockets and a real directory; admin-server.txt has more tests of them.
 import test, { type ExecutionContext } from 'ava';
 import { startAdminApi } from '../../../test/support/admin-api.ts';
 
@@ -25,7 +25,7 @@ async function start(t: ExecutionContext, files: Readonly<Record<string, string>
   return { ask: (path: string) => ask('GET', path) };
 }
 
-test('rules, domains, workers and revisions are found by a part of their names, in any case', async (t) => {
+test('rules, domains, workers and revisions are found by a part of their names, in any letter case', async (t) => {
   const { ask } = await start(t, { 'shop.yaml': shop, 'mail.yaml': 'domain: mail\n' });
   const find = async (text: string) => (await ask(`/finds?text=${encodeURIComponent(text)}`)).body;
   const { domains, rules, workers, revisions } = await find('SHOP');
@@ -53,7 +53,7 @@ test('a search finds at most six of each kind', async (t) => {
   t.deepEqual([domains.length, rules.length], [6, 6]);
 });
 
-test('of two rules in the same place the one in force now is shown, and none that has ended', async (t) => {
+test('of two rules in the same position, the one in force now is shown, and never an ended one', async (t) => {
   const timed = (until: string, limit: number) =>
     `  - { key: k, until: ${until}, rate_limit: { unit: hour, requests_per_unit: ${limit} } }\n`;
   const ahead = new Date(Date.now() + 3_600_000).toISOString();

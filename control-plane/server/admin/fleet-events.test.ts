@@ -51,7 +51,7 @@ function setUp() {
 
 const startMs = createManualClock().wallMs();
 
-test('an outage is marked from its begin to its end, and is in the activity and the log', (t) => {
+test('an outage is marked from its beginning to its end, and is in the activity and the log', (t) => {
   const { clock, marks, activity, log, fleet } = setUp();
   const sinceMs = startMs - 2_000;
   fleet.links = [link('a', { sinceMs }), link('b', {})];
@@ -85,7 +85,7 @@ test('an outage is marked from its begin to its end, and is in the activity and 
   t.true(log.lines.join('\n').includes('Fleet: Store unreachable: all requests are allowed'));
 });
 
-test('an outage that one check has seen is marked when it is over', (t) => {
+test('an outage seen by only one check is marked when it is over', (t) => {
   const { clock, marks, fleet } = setUp();
   fleet.links = [link('a', { sinceMs: startMs + 1_000 })];
   clock.advance(lookMs);
@@ -101,7 +101,7 @@ test('an outage that one check has seen is marked when it is over', (t) => {
   );
 });
 
-test('workers that come or go within a minute are one mark, and those that broke off have their own', (t) => {
+test('workers that connect or leave within a minute are one mark, and broken connections have their own', (t) => {
   const { clock, marks, fleet, names } = setUp();
   fleet.links = names(0, 2);
   clock.advance(lookMs);
@@ -126,7 +126,7 @@ test('workers that come or go within a minute are one mark, and those that broke
   t.is(texts().at(-1), 'Worker w-6 connected');
 });
 
-test('control planes that answer or do not, and the start of this one, are marked once', (t) => {
+test('control planes that answer or stop answering, and the start of this one, are marked once', (t) => {
   const { marks, watch } = setUp();
   for (const error of [undefined, 'HTTP 503', 'timeout', undefined]) {
     watch.noteAnswers([{ url: 'http://b', error }]);

@@ -1,6 +1,6 @@
-// Notes what happens to the fleet by itself, for the chart of the last hour and for the activity: what callers get in
-// place of what the rules ask for, from its begin to its end, workers that came or went, and control planes that answer or do
-// not. It checks every few seconds; `step` is pure.
+// Records spontaneous events of the fleet, for the chart of the last hour and for the activity: outages, in which
+// callers get answers other than those of the rules, from beginning to end; workers that connected or left; and control
+// planes that answer or stop answering. It checks every few seconds; `step` is pure.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
@@ -21,13 +21,13 @@ import { toWorkersJson, type WorkerSnapshots } from './worker-json.ts';
 export interface Seen {
   readonly atMs: number;
   readonly notices: readonly NoticeJson[];
-  /** Names by what identifies a worker. */
+  /** Names, by the key that identifies a worker. */
   readonly workers: ReadonlyMap<string, string>;
   /** Workers that left without a goodbye. */
   readonly broken: ReadonlySet<string>;
 }
 
-/** A condition that two checks in a row have seen, until two in a row have not. */
+/** A condition begins when two checks in a row have seen it, and ends when two in a row have not. */
 interface Condition {
   readonly notice: NoticeJson;
   readonly sinceMs: number;
@@ -47,7 +47,7 @@ export interface FleetEvent {
   readonly text: string;
 }
 
-/** Workers that came or went since the check before: their names by what became of them. */
+/** Workers that connected or left since the previous check: their names, by what happened to them. */
 export type WorkerMoves = Readonly<Record<keyof typeof moves, readonly string[]>>;
 
 const moves = { came: 'connected', lost: 'lost: the connection broke', left: 'left' } as const;
@@ -70,7 +70,7 @@ export function step(
     const known = before.conditions.get(key);
     const sinceMs = known?.sinceMs ?? (notice.since === null ? atMs : Date.parse(notice.since));
     const isNoted = known !== undefined;
-    // With the words of now: at the first check not all workers have reported.
+    // Uses the current text: at the first check not all workers have reported.
     if (known?.isNoted === false) {
       events.push({ kind: 'outage', atMs: sinceMs, text: `${notice.title}: ${notice.effect}` });
     }
@@ -80,7 +80,7 @@ export function step(
     if (conditions.has(key)) continue;
     const { title, effect, kind } = known.notice;
     if (!known.isNoted) {
-      // Others may be of a worker that starts.
+      // Other conditions may come from a worker that is starting.
       if (!kind.startsWith('store_')) continue;
       events.push({ kind: 'outage', atMs: known.sinceMs, text: `${title}: ${effect}` });
     } else if (known.unseen === 0) {
@@ -100,7 +100,7 @@ export function step(
   return { state: { conditions, workers }, events, moved };
 }
 
-/** The failure modes of some workers are different conditions, and so are the settings of each group. */
+/** Different failure modes are different conditions, and so are the settings of each group. */
 function toKey({ kind, title, effect }: NoticeJson): string {
   if (kind.startsWith('store_')) return `${kind} ${effect.replace('their ', '')}`;
   return kind === 'settings_differ' ? `${kind} ${title}` : kind;
@@ -125,14 +125,14 @@ export interface FleetEventsDeps {
 }
 
 export interface FleetEvents {
-  /** Takes the answers of all peers. */
+  /** Receives the answers of all peers. */
   noteAnswers(answers: readonly Pick<PeerAnswer<unknown>, 'url' | 'error'>[]): void;
   close(): void;
 }
 
 /** A little more than the time between two reports of a worker. */
 export const lookMs = 6_000;
-/** What workers do within this time is one mark: a deployment takes all of them along. */
+/** Moves of workers within this time are one mark: a deployment restarts all of them. */
 const togetherMs = 60_000;
 
 export function watchFleet(deps: FleetEventsDeps): FleetEvents {
@@ -143,7 +143,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
 
   function note({ kind, atMs, text }: FleetEvent): void {
     const isKnown = (mark: Mark) => mark.kind === kind && mark.text === text && mark.atMs === atMs;
-    // An outage that an earlier process has noted continues.
+    // An outage recorded by an earlier process continues.
     if (marks.read().some(isKnown)) return;
     marks.note({ kind, revision: undefined, text, atMs });
     activity.note({
@@ -209,7 +209,7 @@ function readFleet({ snapshots, workers, fleet }: FleetEventsDeps, atMs: number)
     lastGoneAt: undefined,
     disagreements: findDisagreements(countAgreements(rows)),
     unenforced: [],
-    // The state of the store of the rules is on the page itself, and in the log.
+    // The state of the rules' store is shown on the page itself, and logged.
     store: { description: '', reachable: true, failingSince: null, error: null },
     stale: null,
   });

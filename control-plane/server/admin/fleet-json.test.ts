@@ -20,7 +20,7 @@ function goneOf(id: string, instance: string | undefined, agoMs: number) {
   return toGoneJson([gone], { wallMs: nowMs, monotonicMs: 500_000 });
 }
 
-test('a worker is gone since its connection broke, in wall time, with what it had and what it had refused', (t) => {
+test('a worker is gone since its connection broke, in wall time, with its last version and refusal', (t) => {
   t.deepEqual(goneOf('w', 'i', 60_000), [
     {
       id: 'w',
@@ -33,7 +33,7 @@ test('a worker is gone since its connection broke, in wall time, with what it ha
   ]);
 });
 
-test('a worker that is at another control plane now is not gone', (t) => {
+test('a worker that is connected to another control plane now is not gone', (t) => {
   const back = { id: 'w', instance: 'i-1', address: '10.0.0.1:6' } as WorkerJson;
   const other = { id: 'foreign', instance: null, address: '10.0.0.2:6' } as WorkerJson;
   const { gone } = mergeFleets([

@@ -1,4 +1,4 @@
-// The workers one by one as the admin API shows them, of one control plane and of several. Pure.
+// The individual workers in the format of the admin API, of one control plane and of several. Pure.
 import Type from 'typebox';
 import { linkJson } from './link-json.ts';
 import {
@@ -11,15 +11,16 @@ import {
 
 export const fleetJson = Type.Object({
   workers: Type.Array(workerJson),
-  /** Links that no rollout is judged by: without a stream of rules of their instance and node id. */
+  /** Links that no rollout is judged by: no stream of rules has their instance and node id. */
   links: Type.Array(linkJson),
-  /** Workers whose connection broke without a goodbye in the last hour and that have not reconnected, the last first. */
+  /** Workers whose connection broke without a goodbye in the last hour and that have not reconnected, the most recent
+   * first. */
   gone: Type.Array(goneWorkerJson),
 });
 export type FleetJson = Type.Static<typeof fleetJson>;
 
-/** Joins the workers of several control planes: an id may be shared by workers of different ones, and a worker that is gone from one may
- * be at another. */
+/** Merges the workers of several control planes: workers of different ones may share an id, and a worker that is gone
+ * from one may be connected to another. */
 export function mergeFleets(all: readonly FleetJson[]): FleetJson {
   const workers = nameTogether(all.flatMap((each) => each.workers));
   return {
@@ -32,7 +33,7 @@ export function mergeFleets(all: readonly FleetJson[]): FleetJson {
   };
 }
 
-/** The last first. A worker that names no instance has reconnected when one with its node id is there. */
+/** The most recent first. A worker without an instance counts as reconnected when one with its node id is connected. */
 export function withoutReturned(
   gone: readonly GoneWorkerJson[],
   workers: readonly Pick<WorkerJson, 'id' | 'instance'>[],

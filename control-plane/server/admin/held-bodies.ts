@@ -1,16 +1,16 @@
-// Bounds the bytes of all request bodies being read. Webhook bodies come before their signature can be
-// checked, from any caller.
+// Limits the total bytes of all request bodies being read. Any caller can send a webhook body, which is read before its
+// signature can be checked.
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../../../shared/router/index.ts';
 import type { UnfinishedRequests } from '../unfinished-requests.ts';
 
-/** Passes the body on, counted while it is read. Throws 503 when it is dropped to make room for others. */
+/** Passes the body on and counts it while it is read. Throws 503 when it is dropped to make room for others. */
 export async function* countBody(
   body: AsyncIterable<Uint8Array>,
   unfinished: UnfinishedRequests,
 ): AsyncIterable<Uint8Array> {
   const ended = Promise.withResolvers<never>();
-  // The rejection may have no listener.
+  // The rejection may have no handler.
   ended.promise.catch(() => {});
   const held = unfinished.open((reason) => {
     held.holds(0, false);
@@ -28,15 +28,13 @@ export async function* countBody(
     }
   } finally {
     held.holds(0, false);
-    // Not awaited: `return` of a stalled body would wait as well.
+    // Not awaited: `return` on a stalled body would wait as well.
     iterator.return?.().catch(() => {});
   }
 }
 
-/**
- * Counts the bytes of the body that others read, up to the `maxBytes` that they keep; the connection is cut when
- * it is dropped to make room.
- */
+/** Counts the bytes of a body that another reader buffers, up to that reader's `maxBytes`; the connection is cut if the
+ * body is dropped to make room. */
 export function watchBody(
   request: IncomingMessage,
   maxBytes: number,

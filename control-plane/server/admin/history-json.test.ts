@@ -6,7 +6,7 @@ import { mergeHistories, mergeSeries, toHistoryJson, withOutcomes } from './hist
 const slotMs = 5_000;
 const nowMs = 1_000_000 * slotMs;
 
-/** That many slots, the last of which ends `agoSlots` ago. */
+/** `count` slots, the last of which ends `agoSlots` ago. */
 function slotsOf(count: number, agoSlots: number, decisions: number) {
   const slots = Array.from({ length: count }, (_, index) => ({
     atMs: nowMs - (agoSlots + count - index) * slotMs,
@@ -17,7 +17,7 @@ function slotsOf(count: number, agoSlots: number, decisions: number) {
   return { slots, marks: [] };
 }
 
-test('the slots of several control planes add up by their time, until all of them know', (t) => {
+test('the slots of several control planes are summed by time, up to the time that all have reported', (t) => {
   const one = toHistoryJson(slotsOf(3, 1, 10), '15m', nowMs);
   const other = toHistoryJson(slotsOf(3, 2, 5), '15m', nowMs);
   const away = toHistoryJson(slotsOf(0, 0, 0), '15m', nowMs);
@@ -33,7 +33,7 @@ test('the slots of several control planes add up by their time, until all of the
   );
 });
 
-test('a control plane that has had no reports for long does not hide what the others know', (t) => {
+test('a control plane without reports for a long time does not hide the data of the others', (t) => {
   const one = toHistoryJson(slotsOf(3, 1, 10), '15m', nowMs);
   const other = toHistoryJson(slotsOf(3, 60, 5), '15m', nowMs);
   t.is(mergeHistories(one, [other]).slots.length, 3 + 2);
@@ -51,7 +51,7 @@ test('a quarter of an hour has slots of 5 seconds, an hour those of 20, and both
   t.true(hour.slots.every(({ at }) => Date.parse(at) % 20_000 === 0));
 });
 
-test('a slot of 20 seconds that is known in part only is left out', (t) => {
+test('a slot of 20 seconds that is only partly known is omitted', (t) => {
   const slots = slotsOf(12, 0, 50).slots.filter((_, index) => index !== 5);
   t.deepEqual(
     toHistoryJson({ slots, marks: [] }, '1h', nowMs).slots.map(({ decisions }) => decisions),
@@ -59,7 +59,7 @@ test('a slot of 20 seconds that is known in part only is left out', (t) => {
   );
 });
 
-test('an event of one revision that several control planes report is marked once, and resets are each marked', (t) => {
+test('an event of one revision that several control planes report is marked once, and each reset is marked', (t) => {
   const mark = (agoMs: number, kind: MarkKind, revision?: string) => ({
     atMs: nowMs - agoMs,
     kind,
@@ -86,7 +86,7 @@ test('an event of one revision that several control planes report is marked once
   );
 });
 
-test('only what happened in the span is marked', (t) => {
+test('only events within the span are marked', (t) => {
   const marks = [20 * 60_000, 60_000].map((agoMs) => ({
     atMs: nowMs - agoMs,
     kind: 'reset' as const,
@@ -99,7 +99,7 @@ test('only what happened in the span is marked', (t) => {
   t.deepEqual(textsOf('1h'), ['1200000', '60000']);
 });
 
-test('the series of a rule add up, and others stay apart', (t) => {
+test('the series of a rule are summed, and those of other rules stay separate', (t) => {
   const series = (rule: string, hits: number[]) => ({ rule, hits, overLimit: [0], nearLimit: [1] });
   t.deepEqual(mergeSeries([series('a', [1, 2]), series('b', [1]), series('a', [4])]), [
     { rule: 'a', hits: [1, 6], overLimit: [0], nearLimit: [2] },
@@ -107,7 +107,7 @@ test('the series of a rule add up, and others stay apart', (t) => {
   ]);
 });
 
-test('a mark of a revision that was taken back has by whom and why, where that is on record', (t) => {
+test('the mark of a taken-back revision has the actor and the reason, if they are on record', (t) => {
   const mark = {
     atMs: 1,
     kind: 'taken_back',

@@ -1,4 +1,4 @@
-// The traffic of the last hour as the admin API shows it. Pure.
+// The traffic of the last hour in the format of the admin API. Pure.
 import Type from 'typebox';
 import type { RuleSeries, SeriesSlots } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
@@ -21,7 +21,7 @@ const markJson = Type.Object(
   {
     at: Type.String({ format: 'date-time' }),
     /** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it.
-     * `reset`: counters were set back. `outage`: callers get something else than the rules ask for, until `recovered`. */
+     * `reset`: counters were reset. `outage`: callers get answers other than those of the rules, until `recovered`. */
     kind: markKind,
     revision: orNull(Type.String()),
     text: Type.String(),
@@ -46,7 +46,7 @@ export const historyJson = Type.Object(
   {
     until: Type.String({ format: 'date-time', description: 'Now, for the control plane' }),
     slotSeconds: Type.Integer(),
-    /** The oldest first; a report counts for the time that it covers. Without those that no report covers, and those that
+    /** The oldest first; a report counts for the time that it covers. Omits slots that no report covers, and those that
      * reports may still add to. */
     slots: Type.Array(slotJson),
     /** The events of that time, the oldest first. */
@@ -56,11 +56,11 @@ export const historyJson = Type.Object(
 );
 export type HistoryJson = Type.Static<typeof historyJson>;
 
-/** How long control planes take to follow each other: as long as between two polls of Git, by default. */
+/** How long control planes take to follow each other: by default, the time between two polls of Git. */
 const followMs = 30_000;
 
 const perSecond = Type.Array(Type.Number(), { maxItems: 60 });
-/** Rules without hits in the last minute are left out. */
+/** Omits rules without hits in the last minute. */
 export const ruleSeriesJson = Type.Object(
   {
     rules: Type.Array(
@@ -92,7 +92,7 @@ export type RuleSeriesJson = Type.Static<typeof ruleSeriesJson>;
 
 const counts = ['decisions', 'overLimit', 'errors'] as const satisfies (keyof TrafficCounts)[];
 
-/** The span until `nowMs`. */
+/** The history of the span that ends at `nowMs`. */
 export function toHistoryJson(
   { slots, marks }: { readonly slots: readonly TrafficSlot[]; readonly marks: readonly Mark[] },
   span: HistorySpan,
@@ -116,8 +116,8 @@ export function toHistoryJson(
   };
 }
 
-/** With the revisions that no worker was given, which the record has; marks of revisions that were taken back have the reason, where
- * that is on record. */
+/** Adds revisions that no worker received, which only the record has; marks of taken-back revisions get the reason, if
+ * it is on record. */
 export function withOutcomes(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
   const refused = outcomes.flatMap(({ kind, atMs, reason, revisions: [revision = ''] }) => {
     if (kind !== 'invalid' && kind !== 'held_back') return [];
@@ -140,13 +140,11 @@ function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[
   });
 }
 
-/** How a mark without a reason ends. */
+/** The end of a mark without a reason. */
 const bare = 'is taken back';
 
-/**
- * Adds the slots of other control planes to `own`, until the time of which all of them know: one that was asked a
- * moment earlier has a slot less.
- */
+/** Adds the slots of other control planes to `own`, up to the time that all of them have reported: one that was asked a
+ * moment earlier has a slot less. */
 export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[]): HistoryJson {
   const all = [own, ...others].map(({ slots }) => slots).filter(({ length }) => length > 0);
   const ends = all.map((slots) => Date.parse(slots.at(-1)?.at ?? ''));
@@ -163,7 +161,7 @@ export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[])
   };
 }
 
-/** Control planes follow each other: an outcome of a revision is marked when the first of them has it. */
+/** Control planes follow each other: an outcome of a revision is marked at the time of the first one that reports it. */
 function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
   const merged: MarkJson[] = [];
   for (const mark of all.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
@@ -177,7 +175,7 @@ function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
   return merged;
 }
 
-/** The slots that any of several control planes knows; one that was asked a moment later has other slots. */
+/** The slots known to any of the control planes; one that was asked a moment later has other slots. */
 export function mergeSlots(
   own: SeriesSlots,
   others: readonly RuleSeriesJson[],
@@ -190,7 +188,7 @@ export function mergeSlots(
   };
 }
 
-/** Sums by rule. */
+/** Sums the series by rule. */
 export function mergeSeries(all: readonly RuleSeries[]) {
   return joinBy(
     all,
@@ -211,7 +209,7 @@ export function mergeSeries(all: readonly RuleSeries[]) {
   );
 }
 
-/** The last ones are of the same time: a control plane that was started lately has fewer. */
+/** Aligned at the end, which is the same time: a recently started control plane has fewer values. */
 function addEach(a: readonly number[], b: readonly number[]): number[] {
   const length = Math.max(a.length, b.length);
   return Array.from(

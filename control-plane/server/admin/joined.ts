@@ -1,8 +1,9 @@
-// How values of several workers or control planes become one: those with the same key are joined, and their fields summed. Pure.
+// Combines values of several workers or control planes: those with the same key are joined, and their fields summed.
+// Pure.
 
 type Values<Value> = readonly [Value, ...Value[]];
 
-/** One value for each key, in the order in which the keys are first there. */
+/** One value for each key, in the order of the keys' first appearance. */
 export function joinBy<Value, Key, Joined>(
   all: readonly Value[],
   toKey: (value: Value) => Key,
@@ -11,7 +12,7 @@ export function joinBy<Value, Key, Joined>(
   return [...Map.groupBy(all, toKey).values()].map((same) => join(same as [Value, ...Value[]]));
 }
 
-/** The sum of each field. One that is left out, as an older control plane does, counts nothing. */
+/** The sum of each field. A field that is missing, as in an answer of an older control plane, counts as zero. */
 export function sumFields<Field extends string>(
   all: readonly { readonly [Name in Field]?: number | undefined }[],
   fields: readonly Field[],
@@ -23,7 +24,7 @@ export function sumFields<Field extends string>(
   return Object.fromEntries(sums) as Record<Field, number>;
 }
 
-/** Each field rounded to a tenth; below one to a hundredth. */
+/** Each field rounded to a tenth; below one, to a hundredth. */
 export function roundFields<Field extends string>(
   rates: Readonly<Record<Field, number>>,
 ): Record<Field, number> {
@@ -31,7 +32,7 @@ export function roundFields<Field extends string>(
   return Object.fromEntries(rounded) as Record<Field, number>;
 }
 
-/** Rounds to a tenth; below one to a hundredth. */
+/** Rounds to a tenth; below one, to a hundredth. */
 export function round(rate: number): number {
   const parts = rate < 1 ? 100 : 10;
   return Math.round(rate * parts) / parts;

@@ -1,4 +1,4 @@
-// A large body is parsed by this control plane's code, a small one by the router: they must not differ.
+// This control plane's code parses a large body, the router a small one: their results must not differ.
 import test from 'ava';
 import { Controller, createTestClient } from '../../../shared/router/index.ts';
 import { parseLargeJson } from './large-json.ts';
@@ -11,12 +11,12 @@ class Default extends Controller {
 
 const createClient = () =>
   createTestClient({ '': { Default } }, { largeJson: parseLargeJson, warn: () => {} });
-/** Blanks that make a body a large one. */
+/** Blanks that make a body large. */
 const blanks = ' '.repeat(60_000);
 const enlarge = (text: string) => `${blanks}${text.replace(/([[{,:])/, `$1${blanks}`)}${blanks}`;
 const headers = { 'content-type': 'application/json' };
 
-test('a large body is what a small one is, and is refused for the same reasons in the same words', async (t) => {
+test('a large body is parsed like a small one, and is refused for the same reasons with the same messages', async (t) => {
   const { send } = await createClient();
   const statuses = new Set<number>();
   for (const text of [
@@ -43,7 +43,7 @@ test('a large body is what a small one is, and is refused for the same reasons i
   t.deepEqual([...statuses], [200, 400]);
 });
 
-test('a large body is text, after a mark of its byte order, and has not any number of values or blanks', async (t) => {
+test('a large body is text, possibly after a byte order mark, with limited numbers of values and blanks', async (t) => {
   const { send } = await createClient();
   const post = async (...parts: (string | Uint8Array)[]) => {
     const body = Buffer.concat(parts.map((part) => Buffer.from(part)));

@@ -1,14 +1,14 @@
-// Parses a large JSON body in slices: all rules of a company come in one, and JSON.parse would take the time of workers
-// and probes.
+// Parses a large JSON body in slices: it may contain all rules of a company, and JSON.parse would delay workers and
+// probes.
 import { runInSlices } from '../../../shared/in-slices.ts';
 import type { AppOptions } from '../../../shared/router/index.ts';
 import { BadRequest } from '../../../shared/router/index.ts';
 import { readingJson, TooDeep, TooMany } from '../store/json-in-slices.ts';
 
-/** Far above 10,000 files, the most that a method takes. */
+/** Far above 10,000 files, the most that a method accepts. */
 const maxValues = 200_000;
 
-/** As the router parses small ones, with a bound on the values. */
+/** Parses as the router parses small bodies, with a limit on the number of values. */
 export const parseLargeJson: NonNullable<AppOptions['largeJson']> = async (
   bytes,
   maxDepth,

@@ -1,4 +1,4 @@
-// Lifts in large files, in the thread: a file is parsed before and after each of them.
+// Plans lifts in large files in the thread: a file is parsed before and after each lift.
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import {
@@ -15,11 +15,11 @@ import type { WorkHead } from '../work-thread.ts';
 import { unlessBusy } from './examination.ts';
 import { type LiftsAsked, planLifts } from './lift.ts';
 
-/** The first answer: the changed files follow, or there are none. */
+/** The first answer: the changed files follow, unless the lifts are refused. */
 type LiftHead = { readonly refused: undefined } | { readonly refused: Refusal };
 type Refusal = Pick<HttpError, 'status' | 'detail'>;
 
-/** As planLifts, in the thread where the files are large. Rejects with an HttpError: 429 where too many jobs wait. */
+/** Like planLifts, in the thread if the files are large. Rejects with an HttpError: 429 if too many jobs wait. */
 export async function planLiftsApart(
   thread: JobThread,
   files: readonly StoredFile[],

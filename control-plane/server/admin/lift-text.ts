@@ -1,13 +1,13 @@
-// Puts rules into the text of a rules file and takes others out, so that all else stays as it is: comments,
-// order, and how it is written. Pure; the caller compares what the new text means.
+// Adds and removes rules in the text of a rules file, so that everything else stays as it is: comments, order and
+// notation. Pure; the caller compares the meaning of the new text.
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
 
 export interface TextChange {
-  /** Rules of the text that go. */
+  /** Rules to remove from the text. */
   readonly remove: readonly RuleDescriptor[];
-  /** YAML of one line, and a comment on it. */
+  /** YAML on one line, and a comment for it. */
   readonly add: { readonly rule: string; readonly comment: string } | undefined;
-  /** A rule of the list that `add` belongs to. */
+  /** A rule of the list that `add` is inserted into. */
   readonly first: RuleDescriptor | undefined;
 }
 
@@ -17,14 +17,14 @@ interface Edit {
   readonly text: string;
 }
 
-/** Undefined where a rule is not where it is expected. */
+/** Undefined if a rule is not where it is expected. */
 export function changeText(text: string, { remove, add, first }: TextChange): string | undefined {
   const lines = toLines(text);
   const edits = remove.map((rule) => toRemoval(text, lines, rule));
   if (add !== undefined) edits.push(first && toInsertion(text, lines, first, add));
   const known = edits.filter((edit) => edit !== undefined);
   if (known.length < edits.length) return undefined;
-  // Changes are made from the end; at one offset a removal comes first.
+  // Changes are applied from the end; at the same offset, removals come first.
   known.sort((a, b) => b.start - a.start || b.end - a.end);
   return known.reduce(
     (changed, { start, end, text: put }) => changed.slice(0, start) + put + changed.slice(end),
@@ -34,7 +34,7 @@ export function changeText(text: string, { remove, add, first }: TextChange): st
 
 interface Line {
   readonly start: number;
-  /** Behind its line break. */
+  /** The offset after its line break. */
   readonly end: number;
   readonly text: string;
 }
@@ -53,14 +53,14 @@ function toLines(text: string): Line[] {
 const isEmpty = ({ text }: Line) => /^\s*(?:#.*)?$/.test(text);
 const indentOf = ({ text }: Line) => text.length - text.trimStart().length;
 
-/** The index of the line with the dash of a rule that is an item of a list. Undefined within brackets. */
+/** The index of the line with the dash of a rule that is a list item. Undefined within brackets. */
 function findDash(lines: readonly Line[], rule: RuleDescriptor): number | undefined {
   const { line = 0, column = 0 } = rule.position ?? {};
   const before = lines[line - 1]?.text.slice(0, column - 1);
   if (before === undefined) return undefined;
   if (/^\s*-\s+(?:[&!]\S+\s+)*$/.test(before)) return line - 1;
   if (before.trim() !== '') return undefined;
-  // The dash may have a line of its own.
+  // The dash may be on a line of its own.
   const at = lines.findLastIndex((each, index) => index < line - 1 && !isEmpty(each));
   return /^\s*-(?:\s+[&!]\S+)*\s*(?:#.*)?$/.test(lines[at]?.text ?? '') ? at : undefined;
 }
@@ -79,7 +79,7 @@ function toRemoval(text: string, lines: readonly Line[], rule: RuleDescriptor): 
   return { start: dash.start, end: lines[last]?.end ?? dash.end, text: '' };
 }
 
-/** The text to remove, with the comma before or behind it. */
+/** The text to remove, including the comma before or after it. */
 function toFlowRemoval(
   text: string,
   lines: readonly Line[],
@@ -94,7 +94,7 @@ function toFlowRemoval(
   return { start: start - ahead.length, end, text: '' };
 }
 
-/** Behind the brace that closes the one at `start`. */
+/** The offset after the brace that closes the one at `start`. */
 function findEnd(text: string, start: number): number | undefined {
   const parts = /"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[{}]/gs;
   parts.lastIndex = start;
@@ -112,7 +112,7 @@ function offsetOf(lines: readonly Line[], { position }: RuleDescriptor): number 
   return line && position && line.start + position.column - 1;
 }
 
-/** Before all items of the list, and before the comments on the first one. */
+/** The insertion before all items of the list, and before the comments on the first one. */
 function toInsertion(
   text: string,
   lines: readonly Line[],

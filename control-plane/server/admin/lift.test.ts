@@ -1,4 +1,4 @@
-// What a lift makes of a rule file, as text: lift.txt.
+// Tests how a lift changes a rules file, as text: lift.txt.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -28,7 +28,7 @@ function build(texts: readonly string[], atMs = nowMs) {
   return built.ok && documents.length === texts.length ? built.ruleSet : undefined;
 }
 
-/** The lines of both texts, as far as they differ. */
+/** The lines in which the two texts differ. */
 function compare(path: string, before: string, after: string): string[] {
   const [old, fresh] = [before.split('\n'), after.split('\n')];
   while (old.length > 0 && fresh.length > 0 && old[0] === fresh[0]) {
@@ -93,7 +93,7 @@ testScenarios(test, new URL('lift.txt', import.meta.url), (words, { folder }) =>
   run(words, folder),
 );
 
-test('a rule with very many below it is left alone', (t) => {
+test('a rule with very many rules below it is not changed', (t) => {
   const many = Array.from(
     { length: 200 },
     (_, at) => `      - {key: p, value: v${at}, rate_limit: {unit: hour, requests_per_unit: 3}}\n`,
@@ -105,7 +105,7 @@ test('a rule with very many below it is left alone', (t) => {
   t.throws(lift, { message: /^.* has more than 200 rules below it/ });
 });
 
-test('whatever the values are, the lift is for exactly them', (t) => {
+test('whatever the values are, the lift applies to exactly them', (t) => {
   const value = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 });
   let count = 0;
   fc.assert(
@@ -120,7 +120,7 @@ test('whatever the values are, the lift is for exactly them', (t) => {
         lifted = planLifts([{ path: 'shop.yaml', text }], { ...asked, descriptors: [entries] })[0]
           ?.text;
       } catch (error) {
-        // A text that YAML cannot hold is refused.
+        // A text that YAML cannot represent is refused.
         if (error instanceof HttpError && error.status === 409) return;
         throw error;
       }

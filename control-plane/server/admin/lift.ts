@@ -1,6 +1,6 @@
-// Lifts the limit of a counter for a time: what to write into the files of its domain. A lift is an unlimited rule
-// with `until` for exactly the descriptor's values. Where a wider rule holds the rules below it, the lift has a
-// copy of them, since a lookup never goes back (behaviour: lifts). Pure.
+// Lifts the limit of a counter for a time: computes what to write into the files of its domain. A lift is an unlimited
+// rule with `until` for exactly the descriptor's values. If a wider rule has rules below it, the lift has a copy of
+// them, since a lookup never backtracks (behaviour: lifts). Pure.
 import { toCountText } from '../../../shared/count-text.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
@@ -33,27 +33,27 @@ interface LiftAsked {
   readonly entries: readonly Entry[];
   /** Wall time in milliseconds; undefined: the lift ends at once. */
   readonly untilMs: number | undefined;
-  /** Names the person who lifts it and the reason, on one line. */
+  /** Names the user who lifts the limit and the reason, on one line. */
   readonly comment: string;
   /** Wall time in milliseconds. */
   readonly nowMs: number;
 }
 
-/** Lifts of several descriptors, one after the other. */
+/** Lifts of several descriptors, one after another. */
 export interface LiftsAsked extends Omit<LiftAsked, 'entries'> {
   readonly descriptors: readonly (readonly Entry[])[];
 }
 
-/** Rules that a lift may copy: it is one line of the file. */
+/** The most rules that a lift may copy: it is one line of the file. */
 export const mostCopied = 200;
 
-/** The files of the domain after the lifts, those that have changed. Also takes out what has ended in them. Throws an
- * HttpError: 404 where no rule matches, or nothing is lifted, 409 where a lift cannot be written. */
+/** The changed files of the domain after the lifts. Also removes rules that have ended. Throws an HttpError: 404 if no
+ * rule matches or nothing is lifted, 409 if a lift cannot be written. */
 export function planLifts(
   files: readonly StoredFile[],
   { descriptors, ...asked }: LiftsAsked,
 ): StoredFile[] {
-  // The content of a file after one lift is known when the next one begins.
+  // When one lift begins, the file content after the previous one is already parsed.
   const parse = createRememberingParser();
   let changed = files;
   for (const entries of descriptors) {
@@ -103,7 +103,7 @@ function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Par
   const add = rule && { rule: toFlowText(toRuleObject(rule)), comment: asked.comment };
   const siblings = target.level.filter((each) => each.document === document);
   const first = siblings[0]?.descriptor;
-  // Rules that have ended are removed too; where that cannot be done they stay.
+  // Rules that have ended are removed too, unless that is impossible.
   for (const ended of [listEnded(document.descriptors, nowMs), []]) {
     const remove = [...ended, ...(lift ? [lift.descriptor] : [])];
     const text = changeText(file.text, { remove, add, first });
@@ -123,7 +123,7 @@ function parse({ path, text }: StoredFile, parseText: Parse): RuleDocument {
   throw new HttpError(409, { detail: `${path} has errors (${reason}): repair it first` });
 }
 
-/** A pattern, or a rule for all values, is the limit of others too. */
+/** A pattern, or a rule for all values, limits other values too. */
 function refuseOpenEntries(entries: readonly Entry[]): void {
   for (const { key, value } of entries) {
     if (value !== '' && !`${key}${value}`.includes('*')) continue;
@@ -135,19 +135,19 @@ function refuseOpenEntries(entries: readonly Entry[]): void {
 }
 
 interface Target {
-  /** The list that the lift belongs to. */
+  /** The list that the lift is inserted into. */
   readonly level: readonly PlacedRule[];
-  /** Index of the entry that the list is for. */
+  /** Index of the entry that the list matches. */
   readonly at: number;
   /** Names of the rules above it. */
   readonly chain: readonly string[];
-  /** The rule that applies without any that ends. */
+  /** The rule that applies when rules with an end are ignored. */
   readonly chosen: PlacedRule | undefined;
-  /** The rule for exactly this value that ends, and has not ended. */
+  /** The rule with an end, not yet ended, for exactly this value. */
   readonly lift: PlacedRule | undefined;
 }
 
-/** Down to the first entry that no rule without an end is for exactly. */
+/** Descends to the first entry for which no rule without an end has exactly this value. */
 function findTarget(level: readonly PlacedRule[], asked: LiftAsked): Target {
   const chain: string[] = [];
   for (let at = 0, current = level; ; at++) {
@@ -173,7 +173,7 @@ function isEndingAs(rule: RuleDescriptor, composite: string, nowMs: number): boo
 type Given = RuleDescriptor | undefined;
 type LiftUntil = LiftAsked & { readonly untilMs: number };
 
-/** The rule in place of `lift`, or beside `chosen`, that has the lift in it. */
+/** The rule, in place of `lift` or beside `chosen`, that contains the lift. */
 function withLift(chosen: Given, lift: Given, asked: LiftUntil, at: number): RuleDescriptor {
   const { entries, untilMs } = asked;
   const { key, value } = entries[at] as Entry;
@@ -212,7 +212,7 @@ function withLift(chosen: Given, lift: Given, asked: LiftUntil, at: number): Rul
   };
 }
 
-/** The rules of a copy with the lift among them. */
+/** The rules of a copy, with the lift among them. */
 function placeBelow(
   rules: readonly RuleDescriptor[],
   asked: LiftUntil,
@@ -227,7 +227,7 @@ function placeBelow(
   return [...others, withLift(chosen, lift, asked, at)];
 }
 
-/** The rest of `lift` without the asked one in it; undefined where nothing is left. */
+/** The remainder of `lift` without the given lift; undefined if nothing remains. */
 function withoutLift(chosen: Given, lift: Given, asked: LiftAsked, at: number): Given {
   if (at === asked.entries.length - 1) {
     if (lift === undefined || !isLifted(lift)) throw refuseUnlifted(asked);
@@ -256,7 +256,7 @@ function takeFromBelow(
   return left === undefined ? others : [...others, left];
 }
 
-/** `others`: without what has ended, and without `lift`. */
+/** `others`: without ended rules, and without `lift`. */
 function lookAt(rules: readonly RuleDescriptor[], { entries, nowMs }: LiftAsked, at: number) {
   const { key, value } = entries[at] as Entry;
   const composite = toCompositeKey(key, value);
@@ -279,7 +279,7 @@ function isLifted({ rateLimit }: RuleDescriptor): boolean {
   return rateLimit?.unlimited === true;
 }
 
-/** Whether it is there for the lifts below it only: it has what `chosen` has. */
+/** Whether the rule exists only for the lifts below it: it has the limit of `chosen`. */
 function isCopy(lift: RuleDescriptor, chosen: Given): boolean {
   const own = (rule: RuleDescriptor) =>
     toFlowText(
@@ -288,7 +288,7 @@ function isCopy(lift: RuleDescriptor, chosen: Given): boolean {
   return chosen !== undefined && own(lift) === own({ ...chosen, shareThreshold: false });
 }
 
-/** Refused, since it is not known which of the two is meant to apply afterwards. */
+/** Refused, since it is unknown which of the two ends is meant. */
 function refuseOtherEnd(lift: RuleDescriptor, asked: LiftUntil, at: number): void {
   if (at < asked.entries.length - 1 && asked.untilMs <= (lift.untilMs ?? 0)) return;
   const what = isLifted(lift) ? 'is lifted' : 'has a rule of its own';
@@ -296,7 +296,7 @@ function refuseOtherEnd(lift: RuleDescriptor, asked: LiftUntil, at: number): voi
   throw new HttpError(409, { detail });
 }
 
-/** It still replaces what the limit replaces. */
+/** The lift still replaces the rules that the limit replaces. */
 function toUnlimited({ name, replaces }: RateLimitBlock): RateLimitBlock {
   return {
     ...plainShape,
@@ -308,7 +308,7 @@ function toUnlimited({ name, replaces }: RateLimitBlock): RateLimitBlock {
   };
 }
 
-/** 0 where none ends. */
+/** 0 if none ends. */
 function latestEnd(rules: readonly RuleDescriptor[]): number {
   return rules.reduce(
     (latest, { untilMs = 0, descriptors }) => Math.max(latest, untilMs, latestEnd(descriptors)),
@@ -334,7 +334,7 @@ interface Wanted {
   readonly nowMs: number;
 }
 
-/** Whether the new document has the wanted rules, and is as before in all else. */
+/** Whether the new document has the wanted rules, and is otherwise unchanged. */
 function says(
   { document: after }: ParsedDocument,
   before: RuleDocument,
@@ -351,13 +351,13 @@ function says(
   );
 }
 
-/** The document without any rule that ends. */
+/** The document without any rule that has an end. */
 function lastingOf(document: RuleDocument): string {
   const [lasting = document] = documentsAt([document], Number.POSITIVE_INFINITY);
   return toFlowText(lasting.descriptors.map(toRuleObject));
 }
 
-/** The topmost rules that end, with the names of those above them. */
+/** The topmost rules with an end, with the names of those above them. */
 function listEnding(
   rules: readonly RuleDescriptor[],
   chain: readonly string[],
@@ -393,10 +393,8 @@ function refuseWithoutLimit(asked: LiftAsked): HttpError {
   return new HttpError(404, { detail });
 }
 
-/**
- * Refuses, and names the rule that was most likely meant. Rules that end do not count: a lift is an exception to
- * one that stays.
- */
+/** Refuses, and names the rule that was most likely meant. Rules with an end do not count: a lift is an exception to a
+ * permanent rule. */
 function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }: LiftAsked): void {
   const lasting = placeRules(documentsAt(documents, Number.POSITIVE_INFINITY)).get(domain) ?? [];
   const why = explainNoMatch(domain, lasting, entries);
@@ -407,7 +405,7 @@ function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }
   throw new HttpError(404, { detail });
 }
 
-/** The name of the first rule, such as `shop.user_ada`, and how many more there are. */
+/** The name of the first rule, such as `shop.user_ada`, and the number of the others. */
 export function toRuleNames(domain: string, all: readonly (readonly Entry[])[]): string {
   const names = all.map((entries) =>
     [domain, ...entries.map(({ key, value }) => toCompositeKey(key, value))].join('.'),

@@ -27,7 +27,7 @@ descriptors:
 );
 const documents = document ? [document] : [];
 
-test('a descriptor is lifted by an unlimited rule that ends, until the first end above it', (t) => {
+test('an unlimited rule that ends lifts a descriptor until the first end on its path', (t) => {
   const asked = [
     'user=ada',
     'user=bob',
@@ -60,7 +60,7 @@ test('a descriptor is lifted by an unlimited rule that ends, until the first end
   );
 });
 
-test('the rows of rules have when they end, or one above them, and have none that has ended', (t) => {
+test('the rows of rules have the first end on their path, and include no ended rule', (t) => {
   const current = placeRules(documentsAt(documents, sixMs)).get('shop') ?? [];
   const rows = [...listRules('shop', current)].map(toRow);
   t.deepEqual(
@@ -75,7 +75,7 @@ test('the rows of rules have when they end, or one above them, and have none tha
   );
 });
 
-test('a change ends the lifts that its rules have no more, and not those over by then', (t) => {
+test('a change ends the lifts that its rules no longer have, except those already over', (t) => {
   const namesAt = (after: typeof documents, nowMs: number) =>
     runAtOnce(listingEndedLifts(documents, after, nowMs));
   t.deepEqual(namesAt([], sixMs - hourMs), ['shop user_ada', 'shop tenant_a path_/']);

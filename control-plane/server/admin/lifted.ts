@@ -1,5 +1,5 @@
-// Finds the descriptors that are lifted now, which a rule that ends answers without counting; for everything that
-// shows counters. Pure.
+// Finds the descriptors that are lifted now: a rule that ends answers them without counting. Used wherever counters are
+// shown. Pure.
 import { MadeOnce } from '../../../shared/made-once.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 import {
@@ -9,7 +9,7 @@ import {
 } from '../../../shared/rules/rule-document.ts';
 import { findDocumentsAt, nextEndOf } from '../../../shared/rules/rule-end.ts';
 
-/** When the lift of a descriptor of exactly these values ends, in milliseconds; undefined where it is not lifted. */
+/** When the lift of a descriptor with exactly these values ends, in milliseconds; undefined if it is not lifted. */
 export type FindLift = (domain: string, entries: readonly Entry[]) => number | undefined;
 
 const liftsByDocuments = new MadeOnce<readonly RuleDocument[], FindLift>();
@@ -38,10 +38,7 @@ function* creatingLookup(
 /** The most lifts that one sentence names. */
 const maxNamed = 10;
 
-/**
- * The lifts of the documents `before` that are not in `after`, the first ten: such as `shop
- * user_ada`. In steps.
- */
+/** The first ten lifts in the documents `before` that are not in `after`, such as `shop user_ada`. In steps. */
 export function* listingEndedLifts(
   before: readonly RuleDocument[],
   after: readonly RuleDocument[],
@@ -55,7 +52,7 @@ export function* listingEndedLifts(
     .map((chain) => (JSON.parse(chain) as string[]).join(' '));
 }
 
-/** When each ends, by domain and composite keys as JSON. */
+/** The end of each lift, by domain and composite keys as JSON. */
 function* findingLifts(
   documents: readonly RuleDocument[],
   nowMs: number,
@@ -68,10 +65,10 @@ function* findingLifts(
   return ends;
 }
 
-/** Rules of one step. */
+/** Rules per step. */
 const rulesAtOnce = 100;
 
-/** `endMs`: of the rules above. */
+/** `endMs`: the end of the rules above. */
 function* addingLifts(
   ends: Map<string, number>,
   rules: readonly RuleDescriptor[],

@@ -9,18 +9,18 @@ import { creatingFindLift } from './lifted.ts';
 import { createIsOfDomain, findingRuleOwners } from './rule-owners.ts';
 import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
 
-/** How many values each control plane lists, so that the sum of several is exact enough. */
+/** How many values each control plane lists, so that sums over several are accurate enough. */
 export const mostOfEach = 200;
 
 export interface WantedTop {
   readonly domain?: string | undefined;
-  /** Part of a domain, a rule or a value. */
+  /** Part of the name of a domain, a rule or a value. */
   readonly search?: string | undefined;
-  /** How many of each. */
+  /** The number of values and of rules. */
   readonly limit: number;
 }
 
-/** The path by which peers are asked for it. */
+/** The path of the query to peers. */
 export function toTopPath({ domain, search }: WantedTop): string {
   const query = new URLSearchParams({
     limit: `${mostOfEach}`,
@@ -43,7 +43,7 @@ export async function readTop(
   const owners = await runInSlices(findingRuleOwners(current));
   const nameOf = ({ rule }: RuleRate) => owners.find(rule)?.rule ?? rule;
   const rates = fleet.rules().filter(({ rule }) => isOfDomain(rule));
-  // Found by the rule's name, or by a value in a metric key; each rule is listed with all that it counts.
+  // Matches the rule's name, or a value in a metric key; each rule is listed with everything that it counts.
   const asked = new Set(
     rates
       .filter((rate) =>

@@ -1,4 +1,4 @@
-// Links that rollouts are not judged by, and to whom figures belong: with streams that lie.
+// Tests links that rollouts are not judged by, and the attribution of figures, with streams that lie.
 import test from 'ava';
 import { startAdminApi } from '../../../test/support/admin-api.ts';
 import { pluck } from '../../../test/support/pluck.ts';
@@ -9,7 +9,7 @@ import { createFindFigures } from './traffic-json.ts';
 
 const report = { version: 'v', seconds: 1, rules: [], otherRuleCount: 0, unmatched: [] };
 
-/** Decides so much each second. */
+/** A link whose worker decides `rate` requests a second. */
 function linkOf(nodeId: string, instance: string, rate = 0): LinkedWorker {
   return {
     hello: { nodeId, instance, agreement: '', countsAlone: false, allowsReset: false, values: 2 },
@@ -42,7 +42,7 @@ test('a link without a stream of its instance and node id is marked', (t) => {
   ]);
 });
 
-test('figures are those of the instance, and of a worker without one those of its node id and host', (t) => {
+test('figures are found by instance, and those of a worker without one by its node id and host', (t) => {
   const linked = [
     linkOf('w', 'i-1', 1),
     linkOf('w', 'i-2', 10),
@@ -59,7 +59,7 @@ test('figures are those of the instance, and of a worker without one those of it
   t.is(find(workerOf('w', 'i-9')), null);
 });
 
-test('the workers of all control planes have names that fit together, and so many links are marked', async (t) => {
+test('names are unique among the workers of all control planes, and as many links are marked', async (t) => {
   const connected = (id: string, instance: string) => ({
     ...workerOf(id, instance),
     mode: 'sotw' as const,

@@ -1,4 +1,4 @@
-// Links that no rollout is judged by, as the admin API shows them, each with the reason. Pure.
+// Links that no rollout is judged by, in the format of the admin API, each with the reason. Pure.
 import Type from 'typebox';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { streamJson, toLongAnswer } from './long-answer.ts';
 
-test('a short answer stays as it is, and a long one is the same JSON', async (t) => {
+test('a short answer is unchanged, and a long one has the same JSON', async (t) => {
   const short = { yaml: 'domain: d' };
   t.is(await toLongAnswer(short), short);
   const long = {
@@ -14,7 +14,7 @@ test('a short answer stays as it is, and a long one is the same JSON', async (t)
   return undefined;
 });
 
-test('others are served while a long answer is written', async (t) => {
+test('other requests are served while a long answer is written', async (t) => {
   const answer = await toLongAnswer({ yaml: 'x'.repeat(20_000_000) });
   if (!(answer instanceof Response)) return t.fail();
   let turns = 0;
@@ -46,7 +46,7 @@ test('the items of a generator are made when they are sent', async (t) => {
   t.true((await whole.text()) === JSON.stringify({ list, after: 1 }));
 });
 
-test('the end of a long answer is reported once: when it is read, when its reader leaves, or at once where it is short', async (t) => {
+test('the end of a long answer is reported once: when it has been read, when its reader leaves, or at once if it is short', async (t) => {
   let ends = 0;
   const send = (length: number) => toLongAnswer({ yaml: 'x'.repeat(length) }, () => ends++);
   await send(1);

@@ -1,13 +1,13 @@
-// An answer whose JSON may be long: it is written and sent in parts, while others are served.
+// An answer whose JSON may be long: it is written and sent in parts, while other requests are served.
 import { ownTurn } from '../../../shared/in-slices.ts';
 import { writingJson } from '../store/json-in-slices.ts';
 
-/** Of answers that hold all files of a revision, or what two of them differ in, until they are read. */
+/** The most simultaneous answers with all files of a revision, or the differences of two, until they are read. */
 export const mostLongAnswers = 8;
-/** An answer that no caller reads is given up. */
+/** An answer that its caller does not read is aborted. */
 const unreadMs = 30_000;
 
-/** The value itself where its JSON is one part. `onEnd` is called once, when nothing of the value is to be sent any more. */
+/** The value itself if its JSON is one part. `onEnd` is called once, when no more of the value will be sent. */
 export async function toLongAnswer<Value extends object>(
   value: Value,
   onEnd = () => {},
@@ -21,7 +21,7 @@ export async function toLongAnswer<Value extends object>(
   return value;
 }
 
-/** For what is long: also with generators in place of lists, whose items are made when they are sent. */
+/** For long values: lists may be generators, whose items are created when they are sent. */
 export function streamJson(value: object): Response {
   return stream(writingJson(value), [], () => {});
 }

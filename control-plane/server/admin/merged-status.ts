@@ -1,4 +1,4 @@
-// The status of a fleet with several control planes, from the status of each, and who asks the others for theirs.
+// The status of a fleet with several control planes, merged from the status of each; also asks the others for theirs.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import type { ExchangeAsk } from '../record/peers/exchange.ts';
@@ -19,11 +19,12 @@ import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
 import { nameTogether } from './worker-json.ts';
 
-/** The name of this control plane in texts. */
+/** The name of this control plane in messages. */
 const self = 'this control plane';
 
-/** Workers are those of all control planes; store and revision in force are this one's. Without an answer of one the
- * verdict is `not_known`, unless each worker that it had is at another one now (behaviour: workers-of-a-lost-peer). */
+/** Workers are those of all control planes; the store and the revision in force are this one's. If one does not answer,
+ * the verdict is `not_known`, unless each of its workers is connected to another one now (behaviour:
+ * workers-of-a-lost-peer). */
 export function mergeStatus(
   own: StatusJson,
   peers: readonly PeerAnswer<StatusJson>[],
@@ -97,7 +98,7 @@ export function mergeStatus(
   };
 }
 
-/** The paths of peers have their addresses: state directories often have the same path. */
+/** The paths of peers include their addresses: state directories often have the same path. */
 function mergeSetAside(planes: readonly Plane[]): string[] {
   return planes.flatMap(({ url, status }) =>
     (status?.setAside ?? []).map((path) => (url === self ? path : `${path} at ${url}`)),
@@ -110,10 +111,10 @@ function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
   return rollouts.find(({ leader }) => leader?.isThis) ?? rollouts[0] ?? null;
 }
 
-/** `isMissed`: whether one that does not answer may have workers that are at no other control plane. */
+/** `isMissed`: whether one that does not answer may have workers that are connected to no other control plane. */
 type Plane = Answer & { readonly isMissed?: boolean };
 
-/** The advice that ends a doubt which waiting does not end. */
+/** The advice for a doubt that waiting does not resolve. */
 const whenLost = 'where it is gone for good, take it out of --peers';
 
 function toSilent(
@@ -126,7 +127,7 @@ function toSilent(
     isMissed: true,
   });
   if (last === undefined) return missing('its workers');
-  // Whether a worker without an instance is the same one is not known.
+  // It is unknown whether a worker without an instance is the same one.
   const missed = last.filter((instance) => instance === null || !present.has(instance)).length;
   const had = toCountText(last.length, 'worker');
   if (missed === 0) {
@@ -145,11 +146,11 @@ function isFound(asked: StatusJson['asked']): boolean {
   return asked?.place === 'newest' || asked?.place === 'superseded';
 }
 
-/** A deployment changes all workers within minutes. */
+/** A deployment replaces all workers within minutes. */
 const workersPauseMs = 10_000;
 
-/** Asks which workers the others have, at once and then again and again, until the result is called: when one is lost,
- * the status may not have been asked for before. */
+/** Asks the others for their workers, at once and then periodically; call the result to stop. When one is lost, no
+ * earlier status request may have asked for them. */
 export function watchWorkers(
   ask: ExchangeAsk,
   clock: Clock,

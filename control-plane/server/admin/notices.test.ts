@@ -73,7 +73,7 @@ for (const [mode, effect] of [
   ['error', "all requests end in an error, and the callers decide (Envoy's failure_mode_deny)"],
   ['', 'all requests are answered by KVSTORE_FAILURE_MODE of each worker'],
 ]) {
-  test(`without the store the notice has what callers get in the mode '${mode}'`, (t) => {
+  test(`without the store, the notice describes the answers of the mode '${mode}'`, (t) => {
     const linked = [link({ name: 'a', mode, store: away }), link({ name: 'b', mode, store: away })];
     t.deepEqual(tell({ linked }), [`Store unreachable since 14:03: ${effect}`]);
   });
@@ -104,7 +104,7 @@ test('the workers of several control planes are counted together', (t) => {
   ]);
 });
 
-test('workers that decide by other rules than those that are shown, or by none, are reported', (t) => {
+test('workers that decide by no rules, or by rules other than those shown, are reported', (t) => {
   const shadow = [link({ name: 'a', shadowMode: true })];
   t.deepEqual(tell({ linked: shadow }), [
     'Shadow mode on all workers: SHADOW_MODE is set, so no request is refused',
@@ -125,7 +125,7 @@ test('workers that decide by other rules than those that are shown, or by none, 
   ]);
 });
 
-test('workers that all left, that count alone, or by another clock are reported', (t) => {
+test('a notice reports workers that have all left, that count separately, or whose clocks differ', (t) => {
   const at = new Date(sinceMs).toISOString();
   const gone = { workers: { connected: 0, gone: 2, reporting: 0 }, lastGoneAt: at };
   t.deepEqual(tell({}, gone), [

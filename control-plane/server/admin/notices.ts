@@ -1,6 +1,6 @@
-// What callers get now in place of what the rules ask for, and since when: for the console, `status`, the chart of the last
-// hour and the activity, in the same words. Each control plane collects the facts of its workers; the sentences are made
-// of the facts of all. Pure.
+// What callers get now instead of the answers of the rules, and since when: for the console, `status`, the chart of the
+// last hour and the activity, with the same texts. Each control plane collects the facts about its workers; the
+// sentences are made from the facts of all. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -14,7 +14,7 @@ import type { WorkerJson } from './worker-json.ts';
 
 const time = Type.String({ format: 'date-time' });
 
-/** A fact about some workers of one control plane; `detail` distinguishes those of one kind. */
+/** A fact about some workers of one control plane; `detail` distinguishes facts of the same kind. */
 const noticeFact = Type.Object({
   kind: Type.Union([
     Type.Literal('store_unreachable'),
@@ -28,7 +28,7 @@ const noticeFact = Type.Object({
     Type.Literal('clock_offset'),
     Type.Literal('counting_alone'),
   ]),
-  /** The failure mode of a store; else ''. */
+  /** The failure mode of a store; otherwise ''. */
   detail: Type.String(),
   workers: Type.Integer(),
   /** Some of the workers. */
@@ -152,7 +152,7 @@ export function collectFacts({ workers, linked, nowMs }: NoticeSources): NoticeF
 /** Joins the facts of several control planes. */
 export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[] {
   return joinBy(
-    // Behind a balancer the link and the rules of a worker may be at two of them.
+    // Behind a balancer, a worker's link and its stream of rules may be at two control planes.
     all.flat().filter(({ kind }) => kind !== 'rules_from_elsewhere' || all.length === 1),
     ({ kind, detail }) => `${kind} ${detail}`,
     (same) => ({
@@ -164,17 +164,17 @@ export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[
   );
 }
 
-/** The kind of a notice that each control plane makes itself. */
+/** The kind of a notice that each control plane creates itself. */
 export const clockKind = 'control_plane_clock';
 
 export interface NoticeContext {
-  /** Connected ones, those that were until lately, and those that report. */
+  /** Workers that are connected, that were until lately, and that report. */
   readonly workers: {
     readonly connected: number;
     readonly gone: number;
     readonly reporting: number;
   };
-  /** When the last one left; undefined where that is not known. */
+  /** When the last one left; undefined if unknown. */
   readonly lastGoneAt: string | undefined;
   readonly disagreements: readonly AgreementsJson[];
   readonly unenforced: readonly UnenforcedJson[];
@@ -186,7 +186,7 @@ export interface NoticeContext {
     readonly error: string | null;
   };
   readonly stale: { readonly reason: string; readonly since: string } | null;
-  /** How the clock of the control plane that reports differs from others. */
+  /** How the clock of the reporting control plane differs from others. */
   readonly clockProblem?: string | undefined;
 }
 
@@ -247,7 +247,7 @@ export function toNoticeText({ title, since, effect }: NoticeJson, nowMs: number
   return `${title}${since === null ? '' : ` since ${toClock(since, nowMs)}`}: ${effect}`;
 }
 
-/** In the local time zone; with the day where that is not today. */
+/** In the local time zone; with the date if it is not today. */
 function toClock(at: string, nowMs: number): string {
   const date = new Date(at);
   const two = (value: number) => String(value).padStart(2, '0');
@@ -256,17 +256,17 @@ function toClock(at: string, nowMs: number): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock}`;
 }
 
-/** The facts about what workers were given; the others are about what they report. */
+/** The facts about what workers were sent; the others are about what they report. */
 const ofConnected: ReadonlySet<string> = new Set(['no_rules', 'other_rules']);
 
 interface Shared extends NoticeFact {
-  /** How many workers could have it. */
+  /** The number of workers that could have it. */
   readonly of: number;
 }
 
 type Sentence = Pick<NoticeJson, 'tone' | 'title' | 'effect'>;
 
-/** What becomes of requests without the store, by KVSTORE_FAILURE_MODE. */
+/** How requests are answered without the store, by KVSTORE_FAILURE_MODE. */
 const failureEffects: Readonly<Record<string, string>> = {
   allow: 'requests are allowed, nothing is counted',
   deny: 'requests are refused',
@@ -332,7 +332,7 @@ function isOfAll({ workers, of }: Shared): boolean {
   return workers >= of;
 }
 
-/** ` on 2 of 3 workers (edge-1, edge-2)`; '' where it is all of them. */
+/** ` on 2 of 3 workers (edge-1, edge-2)`; '' if all workers are affected. */
 function ofWhom(fact: Shared, preposition: string): string {
   if (isOfAll(fact)) return '';
   const { workers, of, names } = fact;
@@ -340,7 +340,7 @@ function ofWhom(fact: Shared, preposition: string): string {
   return ` ${preposition} ${workers} of ${toCountText(of, 'worker')} (${names.join(', ')}${more})`;
 }
 
-/** Nodes choose their names. */
+/** Nodes choose their own names. */
 function toDisagreement({ group, count, agreements }: AgreementsJson): NoticeJson {
   const kinds = agreements.map(({ agreement, workers, example }) => {
     const name = `${toExcerpt(example.id)} at ${example.address}`;

@@ -38,7 +38,8 @@ function explain(...keys: readonly string[]) {
   return runAtOnce(explainRequest('d', rules, descriptors, 0));
 }
 
-/** `232 of 20 in 5_minute, free in 0, shadow`, each but the first where it differs from a minute, 39 seconds, and no shadow mode. */
+/** `232 of 20 in 5_minute, free in 0, shadow`; all but the first part may be omitted, and default to a minute, 39
+ * seconds and no shadow mode. */
 function toCounter(text: string, descriptor: number) {
   const [, used, limit, window = 'minute', seconds = 39, shadow] =
     /^(\d+) of (\d+)(?: in (\w+))?(?:, free in (\d+))?(, shadow)?$/.exec(text) ?? [];
@@ -49,7 +50,7 @@ function toCounter(text: string, descriptor: number) {
   };
 }
 
-/** Workers are apart by ` / `, counters of one by ` + `, each of the next descriptor. */
+/** ` / ` separates workers, ` + ` separates counters of one worker, each of the next descriptor. */
 function toCounters(text: string): CountersJson {
   const answers = text.split(' / ').map((answer, index) => ({
     ...{ worker: `w-${index}`, address: '10.0.0.1:5', group: `${index}`, together: 1 },

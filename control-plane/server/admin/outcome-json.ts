@@ -1,5 +1,5 @@
-// Predicts the answer to a request now, as the admin API shows it: from the rules that its descriptors meet, and
-// from the counters that the workers report. Pure.
+// Predicts the current answer to a request, in the format of the admin API: from the rules that its descriptors match,
+// and from the counters that the workers report. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { toNumberText } from '../../../shared/rules/limit-shape.ts';
@@ -12,7 +12,7 @@ export const outcomeJson = Type.Object(
     kind: Type.Union([
       Type.Literal('refused'),
       Type.Literal('passes'),
-      /** It passes, and would be refused without shadow mode. */
+      /** The request passes, but would be refused without shadow mode. */
       Type.Literal('shadow'),
       Type.Literal('not_known'),
     ]),
@@ -28,7 +28,7 @@ export type OutcomeJson = Type.Static<typeof outcomeJson>;
 type Answer = CountersJson['answers'][number];
 type Counter = Answer['counters'][number];
 
-/** The outcome of a request with one hit. `counters` is the reason where they are not known. */
+/** The outcome of a request with one hit. `counters` is the reason if they are unknown. */
 export function toOutcome(
   descriptors: readonly ExplainedDescriptor[],
   counters: CountersJson | string,
@@ -76,7 +76,7 @@ export function toOutcome(
 
 interface Judged {
   readonly kind: 'passes' | 'shadow' | 'refused';
-  /** The counter that decides: of several the one that is free again last. Undefined where it passes. */
+  /** The counter that decides: of several, the one that is free again last. Undefined if the request passes. */
   readonly counter: Counter | undefined;
 }
 
@@ -92,7 +92,7 @@ function judge(counters: readonly Counter[]): Judged {
     : { kind: 'shadow', counter: shadow };
 }
 
-/** Where workers count apart, or have different rules in a rollout: of how many it is true. */
+/** If workers count separately, or have different rules in a rollout: for how many the outcome is true. */
 function toReach(
   judged: readonly (Judged & Pick<Answer, 'group' | 'together'>)[],
   kind: Judged['kind'],

@@ -9,11 +9,11 @@ import { patching } from './patch-text.ts';
 const toPatch = (...texts: Parameters<typeof patching>) => runAtOnce(patching(...texts));
 
 const lines = (...names: readonly string[]) => names.map((name) => `${name}\n`).join('');
-/** More than is compared in one step. */
+/** More lines than are compared in one step. */
 const many = Array.from({ length: 20_000 }, (_, at) => `line ${at}`);
 const ten = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'];
 
-test('a patch has the lines that differ, with three lines around them', (t) => {
+test('a patch has the lines that differ, with three lines of context around them', (t) => {
   const after = ten.map((line) => (line === '5' ? 'five' : line));
   t.is(
     toPatch('rules/d.yaml', lines(...ten), lines(...after)),
@@ -22,7 +22,7 @@ test('a patch has the lines that differ, with three lines around them', (t) => {
   t.is(toPatch('d.yaml', 'same\n', 'same\n'), '');
 });
 
-test('git makes the same of it, at every edge of a file', (t) => {
+test('git applies the patch to the same result, at every edge of a file', (t) => {
   const folder = createTemporaryFolder(t);
   const pairs = [
     [lines(...ten), lines('0', ...ten)],

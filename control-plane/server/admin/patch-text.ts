@@ -1,12 +1,13 @@
-// The change of one file as a patch that `git apply` takes: one hunk, from the first line that differs to the last. Pure.
+// The change of one file as a patch that `git apply` accepts: one hunk, from the first differing line to the last.
+// Pure.
 
 const contextLines = 3;
-/** Characters that are compared or copied in one step. */
+/** Characters compared or copied per step. */
 const atOnce = 64 * 1024;
-/** Characters that are split into lines in one step, which takes ten times as long. */
+/** Characters split into lines per step, which takes ten times as long. */
 const markedAtOnce = 8 * 1024;
 
-/** '' where nothing changes. `path`: from the root of the repository. In steps. */
+/** '' if nothing changes. `path` is relative to the repository's root. In steps. */
 export function* patching(path: string, before: string, after: string): Generator<void, string> {
   if (before === after) return '';
   const start = yield* findFirstDifference(before, after);
@@ -35,11 +36,11 @@ export function* patching(path: string, before: string, after: string): Generato
   yield* addMarked(parts, '-', removed);
   yield* addMarked(parts, '+', added);
   yield* addMarked(parts, ' ', foot);
-  // A text that is added up is copied by whoever reads it first, which takes ten times as long.
+  // A text built by concatenation is copied when it is first read, which takes ten times as long.
   return parts.join('');
 }
 
-/** The start of the first line that is not the same in both. */
+/** The start of the first line that differs. */
 function* findFirstDifference(one: string, other: string): Generator<void, number> {
   const end = Math.min(one.length, other.length);
   let at = 0;
@@ -52,7 +53,7 @@ function* findFirstDifference(one: string, other: string): Generator<void, numbe
   return startOfLine(one, Math.min(at, end));
 }
 
-/** Characters of the lines at the end that are the same in both, behind `start`. */
+/** The number of characters in the equal lines at the end, after `start`. */
 function* countSameAtEnd(one: string, other: string, start: number): Generator<void, number> {
   const most = Math.min(one.length, other.length) - start;
   const partOf = (text: string, count: number) =>
@@ -71,12 +72,12 @@ function isStartOfLine(text: string, at: number): boolean {
   return at === 0 || text[at - 1] === '\n';
 }
 
-/** The start of the line that this character is in; the position itself where a line begins there. */
+/** The start of the line that contains this character; the position itself if a line begins there. */
 function startOfLine(text: string, at: number): number {
   return at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1;
 }
 
-/** Behind the line break. */
+/** The position after the line break. */
 function endOfLine(text: string, at: number): number {
   const lineBreak = text.indexOf('\n', at);
   return lineBreak === -1 ? text.length : lineBreak + 1;
@@ -98,7 +99,7 @@ function* addMarked(parts: string[], mark: string, text: string): Generator<void
   for (let at = 0; at < text.length; at += markedAtOnce) {
     const isLast = at + markedAtOnce >= text.length;
     const part = text.slice(at, isLast && isEnded ? -1 : at + markedAtOnce);
-    // Of replaceAll the result is added up as well.
+    // replaceAll would build its result by concatenation as well.
     parts.push(part.split('\n').join(`\n${mark}`));
     yield;
   }

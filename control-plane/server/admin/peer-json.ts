@@ -1,4 +1,4 @@
-// The fields that all questions have which control planes pass on to their peers. Pure.
+// The common fields of all queries that control planes pass on to their peers. Pure.
 import Type from 'typebox';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 
@@ -10,7 +10,7 @@ export const askingPeer = Type.Optional(
   }),
 );
 
-/** Peers that gave no answer. */
+/** Peers that did not answer. */
 export const missingJson = Type.Array(Type.Object({ url: Type.String(), error: Type.String() }));
 
 export function toMissing(

@@ -1,4 +1,4 @@
-// The JSON of a problem in rules: as the admin API sends it and its clients read it.
+// The JSON of a problem in rules, as the admin API sends it and its clients read it.
 import Type from 'typebox';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { isProblemRule } from '../../../shared/rules/problem/problem-rule.ts';
@@ -39,7 +39,7 @@ export function fromProblemJson(json: ProblemJson): Problem {
   const { severity, rule, file, line, column, path, message, hint, sourceLine } = json;
   return {
     severity,
-    // A newer control plane may know more kinds.
+    // A newer control plane may have more kinds.
     rule: isProblemRule(rule) ? rule : 'other',
     file,
     line: line ?? undefined,
@@ -51,5 +51,5 @@ export function fromProblemJson(json: ProblemJson): Problem {
   };
 }
 
-/** The members beside a problem document's usual ones, where rules have errors. */
+/** The members of a problem document that describe errors in rules, besides the usual ones. */
 export const refusedRules = Type.Object({ problems: Type.Optional(Type.Array(problemJson)) });

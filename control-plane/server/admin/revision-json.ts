@@ -1,4 +1,4 @@
-// A revision as the admin API shows it.
+// A revision in the format of the admin API.
 import Type from 'typebox';
 import { orNull } from '../or-null.ts';
 import type { RevisionInfo } from '../store/revision.ts';
@@ -21,7 +21,7 @@ export function toTime(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }
 
-/** A hint where a revision is not found; '' when `id` is long enough to be the beginning of one. */
+/** A hint if a revision is not found; '' when `id` is long enough for a prefix. */
 export function toPrefixHint(id: string): string {
   return id.length < shortestRevisionPrefix
     ? `; of an abbreviated revision at least ${shortestRevisionPrefix} characters are needed`

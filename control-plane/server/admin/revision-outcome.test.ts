@@ -43,7 +43,7 @@ const record = [
   outcome('b,a', 'in_force', 1_000),
 ];
 
-test('a list has the outcome of each revision, since when and until when, by whom and why', (t) => {
+test('a list has the outcome of each revision, its times, its actor and its reason', (t) => {
   const state = {
     newest: newest('e', { valid: false, content: undefined }),
     inForce: inForce('d', 9_000),
@@ -57,7 +57,7 @@ test('a list has the outcome of each revision, since when and until when, by who
   ]);
 });
 
-test('a revision that no worker got was never served, and the outcome of one from before the record is not known', (t) => {
+test('a revision that no worker received was never served, and the outcome of one older than the record is unknown', (t) => {
   t.deepEqual(shown('dxcbaz', { inForce: inForce('d', 9_000) }, record).slice(1), [
     'never_served',
     'taken_back 4 ada errors 9 %',
@@ -68,7 +68,7 @@ test('a revision that no worker got was never served, and the outcome of one fro
   t.deepEqual(shown('xz', {}, []), [null, null]);
 });
 
-test('a state that returns came to something else each time', (t) => {
+test('a state that returns has a separate outcome each time', (t) => {
   const outcomes = [
     outcome('a', 'in_force', 3_000),
     outcome('b', 'in_force', 2_000),

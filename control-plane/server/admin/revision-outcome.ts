@@ -1,4 +1,4 @@
-// How each revision of a list ended: from the revision that is served now and from the record. Pure.
+// How each revision of a list ended, according to the revision that is served now and the record. Pure.
 import Type from 'typebox';
 import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
@@ -10,7 +10,8 @@ const time = Type.String({ format: 'date-time' });
 
 export const revisionOutcomeJson = Type.Object(
   {
-    /** `waits`: for the end of the rollout before it. `never_served`: others came before any worker got it. */
+    /** `waits`: for the end of the previous rollout. `never_served`: newer ones replaced it before any worker received
+     * it. */
     kind: Type.Union([
       Type.Literal('in_force'),
       Type.Literal('was_in_force'),
@@ -22,7 +23,7 @@ export const revisionOutcomeJson = Type.Object(
       Type.Literal('never_served'),
     ]),
     since: orNull(time),
-    /** The end of one that was in force. */
+    /** The end of a revision that was in force. */
     until: orNull(time),
     by: orNull(Type.String({ description: 'Null for a control plane' })),
     reason: orNull(Type.String({ description: 'With the figures that it was decided by' })),
@@ -33,14 +34,14 @@ export type RevisionOutcomeJson = Type.Static<typeof revisionOutcomeJson>;
 
 const nothing = { since: null, until: null, by: null, reason: null };
 
-/** One for each revision of `history`, the newest first; null of one that came before everything on record. */
+/** One for each revision of `history`, the newest first; null for one that is older than everything on record. */
 export function toRevisionOutcomes(
   history: readonly Pick<RevisionInfo, 'id'>[],
   state: Pick<SnapshotState, 'newest' | 'inForce' | 'trial'>,
   outcomes: Outcomes,
 ): (RevisionOutcomeJson | null)[] {
   const known = history.map(({ id }, index) => {
-    // A state that returns has the same id as before: each time it came to something else.
+    // A state that returns has the same id as before, but an outcome of its own each time.
     const earlier = history.slice(0, index).filter((each) => each.id === id).length;
     const recorded = findOutcome(id, earlier, outcomes);
     return (earlier === 0 ? toPresent(id, state, recorded) : undefined) ?? recorded;
@@ -51,14 +52,14 @@ export function toRevisionOutcomes(
   );
 }
 
-/** The outcome of the id before its last `later` times. */
+/** The outcome of the id before its `later` most recent occurrences. */
 function findOutcome(
   id: string,
   later: number,
   outcomes: Outcomes,
 ): RevisionOutcomeJson | undefined {
   const own = outcomes.filter(({ revisions }) => revisions.includes(id));
-  // Files that were invalid before are as invalid now.
+  // Files that were invalid before are still invalid.
   const outcome = own[later] ?? own.find(({ kind }) => kind === 'invalid');
   if (outcome === undefined) return undefined;
   const { kind, atMs, by, reason } = outcome;
@@ -70,7 +71,7 @@ function findOutcome(
   return { ...said, kind: 'was_in_force', until: next === undefined ? null : toTime(next.atMs) };
 }
 
-/** Undefined where only the record has it. */
+/** Undefined if only the record has it. */
 function toPresent(
   id: string,
   { newest, inForce, trial }: Pick<SnapshotState, 'newest' | 'inForce' | 'trial'>,

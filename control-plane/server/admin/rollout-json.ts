@@ -1,4 +1,4 @@
-// A rollout as the admin API shows it, and in a few words. Pure.
+// A rollout in the format of the admin API, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { orNull } from '../or-null.ts';
@@ -18,14 +18,14 @@ export const rolloutJson = Type.Object(
     ),
     revision: Type.String(),
     since: Type.String({ format: 'date-time' }),
-    /** Counted from 1; 0 before any worker has it. */
+    /** Counted from 1; 0 before any worker has the revision. */
     step: Type.Integer(),
-    /** The last one is all workers. */
+    /** The number of steps; the last one is all workers. */
     steps: Type.Integer(),
-    /** `gathering`: workers are still connecting. `spreading`: not all workers of the step have it.
-     * `holding`: they have, and are watched. `silent`: too little traffic to judge, so they are watched
-     * for a second time. `paused`: an operator has to continue it. `indivisible`: no share of the workers can be made,
-     * and it waits for an approval. `taking_back`: it leaves the workers that have it. */
+    /** `gathering`: workers are still connecting. `spreading`: not all workers of the step have the revision.
+     * `holding`: all have it, and are watched. `silent`: too little traffic to judge, so they are watched for a second
+     * time. `paused`: an operator has to continue the rollout. `indivisible`: no share of the workers can be chosen, so
+     * the rollout waits for an approval. `taking_back`: the revision is being removed from the workers that have it. */
     phase: Type.Union([
       Type.Literal('gathering'),
       Type.Literal('spreading'),
@@ -36,7 +36,7 @@ export const rolloutJson = Type.Object(
       Type.Literal('taking_back'),
     ]),
     text: Type.String({ description: 'What it waits for' }),
-    /** `chosen` are those of the steps so far; `having` of them have it in force. */
+    /** `chosen`: the workers of the steps so far; `having`: those on which the revision is in force. */
     workers: Type.Object({
       having: Type.Integer(),
       chosen: Type.Integer(),
@@ -47,7 +47,7 @@ export const rolloutJson = Type.Object(
         description: 'Such as 1 of 3 workers has it, 5 others do not; older ones do not give it',
       }),
     ),
-    /** The control plane that decides; null where there is only one, and while none does. */
+    /** The control plane that decides; null if there is only one, and while none does. */
     leader: Type.Union([
       Type.Object({
         name: Type.String(),
@@ -69,10 +69,10 @@ export const rolloutJson = Type.Object(
 );
 export type RolloutJson = Type.Static<typeof rolloutJson>;
 
-/** The plan that brings a revision to the workers, and the limits by which it is taken back. */
+/** The plan that brings a revision to the workers, and the thresholds at which it is taken back. */
 export const rolloutPlanJson = Type.Object(
   {
-    /** Before the last one, which is all workers. A node group may have its own. */
+    /** The steps before the last one, which is all workers. A node group may have its own. */
     steps: Type.Array(Type.Object({ percent: Type.Number(), holdSeconds: Type.Number() })),
     errorPoints: Type.Number({
       description: 'How much the share of errors may be above that of the other workers',
@@ -115,7 +115,7 @@ export const lastWordJson = Type.Object(
 );
 export type LastWordJson = Type.Static<typeof lastWordJson>;
 
-/** Null where every revision on record was simply served. */
+/** Null if every revision on record was simply served. */
 export function toLastWordJson({
   words: [last],
   outcomes,
@@ -150,7 +150,7 @@ function toLeaderJson({ sinceMs, after, ...leader }: RolloutLeader): RolloutJson
   return { ...leader, since: toTime(sinceMs), after: after ?? null };
 }
 
-/** Such as `; a:18001 leads since 2026-11-24T10:00:00.000Z after b:18001`; empty where there is only one control plane. */
+/** Such as `; a:18001 leads since 2026-11-24T10:00:00.000Z after b:18001`; empty if there is only one control plane. */
 export function toLeaderText(leader: RolloutJson['leader']): string {
   if (leader === null) return '';
   const { name, since, after } = leader;
@@ -158,7 +158,7 @@ export function toLeaderText(leader: RolloutJson['leader']): string {
   return `; ${name} leads${when}${after === null ? '' : ` after ${after}`}`;
 }
 
-/** A control plane that does not lead knows its own workers alone. */
+/** A control plane that does not lead knows only its own workers. */
 export function toReachText(
   { having, chosen, others }: RolloutJson['workers'],
   leader: RolloutJson['leader'],
@@ -169,7 +169,7 @@ export function toReachText(
   return `${having} of ${toCountText(chosen, 'worker')}${whose} ${has} it, ${rest}`;
 }
 
-/** The text after the name of the newest revision. */
+/** The text that follows the name of the newest revision. */
 export function toRolloutText(
   newest: NonNullable<SnapshotState['newest']>,
   rollout: RolloutState,
@@ -181,7 +181,7 @@ export function toRolloutText(
       ? 'is being rolled out'
       : `waits for the rollout of ${toShortId(rollout.revision)}`;
   const reach = `step ${step} of ${steps}, ${toReachText(workers, leader)}`;
-  // A text about a person has the word itself.
+  // A text about a user already contains the word.
   const state = phase !== 'paused' || text.startsWith('paused by ') ? text : `paused (${text})`;
   return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
 }

@@ -1,4 +1,4 @@
-// The changes for requests, as the admin API shows them.
+// The changes for requests in the format of the admin API.
 import Type from 'typebox';
 import { toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
 import type { RuleChange } from '../../authoring/rule-change.ts';

@@ -7,7 +7,7 @@ import { findRuleHistory, type RuleHistorySources } from './rule-history.ts';
 const rule = (limit: number, more = '') =>
   `domain: shop\ndescriptors:\n  - key: customer\n    rate_limit: { unit: hour, requests_per_unit: ${limit} }\n${more}`;
 
-/** Revisions by their texts, the newest first; ids are numbers, the oldest 1. */
+/** Creates revisions from their texts, the newest first; ids are numbers, and the oldest is 1. */
 function setUp(texts: readonly string[], more: Partial<RuleHistorySources> = {}) {
   const revisions = texts.map((text, index): Revision => {
     const id = `${texts.length - index}`;
@@ -49,7 +49,7 @@ async function tell(...[texts, more]: Parameters<typeof setUp>): Promise<string[
   });
 }
 
-test('each revision that changed the rule is listed with its value before and after, and no other one', async (t) => {
+test('each revision that changed the rule is listed with its value before and after, and no others', async (t) => {
   const commented = rule(2).replace('  - key', '  # Agreed.\n  - key');
   const texts = [
     rule(2, '  - key: tenant\n'),
@@ -67,7 +67,7 @@ test('each revision that changed the rule is listed with its value before and af
   ]);
 });
 
-test('right after a revert the rule is as it was, and since which revision is shown', async (t) => {
+test('right after a revert, the rule has its old value, and the revision that introduced it is shown', async (t) => {
   t.deepEqual(await tell([rule(1), 'domain: e\n', rule(1), rule(9)]), [
     '4 after 3: undefined to 1 per hour, as in 2 [no rule -> 1 per hour]',
     '3 after 2: 1 per hour to undefined [1 per hour -> no rule]',
@@ -76,7 +76,7 @@ test('right after a revert the rule is as it was, and since which revision is sh
   ]);
 });
 
-test('a revision is compared with what was in force before it, and one with errors is passed over', async (t) => {
+test('a revision is compared with the one in force before it, and one with errors is skipped', async (t) => {
   const wasInForce = (index: number) => index !== 1;
   t.deepEqual(await tell([rule(1), rule(9), rule(1)], { wasInForce }), [
     '2 after 1: 1 per hour to 9 per hour [1 per hour -> 9 per hour]',
@@ -88,7 +88,7 @@ test('a revision is compared with what was in force before it, and one with erro
   ]);
 });
 
-test('a long history continues where it stopped, and only files that may have the domain and differ are parsed', async (t) => {
+test('a long history continues where it stopped, and only differing files that may have the domain are parsed', async (t) => {
   const texts = Array.from({ length: 30 }, (_, index) => rule(Math.floor((30 - index) / 10)));
   const { ask, parsed } = setUp(texts);
   const first = await ask(0, 1);

@@ -1,6 +1,6 @@
-// The history of one rule, as blame shows it for a line: the revisions that changed it, the newest first, each with its
-// value before and after. Revisions are read one at a time, files with the same text as before are not parsed again, and
-// the caller decides for how long: the next call continues where it stopped.
+// The history of one rule, like blame for a line: the revisions that changed it, the newest first, each with its value
+// before and after. Revisions are read one at a time, and files with unchanged text are not parsed again. The caller
+// limits each call: the next one continues where it stopped.
 import { isDeepStrictEqual } from 'node:util';
 import { Pauses } from '../../../shared/in-slices.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
@@ -13,14 +13,14 @@ import { describeLimits } from './rule-rows.ts';
 
 export interface RuleChangeInHistory {
   readonly revision: RevisionInfo;
-  /** The revision that was in force before it; undefined where none is known, so that this is the oldest known value. */
+  /** The revision that was in force before; undefined if none is known, so that this is the oldest known value. */
   readonly before: RevisionInfo | undefined;
-  /** The values in words; undefined where there was no such rule. */
+  /** The human-readable values; undefined if there was no such rule. */
   readonly from: string | undefined;
   readonly to: string | undefined;
   /** What changed, such as `5 per minute -> 3 per minute`. */
   readonly texts: readonly string[];
-  /** The newest older revision that had the rule as it is from this one on. */
+  /** The newest older revision in which the rule was the same as from this revision on. */
   readonly restores: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface RuleHistory {
 export interface RuleHistorySources {
   /** The newest first. */
   readonly revisions: readonly RevisionInfo[];
-  /** Whether the revision of this index was in force: each is compared with what was in force before it. */
+  /** Whether the revision at this index was in force: each is compared with the one in force before it. */
   readonly wasInForce: (index: number) => boolean;
   readonly readRevision: (id: string) => Promise<Revision | undefined>;
   readonly readDocument: Reading['readDocument'];
@@ -41,7 +41,7 @@ export interface RuleHistorySources {
 }
 
 export interface RuleHistoryQuestion {
-  /** As `GET /rules` names it. */
+  /** The name in `GET /rules`. */
   readonly rule: string;
   /** The index of the revision to begin with. */
   readonly start: number;
@@ -51,19 +51,19 @@ export interface RuleHistoryQuestion {
 
 const maxTextLength = 300;
 
-/** What a revision makes of the rule: its descriptors, of which one may hold until a time and another after it. */
+/** The rule in one revision: its descriptors, one of which may apply until a certain time and another after it. */
 type Known = readonly Value[];
 
-/** A descriptor without its lines, and without what is below it. */
+/** A descriptor without its lines and without the rules below it. */
 type Value = ReturnType<typeof toValue>;
 
 export async function findRuleHistory(
   { rule, start, limit }: RuleHistoryQuestion,
   { revisions, wasInForce, readRevision, readDocument, hasTime }: RuleHistorySources,
 ): Promise<RuleHistory> {
-  /** The text that was parsed last, by path. */
+  /** The most recently parsed text, by path. */
   const parsed = new Map<string, { readonly text: string; readonly known: Known }>();
-  /** The state of each revision by its index; null of one that cannot be read or has errors. */
+  /** The state of each revision by its index; null if the revision cannot be read or has errors. */
   const states = new Map<number, Known | null>();
   const pauses = new Pauses();
   const found: (RuleChangeInHistory & { readonly index: number; readonly now: Known })[] = [];
@@ -90,7 +90,7 @@ export async function findRuleHistory(
     return all;
   }
 
-  /** Undefined where the file has errors. */
+  /** Undefined if the file has errors. */
   async function findInFile(path: string, text: string): Promise<Known | undefined> {
     if (!mayHaveDomainOf(rule, text)) return [];
     const { document } = await readDocument(text, path, rule);
@@ -108,7 +108,7 @@ export async function findRuleHistory(
     let older = index + 1;
     while (older < revisions.length && !wasInForce(older)) older++;
     const before = older < revisions.length ? await stateOf(older) : undefined;
-    // Nothing is known about files that are lost.
+    // The contents of lost files are unknown.
     if (before === null) continue;
     const change = compare(before, now);
     if (change === undefined) continue;
@@ -127,7 +127,7 @@ export async function findRuleHistory(
   }
 }
 
-/** Undefined where nothing changed. `before` undefined: `now` is the oldest known state. */
+/** Undefined if nothing changed. `before` undefined: `now` is the oldest known state. */
 function compare(before: Known | undefined, now: Known) {
   if (before === undefined) {
     return now.length === 0 ? undefined : { from: undefined, to: describe(now), texts: [] };
@@ -152,7 +152,7 @@ function compare(before: Known | undefined, now: Known) {
   return { from, to, texts };
 }
 
-/** `shareThreshold` as `share_threshold`. */
+/** Converts `shareThreshold` to `share_threshold`. */
 function toKeyName(property: string): string {
   return property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
@@ -173,7 +173,7 @@ function toValue({ position: _, descriptors: __, ...value }: RuleDescriptor) {
   };
 }
 
-/** Such as `3 per minute, in shadow mode`; undefined where there is no rule. */
+/** Such as `3 per minute, in shadow mode`; undefined if there is no rule. */
 function describe(known: Known): string | undefined {
   if (known.length === 0) return undefined;
   return known
@@ -189,7 +189,7 @@ function describe(known: Known): string | undefined {
     .join('; ');
 }
 
-/** Most files are about other domains, and need no parsing to know it. A name may be written with escapes. */
+/** Most files belong to other domains, which is known without parsing. A name may contain escapes. */
 function mayHaveDomainOf(rule: string, text: string): boolean {
   if (text.includes('\\') || /\s/.test(rule)) return true;
   const [first = ''] = rule.split('.', 1);

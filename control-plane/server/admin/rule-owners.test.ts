@@ -32,7 +32,7 @@ const namesOf = (metricKeys: readonly string[]) =>
     ),
   ).map(({ rule }) => rule);
 
-test('counts belong to the rule with the longest name that their metric key begins with', (t) => {
+test('counts are attributed to the rule with the longest name that begins their metric key', (t) => {
   t.deepEqual(namesOf(['d.user', 'd.user_ada', 'd.user.plan_free', 'd.path_/a/*']), [
     'd.user',
     'd.user',
@@ -43,14 +43,14 @@ test('counts belong to the rule with the longest name that their metric key begi
   t.deepEqual(namesOf(others), others);
 });
 
-test('what the single limits of a list count is not added to what the rule counts', (t) => {
+test('the counts of single limits of a list are not added to those of their rule', (t) => {
   const keys = ['d.user', 'd.user.2_hour', 'd.user_ada', 'd.user_ada.minute', 'd.user_ada.2_hour'];
   t.deepEqual(namesOf(keys), ['d.user', 'd.user']);
   t.deepEqual(namesOf(['d.user.minute']), ['d.user.minute'], 'a rule of that name');
   t.deepEqual(namesOf(['d.user.plan_minute']), ['d.user.plan'], 'a value');
 });
 
-test('a rule is found by its metric key: of a shared counter without its star, and with characters replaced', (t) => {
+test('a rule is found by its metric key: without the star of a shared counter, and with replaced characters', (t) => {
   t.deepEqual(namesOf(['d.path_/b/', 'd.host_a.example_80', 'd.host_a_example_80']), [
     'd.path_/b/*',
     'd.host_a.example:80',
@@ -58,14 +58,14 @@ test('a rule is found by its metric key: of a shared counter without its star, a
   ]);
 });
 
-test('a rule in shadow mode is known by its metric key', (t) => {
+test('a rule in shadow mode is found by its metric key', (t) => {
   t.true(isInShadowMode(owners.find('d.user.plan_free')));
   t.false(isInShadowMode(owners.find('d.user_ada')));
   t.false(isInShadowMode(owners.find('other')));
 });
 
-test('thousands of long metric keys that no rule has cost next to nothing', (t) => {
-  // As many, and as long, as links may name; one by one they took fifteen seconds.
+test('finding no rule for thousands of long metric keys costs next to nothing', (t) => {
+  // The most and the longest keys that links may report; comparing one by one took fifteen seconds.
   const keys = Array.from({ length: 20_000 }, (_, index) => `d.${index}`.padEnd(1_024, '._'));
   const beforeMs = cpuMs();
   const found = keys.filter((key) => owners.find(key) !== undefined);

@@ -1,5 +1,5 @@
-// Finds the rule that the counts of a metric key belong to. A metric key is a rule's name, followed by values of
-// requests or the window of a list of limits where the rule counts these apart. Pure.
+// Finds the rule that the counts of a metric key are attributed to. A metric key is a rule's name, followed by values
+// of requests or the window of one limit of a list, if the rule counts these separately. Pure.
 import { MadeOnce } from '../../../shared/made-once.ts';
 import {
   sanitizeMetricName,
@@ -20,19 +20,19 @@ import {
 } from './rule-rows.ts';
 
 export interface RuleOwners {
-  /** Undefined where the rules in force have none for it. */
+  /** Undefined if the rules in force have none for it. */
   find(metricKey: string): RuleRow | undefined;
-  /** The window of the limit, such as `minute`, where the key is of one limit of a list, whose hits the key of the rule
-   * has as well. */
+  /** The window of the limit, such as `minute`, if the key is of one limit of a list; the rule's own key includes its
+   * hits. */
   limitOf(metricKey: string): string | undefined;
 }
 
-/** Rules, or metric keys, of one step. */
+/** Rules, or metric keys, per step. */
 const rulesAtOnce = 50;
 
 const ownersByDocuments = new MadeOnce<readonly RuleDocument[], RuleOwners>();
 
-/** The owners in these documents; made once. In steps. */
+/** The owners in these documents; built once. In steps. */
 export function findingRuleOwners(documents: readonly RuleDocument[]): Generator<void, RuleOwners> {
   return ownersByDocuments.of(documents, () => creatingRuleOwners(documents));
 }
@@ -41,7 +41,7 @@ function* creatingRuleOwners(documents: readonly RuleDocument[]): Generator<void
   const placed = yield* placingRules(documents);
   const byName = new Map<string, ListedRule>();
   let seen = 0;
-  // The name of a rule goes before the metric key of another one.
+  // A rule's name takes precedence over the metric key of another rule.
   for (const namesOf of [nameOf, metricNamesOf]) {
     for (const [domain, rules] of placed) {
       for (const rule of listRules(domain, rules)) {
@@ -50,7 +50,7 @@ function* creatingRuleOwners(documents: readonly RuleDocument[]): Generator<void
       }
     }
   }
-  // Workers may name thousands of keys, each long and with an end after every character.
+  // Workers may report thousands of keys, each long and with a separator after every character.
   const lengths = new Set<number>();
   for (const name of byName.keys()) lengths.add(name.length);
   const longestFirst = [...lengths].sort((a, b) => b - a);
@@ -82,8 +82,8 @@ function nameOf(_domain: string, { name }: ListedRule): string[] {
   return [name];
 }
 
-/** Its metric keys without values of requests, by the settings that a worker may have. A shared counter is named
- * without its `*`. */
+/** The rule's metric keys without values of requests, for each combination of worker settings. A shared counter is
+ * named without its `*`. */
 function metricNamesOf(domain: string, rule: ListedRule): string[] {
   const segments = lineageOf(rule).map(({ key, value, shareThreshold }) =>
     toSegment(key, shareThreshold ? toSharedPart(value) : value),
@@ -101,7 +101,7 @@ function segmentsOf(descriptor: RuleDescriptor | undefined): readonly string[] {
     : toSegments([rateLimit, ...furtherLimits]);
 }
 
-/** Whether a metric key is of this domain: a longer domain may begin with its name and a dot. */
+/** Whether a metric key is of this domain: a longer domain name may begin with this one and a dot. */
 export function createIsOfDomain(
   domain: string,
   documents: readonly RuleDocument[],
@@ -112,8 +112,8 @@ export function createIsOfDomain(
   return (key) => key.startsWith(`${domain}.`) && !longer.some((start) => key.startsWith(start));
 }
 
-/** Under the names of their rules, without what single limits of a list count of the same hits; what belongs to no rule
- * stays under its metric key. In steps. */
+/** Replaces metric keys by the names of their rules, and omits single limits of a list, whose hits the rule includes;
+ * keys without a rule stay. In steps. */
 export function* namingRules(
   all: readonly RuleSeries[],
   owners: RuleOwners,

@@ -27,7 +27,7 @@ const findIn = (given: typeof documents, asked: Partial<RowsQuestion> = {}) => {
 };
 const { rows } = findIn(documents);
 
-test('a rule has the owner of the one above it, its limit in words, and its place', (t) => {
+test('a rule has the owner of its parent, its human-readable limit, and its position', (t) => {
   t.deepEqual(
     rows.map(({ rule, owner, limits, modes, line }) => [rule, owner, limits, modes, line]),
     [
@@ -42,7 +42,7 @@ test('a rule has the owner of the one above it, its limit in words, and its plac
   ]);
 });
 
-test('a rule is found by its name, limit, mode, owner and file, in any case', (t) => {
+test('a rule is found by its name, limit, mode, owner and file, in any letter case', (t) => {
   const found = (text: string) => findIn(documents, { text }).rows.map(({ rule }) => rule);
   t.deepEqual(found('GUEST'), ['d.guest']);
   t.deepEqual(found('each-user'), ['d.plan_free.user']);
@@ -52,7 +52,7 @@ test('a rule is found by its name, limit, mode, owner and file, in any case', (t
   t.deepEqual(found('nothing'), []);
 });
 
-test('a part of those that are found is given, with the number of all', (t) => {
+test('a page of the matching rules is returned, with the number of all', (t) => {
   const { total, rows: some } = findIn(documents, { text: 'd.', offset: 1, limit: 1 });
   t.deepEqual([total, some.map(({ rule }) => rule)], [3, ['d.plan_free.user']]);
   t.is(runAtOnce(countingRules(placedRules(documents).get('d') ?? [])), 3);
@@ -83,11 +83,11 @@ test('limits read as operators write them', (t) => {
   );
 });
 
-test('the same documents are placed once', (t) => {
+test('the same documents are processed once', (t) => {
   t.is(placedRules(documents), placedRules(documents));
 });
 
-test('domains are in the order of their numbers', (t) => {
+test('domains are in numeric order', (t) => {
   const named = ['d-10', 'd-2', 'b'].flatMap((name) => {
     const parsed = parseRuleDocument(`domain: ${name}\ndescriptors:\n  - key: k\n`, `${name}.yaml`);
     return parsed.document ?? [];

@@ -1,4 +1,4 @@
-// The rules of a domain as rows: a parent before its children. Pure.
+// The rules of a domain as rows, parents before their children. Pure.
 import Type from 'typebox';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { MadeOnce } from '../../../shared/made-once.ts';
@@ -45,10 +45,10 @@ export type RuleRow = Type.Static<typeof ruleRowJson>;
 type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
 const placedByDocuments = new MadeOnce<readonly RuleDocument[], Placed>();
 
-/** `d2` before `d10`. */
+/** Sorts `d2` before `d10`. */
 const names = new Intl.Collator('en', { numeric: true });
 
-/** As `placeRules`, domains in the order of their names; the same documents are placed once. */
+/** Like `placeRules`, with domains in the order of their names; the same documents are processed once. */
 export function placedRules(documents: readonly RuleDocument[]): Placed {
   return runAtOnce(placingRules(documents));
 }
@@ -68,9 +68,9 @@ function* placing(documents: readonly RuleDocument[]): Generator<void, Placed> {
   return new Map(found.sort(byName));
 }
 
-/** A rule with those above it. */
+/** A rule with its ancestors. */
 export interface ListedRule {
-  /** As `RuleRow.rule`. */
+  /** The same as `RuleRow.rule`. */
   readonly name: string;
   readonly placed: PlacedRule;
   readonly above: ListedRule | undefined;
@@ -96,7 +96,7 @@ function* listBelow(
   }
 }
 
-/** How many rules are read in one step. */
+/** Rules per step. */
 const rulesAtOnce = 100;
 
 export function* countingRules(rules: readonly PlacedRule[]): Generator<void, number> {
@@ -106,19 +106,19 @@ export function* countingRules(rules: readonly PlacedRule[]): Generator<void, nu
 }
 
 export interface RowsQuestion {
-  /** In any case; '' finds all. */
+  /** In any letter case; '' matches all. */
   readonly text: string;
   readonly offset: number;
   readonly limit: number;
 }
 
 export interface FoundRules {
-  /** How many rules have the text. */
+  /** The number of rules that contain the text. */
   readonly total: number;
   readonly found: readonly ListedRule[];
 }
 
-/** The rules of a domain whose rows have this text; `rules` is its top level. In steps. */
+/** The rules of a domain whose rows contain this text; `rules` is its top level. In steps. */
 export function* findingRules(
   domain: string,
   rules: readonly PlacedRule[],
@@ -136,7 +136,7 @@ export function* findingRules(
   return { total, found };
 }
 
-/** Whether its row has the text, which is in lower case. */
+/** Whether the rule's row contains the text, which is in lower case. */
 export function hasText(rule: ListedRule, sought: string): boolean {
   if (sought === '' || rule.name.toLowerCase().includes(sought)) return true;
   const { limits, modes, owner, file } = toRow(rule);
@@ -158,7 +158,7 @@ export function toRow(rule: ListedRule): RuleRow {
     perMinute:
       rateLimit === undefined || rateLimit.unlimited ? null : toPerMinute(rateLimit, entries),
     modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
-    // One above it may end first.
+    // An ancestor may end first.
     until: ends.length === 0 ? null : toTimeText(Math.min(...ends)),
     owner: lineage.map(ownerOf).findLast((owner) => owner !== undefined) ?? null,
     file: document.file,
@@ -167,7 +167,7 @@ export function toRow(rule: ListedRule): RuleRow {
   };
 }
 
-/** From the top to the rule. */
+/** From the top level to the rule. */
 export function lineageOf(rule: ListedRule): RuleDescriptor[] {
   const lineage: RuleDescriptor[] = [];
   for (let each: ListedRule | undefined = rule; each !== undefined; each = each.above) {
@@ -180,7 +180,7 @@ function ownerOf({ metadata }: RuleDescriptor): string | undefined {
   return textOf(metadata?.['owner']) ?? textOf(metadata?.['team']);
 }
 
-/** Empty for a rule without one. */
+/** Empty for a rule without a limit. */
 export function describeLimits({
   rateLimit,
   furtherLimits,

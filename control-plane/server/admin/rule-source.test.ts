@@ -17,7 +17,7 @@ descriptors:
   - key: guest
 `;
 
-test('a rule is cut out with the comments above it and the rules below it', (t) => {
+test('the excerpt of a rule has the comments above it and the rules below it', (t) => {
   t.is(
     cutRule(text, 4),
     `# For those who pay.
@@ -31,13 +31,13 @@ test('a rule is cut out with the comments above it and the rules below it', (t) 
   t.is(cutRule(text, 8), '- key: user\n  rate_limit: { unit: hour, requests_per_unit: 3 }');
 });
 
-test('a line that the file does not have is no rule, and a long one is cut', (t) => {
+test('a line that the file does not have contains no rule, and a long rule is cut', (t) => {
   t.is(cutRule(text, 99), undefined);
   const long = `- key: k\n${'  # more\n'.repeat(200)}`;
   t.regex(cutRule(long, 1) ?? '', /# more\n# \.\.\. and 121 more lines$/);
 });
 
-test('its lines are counted from the first line of the file, whatever ends them', (t) => {
+test('lines are counted from the first line of the file, whatever the line breaks', (t) => {
   const find = (given: string, line: number) => runAtOnce(findingRuleLines(given, line));
   for (const each of [text, text.replaceAll('\n', '\r\n'), text.trimEnd()]) {
     t.like(find(each, 4), { first: 3, last: 9 });

@@ -1,24 +1,24 @@
 // A rule as its author wrote it: its lines of the file, without their indentation. Pure, and in steps.
 
-/** The most lines of one rule; a longer one is cut, and marked. */
+/** The most lines of one rule; a longer one is cut, and marked as such. */
 const maxLines = 80;
-/** Lines that are read in one step. */
+/** Lines read per step. */
 const linesAtOnce = 1_000;
 
-/** Lines of a text, counted from 1, both included. */
+/** Lines of a text, counted from 1, inclusive. */
 export interface LineRange {
   readonly first: number;
   readonly last: number;
 }
 
 interface FoundLines extends LineRange {
-  /** Where the first line and that of the rule itself begin. */
+  /** The offsets of the first line and of the line of the rule itself. */
   readonly start: number;
   readonly own: number;
 }
 
-/** The text from `line` (counted from 1) to the end of the list item that begins there, with the comments right above it. Undefined
- * where the file has no such line. */
+/** The text from `line` (counted from 1) to the end of the list item that begins there, with the comments directly
+ * above it. Undefined if the file has no such line. */
 export function* findingRuleLines(
   text: string,
   line: number,
@@ -67,7 +67,7 @@ export function* cuttingRule(text: string, line: number): Generator<void, string
   return shown.join('\n');
 }
 
-/** Where the line behind the one at `start` begins. */
+/** The start of the line after the one at `start`. */
 function nextLine(text: string, start: number): number | undefined {
   const lineBreak = text.indexOf('\n', start);
   return lineBreak === -1 ? undefined : lineBreak + 1;
@@ -92,7 +92,7 @@ function isComment(line: string, indent: number): boolean {
   return line.trimStart().startsWith('#') && indentOf(line) === indent;
 }
 
-/** Empty lines and what is further to the right. */
+/** Empty lines, and lines that are indented further. */
 function isInside(line: string, indent: number): boolean {
   return line.trim() === '' || indentOf(line) > indent;
 }

@@ -1,5 +1,5 @@
-// What status reports, in lines that can be reviewed: status-report.txt has a control plane and its workers by the words that
-// stand below, and what is reported of them. `REWRITE=1` writes what is reported now.
+// Tests what status reports, in lines that can be reviewed: status-report.txt describes a control plane and its workers
+// with the words defined below, and has the report. `REWRITE=1` writes the current report.
 import test from 'ava';
 import { Value } from 'typebox/value';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -68,7 +68,7 @@ const has = { version: snapshot.version, atMs: nowMs };
 const refusal = { ...has, text: 'duplicate domain' };
 const old = { version: 'old', atMs: nowMs };
 
-/** `ID[/INSTANCE][:WORD]...`, where a worker without words has acknowledged what is in force. */
+/** `ID[/INSTANCE][:WORD]...`; a worker without words has acknowledged the revision in force. */
 const workerWords: Readonly<Record<string, Partial<ConnectedWorker>>> = {
   old: { acked: old },
   silent: { acked: undefined },
@@ -174,9 +174,9 @@ const withRollout = ({ rollout = running }: Asked, change: Partial<RolloutState>
   rollout: { ...rollout, ...change },
 });
 
-/** `WORD` or `WORD=VALUE`, of what is asked; revision 1 is in force and newest by default. */
+/** `WORD` or `WORD=VALUE`, describing the query; revision 1 is in force and newest by default. */
 const words: Readonly<Record<string, (asked: Asked, value: string) => Partial<Asked>>> = {
-  /** What is newest, and since how many milliseconds something is in force, or newest and invalid. */
+  /** The newest revision, and for how many milliseconds one has been in force, or newest and invalid. */
   invalid: (asked) => withState(asked, { newest: { ...newest, valid: false, problems } }),
   newer: (asked) => withState(asked, { newest }),
   unread: (asked) => withState(asked, { newest: undefined }),
@@ -194,7 +194,7 @@ const words: Readonly<Record<string, (asked: Asked, value: string) => Partial<As
         lastError: lastError || undefined,
       },
     }),
-  /** A rollout of revision 2 in this phase, and its text; nodes whose id begins with `c` are given it. */
+  /** A rollout of revision 2 in this phase, and its text; nodes whose id begins with `c` get the revision. */
   rollout: (asked, phase) => ({
     ...withState(asked, { newest }),
     ...withRollout(asked, { phase: phase as 'paused' }),
@@ -268,7 +268,7 @@ test('the workers of a rollout are counted in plain English', (t) => {
   t.is(textOf(2, 3, 0), '2 of 3 workers have it, 0 others do not');
 });
 
-test('the answer of an older control plane, which includes disagreements alone, is understood', (t) => {
+test('the answer of an older control plane, which includes only disagreements, is understood', (t) => {
   const own = statusOf({ state: stateOf({ inForce: undefined }) });
   const { agreements: _, ...older } = own;
   const disagreement = {
@@ -286,7 +286,7 @@ test('the answer of an older control plane, which includes disagreements alone, 
   t.like(merged.disagreements[0], { group: 'default', count: 2 });
 });
 
-test('files that were set aside are those of all control planes, and a peer is named', (t) => {
+test('files that were set aside on any control plane are listed, and a peer is named', (t) => {
   const own = { ...statusOf({}), setAside: ['/state/a.json.unreadable'] };
   const peer = { ...statusOf({}), setAside: ['/state/a.json.unreadable'] };
   const { setAside: _, ...older } = statusOf({});

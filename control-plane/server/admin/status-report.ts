@@ -1,5 +1,5 @@
-// Whether the newest revision is in force everywhere, in one word and one line, with the state of the
-// store and of each worker. Pure.
+// Reports whether the newest revision is in force everywhere, in one word and one line, with the state of the store and
+// of each worker. Pure.
 
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
@@ -38,8 +38,8 @@ const time = Type.String({ format: 'date-time' });
 const askedJson = Type.Object({
   /** The full id, where it is known. */
   id: Type.String(),
-  /** `superseded`: the newest was made from it. `apart`: the newest was not. `missing`: the store does not
-   * have it. `not_known`: no poll of the store succeeded. */
+  /** `superseded`: the newest was made from it. `apart`: the newest was not. `missing`: the store does not have it.
+   * `not_known`: no poll of the store succeeded. */
   place: Type.Union([
     Type.Literal('newest'),
     Type.Literal('superseded'),
@@ -52,11 +52,9 @@ export type AskedJson = Type.Static<typeof askedJson>;
 
 export const statusJson = Type.Object(
   {
-    /** `held_back`: the newest revision waits for an approval: it would remove most limits, or no share of the
-     * workers can have it first. `taken_back`:
-     * it did not come through its rollout, or an operator has aborted that. `refused`: workers refuse what they are
-     * given. `no_workers`: the newest revision
-     * is served, but no worker is connected. */
+    /** `held_back`: the newest revision waits for an approval: it would remove most limits, or no share of the workers
+     * can receive it first. `taken_back`: it failed its rollout, or an operator aborted the rollout. `refused`: workers
+     * refuse what they are sent. `no_workers`: the newest revision is served, but no worker is connected. */
     verdict: Type.Union([
       Type.Literal('in_force'),
       Type.Literal('no_workers'),
@@ -76,14 +74,14 @@ export const statusJson = Type.Object(
     inForce: orNull(
       Type.Object({
         ...revisionFields,
-        /** Equal where every worker gets the same, whichever revision that is of. */
+        /** Equal if every worker gets the same rules, whatever their revision. */
         content: Type.String(),
         since: time,
         /** Domains that at least one worker gets. */
         domains: Type.Integer(),
         limits: Type.Integer(),
-        /** The first groups whose workers get fewer domains. An older control plane counts all that there are, and
-         * reports no groups. */
+        /** The first groups whose workers get fewer domains. An older control plane counts all domains, and reports no
+         * groups. */
         fewer: Type.Optional(
           Type.Array(
             Type.Object({
@@ -96,10 +94,7 @@ export const statusJson = Type.Object(
         fewerInAll: Type.Optional(Type.Integer({ description: 'Of such groups' })),
       }),
     ),
-    /**
-     * Whether the served revision has been the same for 10 seconds: no change is on its way between control
-     * planes.
-     */
+    /** Whether the served revision has been the same for 10 seconds: no change is in transit between control planes. */
     settled: Type.Boolean(),
     stale: orNull(Type.Object({ reason: Type.String(), since: time })),
     store: Type.Object({
@@ -112,42 +107,43 @@ export const statusJson = Type.Object(
     workers: Type.Object({
       connected: Type.Integer(),
       inForce: Type.Integer(),
-      /** They have what is given to some workers first. */
+      /** Workers that have the revision on trial. */
       onTrial: Type.Integer(),
       pending: Type.Integer(),
       refused: Type.Integer(),
-      /** Their connection broke in the last hour, and they have not reconnected. */
+      /** Workers whose connection broke in the last hour, and that have not reconnected. */
       gone: Type.Integer(),
     }),
-    /** The instance of each connected worker, null for one that names none; only in the answer to a peer. */
+    /** The instance of each connected worker, null for one without an instance; only in the answer to a peer. */
     instances: Type.Optional(Type.Array(orNull(Type.String()))),
-    /** Workers that are gone since the last five minutes; only in the answer to a peer. */
+    /** Workers that left within the last five minutes; only in the answer to a peer. */
     goneLately: Type.Optional(Type.Array(goneWorkerJson)),
-    /** What `notices` are made of; only in the answer to a peer. */
+    /** The facts for `notices`; only in the answer to a peer. */
     facts: Type.Optional(noticeFacts),
-    /** What callers get in place of what the rules ask for, the worst first. An older control plane does not include it. */
+    /** What callers get instead of the answers of the rules, the worst first. An older control plane does not include
+     * it. */
     notices: Type.Optional(Type.Array(noticeJson)),
-    /** The workers one by one, of the same moment; null unless they were asked for. */
+    /** The individual workers at the same moment; null unless requested. */
     fleet: orNull(fleetJson),
     /** The traffic of all workers that report; null when none does. */
     traffic: orNull(trafficJson),
-    /** The rollout of a revision that reaches the workers in steps; null when none is under way. */
+    /** The rollout of a revision that reaches the workers in steps; null when none is running. */
     rollout: orNull(rolloutJson),
     /** Why the next revision could not reach the workers in steps; null when it could. */
     rolloutWarning: orNull(Type.String()),
-    /** The place where verdicts are remembered: which revisions were taken back, held back or approved. */
+    /** The place where verdicts are stored: which revisions were taken back, held back or approved. */
     memory: Type.Object({
       place: Type.String(),
       problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),
     }),
-    /** Files of the state directory that could not be read, and were renamed; those of a peer with ` at ` and its address.
+    /** Unreadable files of the state directory, which were renamed; those of a peer with ` at ` and its address.
      * Missing in the answer of an older control plane. */
     setAside: Type.Optional(Type.Array(Type.String())),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
-    /** Domains with fields that only Ratelane's own workers get, and the fields. */
+    /** Domains with fields that only Ratelane's own workers receive, and the fields. */
     leftOut: Type.Array(Type.Object({ domain: Type.String(), fields: Type.Array(Type.String()) })),
-    /** This one and its peers; empty where it has none. */
+    /** This control plane and its peers; empty if it has none. */
     controlPlanes: Type.Array(
       Type.Object({
         /** The address of a peer; `this` for the control plane that answers. */
@@ -158,15 +154,15 @@ export const statusJson = Type.Object(
         inForce: orNull(Type.String()),
         /** The id of a revision that reaches the workers in steps. */
         trial: orNull(Type.String()),
-        /** As `memory.problem`. */
+        /** The same as `memory.problem`. */
         memoryProblem: orNull(Type.String()),
-        /** Why it does not answer, and what became of its workers. */
+        /** Why it does not answer, and where its workers are. */
         error: orNull(Type.String()),
       }),
     ),
     /** Workers that cannot enforce fields of `leftOut`, by domain. */
     unenforced: Type.Array(unenforcedJson),
-    /** How the workers of each node group count; an older control plane includes disagreements alone. */
+    /** How the workers of each node group count; an older control plane includes only disagreements. */
     agreements: Type.Optional(Type.Array(agreementsJson)),
     /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(agreementsJson),
@@ -178,7 +174,7 @@ export type StatusJson = Type.Static<typeof statusJson>;
 export const maxWaitingFor = 100;
 /** Control planes follow each other within a few seconds. */
 export const settleMs = 10_000;
-/** A worker that is gone for longer is not expected to reconnect. The gauge has the same bound. */
+/** A worker that has been gone for longer is not expected to reconnect. The gauge has the same limit. */
 export const goneLatelyMs = 300_000;
 
 export interface StatusSources {
@@ -187,18 +183,18 @@ export interface StatusSources {
   readonly workers: readonly ConnectedWorker[];
   readonly linked: readonly LinkedWorker[];
   readonly gone: readonly GoneWorkerJson[];
-  /** Whether to include the workers one by one. */
+  /** Whether to include the individual workers. */
   readonly tellsFleet: boolean;
   readonly asked: AskedJson | undefined;
   readonly nowMs: number;
-  /** Undefined when none is under way. */
+  /** Undefined when none is running. */
   readonly rollout: RolloutState | undefined;
   /** Why the next revision could not reach the workers in steps. */
   readonly rolloutWarning: string | undefined;
   readonly memory: MemoryState;
   /** How the clock of this control plane differs from those of others. */
   readonly clockProblem: string | undefined;
-  /** Paths of files that could not be read. */
+  /** Paths of unreadable files. */
   readonly setAside: readonly string[];
 }
 
@@ -288,13 +284,14 @@ export function listInstances({ instances }: StatusJson): PeerWorkers | undefine
   return instances;
 }
 
-/** The status for all callers but a peer. */
+/** The status for all callers except peers. */
 export function withoutInstances(own: StatusJson): StatusJson {
   const { instances: _, facts: __, goneLately: ___, ...status } = own;
   return status;
 }
 
-/** A fleet that has lost more than a third of its workers without a goodbye is not well, whatever those have that are left. */
+/** A fleet that has lost more than a third of its workers without a goodbye is not well, whatever the state of the
+ * others. */
 export function judgeShrunk(
   { verdict, text }: Pick<StatusJson, 'verdict' | 'text'>,
   connected: number,
@@ -306,7 +303,7 @@ export function judgeShrunk(
   return { verdict: 'pending', text: `${text}, but ${lost} without a goodbye` };
 }
 
-/** Rules that an earlier process kept are stale at once, even while the store is fine. */
+/** Rules that an earlier process kept are stale at once, even while the store can be reached. */
 export function findStaleness(state: SnapshotState): SnapshotState['stale'] {
   const { stale, newest, inForce } = state;
   if (stale !== undefined || newest !== undefined || inForce === undefined) return stale;
@@ -365,7 +362,7 @@ function judge(
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {
     const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
-    // A worker that refuses the revision in force reports nothing on a newer one.
+    // A worker that refuses the revision in force reports nothing about a newer one.
     const isRefused = workers.some(
       ({ state, gets }) => state === 'refused' && gets !== inForce.revision.id,
     );

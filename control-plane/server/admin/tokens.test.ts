@@ -22,7 +22,7 @@ test('a token is found with its name and scope, and nothing else is', (t) => {
   }
 });
 
-test('every mistake is reported with its line, and no token is', (t) => {
+test('every mistake is reported with its line, and without tokens', (t) => {
   const text = [
     `ann read ${ann}`,
     `ann write ${bob}`,
@@ -45,7 +45,7 @@ test('every mistake is reported with its line, and no token is', (t) => {
   t.deepEqual(empty.ok ? [] : empty.problems, ['tokens: there is no token in it']);
 });
 
-test('a changed file is taken up, and a broken one leaves the tokens in force', async (t) => {
+test('a changed file is applied, and a broken one leaves the tokens in force', async (t) => {
   const folder = createTemporaryFolder(t);
   const path = join(folder, 'tokens');
   writeFileSync(path, `ann read ${ann}\n`);
@@ -72,7 +72,7 @@ test('a changed file is taken up, and a broken one leaves the tokens in force', 
   ]);
 });
 
-test('a file that is missing or wrong at the start is reported', async (t) => {
+test('a file that is missing or invalid at the start is reported', async (t) => {
   const deps = { log: createRecordedLog(), clock: createManualClock() };
   await t.throwsAsync(openTokenFile({ ...listFile, ...deps, path: '/nonexistent/tokens' }), {
     code: 'cannot_start',
@@ -83,7 +83,7 @@ test('a file that is missing or wrong at the start is reported', async (t) => {
   });
 });
 
-test('the token of the peers may read, under their name', (t) => {
+test('the token of the peers has read access, under their name', (t) => {
   const result = parsePeerToken(`\n${ann}\n`, 'token');
   t.true(result.ok);
   if (!result.ok) return;

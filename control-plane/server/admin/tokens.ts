@@ -1,5 +1,4 @@
-// Bearer tokens and their scopes, from a file that is read again when it changes. authorize.ts checks
-// requests.
+// Bearer tokens and their scopes, from a file that is read again when it changes. authorize.ts checks requests.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
@@ -7,7 +6,7 @@ import type { Log } from '../../../shared/log.ts';
 import { readSecretFile } from '../../../shared/small-file.ts';
 import { checkToken } from '../token-file.ts';
 
-/** `write` includes `read`; `xds` is for workers, and for nothing else. */
+/** `write` includes `read`; `xds` is only for workers. */
 const scopes = ['read', 'write', 'xds'] as const;
 export type Scope = (typeof scopes)[number];
 
@@ -32,8 +31,8 @@ export const shortestToken = 16;
 const maxTokens = 1000;
 const maxFileBytes = 1024 * 1024;
 
-/** One token per line: a name, a scope and the token, separated by spaces. Blank lines and lines that begin
- * with `#` are skipped. */
+/** One token per line: a name, a scope and the token, separated by spaces. Blank lines and lines that begin with `#`
+ * are skipped. */
 export function parseTokens(text: string, file: string): TokensResult {
   const problems: string[] = [];
   const entries: { owner: TokenOwner; digest: Buffer }[] = [];
@@ -77,7 +76,7 @@ export function parseTokens(text: string, file: string): TokensResult {
   return { ok: true, tokens, count: entries.length };
 }
 
-/** The whole text is the one token that control planes show each other. */
+/** The whole text is the single token that control planes send each other. */
 export function parsePeerToken(text: string, file: string): TokensResult {
   const token = checkToken(text.trim(), file);
   if (!token.ok) return { ok: false, problems: [token.message] };
@@ -91,7 +90,7 @@ export interface TokenFile extends TokenSet {
 
 export interface TokenFileDeps {
   readonly path: string;
-  /** The setting that names the file, as texts show it. */
+  /** The setting that names the file, for messages. */
   readonly setting: string;
   readonly parse: (text: string, file: string) => TokensResult;
   readonly log: Log;
@@ -99,11 +98,11 @@ export interface TokenFileDeps {
   readonly intervalMs?: number;
 }
 
-/** The file is also checked at this interval: not every change of a mounted secret raises an event. */
+/** The file is also checked at this interval: not every change of a mounted secret emits an event. */
 const defaultIntervalMs = 2_000;
 
-/** Rejects with an AppError `cannot_start`. When the file becomes unreadable or wrong later, the tokens in
- * force stay, and the log has each problem once. */
+/** Rejects with an AppError `cannot_start`. When the file becomes unreadable or invalid later, the tokens in force
+ * stay, and each problem is logged once. */
 export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
   const { path, setting, log, clock, intervalMs = defaultIntervalMs } = deps;
   const first = await readTokens(deps);

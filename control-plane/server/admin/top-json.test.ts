@@ -33,7 +33,7 @@ function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
   };
 }
 
-test('the answers of peers are added, and a peer that is away is named', (t) => {
+test('the answers of peers are added, and an unreachable peer is named', (t) => {
   const top = mergeTop(
     topOf(60, 1),
     [
@@ -81,7 +81,7 @@ const rate = (rule: string, overLimitPerSecond: number) => ({
   ...{ hitsPerSecond: 2, overLimitPerSecond, nearLimitPerSecond: 1 },
 });
 
-test('a rule is one row: its values are in it, and so are the limits of its list, the strongest first', (t) => {
+test('a rule is one row: it includes its values and the limits of its list, the strongest first', (t) => {
   const rates = [
     ...[rate('d.k_ada', 2), rate('d.k_ada.minute', 0.5), rate('d.k_ada.day', 1.5)],
     ...[rate('d.k_bob', 1), rate('d.k_bob.minute', 0), rate('d.k_bob.day', 1)],
@@ -123,7 +123,7 @@ test('a rule is one row: its values are in it, and so are the limits of its list
   t.like(other, { rule: 'gone.k', overLimitPerSecond: 3 });
 });
 
-test('a value that was limited by several limits of a list is one row, under its rule', (t) => {
+test('a value that several limits of a list have limited is one row, under its rule', (t) => {
   const limitedBy = (rule: string, count: number) => ({
     text: JSON.stringify(['d', rule, 'k', 'ada']),
     ...{ atLeast: count, atMost: count, perSecond: count, perSecondBefore: 1, workers: 1 },
@@ -134,7 +134,7 @@ test('a value that was limited by several limits of a list is one row, under its
   t.is(top.values.length, 1);
 });
 
-test('a value whose limit is lifted by now has the end of that', (t) => {
+test('a value whose limit has been lifted meanwhile has the end of the lift', (t) => {
   const top = mergeTop(
     topOf(60, 1),
     [{ url: 'http://b', value: topOf(6, 4, 'bob') }],

@@ -1,5 +1,4 @@
-// The limited values, as the admin API shows them: those that are limited most, and the counts of the rules.
-// Pure.
+// The limited values in the format of the admin API: the most limited ones, and the counts of the rules. Pure.
 import Type from 'typebox';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import {
@@ -69,14 +68,14 @@ const ruleRateJson = Type.Object(
 export const topJson = Type.Object(
   {
     workers: Type.Integer({ description: 'Those that report' }),
-    /** Values of the last one or two minutes, those limited most first. */
+    /** Values of the last one or two minutes, the most limited first. */
     values: Type.Array(limitedValueJson),
     unlistedAtMost: Type.Number({
       description: 'No value that is not listed was limited more often',
     }),
     /** Rules of the last minute, those with the most hits over limit first. */
     rules: Type.Array(ruleRateJson),
-    /** Peers that gave no answer: what their workers limit is not included. */
+    /** Peers that did not answer: values limited by their workers are not included. */
     missing: missingJson,
   },
   { title: 'Top' },
@@ -85,10 +84,10 @@ export type TopJson = Type.Static<typeof topJson>;
 
 type Rates = Omit<RuleRate, 'rule'>;
 type TopRate = TopJson['rules'][number];
-/** With what the limits of its list count, by their windows. */
+/** Includes the counts of the list's limits, by window. */
 type RateOfRule = TopRate & { readonly ofLimits: ReadonlyMap<string, Rates> };
 
-/** `rates`: by metric key, or already by rule; each rule is listed once, with what its metric keys count together. */
+/** `rates`: by metric key, or already by rule; each rule is listed once, with the sum over its metric keys. */
 export function toTopJson(
   limited: LimitedList,
   rates: readonly (RuleRate & Pick<Partial<TopRate>, 'shadowMode' | 'limits'>)[],
@@ -139,7 +138,7 @@ export function mergeTop(
   };
 }
 
-/** With the lifts by the rules in force, which are the same for all control planes. */
+/** Adds the lifts of the rules in force, which are the same for all control planes. */
 export function withLifts(top: TopJson, findLift: FindLift): TopJson {
   const values = top.values.map((value) => {
     const untilMs = findLift(value.domain, value.entries);
@@ -167,7 +166,7 @@ function underRules(rates: Parameters<typeof toTopJson>[1], owners: RuleOwners):
     rules.set(rule, {
       rule,
       ...sumFields([known, limit === undefined ? rate : {}], rateNames),
-      // Under the rules in force of either control plane.
+      // According to the rules in force on either control plane.
       shadowMode: known.shadowMode || shadowMode || isInShadowMode(row),
       ofLimits,
     });

@@ -1,4 +1,4 @@
-// The traffic that the workers report, as the admin API shows it, and in a few words. Pure.
+// The traffic that the workers report, in the format of the admin API, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { decisionDurationBounds, findP99Ms } from '../../../shared/decision-durations.ts';
@@ -13,7 +13,7 @@ const rates = {
   decisionsPerSecond: Type.Number(),
   overLimitPerSecond: Type.Number({ description: 'Requests that were answered OVER_LIMIT' }),
   errorsPerSecond: Type.Number({ description: 'Requests that could not be decided' }),
-  /** Null without decisions, and where it is above the last edge. */
+  /** Null without decisions, and if the percentile is above the last edge. */
   p99Ms: orNull(
     Type.Number({ description: '99 of 100 decisions took at most this: the edge of a bucket' }),
   ),
@@ -24,7 +24,7 @@ const rates = {
   ),
 };
 
-/** Between the last two reports of one worker. */
+/** Differences between the last two reports of one worker. */
 export const figuresJson = Type.Object(
   {
     ...rates,
@@ -69,7 +69,7 @@ const storeTrouble = {
   ),
 };
 
-/** Absent where no Envoy asks it, and of an older control plane. */
+/** Absent if no Envoy requests quotas, and from an older control plane. */
 const quota = Type.Optional(
   Type.Object(
     {
@@ -125,11 +125,9 @@ export type FindFigures = (
   worker: Pick<ConnectedWorker, 'node' | 'instance' | 'address'>,
 ) => FiguresJson | null;
 
-/**
- * Finds figures by instance and node id. A worker that names no instance is found by node id and host, among the
- * links whose instance no worker names: ids may be shared, and hosts may be a proxy's, so links that have both in
- * common are added up.
- */
+/** Finds figures by instance and node id. For a worker without an instance, they are found by node id and host, among
+ * the links whose instance no worker has: ids may be shared, and hosts may be a proxy's, so links that share both are
+ * summed. */
 export function createFindFigures(
   linked: readonly LinkedWorker[],
   workers: readonly Pick<ConnectedWorker, 'instance'>[],
@@ -173,7 +171,7 @@ export function createFindFigures(
   };
 }
 
-/** Sums of what several control planes report; the slowest counts. An older one reports nothing. */
+/** Sums the reports of several control planes; of latencies, the slowest counts. An older one reports nothing. */
 export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
@@ -213,7 +211,8 @@ export function toTrafficText(traffic: TrafficJson): string {
   return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${times} (${who})${quotaText}`;
 }
 
-/** Such as `at most 0.5 ms`; '' without decisions. An older control plane does not include an edge that was passed. */
+/** Such as `at most 0.5 ms`; '' without decisions. An older control plane does not include the edge that was
+ * exceeded. */
 function toP99Text({ p99Ms, p99AboveMs }: P99): string {
   if (p99AboveMs != null) return `above ${p99AboveMs} ms`;
   return p99Ms === null ? '' : `at most ${p99Ms} ms`;

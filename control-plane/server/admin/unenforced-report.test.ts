@@ -22,7 +22,7 @@ const inForce = {
   groups: [groupOf('edge', 'shop', 'mail'), groupOf('others', 'mail')],
 };
 
-test('workers that do not announce what a rule needs are counted by domain', (t) => {
+test('workers that do not announce a field that a rule needs are counted by domain', (t) => {
   const workers = [ours('a', 'edge'), workerOf('b', 'edge'), workerOf('c', 'edge')];
   t.deepEqual(findUnenforced(workers, inForce), [
     {
@@ -34,7 +34,7 @@ test('workers that do not announce what a rule needs are counted by domain', (t)
   ]);
 });
 
-test('of an older worker of ours, which announces less, only what it lacks is reported', (t) => {
+test('an older Ratelane worker, which announces fewer fields, is reported only for those that it lacks', (t) => {
   const older = workerOf('old', 'edge', { 'ratelane.fields': 'value_to_metric algorithm' });
   const reports = findUnenforced([older, workerOf('b', 'edge')], inForce);
   t.deepEqual(
@@ -46,7 +46,7 @@ test('of an older worker of ours, which announces less, only what it lacks is re
   );
 });
 
-test('workers without the domain, and those that announce all of it, are not', (t) => {
+test('workers without the domain, and those that announce all of its fields, are not reported', (t) => {
   t.deepEqual(findUnenforced([ours('a', 'edge'), workerOf('b', 'others')], inForce), []);
   t.deepEqual(findUnenforced([workerOf('b', 'edge')], { ...inForce, leftOut: [] }), []);
 });

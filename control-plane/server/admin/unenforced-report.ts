@@ -1,5 +1,5 @@
-// Workers that were sent rules without the fields that only Ratelane's own workers read
-// (behaviour: fields-of-our-own): a limit may hold on the others only. Pure.
+// Finds workers that were sent rules without the fields that only Ratelane's own workers read (behaviour:
+// fields-of-our-own): such a limit may be enforced by the other workers only. Pure.
 import Type from 'typebox';
 import { extensionsKey } from '../../../shared/rules/wire/resource-fields.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -11,7 +11,8 @@ export const unenforcedJson = Type.Object(
     domain: Type.String(),
     /** Keys of rules, such as `algorithm`. */
     fields: Type.Array(Type.String()),
-    /** How many workers of the domain announce none of them in their node's metadata, and all others that it has. */
+    /** How many workers of the domain announce none of these fields in their node's metadata, but all its other
+     * fields. */
     workers: Type.Integer(),
     /** One of the workers. */
     example: Type.Object({ id: Type.String(), address: Type.String() }),
@@ -20,7 +21,7 @@ export const unenforcedJson = Type.Object(
 );
 export type UnenforcedJson = Type.Static<typeof unenforcedJson>;
 
-/** One for each domain and each set of fields that workers of it lack; at most 100. */
+/** One entry for each domain and each set of missing fields; at most 100. */
 export function findUnenforced(
   workers: readonly WorkerJson[],
   { leftOut, groups }: Pick<InForceState, 'leftOut' | 'groups'>,
@@ -33,7 +34,7 @@ export function findUnenforced(
     const found = new Map<string, UnenforcedJson>();
     for (const { group, metadata, id, address } of workers) {
       if (group === null || !having.has(group)) continue;
-      // An older worker reads those that were there in its time.
+      // An older worker reads the fields that existed in its version.
       const announced = new Set(metadata[extensionsKey]?.split(' '));
       const lacked = fields.filter((field) => !announced.has(field));
       if (lacked.length === 0) continue;

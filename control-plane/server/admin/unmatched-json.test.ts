@@ -11,7 +11,7 @@ const toSample = (value: string, lastAt: string) => ({
   nearest: null,
 });
 
-test('the samples of one control plane are not lost to the many later ones of another', (t) => {
+test('many later samples of one control plane do not displace those of another', (t) => {
   const many = Array.from({ length: 50 }, (_, index) =>
     toSample(`${index}`, `2026-01-02T00:00:${10 + index}.000Z`),
   );

@@ -1,4 +1,4 @@
-// Descriptors that found no rule, as the admin API shows them. Pure.
+// Descriptors that matched no rule, in the format of the admin API. Pure.
 import Type from 'typebox';
 import { explainingNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
 import { type PlacedRule, toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
@@ -28,11 +28,11 @@ export type UnmatchedJson = Type.Static<typeof unmatchedJson>;
 
 const maxShown = 50;
 type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
-/** Finding the nearest rule costs: each sample is explained once under the same rules. */
+/** Finding the nearest rule is expensive: each sample is explained once under the same rules. */
 const explained = new WeakMap<Placed, Map<string, Explanation>>();
 type Explanation = Pick<SampleJson, 'reason' | 'hint' | 'nearest'>;
 
-/** The first ones of those given, in their order. Yields after each sample. */
+/** Explains the first of the given samples, in order. Yields after each one. */
 export function* explainSamples(
   samples: readonly UnmatchedSample[],
   placed: Placed,
@@ -52,8 +52,8 @@ export function* explainSamples(
   return { samples: shown };
 }
 
-/** Joins the samples of several control planes: each descriptor once, as many of each control plane where there are too many, and
- * the last ones first. */
+/** Merges the samples of several control planes: each descriptor once, the most recent first; if there are too many, an
+ * equal number from each control plane. */
 export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
   const most = Math.max(...all.map(({ samples }) => samples.length));
   const inTurn = Array.from({ length: most }, (_, turn) =>

@@ -1,5 +1,5 @@
-// What the answers of several control planes mean together, in lines that can be reviewed: verdict.txt has their answers by the
-// words that stand below, and the verdict. `REWRITE=1` writes the verdicts of now.
+// Tests what the answers of several control planes mean together, in lines that can be reviewed: verdict.txt describes
+// their answers with the words defined below, and has the verdict. `REWRITE=1` writes the current verdicts.
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import type { StatusJson } from './status-report.ts';
@@ -12,7 +12,7 @@ const keepsOlder = { inForce: { id: older, content: 'one' } };
 const invalid = { ...keepsOlder, newest: { id: newest, valid: false, problems: [] } };
 const rolledOut = { ...keepsOlder, rollout: { revision: newest }, verdict: 'pending' };
 
-/** What differs from a control plane that has the newest revision in force on two workers. Words that end in `=` have a
+/** Differences from a control plane that has the newest revision in force on two workers. Words that end in `=` have a
  * value, with `_` in place of blanks. */
 const words: Readonly<Record<string, object | ((value: string) => object)>> = {
   nobody: { verdict: 'no_workers', workers: { connected: 0 } },

@@ -15,11 +15,11 @@ export type Answer =
   | { readonly url: string; readonly status?: undefined; readonly error: string };
 
 export interface Question {
-  /** This revision, or one made from it, has to be the newest. */
+  /** This revision, or one made from it, must be the newest. */
   readonly revision: string | undefined;
-  /** How many workers have to have it. */
+  /** The number of workers that must have it. */
   readonly minWorkers: number;
-  /** Whether the newest one was just approved: what holds it back is about to let it through. */
+  /** Whether the newest revision was just approved: then it will soon no longer be held back. */
   readonly isApproved?: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface Verdict {
   readonly text: string;
 }
 
-/** The first rule that has a verdict decides. */
+/** The first rule that returns a verdict decides. */
 export function judgeAnswers(answers: readonly Answer[], question: Question): Verdict {
   const known = answers
     .filter((answer) => answer.status !== undefined)
@@ -49,7 +49,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   );
 }
 
-/** A control plane that answers, and where the requested revision is in its store. */
+/** A control plane that answers, and the position of the requested revision in its store. */
 interface Placed extends Answered {
   readonly place: AskedJson['place'];
 }
@@ -58,9 +58,9 @@ interface Answers {
   readonly answers: readonly Answer[];
   readonly known: readonly Placed[];
   readonly question: Question;
-  /** How they differ in what they serve. */
+  /** How the served revisions differ. */
   readonly difference: string | undefined;
-  /** One with workers that do not have the requested revision. */
+  /** A control plane with workers that do not have the requested revision. */
   readonly late: Placed | undefined;
 }
 
@@ -68,12 +68,12 @@ function pending(text: string): Verdict {
   return { outcome: 'pending', verdict: 'pending', text };
 }
 
-/** With its name, where there are several and it reports on its own workers alone. */
+/** Prefixed with the name of the control plane, if there are several and it reports only its own workers. */
 function quote({ answers }: Answers, { url, status }: Answered, text: string): string {
   return answers.length === 1 || speaksForAll(status) ? text : `${url}: ${text}`;
 }
 
-/** The revision of one may be newer or older than that of another: an error of one is shown, and decides nothing. */
+/** The newest revision may differ between control planes: an error of one is shown, but decides nothing. */
 function judgeNewest({ known }: Answers): Verdict | undefined {
   if (new Set(known.map(({ status }) => status.newest?.id)).size <= 1) return undefined;
   const each = known.map(
@@ -99,14 +99,14 @@ function judgeRefused(all: Answers): Verdict | undefined {
   );
   if (refused === undefined) return undefined;
   const { verdict, text, controlPlanes } = refused.status;
-  // The text of a control plane that speaks for its peers has the difference.
+  // The text of a control plane that speaks for its peers includes the difference.
   const more = difference === undefined || controlPlanes.length > 0 ? '' : `; ${difference}`;
   const isTextOfAll = answers.every(({ status }) => status?.text === text);
   const shown = isTextOfAll ? text : quote(all, refused, text);
   return { outcome: 'refused', verdict, text: `${shown}${more}` };
 }
 
-/** The text has the state of the others as well, since they continue without this one. */
+/** The text also includes the state of the others, since they continue without this one. */
 function judgeUnanswered(all: Answers): Verdict | undefined {
   const { answers, difference, late } = all;
   const silent = answers.find(({ error }) => error !== undefined);
@@ -135,7 +135,7 @@ function judgeLate(all: Answers): Verdict | undefined {
   return verdict === 'refused' ? { ...judged, verdict } : judged;
 }
 
-/** All control planes serve it: on how many workers. */
+/** All control planes serve the revision: on how many workers. */
 function judgeReach({ known, question: { revision, minWorkers } }: Answers): Verdict {
   const connected = known.reduce((sum, { status }) => sum + status.workers.connected, 0);
   const id = toShortId(known[0]?.status.newest?.id ?? '');
@@ -149,7 +149,7 @@ function judgeReach({ known, question: { revision, minWorkers } }: Answers): Ver
   return pending(`${reach}, of at least ${minWorkers}`);
 }
 
-/** First one with a refusal, then one that speaks for all. */
+/** A control plane with a refusal, or else one that speaks for all. */
 function findLate(known: readonly Placed[]): Placed | undefined {
   const unsettled = known.filter((each) => isUnsettled(each.status) || !isMeant(each));
   return (
@@ -159,15 +159,12 @@ function findLate(known: readonly Placed[]): Placed | undefined {
   );
 }
 
-/** Whether what it has as the newest is what was requested, or was made from it. */
+/** Whether the newest revision is the requested one, or was made from it. */
 function isMeant({ place }: Placed): boolean {
   return place === 'newest' || place === 'superseded';
 }
 
-/**
- * The revision that each control plane serves, where they do not serve the same (behaviour:
- * different-control-planes).
- */
+/** The revision that each control plane serves, if they differ (behaviour: different-control-planes). */
 function findDifference(known: readonly Answered[]): string | undefined {
   const served = known.map(({ status: { inForce, rollout } }) =>
     JSON.stringify([inForce?.content, rollout?.revision]),
@@ -186,12 +183,12 @@ function findDifference(known: readonly Answered[]): string | undefined {
   return `the control planes serve different revisions: ${each.join(', ')}`;
 }
 
-/** Whether one that is held back is so because it removes most limits. */
+/** Whether a revision is held back because it removes most limits. */
 function isForRemoval({ newest }: StatusJson): boolean {
   return newest?.valid === false;
 }
 
-/** It is not served until an operator acts. */
+/** The revision is not served until an operator acts. */
 function isRefused({ verdict }: StatusJson): boolean {
   return verdict === 'invalid' || verdict === 'held_back' || verdict === 'taken_back';
 }
@@ -201,12 +198,12 @@ function speaksForAll({ rollout }: StatusJson): boolean {
   return rollout?.leader?.isThis === true;
 }
 
-/** Only the number of its workers is still open. */
+/** Only the number of workers is still open. */
 function isUnsettled({ verdict }: StatusJson): boolean {
   return verdict !== 'in_force' && verdict !== 'no_workers';
 }
 
-/** An older control plane reports only the newest one. */
+/** An older control plane reports only the newest revision. */
 function placeOf({ asked, newest }: StatusJson, revision: string | undefined): AskedJson['place'] {
   if (revision === undefined || newest?.id.startsWith(revision)) return 'newest';
   return asked?.place ?? 'not_known';

@@ -1,5 +1,5 @@
-// `POST /webhooks`: a Git host announces a push. A signature over the bytes of the body replaces the
-// token, so this is a route of its own beside the router.
+// `POST /webhooks`: a Git host announces a push. A signature over the bytes of the body replaces the token, so this
+// route is separate from the router.
 import type {
   FastifyError,
   FastifyInstance,

@@ -1,4 +1,4 @@
-// A connected worker as the admin API shows it, and whether it has its rules. Pure.
+// A connected worker in the format of the admin API, and whether it has its rules. Pure.
 import Type from 'typebox';
 import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
 import { orNull } from '../or-null.ts';
@@ -11,7 +11,7 @@ import { type FindFigures, figuresJson } from './traffic-json.ts';
 const time = Type.String({ format: 'date-time' });
 const versionAt = Type.Object({ version: Type.String(), at: time });
 
-/** `on_trial`: it has what is given to some workers first. */
+/** `on_trial`: it has the revision that some workers receive first. */
 export const workerStateJson = Type.Union([
   Type.Literal('in_force'),
   Type.Literal('on_trial'),
@@ -33,11 +33,12 @@ export const workerJson = Type.Object(
     connectedSince: time,
     group: orNull(Type.String()),
     state: workerStateJson,
-    /** Whether it acknowledged its rules more than 10 s ago, and reports that it decides by others: it is pending. */
+    /** Whether it acknowledged its rules more than 10 s ago but reports that it decides by others: then it is
+     * pending. */
     unused: Type.Optional(Type.Boolean()),
-    /** The revision whose rules it has; null where that is neither in force nor on trial. */
+    /** The revision of its rules; null if that is neither in force nor on trial. */
     revision: orNull(Type.String()),
-    /** The revision whose rules it is given; null while there is none. */
+    /** The revision that it is served; null while there is none. */
     gets: orNull(Type.String()),
     /** The version of the rules that the worker wants; null when it wants none, and when there are none
      * yet. */
@@ -67,10 +68,10 @@ export const goneWorkerJson = Type.Object(
 );
 export type GoneWorkerJson = Type.Static<typeof goneWorkerJson>;
 
-/** The part of the snapshots that is asked. */
+/** The part of the snapshots that is needed here. */
 export type WorkerSnapshots = Pick<SnapshotCache, 'state' | 'current' | 'groupOf' | 'compare'>;
 
-/** `now`: of both clocks. */
+/** `now`: the time on both clocks. */
 export function toGoneJson(
   gone: readonly VanishedWorker[],
   now: { readonly wallMs: number; readonly monotonicMs: number },
@@ -85,7 +86,7 @@ export function toGoneJson(
   }));
 }
 
-/** The workers, with names that fit together. */
+/** The workers, with unique names. */
 export function toWorkersJson(
   workers: readonly ConnectedWorker[],
   snapshots: WorkerSnapshots,
@@ -118,7 +119,7 @@ export function toWorkersJson(
   });
 }
 
-/** Names the workers of several control planes: an id may be shared by workers of different ones. */
+/** Makes names unique across several control planes, whose workers may share ids. */
 export function nameTogether(workers: readonly WorkerJson[]): WorkerJson[] {
   const named = workers.map(({ id, instance, address }) => ({
     node: { id },
@@ -137,7 +138,7 @@ interface RevisionIds {
   readonly trial: string | null;
 }
 
-/** Whether it has its rules, and of which revision they are. */
+/** Whether it has its rules, and their revision. */
 function toPlace(
   worker: ConnectedWorker,
   snapshots: WorkerSnapshots,
@@ -148,7 +149,7 @@ function toPlace(
   const both = snapshots.compare(node);
   const before = both === undefined ? expected : both.before && wantedVersion(both.before);
   const after = both?.after && wantedVersion(both.after);
-  // A trial that changes nothing for a worker is none for it.
+  // A trial that changes nothing for a worker does not concern it.
   const isTried = after !== undefined && before !== after;
   const revisionOf = (version: string | undefined) => {
     if (version === undefined) return null;

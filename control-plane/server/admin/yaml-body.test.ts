@@ -29,13 +29,13 @@ for (const type of ['application/yaml', 'text/yaml; charset=utf-8', 'Application
 }
 
 for (const type of ['application/json', 'text/plain', 'application/yamlish', '']) {
-  test(`'${type}' stays as it is`, (t) => {
+  test(`'${type}' is unchanged`, (t) => {
     const given = request(type, 'x');
     t.is(toJsonRequest(given, 100), given);
   });
 }
 
-test('a text is handed on as it arrives, so that who reads may stop', async (t) => {
+test('a text is passed on as it arrives, so that the reader may stop', async (t) => {
   let sent = 0;
   async function* endless() {
     for (; ; sent += 1) yield Buffer.alloc(1000, '"');

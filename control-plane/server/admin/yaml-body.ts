@@ -1,11 +1,11 @@
-// Turns a YAML request body into what the router takes: JSON with the text in the field `yaml`. With it
-// `curl --data-binary @rules.yaml` works beside programs that send JSON.
+// Converts a YAML request body for the router, into JSON with the text in the field `yaml`. `curl --data-binary
+// @rules.yaml` then works alongside programs that send JSON.
 import { BadRequest, HttpError, type RequestLike } from '../../../shared/router/index.ts';
 
 const yamlType = /^(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i;
 
-/** Other requests are returned unchanged. A text longer than `maxBytes` is refused with 413 while it is
- * read, and one that is not UTF-8 with 400. */
+/** Other requests are returned unchanged. A text longer than `maxBytes` is refused with 413 while it is read, and one
+ * that is not UTF-8 with 400. */
 export function toJsonRequest(request: RequestLike, maxBytes: number): RequestLike {
   const { body } = request;
   if (body === undefined || !yamlType.test(request.headers.get('content-type') ?? '')) {

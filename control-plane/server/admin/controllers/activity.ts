@@ -1,11 +1,11 @@
-// `/activity`: what users and the programs did, of all control planes.
+// `/activity`: actions of users and of the programs, from all control planes.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { activityJson, deedsJson, findDeeds, toDeeds } from '../activity-json.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer, toMissing } from '../peer-json.ts';
 
-/** Authors of revisions before these are not included. */
+/** Authors of older revisions are not included. */
 const searchedRevisions = 200;
 const part = Type.Optional(Type.String({ minLength: 1, maxLength: 200 }));
 

@@ -1,5 +1,5 @@
-// `/approvals`: lets a revision through that waits for an approval: it removes most limits, or no share of the workers
-// can have it first.
+// `/approvals`: approves a revision that waits because it removes most limits, or because no share of the workers can
+// receive it first.
 
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';

@@ -1,4 +1,4 @@
-// `/counters`: how far given descriptors are in their limits, as the workers' stores have it.
+// `/counters`: how much of the limits of given descriptors is used, according to the workers' stores.
 import Type from 'typebox';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';

@@ -1,5 +1,5 @@
-// `/domains`: the rules of one domain as YAML, read and written with entity tags, so that no client
-// overwrites a change it has not seen.
+// `/domains`: the rules of one domain as YAML, read and written with entity tags, so that no client overwrites a change
+// it has not seen.
 import Type from 'typebox';
 import { ownTurn, runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
@@ -36,7 +36,7 @@ const domainJson = Type.Object(
     etag: Type.String(),
     files: Type.Array(Type.Object({ path: Type.String(), yaml: Type.String() })),
     problems: Type.Array(problemJson),
-    /** Null where no rule is asked for, and where it is not there. */
+    /** Null if no rule was requested, or it does not exist. */
     place: orNull(
       Type.Object(
         {
@@ -241,7 +241,7 @@ export class Default extends AdminController {
     this.response.headers.set('x-revision', made.after.id);
   }
 
-  /** The domain's files, if they are those that the client has seen. */
+  /** The domain's files, if they are still those that the client has seen. */
   private async findExpected(
     current: Revision,
     { documents }: Examination,
@@ -270,7 +270,7 @@ export class Default extends AdminController {
     return files;
   }
 
-  /** The domain that the rules name; 422 for rules that cannot be read. */
+  /** The domain that the rules name; 422 for unreadable rules. */
   private async readDomainName(yaml: string): Promise<string> {
     const { document, problems } = await this.api.reading.readDocument(yaml, 'body.yaml');
     if (document === undefined) throw this.refuse(422, 'the rules have errors', problems);
@@ -308,7 +308,7 @@ async function findPlace(
   return file && range ? { path: file.path, first: range.first, last: range.last } : null;
 }
 
-/** A write needs the tag of what the client has seen, and an unreadable file has none. */
+/** A write needs the tag of the content that the client has seen, and an unreadable file has none. */
 function refuseUnread(
   current: Revision,
   documentsInForce: Examination['documents'],

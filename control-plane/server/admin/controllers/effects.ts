@@ -1,5 +1,5 @@
-// `/effects`: the effect of a change of a domain before it is made: its problems, the changes for requests, and
-// the values that would be refused.
+// `/effects`: predicts the effect of a change of a domain: its problems, the changes for requests, and the values that
+// would be refused.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';

@@ -19,7 +19,7 @@ export class Default extends AdminController {
     const caller = callerOf(this.request);
     const own = caller === nobody ? undefined : caller;
     for await (const name of events.follow(this.request.signal, own)) {
-      // An event comes every five seconds, so a revoked token is not followed for longer.
+      // An event is sent every five seconds, so a revoked token is noticed within that time.
       if (!mayGoOn(this.request)) return;
       yield new ServerEvent('', { name });
     }

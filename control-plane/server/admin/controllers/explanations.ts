@@ -65,7 +65,7 @@ export class Default extends AdminController {
     };
   }
 
-  /** Or why they are not known. */
+  /** The counters, or why they are unknown. */
   private async readCounters(
     domain: string,
     descriptors: Fields<typeof Default.POST>['descriptors'],

@@ -1,4 +1,4 @@
-// `/finds`: rules, domains, workers and revisions by a part of their names, for a search box.
+// `/finds`: finds rules, domains, workers and revisions by a part of their names, for a search box.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../../shared/router/index.ts';
@@ -37,7 +37,7 @@ const findsJson = Type.Object(
 );
 export type FindsJson = Type.Static<typeof findsJson>;
 
-/** The largest number of finds of each kind. */
+/** The most results of each kind. */
 const most = 6;
 const searchedRevisions = 200;
 
@@ -94,7 +94,7 @@ interface FoundRule {
   readonly row: RuleRow;
 }
 
-/** The first rules with the text, which is in lower case, and the first ones that count each value. In steps. */
+/** The first rules that contain the text, which is in lower case, and the first that count each value. In steps. */
 function* findingRules(
   placed: ReadonlyMap<string, readonly PlacedRule[]>,
   sought: string,
@@ -115,7 +115,7 @@ function* findingRules(
   return { rules, open };
 }
 
-/** And needs no other value to be asked for. */
+/** Whether the rule counts each value, and needs no other value in the request. */
 function countsEachValue({ entries, limits }: RuleRow): boolean {
   const above = entries.slice(0, -1);
   return (

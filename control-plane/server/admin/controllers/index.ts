@@ -106,7 +106,7 @@ export class Access extends AdminController {
   }
 }
 
-/** How long a client waits for a poll of the store; after it the answer is what is known. */
+/** How long a client waits for a poll of the store; after that, it receives the last known state. */
 const askTimeoutMs = 5_000;
 
 export class Status extends AdminController {
@@ -136,7 +136,7 @@ export class Status extends AdminController {
 
   async GET({ look, revision, workers, peer }: Fields<typeof Status.GET>) {
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
-    // A peer follows its store by itself: a poll could take longer than it is waited for.
+    // A peer follows its store by itself: a poll could take longer than the time limit for its answer.
     const path = `/status?look=false&workers=${workers}${query}`;
     const answers = await this.askPeers(path, statusJson, peer, {}, listInstances);
     const own = await this.toOwn(look, revision, workers);

@@ -17,9 +17,9 @@ import { toRuleNames } from '../lift.ts';
 import { planLiftsApart } from '../lift-job.ts';
 import { refusedRules } from '../problem-json.ts';
 
-/** Milliseconds. Below the bound of `until`, for workers whose clocks are behind. */
+/** In milliseconds. Below the limit of `until`, for workers whose clocks are slow. */
 const longestLiftMs = 365 * 86_400_000;
-/** Characters of a reason in the file. */
+/** The most characters of a reason in the file. */
 const maxCommentLength = 300;
 
 const liftJson = Type.Object(
@@ -87,7 +87,7 @@ export class Default extends AdminController {
         message: `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
         expectedRevision: undefined,
         toleratesOldErrors: false,
-        // It takes no other limit; of a domain with one limit that is most of them.
+        // A lift removes no other limit, but in a domain with one limit that is most of them.
         allowsRemoval: true,
         rollout: 'now',
         plan: async (current, examination): Promise<Change> => {
@@ -103,7 +103,7 @@ export class Default extends AdminController {
     return { revision: made.after.id, domain, rules, until };
   }
 
-  /** A lift reaches all workers at once, with everything else that its revision has. */
+  /** A lift reaches all workers at once, together with everything else in its revision. */
   private refuseUnproven(current: Revision): void {
     const { inForce, trial } = this.api.snapshots.state();
     const id = current.id;
@@ -129,7 +129,7 @@ export class Default extends AdminController {
   }
 }
 
-/** Wall time in milliseconds, whole seconds; undefined where the lift is to end now. */
+/** Wall time in milliseconds, whole seconds; undefined if the lift is to end now. */
 function readEnd(
   { for: span, until, end }: Pick<Fields<typeof Default.POST>, 'for' | 'until' | 'end'>,
   nowMs: number,
@@ -167,7 +167,7 @@ function refuse(detail: string): HttpError {
   return new HttpError(400, { detail });
 }
 
-/** In a comment and a message, of which each further line could be taken for something else. */
+/** For a comment and a message, in which a second line could be misread as something else. */
 function toOneLine(text: string): string {
   return escapeText(text.replaceAll(/\s+/g, ' ').trim());
 }

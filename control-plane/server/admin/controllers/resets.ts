@@ -1,4 +1,4 @@
-// `/resets`: sets counters of given descriptors back to nothing.
+// `/resets`: resets the counters of given descriptors.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { escapeText } from '../../../../shared/rules/problem/escaped-text.ts';
@@ -6,7 +6,7 @@ import { toExcerpt } from '../../../../shared/text-excerpt.ts';
 import { AdminController } from '../admin-controller.ts';
 import { countersAsked, countersJson, countersPeer, findDoubts } from '../counters-json.ts';
 
-/** Characters of a reason in the audit log, which may be a worker's. */
+/** The most characters of a reason in the audit log; a worker may send it. */
 const maxDoubtLength = 500;
 
 export class Default extends AdminController {
@@ -46,7 +46,7 @@ export class Default extends AdminController {
         const isPart = answers.some(({ confirmedBy }) => confirmedBy !== null);
         entry.outcome = isPart ? `done in part, ${detail}` : detail;
       }
-      // The control plane that asked its peers marks it.
+      // The control plane that asked its peers marks the reset.
       if (peer === undefined) {
         const text = `${entry.who}: ${what}`;
         this.api.marks.note({ kind: 'reset', revision: undefined, text });

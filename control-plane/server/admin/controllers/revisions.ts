@@ -1,5 +1,5 @@
-// `/revisions`: the history of the store, the files of a revision, the changes between two, and a new one
-// made of all files at once.
+// `/revisions`: the history of the store, the files of a revision, the changes between two, and a new revision made of
+// all files at once.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
@@ -20,7 +20,7 @@ const listedRevision = Type.Object({
   ...revisionFields,
   inForce: Type.Boolean(),
   newest: Type.Boolean(),
-  /** Null where it is not known any more. */
+  /** Null if it is no longer known. */
   outcome: orNull(revisionOutcomeJson),
 });
 export type ListedRevisionJson = Type.Static<typeof listedRevision>;

@@ -1,4 +1,4 @@
-// `/rollouts`: the state of a revision's rollout, actions on it, and what peers ask of each other.
+// `/rollouts`: the state of a revision's rollout, actions on it, and the queries of peers.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { orNull } from '../../or-null.ts';
@@ -20,14 +20,14 @@ const underWay = { rollout: orNull(rolloutJson) };
 const stateJson = Type.Object({
   ...underWay,
   last: orNull(lastWordJson),
-  /** Null where revisions reach all workers at once. */
+  /** Null if revisions reach all workers at once. */
   plan: orNull(rolloutPlanJson),
 });
 const doneJson = Type.Object({
   ...underWay,
   outcome: Type.String({ description: 'What was done, human-readable' }),
 });
-/** The answer to a question or to an action; older control planes do not include `last`. */
+/** The answer to a query or to an action; older control planes do not include `last`. */
 export type RolloutAnswerJson = Pick<Type.Static<typeof stateJson>, 'rollout'> &
   Partial<Type.Static<typeof stateJson> & Type.Static<typeof doneJson>>;
 
@@ -91,7 +91,7 @@ export class Default extends AdminController {
         ? await rollout.act(action, said, entry.who, meant)
         : 'revisions are not rolled out in steps here (serve --rollout)';
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
-      // Of the workers that it changes something for; a pause and its end change nothing for any.
+      // The revision before, for the workers that the action affects; a pause and its end affect none.
       entry.before = action === 'promote' ? inForce : trial;
       entry.after = action === 'abort' ? inForce : trial;
       const which = trial === undefined ? '' : ` of revision ${toShortId(trial)}`;

@@ -1,4 +1,4 @@
-// `/rules`: the rules in force, one row for each.
+// `/rules`: the rules in force, one row each.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';

@@ -1,4 +1,4 @@
-// `/sources`: a rule as its author wrote it, and who changed it last.
+// `/sources`: a rule as its author wrote it, and the last change to it.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
@@ -40,7 +40,7 @@ const ruleChangesJson = Type.Object(
       Type.Object({
         revision: revisionJson,
         outcome: orNull(revisionOutcomeJson),
-        /** Null where no older one is known: the oldest known value. */
+        /** Null if no older revision is known: this is the oldest known value. */
         before: orNull(revisionJson),
         from: valueText('The value before'),
         to: valueText('The value from then on'),
@@ -64,7 +64,7 @@ const ruleSourceJson = Type.Object(
     yaml: orNull(
       Type.String({ description: 'Its lines of the file; null where they are not known' }),
     ),
-    /** Null where no older revision is known that had it otherwise. */
+    /** Null if no older revision is known in which the rule differed. */
     changed: orNull(
       Type.Object({
         revision: revisionJson,
@@ -82,10 +82,10 @@ const ruleSourceJson = Type.Object(
 );
 export type RuleSourceJson = Type.Static<typeof ruleSourceJson>;
 
-/** How far back an answer is searched for, in revisions and in time. */
+/** How far back the change is searched for, in revisions and in time. */
 export const mostRevisions = 1_000;
 export const mostMs = 1_500;
-/** So many changes show whether the last one restored an earlier state. */
+/** This many changes suffice to show whether the last one restored an earlier state. */
 const lastChanges = 4;
 
 export class Default extends AdminController {
@@ -146,7 +146,7 @@ export class Default extends AdminController {
   });
 
   async GET_changes({ rule: wanted, before, limit }: Fields<typeof Default.GET_changes>) {
-    // One that is gone is found by its name alone.
+    // A rule that no longer exists is found only by its name.
     const rule = (await this.findOwners()).find(wanted)?.rule ?? wanted;
     const { revisions, outcomes, wasInForce } = await this.readHistory();
     const start =
@@ -175,7 +175,7 @@ export class Default extends AdminController {
     return runInSlices(findingRuleOwners(current));
   }
 
-  /** The last change among the revisions that came into force. */
+  /** The last change to the rule among the revisions that came into force. */
   private async findLastChange(rule: string) {
     const { snapshots } = this.api;
     const { revisions, wasInForce } = await this.readHistory();
@@ -203,7 +203,7 @@ export class Default extends AdminController {
     const { store, snapshots, rollout } = this.api;
     const history = await this.fromStore(store.history(mostRevisions));
     const all = toRevisionOutcomes(history, snapshots.state(), rollout.memory().outcomes);
-    // No worker was given one with errors, and what it would have been is not known.
+    // No worker received a revision with errors, and its effect is unknown.
     const isValid = (index: number) => all[index]?.kind !== 'invalid';
     const revisions = history.filter((_, index) => isValid(index));
     const outcomes = all.filter((_, index) => isValid(index));
@@ -239,7 +239,7 @@ export class Default extends AdminController {
   }
 }
 
-/** A state that returns has the id that it had before, at another time. */
+/** A state that returns has the same id as before, but another time. */
 function toCursor({ id, atMs }: RevisionInfo): string {
   return `${id}@${atMs}`;
 }

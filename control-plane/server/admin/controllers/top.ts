@@ -1,4 +1,4 @@
-// `/top`: the values that are limited most, and the counts of the rules, of all workers that report.
+// `/top`: the most limited values, and the counts of the rules, from all reporting workers.
 import Type from 'typebox';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';

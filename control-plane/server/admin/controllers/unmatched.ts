@@ -1,4 +1,4 @@
-// `/unmatched`: descriptors that found no rule, and the rule that comes nearest.
+// `/unmatched`: descriptors that matched no rule, and the nearest rule of each.
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../../shared/router/index.ts';
@@ -23,7 +23,7 @@ export class Default extends AdminController {
     const answers = await this.askPeers('/unmatched', unmatchedJson, peer);
     const placed = await runInSlices(placingRules(this.api.snapshots.documents));
     const own = await runInSlices(explainSamples(this.api.fleet.unmatched(), placed));
-    // The control plane that asks its peers takes as many of each.
+    // The control plane that asks its peers takes an equal number from each.
     if (peer !== undefined) return own;
     return mergeUnmatched([own, ...answers.flatMap(({ value }) => value ?? [])]);
   }

@@ -1,4 +1,4 @@
-// `/validations`: what is wrong with rules; writes nothing.
+// `/validations`: reports the problems of rules; writes nothing.
 import Type from 'typebox';
 import { BadRequest, type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
