@@ -1,7 +1,7 @@
-// One batch: turns the hits of many requests into commands, and the replies into each hit's result. Exactly
-// the reference's INCRBY and EXPIRE on its keys, so that both count together (behaviour: redis-commands).
-// batching.ts decides when a batch is sent and where. In one file, because what a reply means depends on the
-// command, and a command on the hits that share it.
+// One batch: converts the hits of many requests to commands, and the replies to each hit's result. Uses exactly the
+// reference's INCRBY and EXPIRE on its keys, so that both count together (behaviour: redis-commands). batching.ts
+// decides when and where a batch is sent. This is one file because the meaning of a reply depends on the command, and
+// the command on the hits that share it.
 
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
@@ -28,7 +28,7 @@ import { limiterScripts, toArguments, toLimiterText } from './limiter-scripts.ts
 import type { DescribeRemedy } from './remedies.ts';
 import type { ScriptSupport } from './script-support.ts';
 
-/** The batches of one server share these. */
+/** Shared by the batches of one server. */
 export interface BatchDeps {
   /** The store's name in errors. */
   readonly name: string;
@@ -41,11 +41,10 @@ export interface BatchDeps {
 }
 
 /**
- * A refund (behaviour: refunds). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the counter
- * afterwards, as text. Numbers are compared as decimal texts because Lua's numbers are not exact above
- * 2^53, and subtracted by DECRBY, which keeps the expiry and rejects other values. Sent in full each time:
- * the server caches the compiled script, and there is no "unknown script" error after a failover or SCRIPT
- * FLUSH.
+ * A refund (behaviour: refunds). KEYS[1]: the counter; ARGV[1]: the hits to return. Replies with the counter
+ * afterwards, as text. Numbers are compared as decimal texts because Lua's numbers are not exact above 2^53, and
+ * subtracted by DECRBY, which keeps the expiry and rejects other values. The full script is sent each time: the server
+ * caches the compiled script, and no "unknown script" error follows a failover or SCRIPT FLUSH.
  */
 const refundScript = [
   "local c = redis.call('GET', KEYS[1])",
@@ -59,47 +58,47 @@ const refundScript = [
 /** A change of one counter by one command, or by two where an EXPIRE follows. */
 interface Operation {
   /**
-   * - `read`: the counter as it is, 0 when there is none; creates nothing.
+   * - `read`: replies with the counter, 0 for a missing one; creates nothing.
    * - `add`: adds, creating the counter with its lifetime, also when the amount is 0.
-   * - `refund`: subtracts, stopping at 0; a counter that is missing or not above 0 is left alone.
-   * - `limit`: takes hits on a limiter's counter, and returns the counter as it was before.
+   * - `refund`: subtracts, stopping at 0; a counter that is missing or not above 0 stays unchanged.
+   * - `limit`: counts hits on a limiter's counter, and replies with the counter before them.
    */
   readonly kind: 'read' | 'add' | 'refund' | 'limit';
   readonly key: string;
-  /** The longest of those that its hits have. */
+  /** The longest window of its hits. */
   windowSeconds: number;
   /** An integer >= 0; above 2^53 it is rounded and `exactAmount` has the exact number. */
   amount: number;
   exactAmount: bigint | undefined;
-  /** How many hits are summed in the amount. */
+  /** How many hits the amount sums up. */
   hitCount: number;
   /** Set for `limit` only. */
   readonly takes: LimiterTakes | undefined;
-  /** The lifetime that is sent with it, in seconds; 0 for none. */
+  /** The lifetime sent with the operation, in seconds; 0 for none. */
   lifetime: number;
-  /** The counter after the operation, a limiter's as it was before it, or why there is none. */
+  /** The counter after the operation (a limiter's counter before it), or why there is none. */
   reply: number | LimiterReading | Failure | undefined;
 }
 
 /** Hits on a limiter's counter, in their order. */
 export interface LimiterTakes {
   readonly limiter: LimiterWindow;
-  /** Pairs: hits (negative ones are given back), and how many times in a row they are requested. */
+  /** Pairs: a number of hits (negative for a refund), and how many times in a row it is requested. */
   readonly runs: number[];
 }
 
-/** Why an operation has no result. Other operations of the batch are not affected. */
+/** The reason why an operation has no result. Other operations of the batch are not affected. */
 interface Failure {
   readonly error: AppError;
-  /** The amount did not fit, so the counter was left as it was. */
+  /** True when the amount would have exceeded the bound: the counter is unchanged. */
   readonly overflow: boolean;
 }
 
-/** Commands that a batch has to send after a reply; none where all is answered. */
+/** Commands to send after a reply; none when everything is answered. */
 export interface Further {
-  /** Their replies are for `take`. */
+  /** Commands whose replies go to `take`. */
   readonly commands: readonly CommandText[];
-  /** Sent beside the batch, which does not wait for them: their replies are for `confirm`. */
+  /** Commands sent beside the batch, which does not wait for them: their replies go to `confirm`. */
   readonly expiries: MissingExpiries | undefined;
 }
 
@@ -116,7 +115,7 @@ interface UnknownScripts {
 
 const none: readonly CommandText[] = [];
 
-/** Hits above this are never summed with others, so that an overflow affects no other request. */
+/** Larger numbers of hits are never summed with others, so that an overflow affects no other request. */
 const maxSummedHits = 2 ** 31;
 /** Sums stay below this, so that they and results computed from them are exact. */
 const sumBound = 2 ** 53;
@@ -124,42 +123,42 @@ const sumBound = 2 ** 53;
 const counterBound = 2 ** 63;
 
 /**
- * The requests of one batch, in order of arrival, and their operations: hits on one key share one
- * increment, but refunds and large numbers of hits stand alone, and no later hit joins an increment before
- * them (behaviour: as-if-one-by-one).
+ * The requests of one batch, in order of arrival, and their operations. Hits on one key share one increment, but
+ * refunds and large numbers of hits have their own operations, and no later hit joins an increment before these
+ * (behaviour: as-if-one-by-one).
  */
 export class Batch {
-  /** Undefined where the request was settled before the batch was answered. */
+  /** Undefined when the request was settled before the batch was answered. */
   readonly requests: (CountRequest | undefined)[] = [];
   readonly #operations: Operation[] = [];
-  /** For each request, the index of its first hit in the two lists below. */
+  /** For each request, the index of its first hit in `#operationOf` and `#sumSoFar`. */
   readonly #firstHit: number[] = [];
   /** For each hit: its operation. */
   readonly #operationOf: number[] = [];
-  /** For each hit: the sum of its operation up to and including it. */
+  /** For each hit: the sum of its operation up to and including this hit. */
   readonly #sumSoFar: number[] = [];
-  /** By `mapKey`, the operation that later hits may join. */
+  /** The operation that later hits may join, by `mapKey`. */
   readonly #open = new Map<string, number>();
   readonly #counters: Counters | undefined;
   readonly #deps: BatchDeps;
-  /** How many operations are answered; the commands in flight are those of the following ones. */
+  /** How many operations are answered; the commands in flight belong to the following ones. */
   #answered = 0;
-  /** Replies that wait for those to scripts that the server did not know, and the indices of these among them. */
+  /** Replies that wait for those of scripts unknown to the server, and the indices of these among them. */
   #unknownScripts: UnknownScripts | undefined;
   #hasScripts = false;
-  /** The hits on limiters' counters, by the index of their operation. */
+  /** The hits on limiters' counters, by the index of the operation. */
   #limited: Map<number, LimiterHits> | undefined;
 
   /**
-   * `counters`: the values read before, by which `add-unless-over` is decided; the map is updated as
-   * requests are added. Undefined: such requests are planned as `add`.
+   * `counters` has the counters read before, by which `add-unless-over` is decided, and is updated when requests are
+   * added. When undefined, such requests are planned as `add`.
    */
   constructor(deps: BatchDeps, counters: Counters | undefined) {
     this.#deps = deps;
     this.#counters = counters;
   }
 
-  /** How many counters' operations it has. */
+  /** The number of its operations. */
   get size(): number {
     return this.#operations.length;
   }
@@ -243,7 +242,7 @@ export class Batch {
 
   #track(mapKey: string, change: number): void {
     const value = this.#counters?.get(mapKey);
-    // A sum that does not fit leaves the counter unchanged.
+    // A sum beyond the bound leaves the counter unchanged.
     if (typeof value !== 'number' || (value > 0 && value + change >= counterBound)) return;
     this.#counters?.set(mapKey, Math.max(0, value + change));
   }
@@ -273,7 +272,7 @@ export class Batch {
     return counters;
   }
 
-  /** Why a counter of these hits could not be read, if so. */
+  /** The reason if a counter of these hits could not be read. */
   findFailure(hits: readonly Hit[]): AppError | undefined {
     for (const { mapKey } of hits) {
       const reply = this.#operations[this.#open.get(mapKey) ?? -1]?.reply;
@@ -282,7 +281,7 @@ export class Batch {
     return undefined;
   }
 
-  /** The commands of the operations that are not answered, to be sent in one piece. */
+  /** The commands of the unanswered operations, to be sent in one piece. */
   toCommands(): CommandText[] {
     const now = this.#deps.clock.monotonicMs();
     const commands: CommandText[] = [];
@@ -314,7 +313,7 @@ export class Batch {
     }
   }
 
-  /** In the form that the scripts read (limiter-scripts.ts). */
+  /** The command in the form that the scripts read (limiter-scripts.ts). */
   #toLimitText({ key, takes }: Operation, verb: 'EVAL' | 'EVALSHA'): CommandText {
     const { limiter, runs } = takes as LimiterTakes;
     const jitter = this.#drawJitter();
@@ -331,7 +330,7 @@ export class Batch {
     return Math.floor(Math.random() * this.#deps.jitterMaxSeconds);
   }
 
-  /** Takes the replies to the commands that were sent last. */
+  /** Processes the replies to the commands that were sent last. */
   take(raw: RawReply[]): Further {
     let replies = raw;
     if (this.#unknownScripts !== undefined) replies = this.#joinScripts(this.#unknownScripts, raw);
@@ -354,11 +353,11 @@ export class Batch {
         else if (expiry === 1) {
           if (operation.amount > 0) this.#remember(operation);
         } else if (expiry === 0 && typeof reply === 'number') {
-          // A proxy has let it overtake the increment: the counter came after it, and would live for ever.
+          // A proxy let the EXPIRE overtake the increment: the counter was created later, and would live for ever.
           expiries = this.#expireAgain(operation, expiries);
         }
       } else if (operation.kind === 'add' && typeof reply !== 'number') {
-        // It may have created the counter all the same, which the next reply would not show.
+        // The server may have created the counter nevertheless, which the next reply would not show.
         knownExpiries.forget(operation.key);
       } else if (operation.kind === 'add' && reply === operation.amount) {
         knownExpiries.forget(operation.key);
@@ -379,7 +378,9 @@ export class Batch {
     return { operations, commands };
   }
 
-  /** The scripts that the server did not know, now in full; it has executed none of them. */
+  /**
+   * The commands with scripts unknown to the server, now with the full script; the server has executed none of them.
+   */
   #findUnknownScripts(raw: RawReply[]): readonly CommandText[] {
     const commands: CommandText[] = [];
     const positions: number[] = [];
@@ -396,7 +397,7 @@ export class Batch {
     return commands;
   }
 
-  /** All replies, with those to the scripts in full in their places. */
+  /** Puts the replies of the full scripts in their positions among all replies. */
   #joinScripts({ raw, positions }: UnknownScripts, answers: readonly RawReply[]): RawReply[] {
     for (const [index, position] of positions.entries()) raw[position] = answers[index] as RawReply;
     this.#unknownScripts = undefined;
@@ -409,7 +410,7 @@ export class Batch {
     }
   }
 
-  /** Until the end of its window, after which nobody uses it. */
+  /** Records the lifetime until the end of the window, after which the counter is no longer used. */
   #remember({ key, windowSeconds }: Operation): void {
     const { knownExpiries, clock } = this.#deps;
     knownExpiries.remember(key, windowSeconds, clock.monotonicMs());
@@ -434,10 +435,10 @@ export class Batch {
     return this.#toWrong(operation, 'has a reply that is no state of a limiter');
   }
 
-  /** The only place where a server's error becomes ours. */
+  /** The only function that converts a server's error to ours. */
   #toFailure(operation: Operation, error: Error): Failure {
     const { name, scripts, describeRemedy } = this.#deps;
-    // The position in the script means nothing to the reader.
+    // The position in the script is useless to operators.
     const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
     const lost = isLost(error);
     const algorithm = operation.takes?.limiter.algorithm;
@@ -462,8 +463,8 @@ export class Batch {
   }
 
   /**
-   * Increments whose sum would have overflowed the counter were not made. Adds their hits as separate
-   * increments, so that those that fit are counted as if the requests had come one by one.
+   * Increments whose sum would have overflowed the counter were not made. Adds their hits as separate increments, so
+   * that those within the bound are counted as if the requests had come one by one.
    */
   #splitOverflows(from: number): void {
     const sumBefore = new Map<number, number>();
@@ -491,7 +492,7 @@ export class Batch {
     }
   }
 
-  /** The requests that are not settled yet; answers for them are ignored from now on. */
+  /** The unsettled requests; answers for them are ignored from now on. */
   takeOpen(): CountRequest[] {
     const open = this.requests.filter((request) => request !== undefined);
     this.requests.fill(undefined);
@@ -499,8 +500,8 @@ export class Batch {
   }
 
   /**
-   * Sets `after` of each counted hit of the request at `index`, when all is answered. Returns the first
-   * failure, if any: it fails exactly the requests with a hit in the failed operation.
+   * Sets `after` of each counted hit of the request at `index`, once everything is answered. Returns the first failure,
+   * if any: it fails exactly the requests with a hit in the failed operation.
    */
   complete(index: number): AppError | undefined {
     let hitPosition = this.#firstHit[index] ?? 0;
@@ -530,14 +531,14 @@ export class Batch {
     return failure;
   }
 
-  /** Computes what the store has decided about all hits of one operation. */
+  /** Computes the store's decision about each hit of one operation. */
   #decide(operationIndex: number, reading: LimiterReading): void {
     const limited = this.#limited?.get(operationIndex);
     if (limited === undefined || limited.isDecided) return;
     limited.isDecided = true;
     const counter = openLimiterCounter(limited.window, reading);
     for (const { hit, limiter, hits, request } of limited.hits) {
-      // A request that was settled without an answer is not changed any more.
+      // A request that was settled without an answer is no longer changed.
       if (this.requests[request] !== undefined) takeHit(counter, hit, limiter, hits);
       else if (hit.refund) counter.giveBack(hits);
       else counter.take(hits);
@@ -545,13 +546,13 @@ export class Batch {
   }
 }
 
-/** By `mapKey`, as they were read: a number, or a limiter's counter. */
+/** The counters read, by `mapKey`: a number, or a limiter's counter. */
 export type Counters = Map<string, number | LimiterCounter>;
 
 interface LimiterHits {
   readonly window: LimiterWindow;
   readonly runs: number[];
-  /** With the number of hits of each, and the index of its request. */
+  /** Includes the number of hits of each, and the index of its request. */
   readonly hits: {
     readonly hit: Hit;
     readonly limiter: LimiterHit;
@@ -597,13 +598,13 @@ function isUnknownScript(reply: RawReply | undefined): boolean {
   return reply instanceof Error && reply.message.startsWith('NOSCRIPT');
 }
 
-/** Undefined for other values, set by another program. */
+/** Undefined for values that another program has set. */
 function parseCounter(raw: RawReply | undefined): number | undefined {
   if (typeof raw === 'number') return raw;
   return typeof raw === 'string' && /^-?\d{1,19}$/.test(raw) ? Number(raw) : undefined;
 }
 
-/** Also within the error of a script. */
+/** Detects the error also within that of a script. */
 export function isReadonly(message: string): boolean {
   return /(^|[ -])READONLY /.test(message);
 }
@@ -612,9 +613,9 @@ function toExpireText({ key }: Operation, lifetime: number): CommandText {
   return toCommandText('EXPIRE', key, lifetime);
 }
 
-/** Errors caused by one counter or its name; others affect all counters. */
+/** Errors caused by one counter or its name; all others affect all counters. */
 const ofOneCounter = /^(WRONGTYPE|NOPERM|ERR value is not|ERR increment or decrement)/;
-/** Characters of a key that an error shows: requests can make keys very long. */
+/** How many characters of a key an error shows: requests can make keys very long. */
 const shownKeyLength = 200;
 
 function showKey({ key }: Operation): string {

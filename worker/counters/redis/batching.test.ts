@@ -1,4 +1,5 @@
-// How requests become batches and when they are given up, with lanes and time in the test's hands: batching.txt.
+// Tests how requests become batches and when they time out, with lanes and a clock that the test controls:
+// batching.txt.
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { createHit } from '../../../test/support/counting.ts';
@@ -12,7 +13,7 @@ import { Batching, createPipelineWindow, type EmptyPoolRule, type Lane } from '.
 import { isLost, type RawReply, ReplyError } from './connection.ts';
 import { createScriptSupport } from './script-support.ts';
 
-/** A command, without the EXPIRE that may follow it. */
+/** A command, without the EXPIRE that may follow. */
 interface Operation {
   readonly command: string;
   readonly key: string;
@@ -48,7 +49,7 @@ function createFakeLane(): FakeLane {
           const [first] = replies;
           if (!isLost(first)) onAnswer();
           const rest = [...replies];
-          // An EXPIRE that is not confirmed is sent with each increment.
+          // Unconfirmed EXPIREs are sent with each increment.
           done(isExpiry.map((is) => (is ? null : (rest.shift() ?? null))));
         },
       });
@@ -57,7 +58,7 @@ function createFakeLane(): FakeLane {
   };
 }
 
-/** Of an array of texts: its length, and the length of each text before it. */
+/** An array of texts: its length, then the length of each text before the text. */
 function parseCommand(text: string): Operation {
   const [, , command = '', , key = '', , amount] = text.split('\r\n');
   return { command, key, amount: Number(amount) };
@@ -111,7 +112,7 @@ const hit = (key: string, hits = 1, limit = 10) =>
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-/** One of a scenario: `r1` is its first request. Events are told as they happen. */
+/** One scenario: `r1` is its first request. Events are recorded as they happen. */
 class Scene {
   readonly #of: ReturnType<typeof setUp>;
   readonly #requests: CountRequest[] = [];
@@ -186,7 +187,7 @@ class Scene {
     this.#of.store.count(request);
   }
 
-  /** With the number for each operation, or `KEY=NUMBER` or `KEY=TEXT` for those of a key. */
+  /** Answers with a number for each operation, or with `KEY=NUMBER` or `KEY=TEXT` for those of a key. */
   #answer(lane: FakeLane | undefined, words: readonly string[]): void {
     const batch = lane?.sent.shift();
     if (words[0] === 'lost') batch?.done([new Error('the connection was closed')]);
@@ -203,7 +204,7 @@ class Scene {
     }
   }
 
-  /** What is to be seen of lanes, breaker and log. */
+  /** The visible state of lanes, breaker and log. */
   #look(): void {
     const { deps, log, lanes, failures } = this.#of;
     for (const [index, lane] of this.#lanes.entries()) {
@@ -272,7 +273,7 @@ test('a settle that counts again does not lose the new request, and one that thr
   t.deepEqual(log.lines, ['error a decision failed when its hits were counted: broken on purpose']);
 });
 
-/** In milliseconds after `sinceMs`. */
+/** The time of leaving, in milliseconds after `sinceMs`. */
 const leavesAfter = (windowMs: number, sinceMs: number) =>
   new Promise<number>((resolve) => {
     createPipelineWindow(windowMs, systemClock)(sinceMs, () =>
@@ -284,11 +285,11 @@ test('a window below a millisecond is waited for', async (t) => {
   t.true((await leavesAfter(0.9, systemClock.monotonicMs())) >= 0.85);
 });
 
-test('a window that has passed already is not waited for again', async (t) => {
+test('a window that has already passed is not waited for again', async (t) => {
   const waits: number[] = [];
   for (let turn = 0; turn < 20; turn++) {
     waits.push(await leavesAfter(0.9, systemClock.monotonicMs() - 1));
   }
-  // The shortest, because the process may stand still at any time.
+  // The shortest, because the process may be suspended at any time.
   t.true(Math.min(...waits) < 1.85);
 });

@@ -1,5 +1,5 @@
-// Gathers requests into batches, sends each over the next free lane, and settles every request once and by
-// its deadline. batch.ts plans the content of a batch.
+// Gathers requests into batches, sends each batch over the next free lane, and settles every request once and by its
+// deadline. batch.ts plans the content of a batch.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -9,38 +9,45 @@ import { type CountRequest, needsReading } from '../store.ts';
 import { Batch, type BatchDeps } from './batch.ts';
 import type { CommandText, RawReply } from './connection.ts';
 
-/** A batch of this many operations takes no further request: its size is bounded, and the next one can use
- * another lane. */
+/**
+ * A batch of this many operations accepts no further requests: its size is bounded, and the next one can use another
+ * lane.
+ */
 const maxOperations = 512;
 /** Limit of requests that wait to be sent; further ones fail at once, which is better than a late answer. */
 export const maxWaiting = 65_536;
-/** With this many waiting requests a batch is not held back. */
+/** A batch is sent without delay when this many requests wait. */
 const manyRequests = 16;
-/** Batches in flight that are always allowed: two, so that one slow reply does not delay everything; more
- * only make batches smaller. */
+/**
+ * Batches that may always be in flight: two, so that one slow reply does not delay everything; more would only make
+ * batches smaller.
+ */
 const hotLanes = 2;
-/** Beyond those, a further batch is sent this long after the last one: then the store is distant, or a
- * connection is stuck. */
+/**
+ * A further batch beyond those is sent this long after the last one: the store is then distant, or a connection is
+ * stuck.
+ */
 const furtherLaneMs = 5;
-/** How late a deadline may be noticed. One timer for all requests, running only while some are open. */
+/** How late a passed deadline may be detected. One timer for all requests, which only runs while some are open. */
 const sweepMs = 25;
-/** How long requests wait for the outcome of a trial batch: mostly the server is back, and then none of
- * them fails. */
+/**
+ * How long requests wait for the outcome of a trial batch: usually the server has recovered, and none of them fails.
+ */
 const trialMs = 100;
 /** Grace beyond the timeout before a connection without an answer is dropped. */
 const resetGraceMs = 25;
 
-/** Timers have whole milliseconds: shorter windows block the thread. */
+/** Timers have whole milliseconds: in a shorter window the thread is blocked instead. */
 const shortestTimerMs = 1;
 
-/** Keeps a connection, and carries one batch at a time over it. */
+/** Maintains a connection, and carries one batch at a time over it. */
 export interface Lane {
   /** Connected, so that a batch can be written now. */
   readonly ready: boolean;
   /**
-   * Writes the commands at once. `done` is called exactly once, never from inside `send`, with one reply for
-   * each command, an Error also when the connection is lost. Nothing is ever sent twice. `onAnswer` is called
-   * before, when the server has answered; answers of servers to which it redirected commands may then still be
+   * Writes the commands at once. `done` is called exactly once, never during `send`, with one reply for each command:
+   * an Error for each unanswered one when the connection is lost. Nothing is ever sent twice. `onAnswer` is called
+   * before `done`, when this server has answered; answers of servers to which it redirected commands may then be
    * missing.
    */
   send(
@@ -48,30 +55,30 @@ export interface Lane {
     done: (replies: RawReply[]) => void,
     onAnswer?: () => void,
   ): void;
-  /** Drops the connection, which does not answer, and reconnects. */
+  /** Drops the connection, whose server does not answer, and reconnects. */
   reset(reason: string): void;
 }
 
-/** How requests are treated that find no free lane (behaviour: pool-on-empty). All wait for `waitMs` first. */
+/** The treatment of requests that find no free lane (behaviour: pool-on-empty). All of them wait for `waitMs` first. */
 export interface EmptyPoolRule {
-  /** `create`: the overflow lane is opened; `error`: they fail; `wait`: they keep waiting. */
+  /** `create`: the overflow lane is opened; `error`: the requests fail; `wait`: they continue to wait. */
   readonly behavior: 'create' | 'error' | 'wait';
   readonly waitMs: number;
 }
 
 export interface BatchingDeps {
-  /** Names the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
+  /** The name of the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
-  /** Shared by its batches. */
+  /** Shared by all batches. */
   readonly batches: BatchDeps;
   readonly lanes: readonly Lane[];
-  /** The lane beyond `lanes`, ready only while it is open. */
+  /** A lane beyond `lanes`, ready only while it is open. */
   readonly overflow: Lane;
   /** Starts opening the overflow lane, unless it is open or being opened. */
   openOverflow(): void;
   /** Closes the overflow lane. */
   closeOverflow(): void;
-  /** Whether the server is asked. Opened here or in the lanes when the server does not answer. */
+  /** Decides whether the server is asked. Opened here or in the lanes when the server does not answer. */
   readonly breaker: Breaker;
   readonly clock: Clock;
   readonly log: Log;
@@ -82,19 +89,18 @@ export interface BatchingDeps {
   /** After this long without any answer the breaker opens. */
   readonly patienceMs: number;
   readonly onEmptyPool: EmptyPoolRule;
-  /** How long a batch waits for more requests while none is in flight; 0: a batch is what arrives in one
-   * tick. */
+  /** How long a batch waits for more requests while none is in flight; 0: a batch has the requests of one tick. */
   readonly pipelineWindowMs: number;
 }
 
 /** A lane with the batch that it carries, if any. */
 interface Slot {
   readonly lane: Lane;
-  /** While its counters are read first, the batch that has the requests. */
+  /** The batch that has the requests; while counters are read first, too. */
   batch: Batch | undefined;
   /** When the last operations of the batch were sent. */
   writtenMs: number;
-  /** The server has answered; other cluster nodes may still have to. */
+  /** True when the server has answered; other cluster nodes may still have to. */
   isAnswered: boolean;
 }
 
@@ -112,20 +118,25 @@ export class Batching {
   readonly #slots;
   readonly #overflow;
   readonly #allSlots;
-  /** How many slots have a batch. */
+  /** The number of slots with a batch. */
   #inFlight = 0;
   #lastArrivalMs = Number.NEGATIVE_INFINITY;
   #lastSentMs = Number.NEGATIVE_INFINITY;
   #flushScheduled = false;
-  /** Requests wait for the pipeline window, not for the store. */
+  /** True while requests wait for the pipeline window, not for the store. */
   #isDelayed = false;
   #cancelSweep: (() => void) | undefined;
-  /** Whether anything was answered since the last sweep. */
+  /** Whether an answer was received since the last sweep. */
   #heard = false;
-  /** For how many sweeps requests have been open without any answer of the server. Counted in sweeps, not
-   * time: while this process is stalled, answers may be unread. */
+  /**
+   * How long requests have been open without an answer of the server. Counted in sweeps, not by the clock: while this
+   * process is stalled, answers may be unread.
+   */
   #silentMs = 0;
-  /** Where all open requests have failed and their callers ask again at once, silence goes on. */
+  /**
+   * Since when no request is open. When all have failed and their callers retry at once, the server counts as silent
+   * throughout.
+   */
   #idleSinceMs = Number.NEGATIVE_INFINITY;
   #draining: Promise<void> | undefined;
   #drained: (() => void) | undefined;
@@ -174,8 +185,8 @@ export class Batching {
   }
 
   /**
-   * Called at the end of the tick of the first request. While a batch is in flight the next one gathers anyway,
-   * and sleeping would delay answers; while nothing can be sent, waiting is useless.
+   * Called at the end of the tick of the first request. Delays only a batch that could be sent while none is in flight:
+   * otherwise the next batch gathers anyway, and sleeping would delay answers.
    */
   #holdBack(pass: PipelineWindow): void {
     const canLeave = this.#breaker.refusal === undefined && this.#findFreeSlot() !== undefined;
@@ -218,7 +229,7 @@ export class Batching {
     this.#closeIdleOverflow();
   }
 
-  /** While half-open, one batch is sent; later requests wait for its answer, but not for long. */
+  /** While half-open, one batch is sent; later requests wait for its answer for a short time. */
   #refuseWaiting(refusal: AppError): void {
     if (this.#breaker.state === 'half-open') {
       if (this.#inFlight === 0) this.#sendWaiting();
@@ -238,7 +249,7 @@ export class Batching {
     }
   }
 
-  /** The first free one, so that the same few connections are busy. */
+  /** The first free slot, so that always the same few connections are busy. */
   #findFreeSlot(): Slot | undefined {
     return this.#slots.find(isFree);
   }
@@ -298,7 +309,7 @@ export class Batching {
     else this.#sendAfterReads(slot, batch);
   }
 
-  /** Why an unsent request must no longer be sent, if so. */
+  /** The reason if an unsent request must no longer be sent. */
   #findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
     if (request.cancelled) {
       return new AppError('store', `${this.#name}: the caller left before its hits were sent`);
@@ -312,8 +323,10 @@ export class Batching {
     return error;
   }
 
-  /** The first round of a batch with `add-unless-over` has read the counters. The second is planned with them as
-   * if the requests came one by one. */
+  /**
+   * The first round of a batch with `add-unless-over` has read the counters. Plans the second with them, as if the
+   * requests came one by one.
+   */
   #sendAfterReads(slot: Slot, reads: Batch): void {
     const now = this.#clock.monotonicMs();
     const second = new Batch(this.#deps.batches, reads.counters());
@@ -422,7 +435,7 @@ export class Batching {
   }
 
   #applyEmptyPoolRule(now: number): void {
-    // Then they do not wait for a connection.
+    // With an open breaker they fail instead of waiting for a connection.
     if (this.#breaker.refusal !== undefined) return;
     const { behavior, waitMs } = this.#onEmptyPool;
     const isDue = now - (this.#waiting.oldestMs ?? now) >= waitMs;
@@ -472,14 +485,17 @@ function isFree({ lane, batch }: Slot): boolean {
   return batch === undefined && lane.ready;
 }
 
-/** How long a batch waits for more requests (KVSTORE_PIPELINE_WINDOW), which saves wake-ups and writes: most of a
- * decision's cost below saturation. Calls `leave` when the window that started at `sinceMs` (monotonic clock) has passed. */
+/**
+ * Delays a batch to gather more requests (KVSTORE_PIPELINE_WINDOW), which saves wake-ups and writes: most of a
+ * decision's cost below saturation. Calls `leave` when the window that started at `sinceMs` (monotonic clock) has
+ * passed.
+ */
 export type PipelineWindow = (sinceMs: number, leave: () => void) => void;
 
 /**
- * In a window below a millisecond the whole thread sleeps, and wakes once for everything that arrived
- * meanwhile, which is most of the saving. Overlapping windows, as of several stores, are one sleep:
- * nothing is left of the second one.
+ * For a window below a millisecond the whole thread sleeps, and wakes once for everything that arrived meanwhile, which
+ * is most of the saving. Overlapping windows, as of several stores, are one sleep: the second one has then already
+ * passed.
  */
 export function createPipelineWindow(windowMs: number, clock: Clock): PipelineWindow {
   if (windowMs >= shortestTimerMs) {
@@ -493,16 +509,16 @@ export function createPipelineWindow(windowMs: number, clock: Clock): PipelineWi
 /** The requests that wait to be sent, in order of arrival. */
 class WaitingLine {
   #requests: CountRequest[] = [];
-  /** In a list of its own, to avoid an object per request. */
+  /** Times of arrival: a separate list avoids an object per request. */
   #arrivals: number[] = [];
-  /** Index of the first one, so that taking one does not move the others. `takeWhere` closes the gap. */
+  /** Index of the first request, so that removing one does not move the others. `takeWhere` closes the gap. */
   #head = 0;
 
   get size(): number {
     return this.#requests.length - this.#head;
   }
 
-  /** When the first one came, on the monotonic clock; undefined when none waits. */
+  /** When the first request arrived, on the monotonic clock; undefined when none waits. */
   get oldestMs(): number | undefined {
     return this.#arrivals[this.#head];
   }
@@ -512,7 +528,7 @@ class WaitingLine {
     this.#arrivals.push(nowMs);
   }
 
-  /** Removes and returns the first one. */
+  /** Removes and returns the first request. */
   shift(): CountRequest | undefined {
     const first = this.#requests[this.#head];
     if (first === undefined) return undefined;
@@ -521,7 +537,7 @@ class WaitingLine {
     return first;
   }
 
-  /** Removes and returns all. */
+  /** Removes and returns all requests. */
   takeAll(): CountRequest[] {
     const all = this.#requests.slice(this.#head);
     this.#clear();
@@ -531,7 +547,7 @@ class WaitingLine {
   /** Removes and returns those for which `leaves` is true. */
   takeWhere(leaves: (request: CountRequest, arrivedMs: number) => boolean): CountRequest[] {
     const leaving: CountRequest[] = [];
-    // In place: this happens often, and mostly none leaves.
+    // In place: this happens often, and usually removes none.
     let staying = 0;
     for (let index = this.#head; index < this.#requests.length; index++) {
       const request = this.#requests[index] as CountRequest;

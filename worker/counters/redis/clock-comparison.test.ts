@@ -1,4 +1,4 @@
-// The clock against that of a store, both in the test's hands.
+// Tests the comparison with a store's clock, both clocks controlled by the test.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
@@ -73,7 +73,7 @@ test('the difference is measured at the start and every minute', async (t) => {
   t.like(store, { opened: 2, open: 0 });
 });
 
-test('more than 250 ms is warned of, not each minute, and its end is said', async (t) => {
+test('a difference above 250 ms is warned of once, not each minute, and its end is logged', async (t) => {
   const { clock, log, store, comparison, offset } = setUp();
   store.aheadMs = 251;
   comparison.start();
@@ -92,7 +92,7 @@ test('more than 250 ms is warned of, not each minute, and its end is said', asyn
   t.is(log.lines[1], 'notice store: the clocks agree again');
 });
 
-test('a difference between clocks that a slow answer could explain is not warned of', async (t) => {
+test('a difference that a slow answer could explain causes no warning', async (t) => {
   const { log, store, comparison } = setUp();
   store.roundTripMs = 1_000;
   store.aheadMs = 600;
@@ -102,7 +102,7 @@ test('a difference between clocks that a slow answer could explain is not warned
   t.regex(comparison.describe(), /600 ms behind/);
 });
 
-test('a store that does not tell the time is said to be so, and asked again', async (t) => {
+test('a store that does not report the time is logged, and asked again', async (t) => {
   const { clock, log, store, comparison } = setUp();
   store.reply = 'OK';
   comparison.start();
@@ -115,7 +115,7 @@ test('a store that does not tell the time is said to be so, and asked again', as
   t.deepEqual(log.lines, []);
 });
 
-test('no timer is left after the close', async (t) => {
+test('closing leaves no timer', async (t) => {
   const { clock, comparison } = setUp();
   comparison.start();
   await settle();

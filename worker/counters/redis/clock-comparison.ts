@@ -1,6 +1,5 @@
-// Compares this host's clock with the store's, at the start and every minute
-// (behaviour: worker-clock): windows are cut by this clock, so workers whose clocks differ count in
-// different windows.
+// Compares this host's clock with the store's, at the start and every minute (behaviour: worker-clock): this clock
+// determines the windows, so workers whose clocks differ count in different windows.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -14,9 +13,9 @@ const toleratedMs = 250;
 const warningIntervalMs = 600_000;
 
 export interface ClockComparisonDeps {
-  /** Names the store in texts. */
+  /** The name of the store in texts. */
   readonly name: string;
-  /** A separate connection: a proxy may close it on an unknown command. */
+  /** Opens a separate connection: a proxy may close it on an unknown command. */
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   /** Set to the absolute difference in milliseconds. */
   readonly offset: Gauge;
@@ -52,7 +51,7 @@ export function createClockComparison(deps: ClockComparisonDeps): ClockCompariso
     if (!closing.signal.aborted) cancelNext = clock.after(intervalMs, () => void compare());
   }
 
-  /** How far this clock is ahead, and the error of that: half the round trip. */
+  /** How far this clock is ahead, and the error of this difference: half the round trip. */
   async function measure(): Promise<{ aheadMs: number; errorMs: number }> {
     const connection = await deps.open(closing.signal);
     try {

@@ -1,4 +1,4 @@
-// Tokens: against a signature computed here step by step, and their reuse, with time by hand.
+// Tests tokens against a signature computed here step by step, and their reuse on a clock that is advanced by hand.
 import { createHash, createHmac } from 'node:crypto';
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
@@ -22,7 +22,7 @@ const credentials: CloudCredentials = {
 };
 const date = new Date('2026-03-04T05:06:07.890Z');
 
-/** Signature Version 4 of a presigned GET, as its description has it. */
+/** Signature Version 4 of a presigned GET, computed as AWS documents it. */
 function signByHand(items: readonly [string, string][], { secretAccessKey }: CloudCredentials) {
   const day = '20260304';
   const moment = '20260304T050607Z';
@@ -94,7 +94,7 @@ function setUp(expiresInMs?: number) {
   return { clock, read, asked: () => asked };
 }
 
-test('a token is shared for ten minutes, then another one is made', async (t) => {
+test('a token is shared for ten minutes, then a new one is made', async (t) => {
   const { clock, read, asked } = setUp();
   const [first, same] = await Promise.all([read(), read()]);
   t.is(first?.username, 'limits (eu)');
@@ -115,7 +115,7 @@ test('a token is shared for ten minutes, then another one is made', async (t) =>
   t.is(asked(), 4, 'one that is older than the clock has it');
 });
 
-test('a token is given up a minute before its credentials end', async (t) => {
+test('a token is no longer used from a minute before its credentials expire', async (t) => {
   const { clock, read, asked } = setUp(300_000);
   await read();
   clock.advance(239_000);
@@ -143,7 +143,7 @@ test('without credentials the attempt fails with the reason, and the next one as
   t.truthy(await read());
 });
 
-test('a package that was left out is named, with what to do', async (t) => {
+test('a package that was left out is named, with the remedy', async (t) => {
   const error = await t.throwsAsync(loadOptional(() => import('@none/such' as string)));
   t.regex(error.message, /^tokens need the package @none\/such, which is not there: install it/);
 });

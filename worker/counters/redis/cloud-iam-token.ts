@@ -1,11 +1,10 @@
-// Tokens in place of a password: signed locally with the cloud credentials of this process, and shared by
-// all connections while fresh (behaviour: cloud-iam). The libraries for this are loaded only when it is
-// used.
+// Tokens that replace a password: signed locally with the cloud credentials of this process, and shared by all
+// connections while fresh (behaviour: cloud-iam). The libraries for this are only loaded when it is used.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { ReadCredentials } from './credentials.ts';
 
-/** Lifetime in the signature. */
+/** The lifetime stated in the signature. */
 const validSeconds = 900;
 /** How long a token is used for new connections. */
 const reuseMs = 600_000;
@@ -13,7 +12,7 @@ const reuseMs = 600_000;
 const credentialsMarginMs = 60_000;
 
 export interface CloudIamOptions {
-  /** Name of a serverless cache, or id of a replication group; never a host name. */
+  /** The name of a serverless cache, or the id of a replication group; never a host name. */
   readonly cacheName: string;
   readonly userId: string;
   readonly serverless: boolean;
@@ -35,7 +34,7 @@ export interface CloudIamDeps {
   readonly readCloudCredentials: () => Promise<CloudCredentials>;
 }
 
-/** Its times are on both clocks: a token that was signed by a clock which has been set since is none. */
+/** Has its times on both clocks: a token signed before the clock was set may be invalid now. */
 interface SignedToken {
   readonly token: string;
   readonly signedMs: number;
@@ -44,7 +43,7 @@ interface SignedToken {
   readonly oldFromMs: number;
 }
 
-/** Rejects when there are none; the error has nothing of the credentials. */
+/** Rejects when there are no credentials; the error contains nothing of them. */
 export function createCloudIamCredentials(
   options: Omit<CloudIamOptions, 'region'>,
   { clock, readRegion, readCloudCredentials }: CloudIamDeps,
@@ -123,7 +122,7 @@ export async function signToken(
   return `${host}/?${items.join('&')}`;
 }
 
-/** Encoding of the signature: everything but letters, digits and `-._~` is escaped. */
+/** The encoding required for signatures: everything but letters, digits and `-._~` is escaped. */
 function escapeText(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -131,7 +130,7 @@ function escapeText(text: string): string {
   );
 }
 
-/** The credentials of this process, from where its host keeps them. */
+/** The credentials of this process, from wherever its host provides them. */
 export function createCloudCredentialsReader(
   readRegion: () => Promise<string>,
 ): () => Promise<CloudCredentials> {
@@ -147,7 +146,7 @@ export function createCloudCredentialsReader(
   };
 }
 
-/** For packages that only workers with such tokens need, and that may not be installed. */
+/** Loads packages that only workers with such tokens need, and that may not be installed. */
 export async function loadOptional<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
   try {
     return await load();

@@ -14,7 +14,7 @@ const names = [
   'AWS_EC2_METADATA_DISABLED',
 ];
 
-/** A process whose files say this, on a machine that answers so. */
+/** A process with this config file, on a machine whose metadata service answers so. */
 async function setUp(t: ExecutionContext, config: string, answer?: RequestListener): Promise<void> {
   const folder = createTemporaryFolder(t);
   const before = names.map((name) => [name, process.env[name]] as const);
@@ -49,22 +49,22 @@ const answerRegion =
     else response.writeHead(401).end();
   };
 
-test.serial('the region that was set is taken, and nobody is asked', async (t) => {
+test.serial('a configured region is used, and no server is asked', async (t) => {
   await setUp(t, '[default]\nregion = eu-north-1\n');
   t.is(await createRegionReader('eu-west-1')(), 'eu-west-1');
 });
 
-test.serial('the region of the shared config file goes before that of the machine', async (t) => {
+test.serial('the region of the shared config file has precedence over that of the machine', async (t) => {
   await setUp(t, '[default]\nregion = eu-north-1\n', answerRegion('us-east-2'));
   t.is(await createRegionReader('')(), 'eu-north-1');
 });
 
-test.serial('the region of the machine is taken where no file has one', async (t) => {
+test.serial('the region of the machine is used when no file has one', async (t) => {
   await setUp(t, '', answerRegion('us-east-2'));
   t.is(await createRegionReader('')(), 'us-east-2');
 });
 
-test.serial('without a region every place that was looked in is named', async (t) => {
+test.serial('without a region every searched location is named', async (t) => {
   await setUp(t, '');
   await t.throwsAsync(createRegionReader('')(), {
     message: /KVSTORE_CLOUDIAM_REGION.*shared config file.*AWS_EC2_METADATA_DISABLED is true/,
@@ -84,7 +84,7 @@ test.serial('an answer that never ends is not waited for', async (t) => {
   await t.throwsAsync(createRegionReader('')(), { message: /no region to sign a token for/ });
 });
 
-test.serial('a text that is no name of a region is not signed for', async (t) => {
+test.serial('an invalid region name is not used for signing', async (t) => {
   await setUp(t, '', answerRegion('<html>\nnone</html>'));
   await t.throwsAsync(createRegionReader('')(), { message: /no name of a region/ });
 });

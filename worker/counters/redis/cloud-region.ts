@@ -1,16 +1,13 @@
-// The region for signing tokens, where no setting names one: found as AWS's own programs do, in the shared
-// config file or from the machine. The libraries are loaded only when this is used.
+// The region for signing tokens, if no setting names one: found as AWS's own programs do, in the shared config file or
+// from the machine. The libraries are only loaded when this is used.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { loadOptional } from './cloud-iam-token.ts';
 
-/**
- * Time limit of each of the two requests to the machine's metadata service, which answers at once where it
- * exists.
- */
+/** Time limit of each of the two requests to the machine's metadata service, which answers at once if it exists. */
 const metadataTimeoutMs = 1_000;
 const longestRegion = 64;
 
-/** Rejects when none can be found; the result is cached. */
+/** Rejects when no region is found; the result is cached. */
 export function createRegionReader(region: string): () => Promise<string> {
   let found = region;
   let finding: Promise<string> | undefined;
@@ -60,7 +57,7 @@ async function askMachine(): Promise<string> {
   const { protocol, hostname, port } = await getInstanceMetadataEndpoint();
   const ask = async (method: string, path: string, headers: Record<string, string>) => {
     const address = { protocol, hostname, port, method, path, headers };
-    // The library's own timeout is for silence, this one for the whole answer.
+    // The library's own timeout is for silence, this one for the complete answer.
     const signal = AbortSignal.timeout(metadataTimeoutMs);
     return (await httpRequest({ ...address, timeout: metadataTimeoutMs, signal })).toString();
   };

@@ -1,11 +1,11 @@
-// A cluster of which no node is there at the start; the rest is in the contract of counter stores.
+// A cluster without any reachable node at the start; the other tests are in the contract of counter stores.
 import test from 'ava';
 import { eventually } from '../../../test/support/eventually.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 import { createRecordedRedisStore } from '../../../test/support/redis-store.ts';
 
 for (const failureMode of ['error', 'allow'] as const) {
-  test(`a cluster that is not there says why in its state: ${failureMode}`, async (t) => {
+  test(`an unreachable cluster has the reason in its state: ${failureMode}`, async (t) => {
     const url = `127.0.0.1:${await freePort()}`;
     const store = createRecordedRedisStore(url, { type: 'cluster', failureMode });
     t.teardown(() => store.close(0));

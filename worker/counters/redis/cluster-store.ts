@@ -1,5 +1,5 @@
-// The counter store over a Redis cluster: a pool for each master, each hit counted by the master of its
-// slot. Keeps the map of slots up to date.
+// The counter store over a Redis cluster: a pool for each master, each hit counted by the master of its slot. Maintains
+// the map of slots.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { countInParts, type Part } from '../count-in-parts.ts';
@@ -24,7 +24,7 @@ import {
 
 /** How often the map is refreshed. */
 const refreshMs = 5_000;
-/** The least time between refreshes for a reason, such as a lost connection or a moved slot. */
+/** The least time between refreshes that have a cause, such as a lost connection or a moved slot. */
 const hastyRefreshMs = 300;
 /** How often an unserved slot is logged. */
 const unservedIntervalMs = 5_000;
@@ -51,7 +51,7 @@ export class ClusterStore implements CounterStore {
   readonly #closing = new AbortController();
   readonly #nodes = new Map<string, Node>();
   readonly #owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
-  /** Nodes that can be asked for the map. */
+  /** Nodes that can be asked for the map of slots. */
   #known: readonly TcpAddress[];
   #masters: ReadonlySet<Node> = new Set();
   readonly #unserved;
@@ -62,7 +62,7 @@ export class ClusterStore implements CounterStore {
   #wantsRefresh = false;
   #cancelRefresh: (() => void) | undefined;
   readonly #clockComparison;
-  /** No longer masters, but with requests in flight. */
+  /** Pools of nodes that are no longer masters, but have requests in flight. */
   readonly #leaving = new Set<RedisPool>();
 
   constructor(
@@ -124,7 +124,7 @@ export class ClusterStore implements CounterStore {
   }
 
   async connect(signal: AbortSignal): Promise<void> {
-    // With a failure mode that answers without the store, the start does not wait for it.
+    // With a failure mode that answers without the store, the start does not wait for the store.
     if (this.#failsDecisions) {
       await awaitFirstConnection(
         {
@@ -142,7 +142,7 @@ export class ClusterStore implements CounterStore {
       this.#scheduleRefresh(refreshMs);
     } else {
       await this.#startWithoutWaiting();
-      // Nothing else logs that there has never been one.
+      // Nothing else logs that no connection was ever made.
       if (this.#totals.active === 0) this.#deps.onHealthChange(false);
     }
     this.#clockComparison?.start();
@@ -162,7 +162,7 @@ export class ClusterStore implements CounterStore {
 
   /** Reads the map and waits for one master; the others connect in the background. */
   async #tryToConnect(signal: AbortSignal): Promise<void> {
-    // Slower masters keep connecting afterwards, also while the store drains.
+    // Slower masters continue to connect afterwards, even while the store drains.
     const attempt = new AbortController();
     const giveUp = () => attempt.abort();
     signal.addEventListener('abort', giveUp);
@@ -248,7 +248,7 @@ export class ClusterStore implements CounterStore {
       this.#owners[slot] = owner && this.#findNode(owner);
     for (const node of this.#nodes.values()) if (!current.has(node)) this.#remove(node);
     this.#masters = current;
-    // The configured nodes stay, in case all others are gone.
+    // The configured nodes stay in the list, in case all others disappear.
     const all = [...map.nodes, ...this.#group.addresses];
     this.#known = [...new Map(all.map((address) => [showStoreAddress(address), address])).values()];
   }
@@ -299,7 +299,7 @@ export class ClusterStore implements CounterStore {
     this.#refreshSoon();
   }
 
-  /** Its requests in flight are still answered. */
+  /** Answers its requests in flight before closing. */
   #remove({ address, pool }: Node): void {
     this.#nodes.delete(showStoreAddress(address));
     this.#leaving.add(pool);
@@ -335,13 +335,13 @@ export class ClusterStore implements CounterStore {
     try {
       const map = await this.#readMap(this.#closing.signal);
       if (this.#closing.signal.aborted) return;
-      // A node that knows no master has left the cluster.
+      // A node that reports no master has left the cluster.
       if (map.masters.length > 0) this.#apply(map);
       for (const { pool } of this.#masters) pool.keepOpen();
     } catch (error) {
       const reason = errorText(error);
       this.#noteFailure(reason);
-      // Later the nodes log for themselves.
+      // With masters, the nodes themselves log their failures.
       if (this.#masters.size > 0) return;
       const remedy = this.#options.pool.describeRemedy(reason);
       this.#unserved.report(`${this.#name}: ${reason}${remedy === undefined ? '' : `; ${remedy}`}`);

@@ -1,8 +1,8 @@
-// Opens a connection to one server: TLS, authentication, database, PING. connection.ts then takes its socket
-// over; redis-lane.ts opens the next one.
+// Opens a connection to one server: TLS, authentication, database, PING. Afterwards connection.ts takes over its
+// socket; redis-lane.ts opens the next one.
 //
-// The client library opens it. Counting bypasses the library: a command object per increment costs more than
-// all the rest of a decision.
+// The client library only opens it. Counting bypasses the library, whose command object for each increment costs more
+// than the rest of a decision.
 import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
@@ -19,9 +19,9 @@ export interface OpeningDeps {
   readonly database: number;
   readonly readCredentials: ReadCredentials;
   readonly tls: ConnectionTls | undefined;
-  /** Time limit of the whole opening. */
+  /** Time limit until the connection is usable. */
   readonly timeoutMs: number;
-  /** Undefined for servers that do not count. */
+  /** Undefined for servers that count no hits. */
   readonly callDuration: Metrics['storeCallDuration'] | undefined;
   readonly clock: Clock;
 }
@@ -29,8 +29,8 @@ export interface OpeningDeps {
 const keepAliveMs = 10_000;
 
 /**
- * Resolves when the server has answered PING with PONG. Rejects with an Error whose message says
- * what failed, without secrets.
+ * Resolves when the server has answered PING with PONG. Rejects with an Error whose message describes the failure,
+ * without secrets.
  */
 export function openConnection(deps: OpeningDeps, signal: AbortSignal): Promise<Connection> {
   return new Promise((resolve, reject) => {
@@ -86,8 +86,10 @@ export function openConnection(deps: OpeningDeps, signal: AbortSignal): Promise<
   });
 }
 
-/** The client library must neither reconnect, nor queue, nor resend, nor greet by itself, so that nothing
- * is counted twice and simple proxies work (behaviour: never-sent-twice). */
+/**
+ * Configures the client library neither to reconnect, nor to queue, resend or send a greeting by itself, so that
+ * nothing is counted twice and simple proxies work (behaviour: never-sent-twice).
+ */
 function createClient({ address, timeoutMs }: OpeningDeps, tls: TlsOptions | undefined): Redis {
   return new Redis({
     ...(address.kind === 'unix'
@@ -108,7 +110,7 @@ function createClient({ address, timeoutMs }: OpeningDeps, tls: TlsOptions | und
   });
 }
 
-/** Authenticates here, since the client library only prints some refusals. */
+/** Authenticates itself, because the client library only prints some refusals. */
 async function greet(
   redis: Redis,
   database: number,
@@ -140,11 +142,11 @@ async function greet(
 function destroyClient(redis: Redis): void {
   if (redis.status === 'end') return;
   redis.disconnect();
-  // Without waiting for a server that may have stopped reading.
+  // Does not wait for a server that may have stopped reading.
   redis.stream?.destroy();
 }
 
-/** A host name with several addresses fails with an error without text that contains the others. */
+/** For a host name with several addresses Node's error has no text, but contains the errors of each. */
 function toConnectionText(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') {
     return error.errors.map(errorText).join(', ');

@@ -1,5 +1,5 @@
-// TLS with a key-value store: files are read again for each connection, so that the next one uses a
-// renewed certificate.
+// TLS with a key-value store: files are read again for each connection, so that the next one uses a renewed
+// certificate.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
 import { readTlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../../shared/tls.ts';
@@ -20,7 +20,7 @@ export function createConnectionTls(options: ClientTlsOptions): ConnectionTls {
   const { files, skipHostnameVerification } = options;
   let last: { readonly material: TlsMaterial; readonly secureContext: SecureContext } | undefined;
 
-  /** Rebuilt only when a file has changed: a host has many authorities. */
+  /** Built again only when a file has changed: parsing a host's many CAs takes time. */
   async function readContext(): Promise<SecureContext> {
     const reading = await readTlsFiles(files);
     if (!reading.ok) throw new Error(reading.problem);

@@ -4,11 +4,11 @@ import type { Counter, Gauge } from '../../metrics.ts';
 
 export interface ConnectionTotals {
   readonly active: number;
-  /** Since when there has been a connection, or no connection. */
+  /** Since when there is a connection, or none. */
   readonly since: Date;
   opened(): void;
   ended(byUs: boolean): void;
-  /** From now on the end of a connection does not affect health. */
+  /** After this, the end of a connection does not affect health. */
   close(): void;
 }
 
@@ -20,8 +20,10 @@ export interface ConnectionTotalsDeps {
     readonly total: Counter;
     readonly localClose: Counter;
   };
-  /** Called with true for the first connection, also after an outage, and with false when the last one ends
-   * (KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION; behaviour: health-components). */
+  /**
+   * Called with true for the first connection, also after an outage, and with false when the last one ends
+   * (KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION; behaviour: health-components).
+   */
   readonly onHealthChange: (healthy: boolean) => void;
 }
 

@@ -40,7 +40,7 @@ async function setUp(t: ExecutionContext, callDuration?: Duration) {
 const send = (connection: Connection, ...commands: string[]) =>
   new Promise<RawReply[]>((resolve) => connection.send(commands, resolve));
 
-test('replies go to what was sent, in order', async (t) => {
+test('replies are assigned to commands in order', async (t) => {
   const { connection, server } = await setUp(t);
   const answers = Promise.all([send(connection, 'a', 'b'), send(connection, 'c')]);
   let received = '';
@@ -54,7 +54,7 @@ test('replies go to what was sent, in order', async (t) => {
   t.deepEqual(other, ['OK']);
 });
 
-test('the end of the connection fails what is unanswered, once, and keeps what is answered', async (t) => {
+test('the end of the connection fails unanswered commands, once, and keeps received answers', async (t) => {
   const { connection, server } = await setUp(t);
   const answers = Promise.all([send(connection, 'a', 'b'), send(connection, 'c')]);
   server.end(':1\r\n');
@@ -78,7 +78,7 @@ for (const [title, bytes, reason] of [
   });
 }
 
-test('a question has the reply as its answer, and an error is a rejection', async (t) => {
+test('a question resolves with the reply, and rejects with an error reply', async (t) => {
   const { connection, server } = await setUp(t);
   const answer = connection.ask('a');
   server.write('+yes\r\n');
@@ -88,7 +88,7 @@ test('a question has the reply as its answer, and an error is a rejection', asyn
   await t.throwsAsync(refused, { message: 'ERR no' });
 });
 
-test('ending it in the middle of replies calls nobody twice', async (t) => {
+test('ending the connection in the middle of replies calls no callback twice', async (t) => {
   const { connection, server } = await setUp(t);
   const outcomes: RawReply[][] = [];
   const second = new Promise<void>((resolve) => {
@@ -108,7 +108,7 @@ test('ending it in the middle of replies calls nobody twice', async (t) => {
   t.true(outcomes[1]?.[0] instanceof Error);
 });
 
-test('each write is measured once, until its last reply or until nobody waits for it any more', async (t) => {
+test('each write is measured once, until its last reply or until no caller waits for it', async (t) => {
   const observed: number[] = [];
   const { connection, server } = await setUp(t, { observe: (seconds) => observed.push(seconds) });
   const answers = [send(connection, 'a', 'b'), send(connection, 'c')];
@@ -123,9 +123,9 @@ test('each write is measured once, until its last reply or until nobody waits fo
   t.true(observed.every((seconds) => seconds >= 0 && seconds < 60));
 });
 
-// The bytes of commands and replies on the wire.
+// Tests the bytes of commands and replies on the wire.
 
-/** The bytes that the client library would write, one character for each. */
+/** The bytes that the client library would write, one character for each byte. */
 function toClientText(name: string, ...parameters: (string | number)[]): string {
   const written = new Command(name, parameters).toWritable({} as never);
   return Buffer.from(written).toString('latin1');
@@ -150,7 +150,7 @@ test("an increment has the client library's bytes, whatever the key and the amou
   );
 });
 
-test('half a character is written as what stands for none', (t) => {
+test('half a character is written as the replacement character', (t) => {
   t.is(toCommandText('GET', '\ud800'), '*2\r\n$3\r\nGET\r\n$3\r\n\xef\xbf\xbd\r\n');
 });
 
@@ -188,7 +188,7 @@ for (const [bytes, reply] of replies) {
   });
 }
 
-test('a text and an array have as many characters and items as their length says', (t) => {
+test('a text has as many characters as its length says, and an array as many items', (t) => {
   for (const length of [8, 9, 10, 12, 19, 20, 89, 90, 99, 100, 2_000]) {
     const text = 'x'.repeat(length);
     const items = Array.from({ length }, (_, index) => index);
@@ -248,14 +248,14 @@ test('an array without an end is refused', (t) => {
   t.is(read('*1000\r\n', ...chunks).problem, 'an endless array');
 });
 
-test('a text that is too long to be a counter is passed over', (t) => {
+test('a text that is too long to be a counter is skipped', (t) => {
   const parts = Array.from({ length: 100 }, () => 'x'.repeat(1_000));
   const { replies: taken, problem } = read(':1\r\n$100000\r\n', ...parts, '\r', '\n:2\r\n');
   t.is(problem, undefined);
   t.deepEqual(taken, [1, '', 2]);
 });
 
-test('a text that is passed over may begin in the bytes of another reply and end in others', (t) => {
+test('a skipped text may begin in the bytes of another reply and end in others', (t) => {
   const { replies: taken, problem } = read(
     `:1\r\n$100000\r\n${'x'.repeat(40_000)}`,
     'x'.repeat(40_000),
@@ -265,7 +265,7 @@ test('a text that is passed over may begin in the bytes of another reply and end
   t.deepEqual(taken, [1, '', 2]);
 });
 
-test('any bytes are replies or refused, the same however they are cut', (t) => {
+test('any bytes are replies or refused, the same however they are split', (t) => {
   const likely = fc.string({ unit: fc.constantFrom(...':+-$*0123456789\r\nx') });
   const pieces = fc.constantFrom(
     ...replies.map(([bytes]) => bytes),

@@ -1,7 +1,7 @@
-// One open connection to one server: commands out, replies in, in order. It never sends anything twice.
-// connection-opening.ts opens it. Below is what both look like on the wire (RESP, version 2): commands are arrays
-// of texts, written with one character per byte, so that those of a batch are joined and written in one piece.
-// Buffer is imported, since a global is looked up at each use.
+// One open connection to one server: sends commands and receives replies in order. It never sends anything twice.
+// connection-opening.ts opens it. Below is the format of both on the wire (RESP, version 2): commands are arrays of
+// texts, written with one character per byte, so that those of a batch are joined and written in one piece. Buffer is
+// imported, since a global is resolved at each use.
 import { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../shared/clock.ts';
@@ -19,23 +19,25 @@ export class ReplyError extends Error {
   override readonly name = 'ReplyError';
 }
 
-/** No answer: the connection has ended. */
+/** True when the connection ended without an answer. */
 export function isLost(reply: RawReply | undefined): boolean {
   return reply instanceof Error && !(reply instanceof ReplyError);
 }
 
 export interface Connection {
   /**
-   * Writes all commands at once. `done` is called once, never from inside `send`, with one reply per
-   * command; those without a reply at the connection's end get errors.
+   * Writes all commands at once. `done` is called once, never during `send`, with one reply per command; commands
+   * unanswered at the connection's end get errors.
    */
   send(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
-  /** Ends it at once, with everything in flight. */
+  /** Ends it at once, with all unanswered commands. */
   destroy(): void;
   /** Resolves, with the reason, when the connection has ended, whoever ended it. */
   readonly ended: Promise<string>;
-  /** One command and its reply. Rejects with the server's error, and when no reply comes in time, which
-   * ends the connection. */
+  /**
+   * Sends one command and returns its reply. Rejects with the server's error, and when the reply is late, which ends
+   * the connection.
+   */
   ask(command: CommandText): Promise<RawReply>;
 }
 
@@ -49,12 +51,12 @@ interface Sent {
 export interface ConnectionDeps {
   /** Time limit of `ask`. */
   readonly timeoutMs: number;
-  /** Undefined: calls are not measured. */
+  /** Undefined if calls are not measured. */
   readonly callDuration: Duration | undefined;
   readonly clock: Clock;
 }
 
-/** Takes over an open socket: nobody else may use it from now on. */
+/** Takes over an open socket: no other code may use it from now on. */
 export function createConnection(
   socket: Socket,
   { clock, timeoutMs, callDuration }: ConnectionDeps,
@@ -115,7 +117,7 @@ export function createConnection(
     }
     first.replies.push(reply);
     if (first.replies.length < first.count) return;
-    // Nearly always there is only one, and then this costs almost nothing.
+    // Nearly always there is only one, and `pop` costs almost nothing.
     if (unanswered.length === 1) unanswered.pop();
     else unanswered.shift();
     observe(first);
@@ -127,7 +129,7 @@ export function createConnection(
     reason = why;
     socket.destroy();
     notifyEnded(why);
-    // The caller that ends it may be in the middle of something.
+    // Deferred: the caller that ends it may be in the middle of an operation.
     for (const sent of unanswered) {
       observe(sent);
       setImmediate(fail, sent);
@@ -135,8 +137,10 @@ export function createConnection(
     unanswered.length = 0;
   }
 
-  /** Calls without an answer count as well, until they were given up: else a server would seem to be fast
-   * because it does not answer. */
+  /**
+   * Observes calls without an answer too, until they are abandoned: else a server would seem fast because it does not
+   * answer.
+   */
   function observe({ sentMs }: Sent): void {
     callDuration?.observe((clock.monotonicMs() - sentMs) / 1000);
   }
@@ -147,15 +151,17 @@ export function createConnection(
   }
 }
 
-/** The name first, then the arguments. */
+/** The name is first, then the arguments. */
 export function toCommandText(...parts: readonly (string | number)[]): CommandText {
   let text = `*${parts.length}\r\n`;
   for (const part of parts) text += toBulkText(typeof part === 'string' ? part : String(part));
   return text;
 }
 
-/** The fixed beginnings of increments, by the length of the key, for the usual lengths: made once, because
- * nearly every command is an increment. */
+/**
+ * The fixed beginnings of increments, by the length of the key, for the usual lengths: made once, because nearly every
+ * command is an increment.
+ */
 const incrementHeads = Array.from({ length: 512 }, (_, length) => toIncrementHead(length));
 
 /** `amount` is decimal. */
@@ -177,7 +183,7 @@ export function toBulkText(text: string): string {
   return `$${length}\r\n${length === text.length ? text : toBytes(text)}\r\n`;
 }
 
-/** Beyond ASCII: the bytes of the UTF-8 form. */
+/** For text beyond ASCII: the bytes of its UTF-8 form. */
 function toBytes(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
@@ -194,17 +200,16 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 const zero = 0x30;
 
-/** Errors, also of scripts, are lines. */
+/** Errors are lines, including those of scripts. */
 const maxLineBytes = 16_384;
-/** A counter has at most 20 digits; a longer text, which another program has set, is skipped without being
- * kept. */
+/** A counter has at most 20 digits; a longer text, set by another program, is skipped without being stored. */
 const maxTextBytes = 65_536;
 /** The server's own maximum. */
 const maxTextLength = 2 ** 32;
 /** A cluster's map of slots is an array, and may be long. */
 const maxArrayBytes = 8_388_608;
 const maxDepth = 8;
-/** Numbers with this many digits are exact when read digit by digit. */
+/** Numbers with this many digits are exact when parsed digit by digit. */
 const exactDigits = 15;
 
 interface OpenArray {
@@ -217,7 +222,7 @@ export class ReplyReader {
   /** The current bytes, and the index of the next one. */
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
-  /** Bytes left of a skipped text. */
+  /** The bytes of a skipped text that are still to come. */
   #bytesToSkip = 0;
   /** Incomplete arrays, the outermost first. */
   readonly #open: OpenArray[] = [];
@@ -228,7 +233,7 @@ export class ReplyReader {
     this.#onReply = onReply;
   }
 
-  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
+  /** Reads the next bytes. Returns the error in them, after which nothing more may be fed. */
   feed(chunk: Buffer): string | undefined {
     this.#bytes =
       this.#at === this.#bytes.length
@@ -248,7 +253,7 @@ export class ReplyReader {
     return undefined;
   }
 
-  /** This and the methods it calls return false when more bytes are needed. */
+  /** This method and those that it calls return false when more bytes are needed. */
   #take(): boolean {
     switch (this.#bytes[this.#at]) {
       case colon:
@@ -274,7 +279,7 @@ export class ReplyReader {
     return true;
   }
 
-  /** Nearly every reply is a small number: read in place. Also false for other replies. */
+  /** Parses a small integer in place, as nearly every reply is one. Also false for other replies. */
   #takeInteger(): boolean {
     const first = this.#at + 1;
     let position = first;
@@ -348,8 +353,10 @@ export class ReplyReader {
     return true;
   }
 
-  /** The lengths of nearly all arrays and texts from scripts have one or two digits: read in place.
-   * Undefined for others. */
+  /**
+   * Parses a length of one or two digits in place: nearly all arrays and texts from scripts have one. Undefined for
+   * others.
+   */
   #takeShortLength(): number | undefined {
     const first = (this.#bytes[this.#at + 1] ?? 0) - zero;
     if (first < 0 || first > 9) return undefined;
@@ -361,7 +368,7 @@ export class ReplyReader {
     return digits === 1 ? first : first * 10 + second;
   }
 
-  /** -1 stands for nothing. Undefined: more bytes are needed, or there is a problem. */
+  /** -1 for a null reply. Undefined when more bytes are needed, or after an error. */
   #takeLength(max: number): number | undefined {
     let length = this.#takeShortLength();
     if (length !== undefined) return length;
@@ -372,7 +379,7 @@ export class ReplyReader {
     return length;
   }
 
-  /** A reply, or the next item of the innermost array. */
+  /** Adds a reply, or the next item of the innermost array. */
   #add(reply: RawReply): void {
     let whole = reply;
     for (let array = this.#open.at(-1); array !== undefined; array = this.#open.at(-1)) {

@@ -11,7 +11,7 @@ test('user and password are split at the first colon', (t) => {
   t.deepEqual(parseCredentials(':pass'), { username: undefined, password: 'pass' });
 });
 
-test('no text is no authentication', (t) => {
+test('an empty text means no authentication', (t) => {
   t.is(parseCredentials(''), undefined);
 });
 
@@ -31,7 +31,7 @@ test('a file is read each time, without the white space around it, and must not 
   await t.throwsAsync(read, { message: `the credentials file ${path} is empty` });
 });
 
-test('a file without an end is refused at its bound', async (t) => {
+test('an endless file is refused at its bound', async (t) => {
   await t.throwsAsync(createFileCredentials('/dev/zero'), {
     message: 'the credentials file /dev/zero cannot be read: /dev/zero has more than 65536 bytes',
   });

@@ -1,20 +1,22 @@
-// The user name and password for a connection. Read for each attempt to connect, to pick up a rotated
-// file; never part of an error or a log.
+// The user name and password for a connection. They are read for each attempt to connect, so that a rotated file takes
+// effect, and are never part of an error or a log.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { maskFile } from '../../../shared/settings/shown-value.ts';
 import { readSecretFile } from '../../../shared/small-file.ts';
 
 export interface Credentials {
-  /** Undefined: only the password is sent. */
+  /** Undefined when only the password is sent. */
   readonly username: string | undefined;
   readonly password: string;
 }
 
-/** Undefined: no authentication. A rejection is a failed attempt to connect. */
+/** Undefined means no authentication. A rejection is a failed attempt to connect. */
 export type ReadCredentials = () => Promise<Credentials | undefined>;
 
-/** Splits `user:pass` at the first colon; without one all of it is the password (behaviour:
- * store-credentials). Undefined for an empty text. */
+/**
+ * Splits `user:pass` at the first colon; without a colon the whole text is the password (behaviour: store-credentials).
+ * Undefined for an empty text.
+ */
 export function parseCredentials(text: string): Credentials | undefined {
   if (text === '') return undefined;
   const colon = text.indexOf(':');
@@ -32,7 +34,7 @@ export function createFileCredentials(path: string): ReadCredentials {
   };
 }
 
-/** Far above a name and a token of a cloud. */
+/** Far above the size of a name and a cloud's token. */
 const maxBytes = 64 * 1024;
 
 async function readAuthFile(path: string): Promise<string> {

@@ -42,7 +42,7 @@ test('a server that answers in time is the only one that is asked', async (t) =>
   t.true(signals[0]?.aborted, 'nobody is waited for any more');
 });
 
-test('a slow server is waited for while the next is asked as well', async (t) => {
+test('while a slow server may still answer, the next is asked as well', async (t) => {
   const { found, clock, asked, answer } = setUp('a', 'b', 'c');
   clock.advance(250);
   t.deepEqual(asked, ['a', 'b']);
@@ -54,7 +54,7 @@ test('a slow server is waited for while the next is asked as well', async (t) =>
   t.deepEqual(await found, { server: 'a', answer: 'late' });
 });
 
-test('servers that are given up because another has answered do not lead to further ones', async (t) => {
+test('a server that is aborted because another has answered causes no further question', async (t) => {
   const { found, clock, asked, answer, fail } = setUp('a', 'b', 'c', 'd');
   clock.advance(250);
   answer('a', 'yes');
@@ -65,7 +65,7 @@ test('servers that are given up because another has answered do not lead to furt
   t.is(clock.pending, 0);
 });
 
-test('no further server is asked once the caller has gone', async (t) => {
+test('no further server is asked once the caller has left', async (t) => {
   const { found, clock, asked, fail, stopping } = setUp('a', 'b', 'c');
   const refused = t.throwsAsync(found, { message: 'server a: gone' });
   stopping.abort();
@@ -88,7 +88,7 @@ test('after a failure the next is asked at once, and has its full time', async (
   t.deepEqual(await found, { server: 'c', answer: 'yes' });
 });
 
-test('when none has an answer, the failure of each is told', async (t) => {
+test('when none has an answer, the failure of each is reported', async (t) => {
   const { found, fail } = setUp('a', 'b');
   const refused = t.throwsAsync(found, { message: 'server a: refused; server b: no route' });
   await fail('a', 'refused');

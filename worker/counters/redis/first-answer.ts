@@ -1,8 +1,8 @@
-// Asks several servers the same thing until one answers: the next is asked when one fails or is slow.
+// Asks several servers the same question until one answers: the next one is asked when one fails or is slow.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 
-/** How long to wait for a server before the next is asked as well. */
+/** How long to wait for a server before the next one is asked as well. */
 const nextServerMs = 250;
 
 export interface Answered<Server, Answer> {
@@ -11,11 +11,11 @@ export interface Answered<Server, Answer> {
 }
 
 export interface FirstAnswerDeps<Server, Answer> {
-  /** Asked in this order; never empty. */
+  /** The servers in the order in which they are asked; never empty. */
   readonly servers: readonly Server[];
   /** Rejects when there is no usable answer; `signal` aborts when another server has answered. */
   readonly ask: (server: Server, signal: AbortSignal) => Promise<Answer>;
-  /** Names a server in texts. */
+  /** The name of a server in texts. */
   readonly show: (server: Server) => string;
   readonly clock: Clock;
 }
@@ -44,7 +44,7 @@ export function findFirstAnswer<Server, Answer>(
           resolve({ server, answer });
         },
         (error: unknown) => {
-          // Those that were given up fail as well.
+          // Aborted attempts fail as well.
           if (settled.signal.aborted) return;
           failures.push(`${show(server)}: ${errorText(error)}`);
           if (failures.length < servers.length && !signal.aborted) {

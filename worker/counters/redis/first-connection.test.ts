@@ -5,7 +5,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { parseWorkerSettings } from '../../settings.ts';
 import { awaitFirstConnection, type StartupOptions } from './first-connection.ts';
 
-/** The waits of a start whose first `count` attempts fail, in seconds. */
+/** The waits, in seconds, of a start whose first `count` attempts fail. */
 async function collectWaits(
   count: number,
   random: () => number,
@@ -39,7 +39,7 @@ async function collectLines(
     new AbortController().signal,
   );
   for (let attempt = 0; attempt < count; attempt++) {
-    // By then an attempt that is due has failed, and the next wait has begun.
+    // By then a due attempt has failed, and the next wait has begun.
     await setImmediate();
     clock.advance(startup.maxIntervalMs);
   }
@@ -47,7 +47,7 @@ async function collectLines(
   return log.lines;
 }
 
-test('the first wait is as it was set, and those after it vary up to twice the longest before', async (t) => {
+test('the first wait is as configured, and later ones vary up to twice the longest before', async (t) => {
   const halfway = () => 0.5;
   t.deepEqual(await collectWaits(7, halfway), ['1', '1.5', '2.5', '4.5', '8.5', '15.5', '15.5']);
 });
@@ -62,7 +62,7 @@ test('a wait is a whole number of milliseconds', async (t) => {
 
 // Proof of migrating.md: `KVSTORE_STARTUP_MAX_INTERVAL` is 1.5s unless it is set, so that a worker serves soon
 // after its store is there
-test('without settings of its own a start notices within 1.5 s that the store is there', async (t) => {
+test('by default a start detects within 1.5 s that the store can be reached', async (t) => {
   const result = parseWorkerSettings({ KVSTORE_URL: 'h:1' });
   if (!result.ok) return t.fail(result.problems.join());
   const waits = await collectWaits(20, () => 0.999, result.settings.bothStores.startup);

@@ -1,4 +1,4 @@
-// Waits at start for a store's first answer, with growing pauses (behaviour: first-connection).
+// Waits at the start for a store's first answer, with growing pauses (behaviour: first-connection).
 
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
@@ -8,7 +8,7 @@ import { unlessAborted } from '../../../shared/unless-aborted.ts';
 import { backoffDelayMs } from '../../backoff.ts';
 import type { DescribeRemedy } from './remedies.ts';
 
-/** The least time between log lines, for configured waits that are very short. */
+/** The least time between log lines when the configured waits are very short. */
 const failureIntervalMs = 900;
 
 export interface StartupOptions {
@@ -19,7 +19,7 @@ export interface StartupOptions {
 }
 
 export interface FirstConnectionDeps {
-  /** For texts, such as `key-value store 127.0.0.1:6379`. */
+  /** The name in texts, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
   /** The name of the address's setting, for texts. */
   readonly addressSetting: string;
@@ -27,7 +27,7 @@ export interface FirstConnectionDeps {
   readonly startup: StartupOptions;
   readonly tryToConnect: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
-  /** Jitter: returns a number from 0 to below 1, for each wait but the first. */
+  /** Jitter: returns a number from 0 to below 1, for each wait except the first. */
   readonly random: () => number;
   readonly log: Log;
 }
@@ -51,7 +51,7 @@ export async function awaitFirstConnection(
     multiplier: 2,
     random,
   };
-  // One step behind, where backoff has no jitter: the first wait is exactly the configured one.
+  // One step behind, because backoff has no jitter there: the first wait is exactly the configured one.
   let step = -1;
   for (;;) {
     const failure = await deps.tryToConnect(signal).then(() => undefined, errorText);

@@ -1,6 +1,6 @@
-// Limiters in Redis: one script for each algorithm, which decides about many hits on one counter in order
-// and returns the counter as it was before, from which limiter.ts computes each hit's result by the same
-// steps. Time is the server's own. (behaviour: limiter-scripts)
+// Limiters in Redis: one script for each algorithm decides about many hits on one counter in order, and returns the
+// counter before them; limiter.ts computes each hit's result from it by the same steps. Time is the server's own.
+// (behaviour: limiter-scripts)
 import { createHash } from 'node:crypto';
 import type { LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
 import { type LimiterWindow, unevenMs } from '../store.ts';
@@ -12,10 +12,9 @@ export interface Script {
   readonly sha: string;
 }
 
-// ARGV of both: limit, capacity, 1 where hits over the limit are counted, their own arguments, seconds of
-// jitter, then pairs: hits (negative ones are given back), and how many times in a row they are requested.
-// As many as fit are taken, and the rest is over: in whole numbers, so the result is the same as one by
-// one.
+// ARGV of both scripts: limit, capacity, 1 if hits over the limit are counted, their own arguments, seconds of jitter,
+// then pairs: a number of hits (negative for a refund), and how many times in a row it is requested. As many hits as
+// fit are counted, the others are over the limit: in whole numbers, so the result is the same as one by one.
 const takeHits = `
 local function take(room, highest, lowest, first)
   local limited = false
@@ -37,14 +36,16 @@ local function take(room, highest, lowest, first)
   return room, limited
 end`;
 
-/** KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix
+/**
+ * KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix
  * time. ARGV from 4: a window's start and length, and 1 where all windows have that length. Returns the
  * two numbers of hits, the milliseconds since this window began, and its length.
  *
- * A later end is of a clock that was set back, or of windows that began elsewhere: its hits count in the window of now,
- * and that is stored, or they would count in each one until then. Of windows of uneven length the one before may be shorter than
- * this one, and the next one longer. They begin by the workers' clocks,
- * which may be ahead of the server's: there a later one goes on. */
+ * A later end comes from a clock that was set back, or from other window boundaries: its hits count in the current
+ * window, and this is stored, or they would count in every window until then. With windows of uneven length the
+ * previous one may be shorter than this one, and the next one longer. Their boundaries follow the workers' clocks,
+ * which may be ahead of the server's: a later window is then continued.
+ */
 const slidingWindow = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -84,12 +85,14 @@ if after ~= current or corrected then
 end
 return {previous, current, elapsed, length}`;
 
-/** KEYS[1] holds a time and how long from then until the bucket was full, in microseconds: two numbers, as
+/**
+ * KEYS[1] holds a time and how long from then until the bucket was full, in microseconds: two numbers, as
  * Unix time has too many digits for fractions of a microsecond. ARGV[4]: the length of a window. Returns
  * the time until the bucket is full, as a text with all digits, and that length.
  *
- * What was stored under a lower rate, a larger burst or a later clock is corrected, and the correction is stored, also
- * when nothing is taken: else it would be corrected to the same again at each read. */
+ * A state stored under a lower rate, a larger burst or a later clock is corrected, and the correction is stored even
+ * when no hits are counted: else each read would make the same correction again.
+ */
 const tokenBucket = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -132,7 +135,7 @@ function toScript(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') };
 }
 
-/** The parts of a command before and after the key, which are the same for all hits of a limit in a window. */
+/** The parts of a command before and after the key, which are the same for all hits of a limit in one window. */
 interface KeptText {
   readonly head: string;
   readonly tail: string;
@@ -140,7 +143,7 @@ interface KeptText {
 }
 
 const keptTexts = new WeakMap<LimiterWindow, KeptText>();
-/** Text for single hits, which is the usual case. */
+/** The text for single hits, the usual case. */
 const oneHit = toBulkText('1') + toBulkText('1');
 
 /** The arguments of both scripts before the jitter, in order. */
@@ -160,7 +163,10 @@ export function toArguments({
   return [limit, capacity, countsOver ? 1 : 0, ...window];
 }
 
-/** The command that takes hits on a limiter's counter: `EVALSHA`, with the key, the jitter in seconds and the runs of hits. */
+/**
+ * The command that counts hits on a limiter's counter: `EVALSHA`, with the key, the jitter in seconds and the runs of
+ * hits.
+ */
 export function toLimiterText(
   limiter: LimiterWindow,
   key: string,

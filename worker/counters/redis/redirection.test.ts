@@ -39,7 +39,7 @@ function setUp(answer: (command: CommandText, to: string) => RawReply) {
   return { run, carried, seen };
 }
 
-test('only what was redirected is sent again, in order, each to its node', async (t) => {
+test('only redirected commands are sent again, in order, each to its node', async (t) => {
   const { run, carried, seen } = setUp((command, to) => `${command} at ${to}`);
   const commands = ['incrby a', 'incrby b', 'incrby c', 'expire a', 'incrby d', 'expire c'];
   const failure = new Error('OOM');
@@ -67,7 +67,7 @@ test('only what was redirected is sent again, in order, each to its node', async
   t.deepEqual(pluck(seen, 'slot'), [1]);
 });
 
-test('nodes that send a command on to each other are not followed for ever', async (t) => {
+test('nodes that redirect a command to each other are not followed for ever', async (t) => {
   const { run, carried } = setUp((_, to) => moved(1, to === 'x:1' ? 'y:2' : 'x:1'));
   const replies = await run(['incrby a'], [moved(1, 'x:1')]);
   t.is(carried.length, 5);

@@ -1,15 +1,15 @@
-// Redirections of cluster nodes: the node has not executed the command, so these commands, and no others,
+// Redirections of cluster nodes: a node that redirects a command has not executed it, so these commands, and no others,
 // are sent a second time (behaviour: never-sent-twice).
 import type { TcpAddress } from './address.ts';
 import { type CommandText, type RawReply, toCommandText } from './connection.ts';
 import type { Redirect } from './redis-lane.ts';
 import { isKnownHost } from './slots.ts';
 
-/** Limit of redirections of a command; more mean that nodes disagree. */
+/** Limit of redirections of a command; more of them mean that nodes disagree. */
 const maxHops = 5;
 
 export interface Redirection {
-  /** `moved`: from now on; `ask`: only this time, while the slot migrates. */
+  /** `moved`: for good; `ask`: only this time, while the slot migrates. */
   readonly kind: 'moved' | 'ask';
   readonly slot: number;
   readonly address: TcpAddress;
@@ -52,7 +52,7 @@ interface Group {
   readonly positions: number[];
 }
 
-/** Forwards the commands that the node at `fromHost` did not execute, for each node in order. */
+/** Forwards the commands that the node at `fromHost` redirected, in order for each node. */
 export function createRedirect({ fromHost, sendCommands, onMoved }: RedirectDeps): Redirect {
   return (commands, replies, done) => follow(commands, replies, maxHops, done);
 

@@ -1,22 +1,22 @@
-// Checks between the settings of the key-value stores, and of their addresses. They run where hits are counted in such
-// stores, but for warnIdleStoreSettings.
+// Checks between the settings of the key-value stores, and of their addresses. They run when hits are counted in such
+// stores, except warnIdleStoreSettings.
 import { joinNames, nameOf, showSetting } from '../../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../../shared/settings/setting.ts';
 import { listClientTlsRows, warnHalfPair, warnUnencrypted } from '../../client-tls.ts';
 import type { CountingReading } from '../counting-settings.ts';
 import { parseStoreTarget } from './address.ts';
 
-/** Sentences about mistakes that prevent the use of the stores. */
+/** Human-readable sentences about mistakes that prevent the use of the stores. */
 export function checkKeyValueStores(reading: CountingReading): string[] {
   return [...checkAddresses(reading), ...checkCredentials(reading), ...checkCloudIam(reading)];
 }
 
-/** Sentences about settings without effect. */
+/** Human-readable sentences about settings without effect. */
 export function warnKeyValueStores(reading: CountingReading): string[] {
   return [...warnTls(reading), ...warnCloudIam(reading)];
 }
 
-/** Sentences about settings that have no effect wherever hits are counted. */
+/** Sentences about settings that have no effect, whichever store counts hits. */
 export function warnIdleStoreSettings(reading: CountingReading): string[] {
   return [...warnCredentials(reading), ...warnSentinels(reading)];
 }
@@ -34,7 +34,7 @@ function warnSentinels(reading: CountingReading): string[] {
 function checkAddresses(reading: CountingReading): string[] {
   const { perSecondStore } = reading.values;
   const { backend } = reading.table.counting.settings;
-  // Then it is not known where hits are to be counted.
+  // It is then unknown where hits are to be counted.
   if (reading.of(backend).problems.length > 0) return [];
   const main = checkStore(
     reading,
@@ -72,7 +72,7 @@ function checkStore(
   return problems;
 }
 
-/** The name of `other` in the family of names by which `row` was given. */
+/** The name of `other` in the same family of names as the one by which `row` was given. */
 function nameLike(
   reading: CountingReading,
   row: Setting<unknown>,
@@ -82,7 +82,7 @@ function nameLike(
   return other.names[index] ?? other.names[0];
 }
 
-/** How addresses of each type are written. */
+/** How addresses are written, for each type. */
 const addressForms = {
   single:
     'host:port such as localhost:6379, redis://user:password@host:port or the path of a unix socket',
@@ -163,7 +163,7 @@ function warnCredentials(reading: CountingReading): string[] {
   });
 }
 
-/** Whether TLS is spoken with one of the key-value stores. */
+/** Whether TLS is used with any of the key-value stores. */
 function usesTls(reading: CountingReading): boolean {
   const { values } = reading;
   return listStores(reading).some(
@@ -171,7 +171,7 @@ function usesTls(reading: CountingReading): boolean {
   );
 }
 
-/** TLS files without effect. */
+/** Warns of TLS files without effect. */
 function warnTls(reading: CountingReading): string[] {
   const rows = reading.table.bothStores.settings.tls;
   if (usesTls(reading)) return warnHalfPair(reading, rows);
@@ -179,7 +179,7 @@ function warnTls(reading: CountingReading): string[] {
   return warnUnencrypted(reading, files, reading.table.store.settings.tls);
 }
 
-/** The rows of files that TLS with the stores needs. */
+/** The settings of files that TLS with the stores needs. */
 export function listStoreTlsFiles(reading: CountingReading): Setting<string>[] {
   if (!usesTls(reading)) return [];
   return listClientTlsRows(reading.table.bothStores.settings.tls, reading.values.bothStores.tls);

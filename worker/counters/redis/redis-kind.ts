@@ -1,5 +1,5 @@
-// The kind of store that counts in Redis: what it can, and how it is made from the settings, with a second one for
-// limits per second where that is configured.
+// The kind of store that counts in Redis: its capabilities, and how it is made from the settings, with a second store
+// for limits per second where one is configured.
 
 import { measureExpiry } from '../../client-tls.ts';
 import { countInParts } from '../count-in-parts.ts';
@@ -32,7 +32,7 @@ function agreementParts({ store, perSecondStore, bothStores }: AddressSettings):
         ? `in a store of their own, database ${perSecondStore.target?.database}`
         : 'in the same store'
     }`,
-    // Without a line of their own they are as workers of earlier releases have them.
+    // With `fail` there is no line, as in earlier releases, so that their hash stays the same.
     ...(bothStores.longKeys === 'hash' ? ['keys above 1,024 bytes: hashed'] : []),
   ];
 }
@@ -100,9 +100,9 @@ interface PerSecondStoreDeps {
 }
 
 /**
- * Routes hits of limits per second to a store of their own and all others to the main one (behaviour: per-second-store).
- * A request with hits for both stores goes to main first and then, unless that failed (or `continuesOnError`), to
- * the per-second store; concurrent requests may overtake each other between the two.
+ * Routes hits of limits per second to a store of their own and all others to the main one (behaviour:
+ * per-second-store). A request with hits for both stores goes to the main store first and then, unless that failed (or
+ * `continuesOnError`), to the per-second store; concurrent requests may overtake each other in between.
  */
 export function createPerSecondStore({
   main,

@@ -1,5 +1,5 @@
-// How a lane replaces connections that lead to a read-only replica, and whose answers it tells of, on a
-// clock that is turned by hand.
+// Tests how a lane replaces connections that lead to a read-only replica, and whose answers it reports, on a clock that
+// is advanced by hand.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { type Connection, ReplyError, toCommandText } from './connection.ts';
@@ -11,7 +11,7 @@ const tick = () => new Promise((resolve) => setImmediate(resolve));
 interface Given {
   readonly redirect?: Redirect;
   readonly maxAgeMs?: number;
-  /** What an attempt to connect waits for. */
+  /** The attempt to connect waits for this. */
   readonly opening?: Promise<void>;
 }
 
@@ -62,7 +62,7 @@ function setUp({ redirect, maxAgeMs, opening }: Given = {}) {
     breakConnection: () => {
       isBroken = true;
     },
-    /** True when it was counted; waits for what becomes of the connection. */
+    /** True when the hit was counted; waits for the consequences for the connection. */
     async count() {
       const replies = await new Promise<unknown[]>((resolve) =>
         lane.send([command], resolve, () => {}),
@@ -73,7 +73,7 @@ function setUp({ redirect, maxAgeMs, opening }: Given = {}) {
   };
 }
 
-test('a connection that a replica refused late is replaced at once', async (t) => {
+test('a connection is replaced at once when a replica refuses it after a while', async (t) => {
   const { lane, clock, count, attempts } = setUp();
   lane.keepOpen();
   await tick();
@@ -83,7 +83,7 @@ test('a connection that a replica refused late is replaced at once', async (t) =
   t.true(lane.ready);
 });
 
-test('while connections lead to a replica again and again there is a pause before each', async (t) => {
+test('connections that repeatedly lead to a replica are opened with pauses', async (t) => {
   const { lane, clock, count, attempts, promote } = setUp();
   lane.keepOpen();
   await tick();
@@ -118,7 +118,7 @@ test('a lane that is closed in such a pause opens nothing more', async (t) => {
   t.is(clock.pending, 0);
 });
 
-test('the answer of the server is told before those of the nodes that it names', async (t) => {
+test('the answer of the server is reported before those of the nodes that it names', async (t) => {
   const { lane, promote } = setUp({ redirect: () => {} });
   promote();
   lane.keepOpen();
@@ -129,7 +129,7 @@ test('the answer of the server is told before those of the nodes that it names',
   t.pass();
 });
 
-test('a connection that is lost is no answer', async (t) => {
+test('a lost connection does not count as an answer', async (t) => {
   const { lane, breakConnection } = setUp();
   breakConnection();
   lane.keepOpen();
@@ -140,7 +140,7 @@ test('a connection that is lost is no answer', async (t) => {
   t.pass();
 });
 
-test('a connection that is there after the attempt was given up is ended', async (t) => {
+test('a connection that opens after its attempt was abandoned is ended', async (t) => {
   const opening = Promise.withResolvers<void>();
   const { lane, destroyed } = setUp({ opening: opening.promise });
   lane.keepOpen();
@@ -151,7 +151,7 @@ test('a connection that is there after the attempt was given up is ended', async
   t.false(lane.ready);
 });
 
-test('a connection that is due to be replaced carries what is on its way to its answer', async (t) => {
+test('a connection is only replaced after its pending commands are answered', async (t) => {
   const { lane, clock, count, attempts, destroyed, promote } = setUp({ maxAgeMs: 60_000 });
   promote();
   lane.keepOpen();

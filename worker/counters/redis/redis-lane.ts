@@ -1,5 +1,5 @@
-// A lane to Redis: keeps one connection open, reconnects when it ends, and sends commands over it.
-// batching.ts decides when batches are sent.
+// A lane to Redis: maintains one connection, reconnects when it ends, and sends commands over it. batching.ts decides
+// when batches are sent.
 
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
@@ -10,13 +10,12 @@ import { type CommandText, type Connection, isLost, type RawReply } from './conn
 
 const retries = {
   initialMs: 50,
-  /** Below a second, so that decisions are answered within one of the server's return. */
+  /** Below a second, so that decisions are answered within a second after the server recovers. */
   maxMs: 500,
   multiplier: 2,
   random: undefined,
 };
-/** If a new connection ends with a replica's refusal sooner than this, the next one probably leads there
- * too. */
+/** If a new connection ends with a replica's refusal sooner than this, the next one will probably lead there too. */
 const readonlyAgainMs = 1_000;
 
 export interface RedisLaneDeps {
@@ -24,7 +23,7 @@ export interface RedisLaneDeps {
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   /** Time limit of answers to commands beside a batch. */
   readonly timeoutMs: number;
-  /** At about this age a connection is replaced once nothing is in flight; undefined: never. */
+  /** A connection of about this age is replaced once nothing is in flight; undefined for never. */
   readonly maxAgeMs: number | undefined;
   /** Whether to reconnect when a connection has ended. */
   readonly reconnects: boolean;
@@ -32,16 +31,17 @@ export interface RedisLaneDeps {
   readonly closeOnReadonlyError: boolean;
   readonly onOpen: () => void;
   /**
-   * The connection ended, by itself or by us; if another follows, its attempt has started or is scheduled.
+   * Called when the connection ended, by itself or by this lane; if another follows, its attempt has started or is
+   * scheduled.
    */
   readonly onEnd: (reason: string, byUs: boolean) => void;
-  /** In a cluster: sends again exactly the commands that another node has to execute. */
+  /** In a cluster: sends exactly those commands again that another node has to execute. */
   readonly redirect: Redirect | undefined;
-  /** An attempt of the lane itself to connect failed; it keeps trying. */
+  /** Called when an attempt of the lane itself to connect failed; the lane continues to try. */
   readonly onFailure: (reason: string) => void;
 }
 
-/** `done` gets the replies, with redirections replaced by the other nodes' replies. */
+/** Calls `done` with the replies, in which the other nodes' replies replace redirections. */
 export type Redirect = (
   commands: readonly CommandText[],
   replies: RawReply[],
@@ -52,17 +52,17 @@ export class RedisLane implements Lane {
   readonly #deps: RedisLaneDeps;
   readonly #clock;
   #closed = false;
-  /** Aborted to end attempts; later ones get a new one. */
+  /** Aborted to end attempts; later attempts get a new one. */
   #attempts = new AbortController();
   #connection: Connection | undefined;
-  /** Unanswered sends of the connection. */
+  /** The number of unanswered sends of the connection. */
   #pending = 0;
   #isOld = false;
   #cancelAging: (() => void) | undefined;
   #opening: Promise<void> | undefined;
   #isKept = false;
   #openedMs = 0;
-  /** Consecutive failed attempts, and connections that led to a read-only replica again. */
+  /** Consecutive failed attempts, and connections that again led to a read-only replica. */
   #failures = 0;
   #cancelRetry: (() => void) | undefined;
 
@@ -71,7 +71,7 @@ export class RedisLane implements Lane {
     this.#clock = deps.clock;
   }
 
-  /** One attempt to connect. Once one has succeeded the lane reconnects by itself. */
+  /** Makes one attempt to connect. After the first success the lane reconnects by itself. */
   tryToOpen(signal: AbortSignal): Promise<void> {
     if (this.#connection !== undefined) return Promise.resolve();
     // Concurrent calls wait for the same attempt: there is one connection.
@@ -98,7 +98,7 @@ export class RedisLane implements Lane {
     this.#watchAge();
     this.#deps.onOpen();
     void opened.ended.then((reason) => {
-      // A connection that we ended is no longer the current one.
+      // A connection that the lane has ended is no longer the current one.
       if (this.#connection !== opened) return;
       this.#connection = undefined;
       this.#cancelAging?.();
@@ -109,7 +109,7 @@ export class RedisLane implements Lane {
   #watchAge(): void {
     this.#isOld = false;
     if (this.#deps.maxAgeMs === undefined) return;
-    // With jitter, so that the connections of a pool are not replaced at once.
+    // With jitter, so that the connections of a pool are not replaced at the same time.
     this.#cancelAging = this.#clock.after(this.#deps.maxAgeMs * (0.9 + Math.random() / 10), () => {
       this.#isOld = true;
       this.#endWhenOld();
@@ -120,7 +120,7 @@ export class RedisLane implements Lane {
     if (this.#isOld && this.#pending === 0) this.#endByUs('it was due to be replaced');
   }
 
-  /** The connection is not replaced before `done` has been called. */
+  /** Writes a batch; the connection is not replaced before `done` is called. */
   #write(
     carrier: Connection,
     commands: readonly CommandText[],
@@ -164,7 +164,7 @@ export class RedisLane implements Lane {
     this.#isKept = true;
     const delayMs = backoffDelayMs(retries, this.#failures);
     this.#failures++;
-    // With jitter, so that many workers do not reconnect in step.
+    // With jitter, so that workers do not all reconnect at the same time.
     this.#cancelRetry = this.#clock.after(delayMs * (0.5 + Math.random() / 2), () =>
       this.#openAgain(),
     );
@@ -180,7 +180,10 @@ export class RedisLane implements Lane {
     if (this.#destroyConnection()) this.#ended(reason, true);
   }
 
-  /** The next connection may lead to the new master. Until then attempts have pauses, as without a server. */
+  /**
+   * Ends a connection to a replica: the next one may lead to the new master. Until then attempts have pauses, as
+   * without a server.
+   */
   #endReadonly(): void {
     const reason = 'the server is a read-only replica';
     if (!this.#deps.reconnects || this.#clock.monotonicMs() - this.#openedMs >= readonlyAgainMs) {
@@ -237,7 +240,7 @@ export class RedisLane implements Lane {
     this.#write(carrier, commands, redirect, closeOnReadonlyError ? endIfReadonly : done, onAnswer);
   }
 
-  /** Sends commands beside the batch, as Connection.send. False when there is no connection. */
+  /** Sends commands beside the batch, as Connection.send does. False without a connection. */
   sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {
     const carrier = this.#connection;
     if (carrier === undefined) return false;

@@ -3,7 +3,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { parseWorkerSettings } from '../../settings.ts';
 import { toRedisStoreOptions } from './redis-options.ts';
 
-test('credentials of the address go before a file with others', (t) => {
+test('credentials of the address have precedence over a file', (t) => {
   const optionsOf = (url: string) => {
     const result = parseWorkerSettings({
       KVSTORE_SOCKET_TYPE: 'tcp',

@@ -12,8 +12,10 @@ import type { StoreSettings } from './redis-settings.ts';
 import { createRemedies, type RemedyOptions } from './remedies.ts';
 import type { RedisStoreOptions } from './store-deps.ts';
 
-/** The provider ends connections opened with a token after 12 hours (behaviour: cloud-iam): they are
- * replaced before that, while no decision uses them. */
+/**
+ * The provider ends connections opened with a token after 12 hours (behaviour: cloud-iam): they are replaced before
+ * that, while no decision uses them.
+ */
 const tokenConnectionMs = 11.5 * 3_600_000;
 
 /** The store for limits per second uses only its own settings (behaviour: per-second-store). */
@@ -55,7 +57,7 @@ export function toRedisStoreOptions(
   };
 }
 
-/** In the order of their precedence. */
+/** Finds the source of the credentials, in the order of precedence. */
 function findCredentials(store: StoreSettings): RemedyOptions['credentialsFrom'] {
   if (store.cloudIam.enabled) return 'CLOUDIAM_USER_ID';
   const address = parseStoreTarget(store.url, store.type, store.socketType);
@@ -63,7 +65,7 @@ function findCredentials(store: StoreSettings): RemedyOptions['credentialsFrom']
   return store.authFile === '' ? 'AUTH' : 'AUTH_FILE';
 }
 
-/** Undefined: the target's credentials, if any. */
+/** Undefined: the target's credentials are used, if any. */
 function createReader(
   { authFile, cloudIam, target }: StoreSettings,
   clock: Clock,
@@ -73,7 +75,7 @@ function createReader(
     const readCloudCredentials = createCloudCredentialsReader(readRegion);
     return createCloudIamCredentials(cloudIam, { clock, readRegion, readCloudCredentials });
   }
-  // Credentials in the address take precedence over the file, as over AUTH.
+  // Credentials in the address take precedence over the file, as they do over AUTH.
   if (authFile === '' || target?.credentials !== undefined) return undefined;
   return createFileCredentials(authFile);
 }

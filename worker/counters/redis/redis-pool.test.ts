@@ -1,4 +1,4 @@
-// How a pool of connections to one server ends, and tries again; the rest of its behaviour is in the store contract.
+// Tests how a pool of connections to one server ends and retries; its other behaviour is in the store contract.
 import test from 'ava';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
@@ -85,7 +85,7 @@ test('commands that another server sent here are answered before the pool ends',
   t.teardown(() => pool.close());
   await pool.tryToOpen(AbortSignal.timeout(60_000));
   const answered = new Promise<RawReply[]>((resolve) => {
-    // It answers when something is put into the list.
+    // The server answers when an item is added to the list.
     pool.sendCommands([toCommandText('BLPOP', 'list', 0)], resolve);
   });
   const ended = pool.drain(10_000).then(() => pool.close());
@@ -94,7 +94,7 @@ test('commands that another server sent here are answered before the pool ends',
   await ended;
 });
 
-test('a server that falls silent is tried at once, and after a trial that failed with a pause', async (t) => {
+test('a server that falls silent is tried at once, and with a pause after a failed trial', async (t) => {
   const clock = createManualClock(0);
   let attempts = 0;
   const open = async () => {
@@ -133,7 +133,7 @@ test('a server that falls silent is tried at once, and after a trial that failed
   t.deepEqual(await late, [new Error('the connection was closed')]);
 });
 
-test('that a server cannot be reached is said at once, and then every 30 seconds', async (t) => {
+test('an unreachable server is logged at once, and then every 30 seconds', async (t) => {
   const clock = createManualClock(0);
   const open = () => Promise.reject(new Error('connect ECONNREFUSED'));
   const { pool, log, breaker } = createPool(open, clock);

@@ -1,5 +1,5 @@
-// The connections to one server, and counting over them: keeps as many lanes open as the pool has slots,
-// and one more when all are busy. `open` chooses the server.
+// The connections to one server, and counting over them: maintains as many lanes as the pool has slots, and one more
+// when all are busy. `open` chooses the server.
 import type { Clock } from '../../../shared/clock.ts';
 import { type AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -31,9 +31,9 @@ export interface PoolOptions {
   /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR. */
   readonly closeOnReadonlyError: boolean;
   readonly describeRemedy: DescribeRemedy;
-  /** KVSTORE_TIMEOUT: for connecting and for each answer. */
+  /** KVSTORE_TIMEOUT: time limit of connecting and of each answer. */
   readonly timeoutMs: number;
-  /** The age at which connections are replaced, approximately; undefined: never. */
+  /** The approximate age at which connections are replaced; undefined for never. */
   readonly maxAgeMs?: number | undefined;
   /** KVSTORE_PIPELINE_WINDOW. */
   readonly pipelineWindowMs: number;
@@ -43,17 +43,17 @@ export interface PoolOptions {
 }
 
 export interface RedisPoolDeps {
-  /** For texts, such as `key-value store 127.0.0.1:6379`. */
+  /** The name in texts, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
   /** The name of the server's setting, for texts. */
   readonly addressSetting: string;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   readonly knownExpiries: KnownExpiries;
   readonly totals: ConnectionTotals;
-  /** Given in a cluster only. */
+  /** Only set in a cluster. */
   readonly redirect?: Redirect;
   readonly outages: Outages;
-  /** A connection ended, or an attempt to open one failed. */
+  /** Called when a connection ended, or an attempt to open one failed. */
   readonly onTrouble?: () => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -62,15 +62,19 @@ export interface RedisPoolDeps {
 export interface RedisPool {
   /** Counts over the connections. */
   readonly batching: Pick<Batching, 'count'>;
-  /** One attempt to open the first connection; `trouble` has its failure. */
+  /** Makes one attempt to open the first connection; `trouble` has its failure. */
   tryToOpen(signal: AbortSignal): Promise<void>;
-  /** Opens all connections and keeps them open, or keeps trying while the server is unreachable. */
+  /** Opens all connections and maintains them, retrying while the server is unreachable. */
   keepOpen(): void;
-  /** `keepOpen`; resolves when there is a connection, or the server counts as unreachable, after
-   * `patienceMs` at the latest. */
+  /**
+   * As `keepOpen`; resolves when a connection is open, or the server counts as unreachable, after `patienceMs` at the
+   * latest.
+   */
   start(): Promise<void>;
-  /** Sends commands beside the batches, after waiting for a connection if necessary. `done` is called once,
-   * never from inside. */
+  /**
+   * Sends commands beside the batches, after waiting for a connection if necessary. `done` is called once, never during
+   * `sendCommands`.
+   */
   sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
   /** Number of open connections. */
   readonly active: number;
@@ -78,7 +82,7 @@ export interface RedisPool {
   readonly trouble: string | undefined;
   /** Refuses new requests; resolves when no request or command is pending, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>;
-  /** The server is no longer used: its breaker is removed. */
+  /** Removes the breaker of a server that is no longer used. */
   forget(): void;
   /** Ends all connections and attempts. */
   close(): void;
@@ -102,13 +106,13 @@ class Pool implements RedisPool {
   active = 0;
   /** Human-readable. */
   #lastFailure: string | undefined;
-  /** Whether all lanes are to stay open; not yet during the start. */
+  /** Whether all lanes are maintained; not yet during the start. */
   #isKept = false;
   #closed = false;
-  /** The attempt under way to open the overflow lane. */
+  /** The current attempt to open the overflow lane. */
   #overflowAttempt: Promise<void> | undefined;
   #overflowFailedMs = Number.NEGATIVE_INFINITY;
-  /** Each sends its commands, or fails them when called with an error. */
+  /** Each function sends its commands, or fails them when called with an error. */
   #queuedSends: ((error: Error | undefined) => void)[] = [];
   #openSends = 0;
   /** Ends the wait of `drain`. */
@@ -252,7 +256,7 @@ class Pool implements RedisPool {
     });
   }
 
-  /** In the other modes decisions do not fail, and the failure policy logs them. */
+  /** Logs the failure only where decisions fail; otherwise the failure policy logs it. */
   #requestFailed(error: AppError): void {
     const isSaid = error instanceof NoScripts;
     if (this.#options.failureMode === 'error' && !isSaid) {
@@ -272,7 +276,7 @@ class Pool implements RedisPool {
     this.#endQueuedSends(undefined);
     this.#notifyStarted();
     this.#breaker.halfOpen();
-    // During the start there is nothing to try it with.
+    // During the start there is no request to try the server with.
     if (!this.#isKept) this.#breaker.close();
     this.batching.lanesChanged();
   }
@@ -317,7 +321,7 @@ class Pool implements RedisPool {
     this.batching.lanesChanged();
   }
 
-  /** From now on only one lane tries to connect, one attempt at a time. */
+  /** Treats the server as unreachable: from now on only one lane tries to connect, one attempt at a time. */
   #goAway(pauseMs: number): void {
     const { refusal, reason } = this.#breaker;
     for (const lane of this.#lanes) lane.halt(reason);
@@ -366,7 +370,7 @@ class Pool implements RedisPool {
     const attempt = this.#overflow.tryToOpen(new AbortController().signal);
     this.#overflowAttempt = attempt;
     const end = (error?: unknown) => {
-      // Given up, which says nothing about the server.
+      // The attempt was abandoned, which reveals nothing about the server.
       if (this.#overflowAttempt !== attempt) return;
       this.#overflowAttempt = undefined;
       if (error === undefined) return;

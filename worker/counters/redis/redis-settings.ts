@@ -1,6 +1,6 @@
-// The settings of the key-value stores: their rows, and their values as redis-options.ts takes them. The second store,
-// for limits per second, has the same rows under names of its own, and nothing falls back from one to the other
-// (behaviour: per-second-store).
+// The settings of the key-value stores: their rows, and their values as redis-options.ts uses them. The second store,
+// for limits per second, has the same rows under names of its own, and neither store uses the other's settings as a
+// fallback (behaviour: per-second-store).
 import { bool, choice, duration, int, text } from '../../../shared/settings/kind.ts';
 import type { Environment, GroupValues } from '../../../shared/settings/setting.ts';
 import { bothNames, mixedNames } from '../../setting-names.ts';
@@ -72,7 +72,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
     }),
     poolOnEmpty: choice({
       names: names('POOL_ON_EMPTY_BEHAVIOR'),
-      // Templates write '' for an empty value; the reference takes it as WAIT.
+      // Templates write '' for an empty value; the reference treats it as WAIT.
       words: { CREATE: 'create', ERROR: 'error', WAIT: 'wait', '': 'wait' },
       anyCase: true,
       default: 'create',
@@ -195,8 +195,8 @@ export function bothStoresSettings() {
 /** The settings of one store, with address and credentials parsed. */
 export type StoreSettings = StoreValues & {
   /**
-   * Undefined without a good address, which a store that is used has. The credentials are from the address, or else
-   * AUTH; those in a file are read at each attempt to connect.
+   * Undefined without a valid address; a store in use always has one. The credentials are those of the address, or else
+   * of AUTH; a file with credentials is read at each attempt to connect.
    */
   readonly target: StoreTarget | undefined;
 };
@@ -214,7 +214,7 @@ export function toStoreSettings<Store extends StoreValues>(
   };
 }
 
-/** '' when there is none: it is looked up when a token is signed. */
+/** '' without a setting: the region is then found when a token is signed. */
 function withRegion(
   cloudIam: StoreValues['cloudIam'],
   environment: Environment,

@@ -1,5 +1,5 @@
-// The counter store over Redis. For one server, fixed or named by sentinels: pool, connections and start.
-// cluster-store.ts is for clusters.
+// The counter store over Redis. For one server, which is fixed or named by sentinels, it makes pool and connections and
+// starts them. cluster-store.ts is for clusters.
 
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
@@ -46,7 +46,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   return { count: (request) => pool.batching.count(request), connect, state, close };
 
   async function connect(signal: AbortSignal): Promise<void> {
-    // With a failure mode that answers without the store, the start does not wait for it.
+    // With a failure mode that answers without the store, the start does not wait for the store.
     if (options.pool.failureMode === 'error') {
       await awaitFirstConnection(
         {
@@ -64,7 +64,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
       pool.keepOpen();
     } else {
       await pool.start();
-      // Nothing else logs that there has never been one.
+      // Nothing else logs that no connection was ever made.
       if (totals.active === 0) deps.onHealthChange(false);
     }
     clockComparison?.start();
@@ -91,7 +91,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   }
 }
 
-/** How the next connection to the server is opened. */
+/** Returns the function that opens the next connection to the server. */
 function createOpen(
   options: RedisStoreOptions,
   address: ServerAddress,

@@ -1,19 +1,19 @@
-// What to change where a server refuses: its error says what is wrong, and neither which setting of the worker has to be
-// changed, nor which of its own.
+// Remedies for a server's refusals: its error describes the problem, but names neither the worker's setting nor the
+// server's own setting to change.
 import { toEstablished } from '../../setting-names.ts';
 import type { StoreType } from './address.ts';
 
 export interface RemedyOptions {
-  /** The name by which the address was given: other settings are named in its family. */
+  /** The name by which the address was given: other settings are named in the same family. */
   readonly addressSetting: string;
   readonly type: StoreType;
-  /** The end of the name of the setting that the credentials come from. */
+  /** The end of the name of the setting that provides the credentials. */
   readonly credentialsFrom: 'AUTH' | 'AUTH_FILE' | 'URL' | 'CLOUDIAM_USER_ID';
   readonly tls: boolean;
   readonly closesOnReadonly: boolean;
 }
 
-/** Of a failure, as its text has it; undefined where nothing better than the text is known. */
+/** The remedy for a failure with this text; undefined if the text itself is the best explanation. */
 export type DescribeRemedy = (failure: string) => string | undefined;
 
 const wrongLogin = /\b(?:NOAUTH|WRONGPASS)\b|invalid (?:username-)?password/i;

@@ -1,5 +1,5 @@
-// Refusals of scripts as servers and proxies write them. The errors of current servers are also tried on real
-// ones (test/feature/store/limiters-redis.test.ts).
+// Refusals of scripts as servers and proxies write them. The errors of current servers are also tested on real ones
+// (test/feature/store/limiters-redis.test.ts).
 import test from 'ava';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createScriptSupport } from './script-support.ts';

@@ -1,5 +1,5 @@
-// Whether a server executes scripts, which sliding windows and token buckets need: a proxy or an access
-// list may refuse them, while everything else works. Logged once, and once when it is over.
+// Whether a server executes scripts, which sliding windows and token buckets need: a proxy or an access list may refuse
+// only them. A refusal is logged once, and so is its end.
 import { AppError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
@@ -12,20 +12,22 @@ export class NoScripts extends AppError {
 }
 
 export interface ScriptSupport {
-  /** The error for a limiter's counter when the server's error means that it refuses scripts; otherwise
-   * undefined. `key` is shown. */
+  /**
+   * The error for a limiter's counter if the server's error means that it refuses scripts; otherwise undefined. `key`
+   * is shown.
+   */
   refused(algorithm: LimiterAlgorithm, key: string, said: string): NoScripts | undefined;
-  /** A script was executed. */
+  /** Call it when a script was executed. */
   worked(): void;
-  /** A line for the debug page; undefined where nothing is wrong. */
+  /** A line for the debug page; undefined if scripts are not refused. */
   describe(): string | undefined;
 }
 
-/** The refusal of a server or proxy that does not know a command, or has it disabled. */
+/** The refusal of a server or proxy that lacks a command, or has it disabled. */
 const refusal = /unknown command|unsupported|not (?:allowed|supported)|disabled/i;
 
 export function createScriptSupport(name: string, addressSetting: string, log: Log): ScriptSupport {
-  /** The server's error. */
+  /** The error with which the server refused. */
   let refusedWith: string | undefined;
   return {
     refused(algorithm, key, said) {
@@ -56,13 +58,15 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
   };
 }
 
-/** By the error's code, its first word: a server that is full (OOM), cannot save (MISCONF) or is a replica
- * (READONLY) fails all counters, although its text may read like a refusal. Proxies may write no code. */
+/**
+ * Decides by the error's code, its first word: a server that is full (OOM), cannot save (MISCONF) or is a replica
+ * (READONLY) fails all counters, although its text may read like a refusal. Proxies may write no code.
+ */
 function isRefusal(said: string): boolean {
   const [code = 'ERR'] = /^[A-Z]+(?= )/.exec(said) ?? [];
-  // The refusal must be of a command, not of a key.
+  // The refusal must concern a command, not a key.
   if (code === 'NOPERM') return /\bcommand\b/.test(said);
-  // Redis 6 and older wrap the errors of a script that they have executed.
+  // Redis 6 and older wrap the errors of scripts that they did execute.
   if (said.startsWith('ERR Error running script')) return false;
   return code === 'ERR' && refusal.test(said);
 }

@@ -1,5 +1,4 @@
-// Asks the sentinels for the current master at each attempt to connect, so that after a failover
-// reconnecting is enough.
+// Asks the sentinels for the current master at each attempt to connect, so that reconnecting suffices after a failover.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
@@ -16,13 +15,13 @@ export interface MasterOpenerDeps {
   readonly readCredentials: ReadCredentials;
   /** Credentials of the sentinels; undefined for none. */
   readonly sentinelCredentials: Credentials | undefined;
-  /** Also for the sentinels. */
+  /** Used for the sentinels as well. */
   readonly tls: ConnectionTls | undefined;
   readonly database: number;
   readonly timeoutMs: number;
   /** Measures calls of the master. */
   readonly callDuration: OpeningDeps['callDuration'];
-  /** Ends the asking. */
+  /** Aborts the questions. */
   readonly closing: AbortSignal;
   readonly clock: Clock;
 }
@@ -32,7 +31,7 @@ export function createMasterOpener(
   deps: MasterOpenerDeps,
 ): (signal: AbortSignal) => Promise<Connection> {
   const { group, clock } = deps;
-  /** The sentinel that answered last is asked first. */
+  /** The sentinels in the order in which they are asked: the one that answered last is first. */
   let order = [...group.addresses];
   /** Shared by concurrent attempts. */
   let asking: Promise<TcpAddress> | undefined;
@@ -93,7 +92,7 @@ function parseMaster(reply: unknown): TcpAddress {
   throw new Error('the answer is not the address of a master');
 }
 
-/** Also `master` where the command is not allowed: then the sentinels are trusted. */
+/** Also `master` where the command is not allowed: the sentinels are then trusted. */
 async function readRole(connection: Connection): Promise<string> {
   try {
     const reply = await connection.ask(toCommandText('ROLE'));

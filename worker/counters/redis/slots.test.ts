@@ -16,7 +16,7 @@ for (const [key, slot] of known) {
   });
 }
 
-test('only what is between the first braces counts, unless that is nothing', (t) => {
+test('only the part between the first braces counts, unless it is empty', (t) => {
   t.is(toSlot('foo{bar}{zap}'), toSlot('bar'));
   t.is(toSlot('foo{{bar}}zap'), toSlot('{bar'));
   t.not(toSlot('foo{}{bar}'), toSlot('bar'));
@@ -35,7 +35,7 @@ test('every key has a slot, and a key in braces has the same', (t) => {
 
 const tcp = (host: string, port: number) => ({ kind: 'tcp', host, port }) as const;
 
-test('each slot has its master, and slots without one have none', (t) => {
+test('each slot has its master, and slots without a master have none', (t) => {
   const map = parseSlotMap(
     [
       ['0', '99', ['10.0.0.1', '7000', 'id'], ['10.0.0.2', '7001', 'id']],
@@ -80,12 +80,12 @@ for (const reply of wrong) {
   });
 }
 
-test('the first and the last slot and the highest port belong to a map', (t) => {
+test('a map can contain the first and the last slot and the highest port', (t) => {
   const map = parseSlotMap([['0', String(slotCount - 1), ['h', '65535']]], 'asked');
   t.deepEqual(map?.owners[0], tcp('h', 65_535));
   t.deepEqual(map?.owners[slotCount - 1], tcp('h', 65_535));
 });
 
-test('a node that knows of no slot has an empty map', (t) => {
+test('a node without slots has an empty map', (t) => {
   t.deepEqual(parseSlotMap([], 'h')?.masters, []);
 });

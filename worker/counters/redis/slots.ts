@@ -35,16 +35,16 @@ function addByte(crc: number, byte: number): number {
 }
 
 export interface SlotMap {
-  /** The master of a slot; undefined where there is none. Equal addresses are one object. */
+  /** The master of each slot; undefined where there is none. Equal addresses are one object. */
   readonly owners: readonly (TcpAddress | undefined)[];
   readonly masters: readonly TcpAddress[];
-  /** Every node, replicas too. */
+  /** Every node, including replicas. */
   readonly nodes: readonly TcpAddress[];
 }
 
 /**
- * Parses the reply to CLUSTER SLOTS; undefined when it is invalid. `askedHost` replaces a host that the
- * node does not know of itself.
+ * Parses the reply to CLUSTER SLOTS; undefined when it is invalid. `askedHost` replaces the host of a node that reports
+ * none.
  */
 export function parseSlotMap(reply: unknown, askedHost: string): SlotMap | undefined {
   if (!Array.isArray(reply)) return undefined;
@@ -69,7 +69,7 @@ export function parseSlotMap(reply: unknown, askedHost: string): SlotMap | undef
   return { owners, masters: [...masters], nodes: [...nodes.values()] };
 }
 
-/** A node without an announced name tells none, or a question mark: then it is where it was asked. */
+/** A node without an announced name reports none, or a question mark: its host is then the one that was asked. */
 export function isKnownHost(host: unknown): boolean {
   return host !== null && host !== undefined && host !== '' && host !== '?';
 }

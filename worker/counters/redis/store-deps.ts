@@ -22,11 +22,13 @@ export interface RedisStoreOptions {
   readonly readCredentials?: ReadCredentials | undefined;
   /** KVSTORE_SENTINEL_AUTH. */
   readonly sentinelCredentials: Credentials | undefined;
-  /** Undefined: no TLS. */
+  /** Undefined for no TLS. */
   readonly tls: ClientTlsOptions | undefined;
   readonly pool: PoolOptions;
-  /** KVSTORE_CLUSTER_PIPELINE_PARALLELISM: how many nodes are asked at once for one decision; 0: as many as
-   * the pool has slots, which is also the maximum. */
+  /**
+   * KVSTORE_CLUSTER_PIPELINE_PARALLELISM: how many nodes are asked at the same time for one decision; 0 for as many as
+   * the pool has slots, which is also the maximum.
+   */
   readonly clusterParallelism: number;
   /** Waits between the attempts of `connect`. */
   readonly startup: StartupOptions;
@@ -35,14 +37,14 @@ export interface RedisStoreOptions {
 export interface RedisStoreDeps extends ConnectionTotalsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Gets a breaker for each server. */
+  /** A breaker for each server is added to it. */
   readonly outages: Outages;
   readonly callDuration: Metrics['storeCallDuration'];
-  /** Set to the difference of the clocks in milliseconds; without it they are not compared. */
+  /** Set to the difference of the clocks in milliseconds; without a gauge they are not compared. */
   readonly clockOffset?: Gauge;
 }
 
-/** For connections to servers that count; the address is chosen per connection. */
+/** The dependencies of connections to servers that count; the address is chosen for each connection. */
 export function toConnectionDeps(
   { target, tls, pool, readCredentials }: RedisStoreOptions,
   { callDuration, clock }: Pick<RedisStoreDeps, 'callDuration' | 'clock'>,
@@ -58,7 +60,7 @@ export function toConnectionDeps(
   };
 }
 
-/** Undefined without a gauge for it. */
+/** Undefined without a gauge for the difference. */
 export function createStoreClockComparison(
   { clock, log, clockOffset }: RedisStoreDeps,
   name: string,
