@@ -1,4 +1,4 @@
-// How decisions are made, by the worker's settings.
+// The options of decisions, from the worker's settings.
 import { storeKinds } from './counters/store-kinds.ts';
 import type { ClientFieldOptions } from './decision/client-fields.ts';
 import type { HeaderOptions } from './decision/response-headers.ts';
@@ -16,7 +16,7 @@ export function toDecisionOptions(settings: WorkerSettings): DecisionOptions {
     nearLimitRatio: limits.nearLimitRatio,
     shadowMode: limits.shadowMode,
     quotaMode: limits.quotaMode,
-    // The start logs where it has no effect.
+    // If it has no effect, the start logs that.
     stopIncrementWhenOver: storeKinds[counting.backend].countsBeforeAnswer
       ? limits.stopIncrementWhenOverLimit
       : 'false',

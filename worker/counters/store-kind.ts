@@ -1,4 +1,4 @@
-// What a kind of counter store says of itself: what it can, its checks, and how it is made from the settings.
+// What a kind of counter store declares: its capabilities, its checks, and how it is made from the settings.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
@@ -10,33 +10,40 @@ import type { Outages } from './failure/outages.ts';
 import type { CounterStore, Hit } from './store.ts';
 
 export interface StoreKind {
-  /** The words for it in BACKEND_TYPE, the one for documents first. */
+  /** Its words in BACKEND_TYPE, the one for documents first. */
   readonly words: readonly [string, ...string[]];
-  /** It counts limits of every algorithm, not only fixed windows. A server needs scripts for it (behaviour:
-   * limiter-scripts). */
+  /**
+   * Whether it counts limits of every algorithm, not only fixed windows. Servers need scripts for it (behaviour:
+   * limiter-scripts).
+   */
   readonly limiters: boolean;
-  /** Hits are in their counters when it answers. Without that a lease would be inexact, and counting cannot
-   * stop over the limit (behaviour: over-limit-stops-counting). */
+  /**
+   * Whether hits are in their counters when it answers. Otherwise a lease would be inexact, and counting cannot stop
+   * over the limit (behaviour: over-limit-stops-counting).
+   */
   readonly countsBeforeAnswer: boolean;
-  /** Workers, and processes of one worker, count together. */
+  /** Whether workers, and processes of one worker, count together. */
   readonly isShared: boolean;
-  /** It is a server, or several, which may be away. */
+  /** Whether it uses servers, which may be unreachable. */
   readonly needsServer: boolean;
-  /** Sentences about mistakes in its settings that prevent its use. */
+  /** Human-readable sentences about mistakes in its settings that prevent its use. */
   check(reading: CountingReading): string[];
-  /** Sentences about settings without effect. */
+  /** Human-readable sentences about settings without effect. */
   warn(reading: CountingReading): string[];
-  /** The rows of files that its TLS needs; those that are not given may be among them. */
+  /** The settings of files that its TLS needs, including those that were not given. */
   tlsFiles(reading: CountingReading): Setting<string>[];
-  /** Its servers take no long counter keys, nor blanks in them. */
+  /** Whether its servers accept neither long counter keys nor blanks in them. */
   readonly takesShortKeysOnly: boolean;
-  /** Its servers get counter keys as they are, however long; else the SHA-256 of those above 1,024 bytes. */
+  /**
+   * Whether its servers receive every counter key unchanged, however long; otherwise the SHA-256 of those above 1,024
+   * bytes.
+   */
   keepsLongKeys(settings: AddressSettings): boolean;
-  /** One line for each of its settings that workers which count together must have in common (agreement.ts). */
+  /** One line for each of its settings that workers counting together must have in common (agreement.ts). */
   agreementParts(settings: AddressSettings): string[];
-  /** How traces show a decision's wait for it; undefined for none. */
+  /** The description of a decision's wait for it in traces; undefined for no span. */
   describeCall(hits: readonly Hit[], settings: CountingSettings): StoreCall | undefined;
-  /** Loads its code only now: each store takes memory and time at the start. */
+  /** Loads its code only now: each store costs memory and time at the start. */
   create(settings: CountingSettings, deps: StoreKindDeps): Promise<CounterStore>;
 }
 
@@ -45,11 +52,11 @@ export interface StoreKindDeps {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly clock: Clock;
-  /** For the breakers of its servers; the prefix is that of their statistics. */
+  /** Creates the breakers of its servers; the prefix is that of their statistics. */
   addOutages(metricPrefix: string): Outages;
 }
 
-/** A span. */
+/** A span of a call to the store. */
 export interface StoreCall {
   readonly scope: string;
   readonly name: string;

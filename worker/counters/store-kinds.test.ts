@@ -18,7 +18,7 @@ function describeStoreCall(environment: Environment, units: readonly Unit[]) {
   return kind.describeCall(units.map(hitOf), settings);
 }
 
-test('a call of the key-value store tells how many counters each of the two stores has', (t) => {
+test('a call of the key-value store has the number of counters of each of the two stores', (t) => {
   const units = ['second', 'minute', 'second'] as const;
   t.deepEqual(describeStoreCall({ ...redis, ...perSecond }, units), {
     scope: 'redis.fixedCacheImpl',
@@ -32,7 +32,7 @@ test('a call of the key-value store tells how many counters each of the two stor
   });
 });
 
-test('a call of the memory cache tells how many keys it gets', (t) => {
+test('a call of the memory cache has the number of keys', (t) => {
   t.deepEqual(describeStoreCall({ BACKEND_TYPE: 'memcache' }, ['hour', 'day']), {
     scope: 'memcached.cacheImpl',
     name: 'Memcached Fetch Execution',
@@ -40,6 +40,6 @@ test('a call of the memory cache tells how many keys it gets', (t) => {
   });
 });
 
-test('counters of this process are no call', (t) => {
+test('counting in this process is not a call', (t) => {
   t.is(describeStoreCall({ BACKEND_TYPE: 'memory' }, ['hour']), undefined);
 });

@@ -1,5 +1,5 @@
-// The kinds of counter stores: each is a row here, and the file that the row names says what it can and does.
-// Other files ask the kind in use, and never compare its name (test/setup/lint-rules.test.ts).
+// The kinds of counter stores: each is a row here, and the file that the row names declares its capabilities. Other
+// files ask the kind in use, and never compare its name (test/setup/lint-rules.test.ts).
 import { memcachedKind } from './memcached/memcached-kind.ts';
 import { memoryKind } from './memory-kind.ts';
 import { redisKind } from './redis/redis-kind.ts';
@@ -13,7 +13,7 @@ export const storeKinds = {
 
 export type StoreKindName = keyof typeof storeKinds;
 
-/** By the words of BACKEND_TYPE. */
+/** The kinds by the words of BACKEND_TYPE. */
 export const storeKindNames: Readonly<Record<string, StoreKindName>> = Object.fromEntries(
   (Object.keys(storeKinds) as StoreKindName[]).flatMap((name) =>
     storeKinds[name].words.map((word) => [word, name]),

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { maxMapKeyLength, toMapKey } from './store.ts';
 
-test('a text stands for itself up to the limit, and is at most as long beyond it', (t) => {
+test('a text up to the limit is its own key, and the key of a longer one never exceeds the limit', (t) => {
   const longest = 'x'.repeat(maxMapKeyLength);
   t.is(toMapKey(longest), longest);
   for (const length of [maxMapKeyLength + 1, 17_000, 524_288]) {

@@ -1,15 +1,15 @@
-// How the table behaves as its entries become many and few again.
+// Tests the table while its entries grow in number and shrink again.
 import test from 'ava';
 import { createRandom } from '../../test/support/random.ts';
 import { TextEntry, TextTable, wholeSize } from './text-table.ts';
 
 class Item extends TextEntry<Item> {}
 
-test('a table has what a map has, while it grows beyond what fits into one part and shrinks again', (t) => {
+test('a table equals a map while it grows beyond the size of one part and shrinks again', (t) => {
   const random = createRandom(7);
   const table = new TextTable<Item>();
   const model = new Map<string, Item>();
-  // Twice as many are added as removed, then the other way round.
+  // Twice as many entries are added as removed, then the opposite.
   for (const chance of [0.67, 0.33, 0.67, 0.2]) {
     for (let step = 0; step < 150_000; step++) {
       const key = `key ${random.below(120_000)}`;
@@ -30,7 +30,7 @@ test('a table has what a map has, while it grows beyond what fits into one part 
   t.is(table.size, 0);
 });
 
-test('an entry that leaves while the others move is in the table no more', (t) => {
+test('an entry removed while the others move is no longer in the table', (t) => {
   const table = new TextTable<Item>();
   const items = Array.from({ length: 40_000 }, (_, index) => new Item(`key ${index}`));
   for (const item of items) table.add(item);
@@ -41,7 +41,7 @@ test('an entry that leaves while the others move is in the table no more', (t) =
   for (const item of items.slice(33_000)) t.is(table.get(item.key), item);
 });
 
-test('with each entry that is added four find their place among many maps, none of which becomes large', (t) => {
+test('each added entry moves four others into one of many maps, none of which becomes large', (t) => {
   const table = new TextTable<Item>();
   const items = Array.from({ length: 300_000 }, (_, index) => new Item(`key ${index}`));
   let placed = 0;

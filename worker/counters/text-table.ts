@@ -1,18 +1,18 @@
-// A map by text that grows in small steps. A `Map` copies all its entries at once when it is full: 20 to 60 ms where it
-// has 260,000 or 520,000, and again and again where as many come as go.
+// A map with texts as keys that grows in small steps. A full `Map` copies all its entries at once, which takes 20 to 60
+// ms with 260,000 or 520,000 of them, and repeatedly when entries are added and removed equally often.
 
-/** So many entries are copied in two milliseconds. */
+/** This many entries are copied in two milliseconds. */
 export const wholeSize = 32_768;
 /** A million entries make parts of half that size. */
 const partCount = 64;
-/** Entries that move into the parts with each one that is added. */
+/** How many entries move into the parts with each entry added. */
 const movedPerAddition = 4;
 
-/** What is kept in the table: made by the caller, in one table at most. */
+/** An entry of the table: made by the caller, in at most one table. */
 export abstract class TextEntry<Self> {
-  /** Owned (owned-text.ts), and short: beside many others each search reads all of the text. */
+  /** An owned text (owned-text.ts), and a short one: among many entries each search reads the whole text. */
   readonly key: string;
-  /** Set by the table: the part that has the entry. */
+  /** The part that has the entry; set by the table. */
   part: Map<string, Self> | undefined;
 
   constructor(key: string) {
@@ -22,16 +22,16 @@ export abstract class TextEntry<Self> {
 }
 
 export class TextTable<Entry extends TextEntry<Entry>> {
-  /** All entries while they are few: there they need no hash of ours. */
+  /** All entries while they are few: they then need no hash. */
   readonly #whole = new Map<string, Entry>();
   /** The entries by a hash of the text, while they are many. */
   #parts: readonly Map<string, Entry>[] | undefined;
   #inParts = 0;
-  /** Over the entries that have not moved into the parts yet. */
+  /** Iterates over the entries that have not moved into the parts yet. */
   #moving: MapIterator<Entry> | undefined;
-  /** Random, so that callers cannot choose texts of one part. */
+  /** Random, so that callers cannot choose texts that share a part. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32);
-  /** The text that was searched last, which is often added next, and its part. */
+  /** The text that was searched last, often the next to be added, and its part. */
   #text = '';
   #part: Map<string, Entry> | undefined;
 
@@ -47,7 +47,7 @@ export class TextTable<Entry extends TextEntry<Entry>> {
     return entry !== undefined || this.#whole.size === 0 ? entry : this.#whole.get(text);
   }
 
-  /** There is no entry of its key yet. */
+  /** Adds an entry whose key is new. */
   add(entry: Entry): void {
     if (this.#parts === undefined) {
       this.#whole.set(entry.key, entry);

@@ -1,4 +1,4 @@
-// Limiters and lists where limits, clocks and requests change: what they answer and keep. Whole answers are in
+// Tests what limiters and lists answer and retain when limits, clocks and requests change. Complete answers are in
 // decisions.test.ts, the arithmetic in test/contract/limiters.test.ts.
 import test from 'ava';
 import fc from 'fast-check';
@@ -27,7 +27,7 @@ const raised: readonly (readonly [name: string, from: string, to: string])[] = [
   ],
 ];
 for (const [name, from, to] of raised) {
-  test(`a ${name} that the local cache has as over its limit is asked for again under another limit`, async (t) => {
+  test(`a ${name} that is over its limit in the local cache is asked for again under another limit`, async (t) => {
     const worker = createWorker(withKey(`rate_limit: ${from}`), { localCacheBytes: 1 });
     for (let hit = 0; hit < 4; hit++) await worker.decide(ask('k=x'));
     t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), 1);
@@ -42,7 +42,7 @@ for (const [name, from, to] of raised) {
   });
 }
 
-test('a limit that comes with a request is not answered from what the local cache knows of another one', async (t) => {
+test('a limit in the request is not answered from the local cache of another limit', async (t) => {
   const worker = createWorker('domain: d', { localCacheBytes: 1 });
   const of = (requestsPerUnit: number) =>
     ask({ of: 'k=x', limit: { requestsPerUnit, unit: 4 }, hitsAddend: 3 });
@@ -52,7 +52,7 @@ test('a limit that comes with a request is not answered from what the local cach
   t.is(summarize(await worker.decide(of(50))), 'OK [OK 41]');
 });
 
-test('the local cache keeps a bucket no longer when the worker’s clock is set back, and its reset is the store’s', async (t) => {
+test('setting back the worker’s clock does not prolong a bucket in the local cache, and its reset is the store’s', async (t) => {
   const worker = createWorker(
     withKey('rate_limit: {unit: minute, requests_per_unit: 1, algorithm: token_bucket}'),
     { localCacheBytes: 1 },
@@ -71,7 +71,7 @@ test('the local cache keeps a bucket no longer when the worker’s clock is set 
   t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
 });
 
-test('what stands before, after or instead of a limit in a list leaves its counter', async (t) => {
+test('limits added before or after a limit in a list, or replacing others, leave its counter unchanged', async (t) => {
   const hour = '{unit: hour, requests_per_unit: 9}';
   const others = [
     '{unit: second, requests_per_unit: 100}',
@@ -96,7 +96,7 @@ test('what stands before, after or instead of a limit in a list leaves its count
   t.is(summarize(await worker.decide(ask('k=y'))), 'OK [OK 2]', 'also one that has a tag');
 });
 
-test('a refused request of a list is let in after its reset, and not before, also where it used up another limit', async (t) => {
+test('a request refused by a list is admitted after its reset, not before, also if it used up another limit', async (t) => {
   const limits = fc.array(
     fc.record({
       unit: fc.constantFrom('second', 'minute'),
@@ -169,7 +169,7 @@ test('hits that can never be admitted have no reset, and the log names their rul
   t.deepEqual([plain, lines], [[3_585, 3_585], [warning]], 'as the reference answers');
 });
 
-test('the largest bucket at the slowest rate is counted, and its reset is one that a response can carry', async (t) => {
+test('the largest bucket at the slowest rate is counted, and its reset fits in a response', async (t) => {
   const slow =
     'rate_limit: {unit: year, requests_per_unit: 1, algorithm: token_bucket, burst: 4294967295}';
   const worker = createWorker(withKey(slow));

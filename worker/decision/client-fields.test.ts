@@ -1,5 +1,5 @@
-// The fields that clients understand by themselves, read back by a library of structured fields. Whole answers are in
-// decisions.test.ts.
+// Tests the response fields that clients understand by themselves, parsed by a library for structured fields. Complete
+// answers are in decisions.test.ts.
 import test from 'ava';
 import { parseList, serializeItem } from 'structured-headers';
 import { ask, createWorker } from '../../test/support/decision-worker.ts';
@@ -29,7 +29,7 @@ function createAsked(options: Partial<typeof all> = {}) {
   };
 }
 
-/** By name: the parameters, those that are bytes in base64. */
+/** The parameters by name; bytes are in base64. */
 function read(field: string | undefined): Record<string, Record<string, unknown>> {
   return Object.fromEntries(
     parseList(field ?? '').map(([name, parameters]) => [
@@ -44,7 +44,7 @@ function read(field: string | undefined): Record<string, Record<string, unknown>
   );
 }
 
-test('nobody is told to come again at once, also where the window has ended meanwhile', (t) => {
+test('no client is asked to retry at once, even if the window has ended meanwhile', (t) => {
   const fields = toClientFields(all, {
     request: ask('user=ada'),
     limited: [],
@@ -59,11 +59,11 @@ test('nobody is told to come again at once, also where the window has ended mean
   t.deepEqual(fields, [{ key: 'retry-after', value: '1' }]);
 });
 
-test('a refused request waits also for a limit that it used up itself, in each field alike', async (t) => {
+test('a refused request also waits for a limit that it used up itself, in each field alike', async (t) => {
   const asked = createAsked();
   const request = ask({ of: 'user=ada', hitsAddend: 2 }, { of: 'named=x', hitsAddend: 25 });
   await asked(request);
-  // The limit of an hour is used up by the request that the one of a minute refuses.
+  // The limit per hour is used up by the request that the limit per minute refuses.
   const fields = await asked(request);
   t.is(fields['retry-after'], '3585');
   t.deepEqual(
@@ -75,7 +75,7 @@ test('a refused request waits also for a limit that it used up itself, in each f
   );
 });
 
-test('a refused request that the local cache knows waits also for a bucket, of which nothing is counted then', async (t) => {
+test('a request refused by the local cache also waits for a bucket, which is then not counted', async (t) => {
   const { decide } = createWorker(rules, {
     clientFields: { ...all, rateLimit: false, policy: false },
     stopIncrementWhenOver: 'true',
@@ -91,7 +91,7 @@ test('a refused request that the local cache knows waits also for a bucket, of w
   t.deepEqual(waits, ['48', '48']);
 });
 
-test('a request that can never be admitted is not told to come again', async (t) => {
+test('a request that can never be admitted has no time to retry', async (t) => {
   const asked = createAsked();
   for (const entries of ['user=ada', 'bucket=x', 'several=x']) {
     const fields = await asked(ask({ of: entries, hitsAddend: 60 }));
@@ -100,7 +100,7 @@ test('a request that can never be admitted is not told to come again', async (t)
   }
 });
 
-test('the closest of many limits are told', async (t) => {
+test('the limits closest to being reached are reported', async (t) => {
   const many = ask(
     ...Array.from({ length: 40 }, (_, index) => ({
       of: `k${index}=x`,
@@ -112,7 +112,7 @@ test('the closest of many limits are told', async (t) => {
   t.is(names[0], 'k39-minute');
 });
 
-test('a partition key tells counters apart without telling whose they are', async (t) => {
+test('a partition key distinguishes counters without revealing whose they are', async (t) => {
   const keyOf = async (secret: string, of: string): Promise<unknown> => {
     const fields = await createAsked({ partitionSecret: secret })(ask(of));
     const [limit] = Object.values(read(fields['ratelimit']));
@@ -129,7 +129,7 @@ test('a partition key tells counters apart without telling whose they are', asyn
   t.is(await keyOf('s', 'files=/a/1'), await keyOf('s', 'files=/a/2'), 'they share a counter');
 });
 
-test('two values under one name are two policies with partition keys, and the closer one without', async (t) => {
+test('two values under one name are two policies with partition keys, and without these keys only the closer one', async (t) => {
   const request = ask({ of: 'user=ada', hitsAddend: 2 }, 'user=bob');
   t.deepEqual(read((await createAsked()(request))['ratelimit']), {
     'user-minute': { r: 1, t: 45 },

@@ -7,12 +7,12 @@ import type { Entry } from '../../shared/rules/rule.ts';
 import type { RuleHit } from './hit.ts';
 import { codes, type DescriptorStatus, type Header, type RateLimitRequest } from './message.ts';
 
-/** At least one is on. */
+/** At least one of them is on. */
 export interface ClientFieldOptions {
   readonly retryAfter: boolean;
   readonly rateLimit: boolean;
   readonly policy: boolean;
-  /** Partition keys are hashed with it; '' leaves them out. */
+  /** The secret for hashing partition keys; '' omits them. */
   readonly partitionSecret: string;
 }
 
@@ -26,26 +26,26 @@ export interface ClientFieldInput {
   /** Whether the request is refused. */
   readonly isRefused: boolean;
   readonly nowSeconds: number;
-  /** Whole seconds until a hit would be admitted if the same request came again; infinite for never. */
+  /** Whole seconds until a hit of the same request would be admitted; infinite for never. */
   readonly findWait: (hit: RuleHit, nowSeconds: number) => number;
 }
 
 /** A limit of the request, as a client sees it. */
 interface Policy {
-  /** Its name and its partition key, serialized. */
+  /** The name of the limit, serialized. */
   readonly item: string;
   readonly partition: string;
   readonly quota: number;
   readonly windowSeconds: number;
   readonly remaining: number;
-  /** Undefined where the request can never be admitted. */
+  /** Undefined if the request can never be admitted. */
   readonly resetSeconds: number | undefined;
 }
 
-/** Policies in a field: those with the least remaining. Proxies bound the size of headers. */
+/** The most policies in a field: those with the least remaining. Proxies limit the size of headers. */
 const maxPolicies = 16;
 const maxNameLength = 64;
-/** Of a partition key: 96 bits, 16 characters in base64. */
+/** The length of a partition key: 96 bits, 16 characters in base64. */
 const partitionBytes = 12;
 
 export function toClientFields(options: ClientFieldOptions, input: ClientFieldInput): Header[] {
@@ -75,12 +75,13 @@ export function toClientFields(options: ClientFieldOptions, input: ClientFieldIn
 }
 
 /**
- * Until nothing refuses the request any more, with its own hits counted where they are: also a limit that was not over may
- * be used up by them. The last of the enforced limits, and the first of the quotas, which refuse together.
+ * The time until no limit refuses the request any more, including its own hits if they are counted: these may also use
+ * up a limit that was not over. The last of the enforced limits decides, and the first of the quotas, which refuse
+ * together.
  */
 function findRequestWait(input: ClientFieldInput): number {
   const { statuses, limited, isQuota, nowSeconds, findWait } = input;
-  /** By descriptor: all limits of a list have to admit it. */
+  /** The wait of each descriptor: all limits of a list must admit it. */
   const waits = new Map<number, number>();
   for (const hit of limited) {
     const { descriptorIndex: index } = hit;
@@ -91,14 +92,16 @@ function findRequestWait(input: ClientFieldInput): number {
   for (const index of statuses.keys()) {
     const seconds = waits.get(index);
     if (!isQuota[index]) wait = Math.max(wait, seconds ?? 0);
-    // What is unlimited is no quota, and one that no rule limits has room: nothing is refused beside it.
+    // A quota without a wait always has room, so that the quotas refuse nothing.
     else if (seconds !== undefined) quotas.push(seconds);
   }
   return quotas.length === 0 ? wait : Math.max(wait, Math.min(...quotas));
 }
 
-/** One for each descriptor with a limit that can refuse. Of several with one name and partition key, and of those
- * beyond the bound, the one with the fewest remaining is told. */
+/**
+ * One policy for each descriptor with a limit that can refuse. Of several with the same name and partition key, only
+ * the one with the fewest remaining hits is listed, and so are only the lowest up to the bound.
+ */
 function listPolicies(
   secret: string,
   { request, limited, statuses }: ClientFieldInput,
@@ -130,7 +133,7 @@ function listPolicies(
   return found.sort((one, other) => one.remaining - other.remaining).slice(0, maxPolicies);
 }
 
-/** Of a limit that refuses: when the request is let in, as in Retry-After. */
+/** When a limit that refuses admits the request, as in Retry-After. */
 function findPolicyReset(
   { code, secondsUntilReset }: DescriptorStatus,
   waitSeconds: number,
@@ -139,7 +142,7 @@ function findPolicyReset(
   return Number.isFinite(waitSeconds) ? waitSeconds : undefined;
 }
 
-/** Of a list of limits the one that its status is about. */
+/** The limit of a list that the descriptor's status is about. */
 function findHit(
   limited: readonly RuleHit[],
   index: number,
@@ -154,14 +157,14 @@ function findHit(
   );
 }
 
-/** A bucket that holds more than comes in a window is full after so long. */
+/** A bucket that holds more than arrives in a window takes this long to fill. */
 function toRefillSeconds({ limit, windowSeconds, match }: RuleHit): number {
   const { requestsPerUnit } = match.limit;
   if (requestsPerUnit === 0 || limit === requestsPerUnit) return windowSeconds;
   return Math.ceil((windowSeconds * limit) / requestsPerUnit);
 }
 
-/** The limit's own name, or its keys and its window. A string of a structured field has printable ASCII only. */
+/** The limit's own name, or its keys and its window. A string of a structured field can only have printable ASCII. */
 function toName({ match: { limit }, unit }: RuleHit, entries: readonly Entry[]): string {
   const window = toWindowName({ unit, unitMultiplier: limit.unitMultiplier });
   const name = limit.name || `${entries.map(({ key }) => key).join('.')}-${window}`;
@@ -169,7 +172,10 @@ function toName({ match: { limit }, unit }: RuleHit, entries: readonly Entry[]):
   return `"${shown.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** Values that share a counter share its partition. Each part ends with its length: no two lists are one text. */
+/**
+ * Values that share a counter share their partition. Each part ends with its length, so that different lists never make
+ * the same text.
+ */
 function toPartition(
   secret: string,
   domain: string,

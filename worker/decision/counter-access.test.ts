@@ -24,7 +24,7 @@ descriptors:
 `;
 const entry = (key: string) => [{ key, value: 'x' }];
 
-/** Beside decisions on the same counters. */
+/** An access to counters, and decisions on the same counters. */
 function setUp({ hasRules = true, problem = '' } = {}) {
   const worker = createWorker(rules);
   const forgotten: string[] = [];
@@ -44,7 +44,7 @@ function setUp({ hasRules = true, problem = '' } = {}) {
   return { worker, access, forgotten, ask };
 }
 
-test('the used hits of each limit are told, in the order of the descriptors', async (t) => {
+test('the used hits of each limit are reported, in the order of the descriptors', async (t) => {
   const { worker, ask } = setUp();
   await worker.decide(toRequest({ of: 'k=x', hitsAddend: 4 }, 'watched=x', 'list=x'));
   t.deepEqual(await ask(['free', 'k', 'none', 'watched', 'list']), {
@@ -72,7 +72,7 @@ test('the used hits of each limit are told, in the order of the descriptors', as
   });
 });
 
-test('a question counts nothing, and a reset leaves nothing counted', async (t) => {
+test('reading counts nothing, and a reset sets the counter to 0', async (t) => {
   const { worker, forgotten, ask } = setUp();
   await worker.decide(toRequest({ of: 'k=x', hitsAddend: 4 }));
   for (let time = 1; time <= 2; time++) t.like(await ask(['k']), { counters: [{ used: 4 }] });
@@ -82,7 +82,7 @@ test('a question counts nothing, and a reset leaves nothing counted', async (t) 
   t.like(await ask(['k']), { counters: [{ used: 0 }] });
 });
 
-test('where nothing is counted the store is not asked', async (t) => {
+test('where nothing is counted, the store is not asked', async (t) => {
   const { ask } = setUp({ problem: 'it is away' });
   t.deepEqual(await ask(['free'], false, 'e'), {
     ok: true,
@@ -100,7 +100,7 @@ test('before there are rules there is no answer', async (t) => {
   t.deepEqual(await ask(['k']), { ok: false, problem: 'there are no rules yet' });
 });
 
-test('a counter that somebody else has reset is forgotten here', (t) => {
+test('a counter that another process has reset is forgotten here', (t) => {
   const { access, forgotten } = setUp();
   access.forget({ domain: 'd', descriptors: [entry('k'), entry('free'), entry('none')] });
   t.is(forgotten.length, 1);

@@ -1,5 +1,5 @@
-// Reads and resets the counters of given descriptors, for people: the rules in force say which counters, and
-// the same code that prepares decisions forms their keys (behaviour: counters-on-request).
+// Reads and resets the counters of given descriptors, for operators: the rules in force determine the counters, and the
+// same code as for decisions forms their keys (behaviour: counters-on-request).
 
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/counter-key.ts';
@@ -20,9 +20,9 @@ export interface CountersAsked {
   readonly descriptors: readonly (readonly Entry[])[];
 }
 
-/** One for each limit of each descriptor. */
+/** One state for each limit of each descriptor. */
 export type CounterState =
-  /** Why the descriptor has no counter, for people. */
+  /** Why the descriptor has no counter; human-readable. */
   | { readonly descriptor: number; readonly problem: string }
   | {
       readonly descriptor: number;
@@ -31,22 +31,22 @@ export type CounterState =
       readonly rule: string;
       readonly used: number;
       readonly limit: number;
-      /** Such as `minute` or `5_minute`. */
+      /** A name such as `minute` or `5_minute`. */
       readonly window: string;
       readonly secondsUntilReset: number;
-      /** Whether nothing is refused because of it. */
+      /** Whether the limit never refuses. */
       readonly shadowMode: boolean;
     };
 
 export type CountersAnswer =
   | { readonly ok: true; readonly counters: readonly CounterState[] }
-  /** Why there is no answer, for people. */
+  /** Why there is no answer; human-readable. */
   | { readonly ok: false; readonly problem: string };
 
 export interface CounterAccess {
-  /** Never rejects; answered within `timeoutMs`. With `reset` the counters are set back to nothing first. */
+  /** Never rejects; answers within `timeoutMs`. With `reset`, the counters are first set to 0. */
   ask(asked: CountersAsked, reset: boolean, timeoutMs: number): Promise<CountersAnswer>;
-  /** Drops all that is remembered of these counters, since somebody else has reset them. */
+  /** Drops all that is cached of these counters, since another process has reset them. */
   forget(asked: CountersAsked): void;
 }
 
@@ -64,10 +64,10 @@ export interface CounterAccessDeps {
   };
 }
 
-/** Above every counter, and exact as a double. */
+/** More than any counter, and exact as a double. */
 const allHits = 2 ** 52;
 const nothing = { add() {}, value: 0 };
-/** For hits that are no traffic, or are counted elsewhere. */
+/** Statistics for hits that are not traffic, or are counted elsewhere. */
 export const noStats: RuleStats = {
   totalHits: nothing,
   overLimit: nothing,
@@ -91,7 +91,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
   });
   const nowSeconds = () => Math.floor(clock.wallMs() / 1000);
 
-  /** Refunds: they make no counter where there is none, and a counter stops at 0. */
+  /** Refunds: they create no missing counter, and a counter stops at 0. */
   function toHits({ domain, descriptors }: CountersAsked, hits: number) {
     const domainRules = rules.current?.domains.get(domain);
     const request: RateLimitRequest = {
