@@ -54,7 +54,7 @@ test.serial('a configured region is used, and no server is asked', async (t) => 
   t.is(await createRegionReader('eu-west-1')(), 'eu-west-1');
 });
 
-test.serial('the region of the shared config file has precedence over that of the machine', async (t) => {
+test.serial('the region of the shared config file precedes that of the machine', async (t) => {
   await setUp(t, '[default]\nregion = eu-north-1\n', answerRegion('us-east-2'));
   t.is(await createRegionReader('')(), 'eu-north-1');
 });

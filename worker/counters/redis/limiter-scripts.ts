@@ -37,9 +37,9 @@ local function take(room, highest, lowest, first)
 end`;
 
 /**
- * KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix
- * time. ARGV from 4: a window's start and length, and 1 where all windows have that length. Returns the
- * two numbers of hits, the milliseconds since this window began, and its length.
+ * KEYS[1] holds `<end of its window> <its hits> <hits of the previous window>`, in milliseconds of Unix time. ARGV from 4:
+ * a window's start and length, and 1 if all windows have that length. Returns the two numbers of hits, the milliseconds
+ * since this window began, and its length.
  *
  * A later end comes from a clock that was set back, or from other window boundaries: its hits count in the current
  * window, and this is stored, or they would count in every window until then. With windows of uneven length the
