@@ -37,6 +37,10 @@ merged, lists are replaced. */}}
   "PodDisruptionBudget" "disruptionBudget"
   "HorizontalPodAutoscaler" "autoscaler") $manifest.kind) }}
 {{- $_ := mergeOverwrite $manifest (deepCopy ($changes | default dict)) }}
+{{- /* Fields that exclude each other: the one of the values counts. */}}
+{{- $given := dig "spec" dict ($changes | default dict) }}
+{{- if hasKey $given "minAvailable" }}{{ $_ = unset $manifest.spec "maxUnavailable" }}{{ end }}
+{{- if and (has (get $given "type") (list "NodePort" "LoadBalancer")) (not (hasKey $given "clusterIP")) }}{{ $_ = unset $manifest.spec "clusterIP" }}{{ end }}
 {{- if eq $manifest.kind "Deployment" }}
 {{- if eq (dig "spec" "strategy" "type" "" $manifest) "Recreate" }}{{ $_ = unset $manifest.spec.strategy "rollingUpdate" }}{{ end }}
 {{- $pod := mergeOverwrite $manifest.spec.template.spec (deepCopy $values.manifests.pod) }}
