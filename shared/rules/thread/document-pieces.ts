@@ -12,6 +12,7 @@ import type {
   RuleDescriptor,
   RuleDocument,
 } from '../rule-document.ts';
+import { type DescriptorFlags, descriptorFlags, toFlags } from '../rule-keys.ts';
 import {
   type FlatDescriptor,
   type FlatLimit,
@@ -112,14 +113,17 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
   const lines = new Map<number, string>();
   const open: OpenList[] = [];
   const texts = new Map<string, string>();
+  const lineTexts = new Map<string, string>();
+  const limits = new Map<string, RateLimitBlock>();
+  let limitsOfPiece = new Map<FlatLimit, RateLimitBlock>();
   const parts = new Map<string, readonly RuleDescriptor[]>();
   let document: RuleDocument | undefined;
 
   /** Every copy from another thread is a separate text, and a large document has few different ones. */
-  function share<Text extends string>(text: Text): Text {
-    const found = texts.get(text);
+  function share<Text extends string>(text: Text, known = texts): Text {
+    const found = known.get(text);
     if (found !== undefined) return found as Text;
-    if (texts.size < maxShared) texts.set(text, text);
+    if (known.size < maxShared) known.set(text, text);
     return text;
   }
 
@@ -134,27 +138,46 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
     return items;
   }
 
-  function toLimit({ replaces, ...limit }: FlatLimit): RateLimitBlock {
-    const { unit, algorithm } = limit;
-    const texts = { unit: unit && share(unit), algorithm: share(algorithm) };
-    if (replaces.length === 0) return Object.freeze({ ...limit, ...texts, replaces: none });
-    const read = replaces.map(
-      ({ name, place }): Replacement => Object.freeze({ name, position: toPosition(place) }),
-    );
-    return Object.freeze({ ...limit, ...texts, replaces: Object.freeze(read) });
+  /** Returns the same object for equal limits: a large document has few different ones. */
+  function toLimit(row: FlatLimit): RateLimitBlock {
+    const ofPiece = limitsOfPiece.get(row);
+    if (ofPiece !== undefined) return ofPiece;
+    const identity = JSON.stringify(row);
+    const limit = limits.get(identity) ?? createLimit(row);
+    limitsOfPiece.set(row, limit);
+    if (limit.replaces.length === 0 && limits.size < maxShared) limits.set(identity, limit);
+    return limit;
   }
 
-  function add({ fields, limit, furtherLimits, place, children }: FlatDescriptor): void {
+  function createLimit(row: FlatLimit): RateLimitBlock {
+    const [requestsPerUnit, unit, unitMultiplier, algorithm, burst, ...others] = row;
+    const [countOverLimit, lease, unlimited, name, replaced] = others;
+    const replaces = replaced.map(
+      ([each, place]): Replacement => Object.freeze({ name: each, position: toPosition(place) }),
+    );
+    return Object.freeze({
+      ...{ requestsPerUnit, unit: unit && share(unit), unitMultiplier, burst },
+      ...{ algorithm: share(algorithm), countOverLimit, lease, unlimited, name },
+      replaces: replaces.length === 0 ? none : Object.freeze(replaces),
+    });
+  }
+
+  function add([key, value, bits, untilMs, metadata, limit, further, ...others]: FlatDescriptor) {
+    const [line, column, children] = others;
     const list = currentList();
     if (--list.left === 0) open.pop();
-    if (fields.metadata !== undefined) freezeDeeply(fields.metadata);
-    const descriptor = Object.freeze({
-      ...fields,
+    if (metadata !== undefined) freezeDeeply(metadata);
+    const place = line === undefined || column === undefined ? undefined : { line, column };
+    const descriptor: RuleDescriptor = Object.freeze({
+      key: share(key),
+      value,
       rateLimit: limit && toLimit(limit),
-      key: share(fields.key),
-      furtherLimits: furtherLimits.length === 0 ? none : Object.freeze(furtherLimits.map(toLimit)),
+      furtherLimits: further === undefined ? none : Object.freeze(further.map(toLimit)),
+      untilMs,
+      metadata,
       descriptors: openList(children),
       position: toPosition(place),
+      ...toFlagsOf(bits),
     });
     list.items.push(descriptor);
     if (list.left === 0) Object.freeze(list.items);
@@ -189,7 +212,8 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
       }
       same.forEach(addKnown);
       if (descriptors.length === 0) return;
-      for (const [line, text] of added) lines.set(line, text);
+      limitsOfPiece = new Map();
+      for (const [line, text] of added) lines.set(line, share(text, lineTexts));
       const { items } = currentList();
       const first = items.length;
       descriptors.forEach(add);
@@ -204,6 +228,19 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
     },
   };
 }
+
+function toFlagsOf(bits: number): DescriptorFlags {
+  const known = flagsOfBits.get(bits) ?? toFlags((flag) => isSet(bits, flag));
+  flagsOfBits.set(bits, known);
+  return known;
+}
+
+function isSet(bits: number, flag: (typeof descriptorFlags)[number]): boolean {
+  return (bits & (1 << descriptorFlags.indexOf(flag))) !== 0;
+}
+
+/** At most one for each combination of the flags. */
+const flagsOfBits = new Map<number, DescriptorFlags>();
 
 function freezeDeeply(value: JsonValue): void {
   if (typeof value !== 'object' || value === null) return;
