@@ -7,14 +7,14 @@ import { listBelow } from '../../authoring/folder-entries.ts';
 
 /** A file written under a temporary name. */
 export interface StagedFile {
-  /** Renames the file, replacing any file of the final name. */
+  /** Renames the file, replacing any file of the final name. Survives a power cut only when its folder is synced too. */
   commit(): Promise<void>;
   /** Removes the file; does nothing after a commit. */
   discard(): Promise<void>;
 }
 
 /** Each part is written before the next one is generated. */
-type Parts = Iterable<string>;
+type Parts = Iterable<string | Uint8Array>;
 
 /** The temporary name begins with a dot. The file is in the final file's folder, which must exist. */
 export async function stageFile(
@@ -40,10 +40,7 @@ export async function stageFile(
     throw error;
   }
   return {
-    async commit() {
-      await rename(staged, path);
-      await syncFolder(folder);
-    },
+    commit: () => rename(staged, path),
     discard,
   };
 }
@@ -56,6 +53,7 @@ export async function writeFileAtomically(
   const staged = await stageFile(path, text, mode);
   try {
     await staged.commit();
+    await syncFolder(dirname(path));
   } catch (error) {
     await staged.discard();
     throw error;
@@ -92,8 +90,8 @@ export function isYounger(mtimeMs: number, ageMs: number): boolean {
   return Math.abs(Date.now() - mtimeMs) < ageMs;
 }
 
-/** A rename survives a power cut only when its folder is synced too. */
-async function syncFolder(path: string): Promise<void> {
+/** Makes renames, new files and removals in the folder survive a power cut. */
+export async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
     await handle.sync();

@@ -181,10 +181,15 @@ test('a write that fails reports what was written', async (t) => {
   // A folder in the place of the file: no user can write there, not even root.
   mkdirSync(join(folder.path, 'rules/z.yaml'));
   const { store } = openStore(t, folder);
-  const change = { put: ['a.yaml', 'z.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
-  const error = await t.throwsAsync(store.write(change, unconditional));
-  t.regex(error?.message ?? '', /\/rules cannot be written to: EISDIR.*; written so far: a\.yaml$/);
+  const fail = async (...paths: string[]) => {
+    const put = [...paths, 'z.yaml'].map((path) => ({ path, text: '2' }));
+    const error = await t.throwsAsync(store.write({ put, delete: [] }, unconditional));
+    return error?.message ?? '';
+  };
+  t.regex(await fail('a.yaml'), /\/rules cannot be written to: EISDIR.*; written so far: a\.yaml$/);
   t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'z.yaml']);
+  const many = Array.from({ length: 25 }, (_, at) => `${at}.yaml`);
+  t.true((await fail(...many)).endsWith(`: ${many.slice(0, 20).join(', ')} and 5 more files`));
 });
 
 test('equal content is the same revision, whatever its path and whatever other files there are', async (t) => {
