@@ -49,10 +49,11 @@ export async function ownTurn(): Promise<void> {
   await turn;
 }
 
-/** Runs `work` to its end without pauses. */
-export function runAtOnce<Result>(work: Iterator<void, Result>): Result {
+/** Runs `work` to its end without pauses; calls `check` at each `yield`. */
+export function runAtOnce<Result>(work: Iterator<void, Result>, check = () => {}): Result {
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;
+    check();
   }
 }

@@ -1,4 +1,4 @@
-// Formats the changes for requests as text, for `diff` and `push`.
+// The changes for requests as text, for `diff` and `push`.
 
 import { toCountText } from '../../shared/count-text.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';

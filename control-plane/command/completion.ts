@@ -1,4 +1,5 @@
-// `completion`: prints a shell's completion script for this command line, generated from the commands themselves.
+// `completion`: prints a script that makes a shell complete this command line. The script is generated
+// from the commands themselves.
 import { Argument } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
@@ -10,7 +11,7 @@ import { toZshScript } from './completion/zsh-script.ts';
 const scripts = { bash: toBashScript, zsh: toZshScript, fish: toFishScript } as const;
 type Shell = keyof typeof scripts;
 
-/** The package's command, which runs all programs. */
+/** The command of the package, which has all programs. */
 const packageCommand = 'ratelane';
 const programs = [
   { name: 'worker', summary: 'decide rate limits for Envoy' },

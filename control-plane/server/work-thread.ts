@@ -1,5 +1,5 @@
-// A thread for what takes longer than other requests may wait: building, examining and rewriting large files, and deciding
-// recorded requests again. The files are untrusted: a job has a time and a memory, and is ended when either is used up.
+// A thread for what takes longer than other requests may wait: building, examining, comparing and rewriting large files, and
+// deciding recorded requests again. The files are untrusted: a job has a time and a memory, and is ended when either is used up.
 import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../shared/clock.ts';
@@ -8,7 +8,7 @@ import { type JobThreadDeps, ThreadOfJobs } from '../../shared/thread/job-thread
 
 /** The first message of each job; work-thread-main.ts has what is done for it. */
 export interface WorkHead {
-  readonly work: 'build' | 'lift' | 'effect';
+  readonly work: 'build' | 'lift' | 'effect' | 'diff';
 }
 
 export interface WorkThreadDeps

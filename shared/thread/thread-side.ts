@@ -1,14 +1,14 @@
 // The thread's side of job-thread.ts: receives a job's messages, and answers when all pieces of the result are sent.
 import { constants, setPriority } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import type { Job, JobEnd } from './job-thread.ts';
 
 /**
- * `next` returns the messages of the job one by one, then undefined. `check` throws when the job has used up its time
- * or its memory, which ends the job without killing the thread. Call it between the steps of a job, before the first
- * `send`.
+ * `next` returns the messages of the job one by one, then undefined. `check` collects garbage, and throws when the job has
+ * used up its time or its memory, which ends the job without killing the thread. Call it between the steps of a job.
  */
 export type DoJob = (
   next: () => unknown,
@@ -23,19 +23,26 @@ export function serveJobs(doJob: DoJob): void {
 
 async function answer(doJob: DoJob, job: Job): Promise<void> {
   const end = await run(doJob, job);
+  // The target of a WeakRef stays alive until the turn ends.
+  await setImmediate();
   returnMemory();
   parentPort?.postMessage(end satisfies JobEnd);
 }
 
 async function run(doJob: DoJob, { pieces, deadlineMs }: Job): Promise<JobEnd> {
   const endMs = cpuMs() + deadlineMs;
+  const heap = new JobHeap();
+  let nextCheckMs = 0;
   try {
     await doJob(
       () => receiveMessageOnPort(pieces)?.message,
       (piece) => pieces.postMessage(piece),
       () => {
+        const nowMs = performance.now();
+        if (nowMs < nextCheckMs) return;
         if (cpuMs() > endMs) throw new OverBound('overtime');
-        if (usesMostMemory()) throw new OverBound('out of memory');
+        if (heap.isAlmostFull()) throw new OverBound('out of memory');
+        nextCheckMs = nowMs + checkMs;
       },
     );
     return 'done';
@@ -59,18 +66,27 @@ function cpuMs(): number {
   return (user + system) / 1000;
 }
 
+/** The least time between two checks: a check takes longer than most steps. */
+const checkMs = 2;
 /** The share of the heap that a job may use: a step may need the rest. */
 const mostUsed = 0.75;
+/** The share of the heap that may fill before the next collection: by itself V8 would let it grow to several times what is
+ * in use. */
+const mostGarbage = 1 / 8;
 
-function usesMostMemory(): boolean {
-  if (!isAlmostFull()) return false;
-  collectAll();
-  return isAlmostFull();
-}
+class JobHeap {
+  /** The size after the last collection. */
+  #usedBytes = getHeapStatistics().used_heap_size;
 
-function isAlmostFull(): boolean {
-  const { used_heap_size, heap_size_limit } = getHeapStatistics();
-  return used_heap_size > heap_size_limit * mostUsed;
+  /** Collects garbage first if there may be much. */
+  isAlmostFull(): boolean {
+    const { used_heap_size: bytes, heap_size_limit: limit } = getHeapStatistics();
+    if (bytes - this.#usedBytes < limit * mostGarbage && bytes < limit * mostUsed) return false;
+    if (bytes < limit * mostUsed) collect({ type: 'major', execution: 'sync' });
+    else collectAll();
+    this.#usedBytes = getHeapStatistics().used_heap_size;
+    return this.#usedBytes > limit * mostUsed;
+  }
 }
 
 /** The heap that a small job leaves is reused by the next one. */
@@ -86,14 +102,18 @@ function returnMemory(): void {
 }
 
 function collectAll(): void {
-  collect ??= toCollect();
   // Only this kind also frees the pages that V8 retains for reuse.
   collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
 }
 
-let collect: NodeJS.GCFunction | undefined;
+function collect(options: NodeJS.GCOptions): void {
+  collector ??= toCollector();
+  collector(options);
+}
 
-function toCollect(): NodeJS.GCFunction {
+let collector: NodeJS.GCFunction | undefined;
+
+function toCollector(): NodeJS.GCFunction {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc') as NodeJS.GCFunction;
 }

@@ -1,10 +1,11 @@
 // Finds legal but probably unintended parts of rules, across all documents. Shown to users who check or publish rules;
 // workers skip it.
-
+import { runAtOnce } from '../../../shared/in-slices.ts';
+import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import {
   createRuleAdvice,
   type PlacedRule,
-  placeRules,
+  placeDocuments,
 } from '../../../shared/rules/lookup/placed-rule.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { Reporter } from '../../../shared/rules/problem/reporter.ts';
@@ -20,20 +21,39 @@ import { findWorkerOnlyFields } from './worker-only-fields.ts';
 /** Warnings, bounded in number as in `Reporter`. Documents of one domain are treated as merged. `nowMs`: the wall time
  * that decides which rules have ended. */
 export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.now()): Problem[] {
+  return runAtOnce(advisingOnRules(documents, nowMs));
+}
+
+/** The same; yields after each domain. */
+export function* advisingOnRules(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+): Generator<void, Problem[]> {
   const reporter = new Reporter('(all documents)');
   // A rule that ends may repeat one that does not.
-  const lasting = placeRules(documentsAt(documents, Number.POSITIVE_INFINITY));
-  for (const [domain, rules] of placeRules(documents)) {
+  const lastingByDomain = groupByDomain(documentsAt(documents, Number.POSITIVE_INFINITY));
+  const shadowed = new ShadowModeOnly();
+  // One domain at a time: placed rules take more memory than their documents.
+  for (const [domain, group] of groupByDomain(documents)) {
+    const rules = runAtOnce(placeDocuments(group));
+    const lastingGroup = lastingByDomain.get(domain) ?? [];
+    const lasting = areSame(group, lastingGroup) ? rules : runAtOnce(placeDocuments(lastingGroup));
     for (const find of [findUnreachableRules, findFreedValues, findUnboundedMetrics]) {
-      reporter.addAll(find(lasting.get(domain) ?? []));
+      reporter.addAll(find(lasting));
     }
     reporter.addAll(findDottedDomain(rules));
-    reporter.addAll(findMeetingCounters(domain, lasting.get(domain) ?? []));
+    reporter.addAll(findMeetingCounters(domain, lasting));
     reporter.addAll(findWorkerOnlyFields(rules));
     reporter.addAll(findEndedRules(rules, nowMs));
+    shadowed.look(lasting);
+    yield;
   }
-  reporter.addAll(findShadowModeOnly([...lasting.values()].flat()));
+  reporter.addAll(shadowed.toProblems());
   return reporter.toProblems();
+}
+
+function areSame(a: readonly RuleDocument[], b: readonly RuleDocument[]): boolean {
+  return a.length === b.length && a.every((document, index) => document === b[index]);
 }
 
 /** A domain with dots: Prometheus labels are made from the parts of a statistic's name, which dots separate. At most
@@ -61,21 +81,30 @@ function findEndedRules(rules: readonly PlacedRule[], nowMs: number): Problem[] 
 }
 
 /** If every limit is in shadow mode, this is legal but probably left over from a trial: at most one warning, at the
- * first limit. `rules`: the top levels of all domains. */
-function findShadowModeOnly(rules: readonly PlacedRule[]): Problem[] {
-  const limits = rules.flatMap(listLimits);
-  const [first] = limits;
-  if (first === undefined || !limits.every(({ descriptor }) => descriptor.shadowMode)) return [];
-  const message = 'every limit is in shadow mode, so nobody is ever refused';
-  const hint = 'remove shadow_mode where a limit should refuse';
-  return [createRuleAdvice('shadow-mode-only', first, 'shadow_mode', message, hint)];
-}
+ * first limit. */
+class ShadowModeOnly {
+  #first: PlacedRule | undefined;
+  #isRefuted = false;
 
-/** An unlimited rule refuses no request in any mode. */
-function listLimits(rule: PlacedRule): PlacedRule[] {
-  const { rateLimit } = rule.descriptor;
-  const isLimit = rateLimit !== undefined && !rateLimit.unlimited;
-  return [...(isLimit ? [rule] : []), ...rule.children.flatMap(listLimits)];
+  /** `rules` is one level. An unlimited rule refuses no request in any mode. */
+  look(rules: readonly PlacedRule[]): void {
+    for (const rule of rules) {
+      if (this.#isRefuted) return;
+      const { rateLimit, shadowMode } = rule.descriptor;
+      if (rateLimit !== undefined && !rateLimit.unlimited) {
+        this.#first ??= rule;
+        this.#isRefuted = !shadowMode;
+      }
+      this.look(rule.children);
+    }
+  }
+
+  toProblems(): Problem[] {
+    if (this.#first === undefined || this.#isRefuted) return [];
+    const message = 'every limit is in shadow mode, so nobody is ever refused';
+    const hint = 'remove shadow_mode where a limit should refuse';
+    return [createRuleAdvice('shadow-mode-only', this.#first, 'shadow_mode', message, hint)];
+  }
 }
 
 /** The same problems, with keys that have no effect at their position as errors. A worker ignores such keys, as the

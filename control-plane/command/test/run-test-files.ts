@@ -1,4 +1,4 @@
-// Runs files of rule tests: from their paths to the result of each test.
+// Runs files of rule tests: from their paths to what each test found.
 import { writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -25,7 +25,7 @@ import { loadRules } from '../input/rule-input.ts';
 
 export interface TestedFile {
   readonly file: string;
-  /** Mistakes in the file or in its rules; then no test was run. */
+  /** Mistakes in the file, or in its rules: then nothing was run. */
   readonly problems: readonly Problem[];
   readonly results: readonly TestResult[];
   /** How many values were written into the file. */
@@ -34,7 +34,7 @@ export interface TestedFile {
 
 export interface TestReport {
   readonly files: readonly TestedFile[];
-  /** Undefined if not requested. */
+  /** Undefined where it is not asked for. */
   readonly coverage: readonly CoveredLimit[] | undefined;
 }
 
@@ -134,7 +134,7 @@ async function readTestedRules(
   return { ok: true, tested: { documents, rules: createRulesInTime(documents, options) } };
 }
 
-/** Relative if both are. */
+/** Relative as long as both are. */
 function toShownPath(folder: string, path: string): string {
   return path.startsWith('/') || folder === '.' ? path : `${folder}/${path}`;
 }

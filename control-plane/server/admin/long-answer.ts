@@ -26,8 +26,10 @@ export function streamJson(value: object): Response {
   return stream(writingJson(value), [], () => {});
 }
 
+type Part = string | Uint8Array;
+
 /** `begun` are the first parts. */
-function stream(parts: Iterator<string, void>, begun: string[], onEnd: () => void): Response {
+function stream(parts: Iterator<Part, void>, begun: Part[], onEnd: () => void): Response {
   const encoder = new TextEncoder();
   let hasEnded = false;
   let timer: NodeJS.Timeout | undefined;
@@ -47,7 +49,7 @@ function stream(parts: Iterator<string, void>, begun: string[], onEnd: () => voi
         end();
         return;
       }
-      controller.enqueue(encoder.encode(part));
+      controller.enqueue(typeof part === 'string' ? encoder.encode(part) : part);
       timer = setTimeout(() => {
         controller.error(new Error(`nothing of the answer was read for ${unreadMs / 1000}s`));
         end();

@@ -98,7 +98,7 @@ interface Known {
   readonly contentId: string;
 }
 
-interface ForeignRecord extends Pick<OtherVersion, 'inForce'> {
+interface ForeignRecord extends OtherVersion {
   /** Human-readable. */
   readonly problem: string;
 }
@@ -631,11 +631,11 @@ function toKnown(version: string | undefined, record: RolloutRecord, sinceMs: nu
   return { version, record, sinceMs, contentId: toContentId(record) };
 }
 
-/** `or` says what makes the program continue without it. */
+/** `or` says what makes the program go on without it. */
 function toForeign(reading: RecordReading, or: string): ForeignRecord | undefined {
   if (reading.ok || reading.ofOtherVersion === undefined) return undefined;
-  const { inForce, remedy } = reading.ofOtherVersion;
-  return { inForce, problem: `${reading.problem}: ${remedy}, or ${or}` };
+  const problem = `${reading.problem}: run the version that wrote it, or ${or}`;
+  return { ...reading.ofOtherVersion, problem };
 }
 
 /** Without the signs of life. */

@@ -1,6 +1,7 @@
 // Builds what is served from the files of a revision: pure, and all or nothing. cache.ts decides which
 // revision is in force.
 
+import { runAtOnce } from '../../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import { applyAllowances } from '../../../shared/rules/problem/allowance.ts';
@@ -10,7 +11,7 @@ import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { toResource } from '../../../shared/rules/wire/resource.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../../shared/wire/rate-limit-config-message.ts';
-import { adviseOnRules } from '../../authoring/advice/rule-advice.ts';
+import { advisingOnRules } from '../../authoring/advice/rule-advice.ts';
 import { type CheckedRules, checkRules } from '../../authoring/checked-rules.ts';
 import { type Policy, parsePolicy, policyFile } from '../../authoring/policy/policy-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
@@ -90,6 +91,8 @@ export interface BuildDeps {
   readonly parse?: Parse;
   /** Has equal ones of other builds, so that what is derived from a snapshot is kept; default: none. */
   readonly findSnapshot?: (version: string) => Snapshot | undefined;
+  /** Called between long steps. An error that it throws ends the build. */
+  readonly check?: () => void;
 }
 
 export type Parse = (text: string, path: string) => ParsedDocument;
@@ -98,8 +101,10 @@ export type Parse = (text: string, path: string) => ParsedDocument;
 export function buildSnapshots(
   { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
   { mergeDomains, maxResponseBytes, rollsOut, advises = false }: BuildOptions,
-  { encode, nowMs = Date.now(), parse = parseRuleDocument, findSnapshot }: BuildDeps,
+  deps: BuildDeps,
 ): BuildOutcome {
+  const { encode, nowMs = Date.now(), parse = parseRuleDocument, findSnapshot } = deps;
+  const { check = () => {} } = deps;
   const problems: Problem[] = [...unreadable];
   const ruleFiles = files.filter(({ path }) => path !== nodeGroupsFile && path !== policyFile);
   const documents: RuleDocument[] = [];
@@ -113,6 +118,7 @@ export function buildSnapshots(
     if (excess !== undefined) return refuse([...problems, excess], files);
     documents.push(parsed.document);
   }
+  check();
   const rules = checkRules(documents, { mergeDomains }, nowMs);
   problems.push(...(rules.ok ? rules.warnings : rules.problems));
   const byDomain = groupByDomain(documents);
@@ -138,6 +144,7 @@ export function buildSnapshots(
   const leftOut = new Map<string, readonly string[]>();
   const resources = new Map<string, DomainResource>();
   for (const [domain, group] of byDomain) {
+    check();
     const resource = tryToEncode(domain, group, encode);
     if (resource instanceof Error) {
       const message = `domain '${toExcerpt(domain)}' cannot be sent to workers: ${resource.message}`;
@@ -154,7 +161,10 @@ export function buildSnapshots(
   const built = toGroups(groups, domains, resources, findSnapshot);
   problems.push(...built.flatMap((each) => checkSize(each, maxResponseBytes)));
   if (problems.some(isError)) return refuse(problems, files);
-  const advice = new Set(advises ? adviseOnRules(documents, nowMs).filter(isNews) : []);
+  check();
+  const advice = new Set(
+    advises ? runAtOnce(advisingOnRules(documents, nowMs), check).filter(isNews) : [],
+  );
   const told = applyAllowances([...problems, ...advice], files);
   return {
     ok: true,

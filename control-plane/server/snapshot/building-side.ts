@@ -31,11 +31,14 @@ export const doBuildJob: DoJob = (next, send, check) => {
   }
   function buildAll(): BuildOutcome {
     const { serialize: encode } = loadProtos().rateLimitConfig;
-    return buildSnapshots(revision, options, { encode, nowMs, parse });
+    return buildSnapshots(revision, options, { encode, nowMs, parse, check });
   }
   const isOfName = needs !== 'problems' && 'rulesOf' in needs;
   const outcome = toBounded(isOfName ? parseAlone(needs.rulesOf) : buildAll());
-  for (const piece of toBuiltPieces(outcome, documents, needs)) send(piece);
+  for (const piece of toBuiltPieces(outcome, documents, needs)) {
+    check();
+    send(piece);
+  }
 };
 
 function toBounded(outcome: BuildOutcome): BuildOutcome {

@@ -196,9 +196,18 @@ function toNumber(source: string): number {
   return Number(source);
 }
 
+/** JSON in UTF-8 that is already written, and is copied into other JSON unchanged. */
+export class WrittenJson {
+  readonly parts: readonly Uint8Array[];
+
+  constructor(parts: readonly Uint8Array[]) {
+    this.parts = parts;
+  }
+}
+
 /** The same text as JSON.stringify, in parts. `value` is plain data without toJSON methods; a generator is written as a
  * list. */
-export function* writingJson(value: unknown): Generator<string, void> {
+export function* writingJson(value: unknown): Generator<string | Uint8Array, void> {
   const writer = new JsonWriter();
   yield* writer.write(value);
   yield writer.rest;
@@ -207,15 +216,18 @@ export function* writingJson(value: unknown): Generator<string, void> {
 class JsonWriter {
   rest = '';
 
-  *write(value: unknown): Generator<string, void> {
-    if (isShort(value)) this.rest += JSON.stringify(value) ?? 'null';
+  *write(value: unknown): Generator<string | Uint8Array, void> {
+    if (value instanceof WrittenJson) {
+      yield this.#take();
+      yield* value.parts;
+    } else if (isShort(value)) this.rest += JSON.stringify(value) ?? 'null';
     else if (typeof value === 'string') yield* this.#writeLong(value);
     else if (isIterable(value)) yield* this.#writeList(value);
     else yield* this.#writeObject(value as object);
     if (this.rest.length >= atOnce) yield this.#take();
   }
 
-  *#writeList(list: Iterable<unknown>): Generator<string, void> {
+  *#writeList(list: Iterable<unknown>): Generator<string | Uint8Array, void> {
     let mark = '[';
     for (const item of list) {
       this.rest += mark;
@@ -225,7 +237,7 @@ class JsonWriter {
     this.rest += mark === '[' ? '[]' : ']';
   }
 
-  *#writeObject(object: object): Generator<string, void> {
+  *#writeObject(object: object): Generator<string | Uint8Array, void> {
     let mark = '{';
     for (const [key, value] of Object.entries(object)) {
       if (value === undefined) continue;
@@ -265,6 +277,7 @@ function isShort(value: unknown): boolean {
 function countValues(value: unknown, most: number): number {
   if (typeof value === 'string') return 1 + Math.floor((value.length * valuesAtOnce) / atOnce);
   if (typeof value !== 'object' || value === null) return 1;
+  if (value instanceof WrittenJson) return most + 1;
   if (isIterable(value) && !Array.isArray(value)) return most + 1;
   let count = 1;
   for (const part of Array.isArray(value) ? value : Object.values(value)) {

@@ -1,18 +1,17 @@
 // `/revisions`: the history of the store, the files of a revision, the changes between two, and a new revision made of
 // all files at once.
 import Type from 'typebox';
-import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
 import { orNull } from '../../or-null.ts';
-import { comparingForNodes } from '../../snapshot/node-change.ts';
+import type { BuiltSnapshots } from '../../snapshot/build.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toFileText, toReplacement } from '../change.ts';
-import { toLongAnswer } from '../long-answer.ts';
+import { findChanges } from '../diff-job.ts';
 import { problemJson, refusedRules } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
 import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
-import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
+import { ruleChangeJson } from '../rule-change-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
 const fileJson = Type.Object({ path: Type.String({ maxLength: 1024 }), text: Type.String() });
@@ -125,7 +124,7 @@ export class Default extends AdminController {
         from: toRevisionJson(before),
         to: toRevisionJson(after),
         files: compareFiles(before, after),
-        changes: await runInSlices(comparingForNodes(...compared, toRuleChangeJson)),
+        changes: await this.findChanges(...compared),
       };
     });
   }
@@ -138,19 +137,21 @@ export class Default extends AdminController {
   });
 
   async POST_diff({ message = '', ...given }: Fields<typeof Default.POST_diff>) {
-    const planned = await this.plan({ ...(await this.toRequest(given)), message });
-    const { before, after, examined } = planned;
-    const known = await this.api.examine(before);
-    const { governed } = known.governed ? known : this.api.snapshots;
-    const changes =
-      governed && examined.governed
-        ? await runInSlices(comparingForNodes(governed, examined.governed, toRuleChangeJson))
-        : [];
-    return toLongAnswer({
-      from: toRevisionJson(before),
-      files: compareFiles(before, after),
-      changes,
+    return this.sendLong(async () => {
+      const planned = await this.plan({ ...(await this.toRequest(given)), message });
+      const { before, after, examined } = planned;
+      const known = await this.api.examine(before);
+      const { governed } = known.governed ? known : this.api.snapshots;
+      const changes =
+        governed && examined.governed ? await this.findChanges(governed, examined.governed) : [];
+      return { from: toRevisionJson(before), files: compareFiles(before, after), changes };
     });
+  }
+
+  private findChanges(before: BuiltSnapshots, after: BuiltSnapshots) {
+    const { thread, clock } = this.api;
+    const { signal } = this.request;
+    return findChanges(thread, { before, after }, { nowMs: clock.wallMs(), signal });
   }
 
   private async toCompared(revision: Revision) {

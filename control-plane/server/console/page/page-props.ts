@@ -1,4 +1,4 @@
-// The properties of every page.
+// The properties that every page is given.
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { Resource } from './resource.ts';
 

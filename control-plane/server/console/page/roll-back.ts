@@ -1,4 +1,4 @@
-// The dialog for a rollback: the workers of either revision, and the changes for requests.
+// The dialog that goes back to an earlier revision: the workers of either revision, and the changes for requests.
 import { html } from 'htm/preact';
 import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
@@ -11,9 +11,9 @@ import { toHavingText, toUndoText } from './reach.ts';
 interface RollBackProps {
   readonly to: Pick<ListedRevisionJson, 'id' | 'at' | 'author'>;
   readonly status: StatusJson;
-  /** A sentence about further effects. */
+  /** A sentence on what else it does. */
   readonly note?: string;
-  /** `done`: whether the rollback was performed. */
+  /** `done` when it was done. */
   onClose(done: boolean): void;
 }
 

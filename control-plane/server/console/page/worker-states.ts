@@ -1,4 +1,4 @@
-// The labels of a worker's states on all pages.
+// The states of a worker, as all pages name them.
 import type { WorkerJson } from '../../admin/worker-json.ts';
 import type { Tone } from './parts.ts';
 
