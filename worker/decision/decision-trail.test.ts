@@ -1,11 +1,11 @@
-// The debug lines of decisions, where there are none or too many; what they are is in decisions.test.ts.
+// Tests the debug lines of decisions when there are none or too many; their content is in decisions.test.ts.
 import test from 'ava';
 import type { Log } from '../../shared/log.ts';
 import { ask, createWorker } from '../../test/support/decision-worker.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createDecisionTrail } from './decision-trail.ts';
 
-test('a log without debug lines has no trail, so that nothing is made for it', (t) => {
+test('a log without debug lines has no trail, so that no texts are made', (t) => {
   const log: Log = { ...createRecordedLog(), isDebug: false };
   t.is(createDecisionTrail(log), undefined);
 });

@@ -1,5 +1,5 @@
-// The log of each decision at LOG_LEVEL=debug, step by step (behaviour: log-lines). It exists only when
-// such lines are written: otherwise no text is made.
+// The log of each decision at LOG_LEVEL=debug, step by step (behaviour: log-lines). It only exists when such lines are
+// written: otherwise no texts are made.
 import type { Log } from '../../shared/log.ts';
 import type { DomainRules, Match } from '../../shared/rules/rule.ts';
 import type { Hit } from '../counters/store.ts';
@@ -9,17 +9,17 @@ import { toEntriesText, toRequestText, toResponseText, toUnitName } from './mess
 export interface DecisionTrail {
   asked(request: RateLimitRequest): void;
   unknownDomain(request: RateLimitRequest): void;
-  /** The match of a descriptor, before one limit replaces another. */
+  /** Logs the match of a descriptor, before one limit replaces another. */
   lookedUp(descriptor: RequestDescriptor, match: Match | undefined, rules: DomainRules): void;
   replaced(name: string): void;
-  /** The local cache knows that this counter is over its limit. */
+  /** Logs that the local cache has this counter as over its limit. */
   knownOver(key: string, match: Match): void;
   counting(hits: readonly Hit[]): void;
   counted(hit: Hit, match: Match): void;
   answered(response: RateLimitResponse): void;
 }
 
-/** Undefined when the log takes no debug lines. */
+/** Undefined when the log writes no debug lines. */
 export function createDecisionTrail(log: Log): DecisionTrail | undefined {
   if (!log.isDebug) return undefined;
   const lookingUp = (descriptor: RequestDescriptor) => {

@@ -1,4 +1,4 @@
-// Whole decisions over real rules and counters in process, as text: limits.txt, limiters.txt, local-cache.txt,
+// Complete decisions over real rules and counters in process, as text: limits.txt, limiters.txt, local-cache.txt,
 // client-fields.txt, metadata.txt, without-store.txt and trail.txt.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,12 +16,12 @@ type Worker = ReturnType<typeof createWorker>;
 const units = ['UNKNOWN', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR', 'WEEK'];
 const statistic = /^ratelimit\.service\.(?!response_time|call\.should_rate_limit\.config)/;
 
-/** One of a scenario, with what its statistics and counters were at the last look. */
+/** The worker of one scenario, with its statistics and counters when they were last shown. */
 interface Seen {
   readonly worker: Worker;
   readonly keys: Set<string>;
   readonly before: Map<string, number>;
-  /** The keys that the store counts: all, those with this text, or none. */
+  /** The counters that the store can count: all, those whose key contains this text, or none. */
   store: { counts: string | undefined };
 }
 
@@ -54,7 +54,7 @@ function readRules(folder: string): string {
   return readFileSync(join(folder, 'rules.yaml'), 'utf8');
 }
 
-/** `KEY=VALUE[,KEY=VALUE]`, then `*HITS`, `*-HITS` for those taken back, and `!NUMBER/UNIT` for a limit of its own. */
+/** Parses `KEY=VALUE[,KEY=VALUE]`, then `*HITS`, `*-HITS` for a refund, and `!NUMBER/UNIT` for a limit of its own. */
 function toDescriptor(word: string) {
   const [, of = '', hits, requestsPerUnit, unit = ''] =
     /^(.*?)(?:\*(-?\d+))?(?:!(\d+)\/(\w+))?$/.exec(word) ?? [];
@@ -91,7 +91,7 @@ function toOutcomeLines(outcome: DecisionOutcome): string[] {
   ];
 }
 
-/** Counters and statistics that are others than at the last look. */
+/** Counters and statistics that have changed since they were last shown. */
 function findChanges({ worker, keys, before }: Seen): string[] {
   const now = new Map<string, number>();
   for (const key of keys) now.set(`counter ${key}`, Number(worker.memory.read(key) ?? Number.NaN));

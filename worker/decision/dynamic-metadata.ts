@@ -11,7 +11,7 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The first writer of a key wins; two objects under one key are merged. */
+/** The first value of a key wins; two objects under one key are merged. */
 function mergeInto(target: Record<string, JsonValue>, source: JsonObject): void {
   for (const [key, value] of Object.entries(source)) {
     const present = target[key];

@@ -29,11 +29,11 @@ function createMatch(sharedValues?: Match['sharedValues']): Match {
   };
 }
 
-// Few characters, among them the separator, so that keys of different entries look alike.
+// Few characters, including the separator, so that keys of different entries are similar.
 const text = fc.string({ unit: fc.constantFrom('a', 'b', '_', '1', 'é'), maxLength: 6 });
 const entry = fc.record({ key: text, value: fc.oneof(text, fc.constant('long'.repeat(200))) });
 
-test('whatever was asked for before, a key is that of its own entries, rule and window', (t) => {
+test('a key is always that of its own entries, rule and window, whatever keys came before', (t) => {
   const nowSeconds = fc.oneof(
     fc.constantFrom(0, 59, 1_795_219_199, 1_795_219_200),
     fc.integer({ min: 0, max: 20_000_000_000 }),
@@ -55,7 +55,7 @@ test('whatever was asked for before, a key is that of its own entries, rule and 
         const match = isShared ? { ...plain, sharedValues: entries.map(() => 'x*') } : plain;
         const window = windowAt('minute', 1, second);
         const key = toCounterKey(prefix, domain, entries, match.sharedValues, window.start);
-        // The second time it is kept, the third time it is known.
+        // The second time it is stored, the third time it is found.
         for (let time = 1; time <= 3; time++) {
           t.is(keys.of(domain, { entries }, match, window), key);
         }
@@ -64,7 +64,7 @@ test('whatever was asked for before, a key is that of its own entries, rule and 
   );
 });
 
-test('entries that are written alike but cut otherwise have the keys they have anyway', (t) => {
+test('differently split entries with the same joined text have the right keys', (t) => {
   const keys = createCounterKeys('');
   const match = createMatch();
   const window = { start: 1_795_219_200, seconds: 60 };
@@ -76,7 +76,7 @@ test('entries that are written alike but cut otherwise have the keys they have a
   t.is(of('a', 'x_c'), 'd_a_x_c_1795219200');
 });
 
-/** Counts how often its start is read: once for each key that is put together. */
+/** Counts how often its start is read: once for each key that is formed. */
 function createCountedWindow() {
   const window = {
     reads: 0,
@@ -89,7 +89,7 @@ function createCountedWindow() {
   return window;
 }
 
-test('a key that was asked for twice in a row is known the third time, and not put together again', (t) => {
+test('a key requested twice in a row is cached the third time, and not formed again', (t) => {
   const keys = createCounterKeys('');
   const window = createCountedWindow();
   const match = createMatch();
@@ -103,7 +103,7 @@ test('a key that was asked for twice in a row is known the third time, and not p
   t.is(window.reads, 2);
 });
 
-test('as many keys as there are slots are known at once', (t) => {
+test('as many keys as slots are cached at the same time', (t) => {
   const keys = createCounterKeys('');
   const window = createCountedWindow();
   const match = createMatch();
@@ -118,7 +118,7 @@ test('as many keys as there are slots are known at once', (t) => {
   t.is(askAll(), known);
 });
 
-test('entries with the same hash have each a key of their own', (t) => {
+test('entries with the same hash each have their own key', (t) => {
   const keys = createCounterKeys('');
   const match = createMatch();
   const window = { start: 1_795_219_200, seconds: 60 };

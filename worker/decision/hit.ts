@@ -1,5 +1,5 @@
-// The hits of one descriptor with a limit: which counters, and how many hits on each (behaviour:
-// counter-keys, over-limit-cache, limit-lists).
+// The hits of one descriptor with a limit: on which counters, and how many on each (behaviour: counter-keys,
+// over-limit-cache, limit-lists).
 import { hash } from 'node:crypto';
 import {
   toCounterKey,
@@ -32,8 +32,8 @@ export interface RuleHit extends Hit {
   /** `removals` of the local cache at the start of the decision. */
   readonly removalsBefore: number;
   /**
-   * Stands in for the store's answer: `cache` where the local cache has the counter as over its limit, so that
-   * the store is not asked; else the answer to the store's failure.
+   * Replaces the store's answer: `cache` when the local cache has the counter as over its limit, so that the store is
+   * not asked; else the answer to the store's failure.
    */
   fallback: 'cache' | AnsweringMode | undefined;
 }
@@ -44,12 +44,12 @@ export interface PrepareHitsDeps {
   readonly trail: DecisionTrail | undefined;
   readonly windowAt: WindowAt;
   readonly cacheKeyPrefix: string;
-  /** Stores get keys as they are, however long. */
+  /** Whether stores receive every key unchanged, however long. */
   readonly keepsLongKeys: boolean;
   readonly calendarMonths: boolean;
 }
 
-/** Passed as an object: a time with fractions would become one at each call. */
+/** An object, because passing a time with fractions as a number would allocate one at each call. */
 export interface Arrived {
   readonly request: RateLimitRequest;
   /** On the monotonic clock. */
@@ -57,7 +57,7 @@ export interface Arrived {
 }
 
 export interface PrepareHits {
-  /** The hit of the descriptor at `index` on its one limit. */
+  /** The hit of the descriptor at `index` on its only limit. */
   prepare(arrived: Arrived, index: number, match: Match, nowSeconds: number): RuleHit;
   /** One hit for each limit of a list. */
   prepareList(
@@ -69,10 +69,10 @@ export interface PrepareHits {
   ): readonly RuleHit[];
 }
 
-/** The largest number that a counter can hold: more hits are over every limit, as these are. */
+/** The largest number that a counter can hold: hits of this number or more are over every limit. */
 const maxHitsAddend = 2n ** 63n - 1n;
 
-/** A descriptor's own number, also 0, takes precedence over the request's, where 0 means 1. */
+/** A descriptor's own number, even 0, takes precedence over the request's, where 0 means 1. */
 function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): number | bigint {
   const addend = descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
   return addend > maxHitsAddend ? maxHitsAddend : addend;
@@ -93,7 +93,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const addend = hitsAddend(request, descriptor);
     const hits = Number(addend);
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, match.listedAs);
-    // A limit that is not unlimited has a unit: the validator and limit-in-request.ts ensure it.
+    // A limit that is not unlimited has a unit: the checks of rules and limit-in-request.ts ensure it.
     const unit = match.limit.unit ?? 'second';
     const { limiter, unitMultiplier } = match.limit;
     const window = windowAt(unit, unitMultiplier, nowSeconds);
@@ -144,7 +144,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     };
   };
 
-  /** Returns the same object while the window lasts: stores cache texts by it. */
+  /** Returns the same object while the window lasts: stores cache texts by its identity. */
   const toLimiterWindow = (
     limiter: Limiter,
     { unit, unitMultiplier }: { readonly unit: Unit; readonly unitMultiplier: number },
@@ -178,24 +178,26 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
   return { prepare, prepareList };
 }
 
-/** Of a counter key in a store. Callers choose how long their values are. */
+/** The most bytes of a counter key in a store. Callers choose how long their values are. */
 const maxKeyBytes = 1_024;
 /** A UTF-16 unit has at most 3 bytes. */
 const surelyShort = Math.floor(maxKeyBytes / 3);
 
-/** Never another counter's key: those have a `_` after the prefix. */
+/** Never equals another counter's key: those have a `_` after the prefix. */
 function toStoredKey(prefix: string, key: string, mapKey: string): string {
   if (mapKey !== key) return prefix + mapKey;
   return Buffer.byteLength(key) > maxKeyBytes ? prefix + hash('sha256', key) : key;
 }
 
-/** Whether the local cache can answer for these hits: it knows when a single hit is admitted, which says nothing of more
- * hits on a sliding window, and what is over has to reach the store where it is counted. */
+/**
+ * Whether the local cache can answer for these hits. It has the time when a single hit is admitted, which is not enough
+ * for more hits on a sliding window; and counted hits over the limit must reach the store.
+ */
 function isFound({ algorithm, countsOver }: Limiter, hits: number): boolean {
   return hits > 0 && !countsOver && (hits === 1 || algorithm === 'token_bucket');
 }
 
-/** The answer to these hits on a limiter that admits a single one after so many milliseconds. */
+/** Sets the answer to these hits on a limiter that admits a single hit after `ms` milliseconds. */
 function closeUntil(limiter: LimiterHit, hits: number, ms: number): void {
   const { limit, capacity, windowSeconds } = limiter.window;
   const furtherMs = hits === 1 ? 0 : ((hits - 1) * windowSeconds * 1000) / limit;
@@ -204,21 +206,23 @@ function closeUntil(limiter: LimiterHit, hits: number, ms: number): void {
   limiter.waitSeconds = limiter.resetSeconds;
 }
 
-/** Caches counter keys. Repeated requests, as of a caller far over its limit, get the same string again:
- * neither the string nor its hash, which every look-up needs, is computed again. */
+/**
+ * Caches counter keys. Repeated requests, such as those of a caller far over its limit, get the same string again:
+ * neither the string nor its hash, which every lookup needs, is computed again.
+ */
 export interface CounterKeys {
-  /** As `toCounterKey`, for the match of a descriptor of the domain. */
+  /** As `toCounterKey`, for the match of one of the domain's descriptors. */
   of(domain: string, descriptor: HashedEntries, match: Match, window: Window): string;
 }
 
 type HashedEntries = Pick<RequestDescriptor, 'entries' | 'hash'>;
 
 interface Known {
-  /** Of one rule in one rule set, so it identifies the domain, too. */
+  /** The limit of one rule in one rule set: it therefore also identifies the domain. */
   readonly limit: Limit;
   readonly window: Window;
   readonly key: string;
-  /** Where the entries of the key end. */
+  /** The index at which the entries of the key end. */
   readonly end: number;
 }
 
@@ -226,12 +230,14 @@ const underscore = 0x5f;
 
 /** A power of two. */
 const slots = 1024;
-/** With `slots`, the bound on memory: 1 MB when every key has a character beyond Latin-1. */
+/** Bounds the memory, together with `slots`: 1 MB when every key has a character beyond Latin-1. */
 const longestKnown = 512;
 
 export function createCounterKeys(prefix: string): CounterKeys {
-  /** The last request of each slot. Reading it touches no string, and a key is kept only when it was
-   * requested twice in a row, so many callers with few requests each cost almost nothing. */
+  /**
+   * The hash of the last request in each slot. Comparing it reads no string, and a key is stored only when it was
+   * requested twice in a row, so many callers with few requests each cost almost nothing.
+   */
   const lastHashes = new Int32Array(slots);
   const known = new Array<Known | undefined>(slots).fill(undefined);
   return {
@@ -263,8 +269,10 @@ export function createCounterKeys(prefix: string): CounterKeys {
   };
 }
 
-/** Whether the key has exactly these entries from `start` to its window. The entries themselves are not
- * kept for comparison: a substring can keep the whole request in memory. */
+/**
+ * Whether the key has exactly these entries from `start` to its window. The entries themselves are not stored for
+ * comparison: a substring can retain the whole request in memory.
+ */
 function spells({ key, end }: Known, start: number, entries: readonly Entry[]): boolean {
   let at = start;
   for (let index = 0; index < entries.length; index++) {
@@ -277,7 +285,7 @@ function spells({ key, end }: Known, start: number, entries: readonly Entry[]): 
   return at === end;
 }
 
-/** Whether `text` and an underscore are at this place. */
+/** Whether `text` and an underscore are at this index. */
 function hasAt(key: string, at: number, text: string): boolean {
   const end = at + text.length;
   if (end >= key.length || key.charCodeAt(end) !== underscore) return false;
@@ -288,8 +296,8 @@ function hasAt(key: string, at: number, text: string): boolean {
 }
 
 /**
- * A hash of 32 bits over keys and values, in their order: it chooses what is recorded, so it is the same on each
- * worker and in each release. The decoder of protobuf makes it from the bytes, which costs it nearly nothing.
+ * A hash of 32 bits over keys and values, in their order: it determines what is recorded, so it is the same on each
+ * worker and in each release. The protobuf decoder computes it from the bytes at nearly no cost.
  */
 export function hashEntries(entries: readonly Entry[]): number {
   let hash = 0;
@@ -299,7 +307,7 @@ export function hashEntries(entries: readonly Entry[]): number {
   return hash;
 }
 
-/** The length first, then the bytes of the UTF-8 form. */
+/** Hashes the length first, then the bytes of the UTF-8 form. */
 function hashText(text: string): number {
   const bytes = Buffer.from(text);
   let hash = bytes.length;

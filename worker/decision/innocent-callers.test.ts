@@ -1,5 +1,5 @@
-// Floods of descriptors and a caller who did nothing: each bound of the memory that decisions keep is filled by
-// somebody else, and the caller is still decided (SECURITY.md, "What is bounded").
+// Floods of descriptors beside an innocent caller: other callers reach each bound of the memory that decisions use, and
+// this caller is still decided (SECURITY.md, "What is bounded").
 import test from 'ava';
 import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
 
@@ -13,7 +13,7 @@ descriptors:
 `;
 
 // Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
-test('metric names that somebody makes without end leave those of a rule to its callers', async (t) => {
+test('endless metric names of one caller leave those of a rule to other callers', async (t) => {
   const worker = createWorker(rules);
   await worker.decide(ask('innocent=ann'));
   for (let index = 0; index < flood; index++) await worker.decide(ask(`flood=${index}`));
@@ -23,7 +23,7 @@ test('metric names that somebody makes without end leave those of a rule to its 
 });
 
 // Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
-test('requests without a rule take the samples, not the counts of another’s, nor his turn a second later', async (t) => {
+test('requests without a rule take the samples, but not the counts of another caller, nor its sample a second later', async (t) => {
   const worker = createWorker(rules);
   for (let index = 0; index < flood; index++) await worker.decide(ask(`unknown=${index}`));
   const taken = worker.samples.length;
@@ -36,7 +36,7 @@ test('requests without a rule take the samples, not the counts of another’s, n
 });
 
 // Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
-test('keys over their limit that fill the cache change no decision about another’s', async (t) => {
+test('keys over their limit that fill the cache change no decision about another caller', async (t) => {
   const worker = createWorker(rules, { localCacheBytes: 1 });
   for (let index = 0; index < 3; index++) await worker.decide(ask('innocent=ann'));
   t.is(summarize(await worker.decide(ask('innocent=ann'))), 'OVER [OVER 0]');
@@ -49,7 +49,7 @@ test('keys over their limit that fill the cache change no decision about another
 });
 
 // Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
-test('counters that somebody makes until there is no room leave those that are there, and their limits', async (t) => {
+test('counters of one caller that use up the room leave existing ones and their limits in force', async (t) => {
   const worker = createWorker(rules, { maxCounters: 1_000 });
   await worker.decide(ask('innocent=ann'));
   let failed = 0;

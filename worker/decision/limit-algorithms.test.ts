@@ -1,4 +1,4 @@
-// What the store is asked for limiters; answers and statistics are in decisions.test.ts, the arithmetic in
+// Tests what the store is asked for limiters; answers and statistics are in decisions.test.ts, the arithmetic in
 // test/contract/limiters.test.ts.
 import test from 'ava';
 import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
@@ -15,7 +15,7 @@ for (const [algorithm, reset] of [
   ['token_bucket', 60],
   ['sliding_window', 3_645],
 ] as const) {
-  test(`${algorithm}: a request that two stores count has the reset, and is remembered, as with one`, async (t) => {
+  test(`${algorithm}: a request counted by two stores has the same reset, and is cached in the same way, as with one`, async (t) => {
     const yaml = `
 domain: d
 descriptors:
@@ -35,7 +35,7 @@ descriptors:
   });
 }
 
-test('months of the calendar are as long as they are: a wait into a longer one, and one without a request', async (t) => {
+test('calendar months have their real length: a wait into a longer one, and one without a request', async (t) => {
   const yaml = withKey(
     'rate_limit: {unit: month, requests_per_unit: 5, algorithm: sliding_window}',
   );

@@ -1,4 +1,4 @@
-// The limit that a descriptor of a request brings with it (behaviour: limit-in-the-request).
+// The limit that a descriptor in a request can contain (behaviour: limit-in-the-request).
 import { AppError } from '../../shared/errors.ts';
 import {
   type LimitShape,
@@ -12,8 +12,9 @@ import { noModes } from '../../shared/rules/rule-keys.ts';
 import { unitFromNumber } from '../../shared/rules/unit.ts';
 import type { RequestDescriptor } from './message.ts';
 
-/** It replaces that of every rule, except for the rule's algorithm and its number of units. An error where it
- * is invalid. */
+/**
+ * Replaces the limit of every rule, except for the rule's algorithm and its number of units. An error if it is invalid.
+ */
 export function matchLimitInRequest(
   rules: DomainRules,
   descriptor: RequestDescriptor,

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { toRequestText, toResponseText } from './message-text.ts';
 
-test('every field that a request gives is in its text, and no other', (t) => {
+test('every field that a request sets is in its text, and no other', (t) => {
   t.is(
     toRequestText({
       domain: 'shop "A"',
@@ -20,7 +20,7 @@ test('every field that a request gives is in its text, and no other', (t) => {
   t.is(toRequestText({ domain: '', hitsAddend: 0, descriptors: [] }), 'domain:""');
 });
 
-test('every field that a response gives is in its text, and no other', (t) => {
+test('every field that a response sets is in its text, and no other', (t) => {
   const header = { key: 'RateLimit-Limit', value: '5' };
   t.is(
     toResponseText({
@@ -41,7 +41,7 @@ test('every field that a response gives is in its text, and no other', (t) => {
   );
 });
 
-test('a long text is cut at its bound, and items after it are counted', (t) => {
+test('a long text is cut at its bound, and further items are counted', (t) => {
   const request = (domain: string, items: readonly string[] = []) =>
     toRequestText({
       domain,

@@ -1,5 +1,5 @@
-// Requests and responses as text for people: the short form of protobuf's text format, with the
-// field names of envoy.service.ratelimit.v3 (behaviour: log-lines, spans).
+// Human-readable texts of requests and responses: the short form of protobuf's text format, with the field names of
+// envoy.service.ratelimit.v3 (behaviour: log-lines, spans).
 import {
   codes,
   type DescriptorStatus,
@@ -38,7 +38,7 @@ export function toEntriesText({ entries }: RequestDescriptor): string {
   return entries.map(({ key, value }) => `(${key}=${value})`).join(',');
 }
 
-/** As the wire's enumerations name them, such as MINUTE. */
+/** The name in the wire's enumerations, such as MINUTE. */
 export function toUnitName(unit: string): string {
   return unit.toUpperCase();
 }

@@ -1,15 +1,15 @@
-// A decision's request and response as plain values. The wire forms (protobuf, JSON) are made from these
-// in worker/listen; field meanings are those of envoy.service.ratelimit.v3.
+// A decision's request and response as plain values. worker/listen converts them from and to protobuf and JSON; the
+// fields have the meaning of envoy.service.ratelimit.v3.
 import type { Entry, JsonObject } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 
 export interface RequestDescriptor {
   readonly entries: readonly Entry[];
-  /** `hashEntries` of them (hit.ts), from the ports. */
+  /** `hashEntries` of the entries (hit.ts), if the port has computed it. */
   readonly hash?: number;
   /** A limit in the request itself; `unit` is the raw wire number. */
   readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | undefined;
-  /** Hits of this descriptor, 0 for "only look"; undefined: the request's. A bigint only above 2^53. */
+  /** Hits of this descriptor, 0 for a peek; undefined for the request's number. A bigint only above 2^53. */
   readonly hitsAddend: number | bigint | undefined;
   /** A refund: the hits are subtracted (behaviour: refunds). */
   readonly isNegativeHits: boolean;
@@ -36,7 +36,7 @@ export interface DescriptorStatus {
   readonly code: Code;
   readonly currentLimit: CurrentLimit | undefined;
   readonly limitRemaining: number;
-  /** Whole seconds to the end of the window; undefined where there is no current limit. */
+  /** Whole seconds until the end of the window; undefined without a current limit. */
   readonly secondsUntilReset: number | undefined;
 }
 

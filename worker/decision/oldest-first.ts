@@ -1,7 +1,7 @@
-// A map that knows its oldest entry. A `Map` keeps the order as well, but finding its first entry steps over the
-// holes of all that were removed before it: up to 200 microseconds where 100,000 entries come and go.
+// A map that finds its oldest entry quickly. A `Map` is ordered as well, but finding its first entry steps over the
+// holes of all entries removed before it: up to 200 microseconds when 100,000 entries are added and removed often.
 
-/** What is kept in the map: made by the caller, linked by the map. */
+/** An entry of the map: made by the caller, linked by the map. */
 export abstract class AgedEntry<Self> {
   readonly key: string;
   older: Self | undefined;
@@ -18,7 +18,7 @@ export class OldestFirst<Entry extends AgedEntry<Entry>> {
   readonly #entries = new Map<string, Entry>();
   #oldest: Entry | undefined;
   #newest: Entry | undefined;
-  /** What `inspectNext` returns next; undefined: the oldest. */
+  /** The entry that `inspectNext` returns next; undefined for the oldest. */
   #next: Entry | undefined;
 
   get size(): number {
@@ -33,7 +33,7 @@ export class OldestFirst<Entry extends AgedEntry<Entry>> {
     return this.#entries.get(key);
   }
 
-  /** As the newest. There is no entry of its key yet. */
+  /** Adds an entry as the newest. No entry may have its key yet. */
   add(entry: Entry): void {
     this.#entries.set(entry.key, entry);
     entry.older = this.#newest;
@@ -50,12 +50,15 @@ export class OldestFirst<Entry extends AgedEntry<Entry>> {
     if (newer === undefined) this.#newest = older;
     else newer.older = older;
     if (this.#next === entry) this.#next = newer;
-    // A removed entry must not keep others alive.
+    // A removed entry must not retain others.
     entry.older = undefined;
     entry.newer = undefined;
   }
 
-  /** One entry after the other, from the oldest to the newest and then again: a few with each change sweep all. */
+  /**
+   * Returns one entry after the other, from the oldest to the newest and then again from the oldest: a few with each
+   * change sweep all of them.
+   */
   inspectNext(): Entry | undefined {
     const entry = this.#next ?? this.#oldest;
     this.#next = entry?.newer;

@@ -33,7 +33,7 @@ test('a key is known until its window ends', (t) => {
   t.is(readGauge('expiredCount'), 1);
 });
 
-test('the access time is that of the last lookup, and 0 before it and while there are no entries', (t) => {
+test('the access time is that of the last lookup; it is 0 before, and while there are no entries', (t) => {
   const { cache, clock, add, has, readGauge } = createCache(1);
   const startSeconds = clock.wallMs() / 1000;
   const lookUp = (key: string) => has(key, clock.monotonicMs());
@@ -60,7 +60,7 @@ test('a removed key is asked for again', (t) => {
   t.false(has('k', 0));
 });
 
-test('a decision that began before its key was removed does not bring it back', (t) => {
+test('a decision that began before its key was removed does not add it again', (t) => {
   const { cache, add, has } = createCache(1);
   const before = cache.removals;
   cache.remove('k');
@@ -73,7 +73,7 @@ test('a decision that began before its key was removed does not bring it back', 
   t.true(has('k', 0), 'what begins later may');
 });
 
-test('removed keys are remembered in bounded number, and one that is not comes back with a later decision', (t) => {
+test('a bounded number of removed keys is stored, and a forgotten one can only return with a later decision', (t) => {
   const { cache, add, has } = createCache(10_000_000);
   const before = cache.removals;
   for (let index = 0; index < 10_000; index++) cache.remove(`k${index}`);
@@ -88,13 +88,13 @@ test('removed keys are remembered in bounded number, and one that is not comes b
   t.true(has('another', 0));
 });
 
-test('removed keys count towards the size, and make room before those that are over their limit', (t) => {
+test('removed keys count towards the size, and are dropped before keys over their limit', (t) => {
   const { cache, add, has, readGauge } = createCache(600_000);
   add('known', 60, 0);
   const before = cache.removals;
   const long = 'k'.repeat(1_000);
   const fitting = Math.floor(600_000 / (bytesPerEntry + 2 * (long.length + 3)));
-  // One fewer, for the keys beside them.
+  // One fewer, for the other keys.
   for (let index = 100; index < 100 + fitting - 1; index++) cache.remove(`${long}${index}`);
   add('other', 60, before);
   t.true(has('other', 0), 'every removal is remembered');
@@ -105,13 +105,13 @@ test('removed keys count towards the size, and make room before those that are o
   t.is(readGauge('evacuateCount'), 0);
 });
 
-test('with a size of 0 there is no cache, and no gauges of one', (t) => {
+test('with a size of 0 there is no cache, and there are no gauges', (t) => {
   const metrics = createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() });
   t.is(createOverLimitCache(0, metrics, createManualClock()), undefined);
   t.deepEqual(metrics.gauges, []);
 });
 
-test('the oldest keys make room when the size is reached, however many are added', (t) => {
+test('the oldest keys are dropped when the size is reached, however many are added', (t) => {
   const { add, has, readGauge } = createCache(600_000);
   const key = (index: number) => `domain_key_${String(index).padStart(10, '0')}`;
   for (let index = 0; index < 20_000; index++) add(key(index), 60, 0);
@@ -131,7 +131,7 @@ test('a key that is added again counts once', (t) => {
   t.is(readGauge('overwriteCount'), 1);
 });
 
-test('an entry answers for the limit that it was made under, and stays for it', (t) => {
+test('an entry only answers for the limit with which it was made, and stays for it', (t) => {
   const { cache, add, has } = createCache(1);
   add('k', 60, 0);
   t.false(cache.has('k', 50, 50, 0), 'a raised limit');
@@ -140,7 +140,7 @@ test('an entry answers for the limit that it was made under, and stays for it', 
   t.true(has('k', 0));
 });
 
-test('what has expired makes room before anything else, although nobody asks for it again', (t) => {
+test('expired entries are dropped before others, although no caller asks for them again', (t) => {
   const { clock, add, has, readGauge } = createCache(600_000);
   const room = Math.floor(600_000 / (bytesPerEntry + 2 * 8));
   const fill = (prefix: string, untilMs: number, count: number) => {
@@ -157,7 +157,7 @@ test('what has expired makes room before anything else, although nobody asks for
   t.true(has('d0000000', clock.monotonicMs()));
 });
 
-test('a key that is over its limit for the first time takes as long in a full cache as in a small one', (t) => {
+test('adding a key takes as long in a full cache as in a small one', (t) => {
   const run = (sizeInBytes: number) => {
     const { add } = createCache(sizeInBytes);
     const key = (index: number) => `domain_key_${String(index).padStart(10, '0')}_1700000000`;
@@ -170,6 +170,6 @@ test('a key that is over its limit for the first time takes as long in a full ca
   };
   run(1);
   const [small, large] = [run(1), run(32 * 1024 * 1024)];
-  // One that looked at all of the cache would take thousands; a collection of garbage takes some.
+  // A scan of the whole cache would take thousands; a garbage collection takes some.
   t.true(large < 100 * Math.max(1, small), `${large} us beside ${small} us`);
 });

@@ -1,40 +1,42 @@
-// Remembers which counters are over their limit until their window ends, so that the store is not asked
-// again (behaviour: over-limit-cache).
+// Caches which counters are over their limit until their window ends, so that the store is not asked again (behaviour:
+// over-limit-cache).
 import type { Clock } from '../../shared/clock.ts';
 import { owned } from '../../shared/owned-text.ts';
 import type { Metrics } from '../metrics.ts';
 import { AgedEntry, OldestFirst } from './oldest-first.ts';
 
-/** The limit that a counter is over. A limit of a rule has both numbers, and so has one of a request. */
+/** The limit that a counter is over, by the two numbers that limits of rules and of requests both have. */
 export interface KnownLimit {
   readonly requestsPerUnit: number;
-  /** The most hits at once: `burst` of a bucket, else the same number. */
+  /** The most hits at once: `burst` of a bucket, else the same number as `requestsPerUnit`. */
   readonly capacity: number;
 }
 
 /** Counters are identified by `Hit.mapKey`, times are on the monotonic clock. */
 export interface OverLimitCache {
-  /** Whether this counter is known to be over this limit. */
+  /** Whether this counter is cached as over this limit. */
   has(mapKey: string, requestsPerUnit: number, capacity: number, nowMs: number): boolean;
-  /** Until when a counter is over that it has. */
+  /** Until when a cached counter is over its limit. */
   until(mapKey: string): number;
-  /** How often `remove` was called. */
+  /** The number of calls of `remove`. */
   readonly removals: number;
-  /** `removalsBefore`: `removals` at the start of the decision. A key that was removed since is not added:
-   * the counter may have been over its limit only before that. Nor is any key where a removal since is no longer
-   * remembered. */
+  /**
+   * `removalsBefore` is `removals` at the start of the decision. A key that was removed since is not added: the counter
+   * may have been over its limit only before the removal. Nor is any key added if a removal since then is no longer
+   * stored.
+   */
   add(mapKey: string, limit: KnownLimit, untilMs: number, removalsBefore: number): void;
-  /** A refund brought the counter back within its limit (behaviour: refunds). */
+  /** Call it when a refund brought the counter back within its limit (behaviour: refunds). */
   remove(mapKey: string): void;
 }
 
-/** The reference's cache never uses less; smaller settings keep working as they did there. */
+/** The reference's cache never uses less; smaller settings continue to work as they do there. */
 export const leastBytes = 512 * 1024;
 /** V8's overhead of a map entry, the entry itself and a string header, rounded up. */
 export const bytesPerEntry = 176;
-/** How many removed keys are remembered, for decisions that wait for an answer. */
+/** How many removed keys are stored, for decisions that wait for an answer. */
 const removedKeysMax = 10_000;
-/** Entries that are inspected whenever one is added: what has expired is gone before as many again are there. */
+/** Entries that are inspected whenever one is added: expired ones are removed before the same number is added again. */
 const inspectedPerAddition = 2;
 
 class Known extends AgedEntry<Known> {
@@ -60,7 +62,7 @@ class Removed extends AgedEntry<Removed> {
   }
 }
 
-/** Undefined where `sizeInBytes` is 0: then there is none. */
+/** Undefined when `sizeInBytes` is 0: there is then no cache. */
 export function createOverLimitCache(
   sizeInBytes: number,
   metrics: Metrics,
@@ -70,16 +72,16 @@ export function createOverLimitCache(
   return new BoundedCache(Math.max(sizeInBytes, leastBytes), metrics, clock);
 }
 
-/** At the size limit, which counts removed keys too, the oldest keys are dropped first. */
+/** When the size limit, which includes removed keys, is reached, the oldest keys are dropped first. */
 class BoundedCache implements OverLimitCache {
   readonly #bytesMax: number;
   readonly #clock: Clock;
   readonly #known = new OldestFirst<Known>();
   readonly #removed = new OldestFirst<Removed>();
-  /** Of both. */
+  /** The bytes of entries and removed keys. */
   #bytes = 0;
   removals = 0;
-  /** The value of `removals` after the last removal that is no longer remembered. */
+  /** The value of `removals` after the newest removal that is no longer stored. */
   #forgottenAt = 0;
   readonly #counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
   #lastLookupMs = Number.NaN;
@@ -153,7 +155,7 @@ class BoundedCache implements OverLimitCache {
     this.#makeRoom();
   }
 
-  /** In Unix seconds, of the last lookup: the mean over the entries would need a timestamp in each. */
+  /** The time of the last lookup, in Unix seconds: the mean over the entries would need a timestamp in each. */
   #toAccessTime(): number {
     if (this.#known.size === 0 || Number.isNaN(this.#lastLookupMs)) return 0;
     const agoMs = this.#clock.monotonicMs() - this.#lastLookupMs;
@@ -170,7 +172,7 @@ class BoundedCache implements OverLimitCache {
     this.#bytes -= cost(entry.key);
   }
 
-  /** A key contains its window, so nobody asks for it after that. */
+  /** A key contains its window, so no request has it after the window's end. */
   #sweep(nowMs: number): void {
     for (let count = 0; count < inspectedPerAddition; count++) {
       const entry = this.#known.inspectNext();
@@ -180,7 +182,7 @@ class BoundedCache implements OverLimitCache {
     }
   }
 
-  /** Removed keys go first: they matter only to decisions under way. */
+  /** Removed keys are dropped first: they only matter to decisions in progress. */
   #makeRoom(): void {
     while (this.#bytes > this.#bytesMax || this.#removed.size > removedKeysMax) {
       const { oldest } = this.#removed;

@@ -1,25 +1,29 @@
-// Limits of one request, whatever its encoding. A request is refused while it is decoded, so that nothing
+// Limits of one request, in any encoding. A request that exceeds them is refused during decoding, so that nothing
 // beyond the limits is allocated.
 
 export interface RequestBounds {
-  /** Descriptors of a request. */
+  /** The most descriptors of a request. */
   readonly maxDescriptors: number;
-  /** Entries of all descriptors of a request together. */
+  /** The most entries of all descriptors of a request together. */
   readonly maxEntries: number;
-  /** What becomes of a request with bytes that are not UTF-8 (REQUEST_INVALID_UTF8). */
+  /** The treatment of requests with bytes that are not UTF-8 (REQUEST_INVALID_UTF8). */
   readonly invalidUtf8: 'fail' | 'count';
 }
 
-/** Far above what proxies send: a request of Envoy has a descriptor for each of a route's actions. All
- * others wait while a request is processed. */
+/**
+ * Far above what proxies send: a request of Envoy has a descriptor for each of a route's actions. All other requests
+ * wait while one is processed.
+ */
 export const defaultRequestBounds: RequestBounds = {
   maxDescriptors: 256,
   maxEntries: 2560,
   invalidUtf8: 'fail',
 };
 
-/** Bytes of a message or body: a request of Envoy contains parts of the headers that Envoy received, by
- * default up to 60 KiB. */
+/**
+ * The most bytes of a message or body: a request of Envoy contains parts of the headers that Envoy received, by default
+ * up to 60 KiB.
+ */
 export const maxRequestBytes = 524_288;
 
 /** The request exceeds its limits. */

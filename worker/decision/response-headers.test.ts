@@ -28,7 +28,7 @@ const withoutLimit: DescriptorStatus = {
 const limitOf = (statuses: DescriptorStatus[], isQuota: boolean[] = []) =>
   toHeaders(responseOnly, statuses, isQuota).response[0]?.value;
 
-test('the three headers come in order, with the names that were set', (t) => {
+test('the three headers are in order, with the configured names', (t) => {
   t.deepEqual(toHeaders(responseOnly, [status(10, 4)], [false]), {
     response: [
       { key: 'L', value: '10' },
@@ -39,16 +39,16 @@ test('the three headers come in order, with the names that were set', (t) => {
   });
 });
 
-test('the descriptor with the lowest remaining count is told, the first of equals', (t) => {
+test('the headers describe the descriptor with the lowest remaining count, the first of equals', (t) => {
   t.is(limitOf([status(10, 9), status(20, 3), status(30, 3)]), '20');
 });
 
-test('the last enforced descriptor that is over its limit is told', (t) => {
+test('the headers describe the last enforced descriptor that is over its limit', (t) => {
   const over = { code: codes.overLimit };
   t.is(limitOf([status(10, 0, over), status(20, 0, over), status(30, 0)]), '20');
 });
 
-test('a quota that is over does not displace an earlier descriptor without anything left', (t) => {
+test('a quota over its limit does not displace an earlier descriptor without remaining hits', (t) => {
   const over = { code: codes.overLimit };
   t.is(limitOf([status(10, 0), status(20, 0, over)], [false, true]), '10');
 });
@@ -75,7 +75,7 @@ test('request headers carry the same values under their own names', (t) => {
   });
 });
 
-test('per unit, the lowest remaining count is told, from the shortest unit to the longest', (t) => {
+test('per unit, the lowest remaining count is reported, from the shortest unit to the longest', (t) => {
   const options = { response: undefined, request: undefined, perUnit: names, shadowed: undefined };
   const statuses = [
     status(100, 50, { unit: 'day' }),
@@ -91,7 +91,7 @@ test('per unit, the lowest remaining count is told, from the shortest unit to th
   ]);
 });
 
-test('the three headers go before those per unit', (t) => {
+test('the three headers precede those per unit', (t) => {
   const options = { response: names, request: undefined, perUnit: names, shadowed: undefined };
   t.deepEqual(
     toHeaders(options, [status(10, 4)], [false]).response.map((header) => header.key),

@@ -8,13 +8,13 @@ export interface HeaderNames {
   readonly reset: string;
 }
 
-/** Undefined names: without that group of headers. */
+/** Groups of headers; one that is undefined is left out. */
 export interface HeaderOptions {
   readonly response: HeaderNames | undefined;
   readonly request: HeaderNames | undefined;
   /** Base names of the `<name>-<Unit>` headers of the response. */
   readonly perUnit: Pick<HeaderNames, 'limit' | 'remaining'> | undefined;
-  /** Of requests that only shadow mode lets through: the last one within such a limit has the same three headers. */
+  /** The header of requests that only shadow mode admits; the three headers then describe the last such limit. */
   readonly shadowed: Header | undefined;
 }
 
@@ -28,8 +28,8 @@ function isLimited(status: DescriptorStatus): status is LimitedStatus {
 }
 
 /**
- * The descriptor closest to its limit: the last one over the limit of an enforced rule, else the first
- * with the lowest remaining count.
+ * The descriptor closest to its limit: the last one over the limit of an enforced rule, else the first one with the
+ * lowest remaining count.
  */
 function closestToLimit(
   statuses: readonly DescriptorStatus[],
@@ -54,7 +54,7 @@ function namedHeaders(names: HeaderNames, status: LimitedStatus): Header[] {
   return [
     { key: names.limit, value: String(status.currentLimit.requestsPerUnit) },
     { key: names.remaining, value: String(status.limitRemaining) },
-    // A request that can never be admitted has none.
+    // A request that can never be admitted has no reset.
     ...(status.secondsUntilReset === undefined
       ? none
       : [{ key: names.reset, value: String(status.secondsUntilReset) }]),
@@ -84,8 +84,10 @@ function perUnitHeaders(
   });
 }
 
-/** `isQuota` is parallel to `statuses`. A request without any limit gets no headers. `isShadowed`: only shadow mode lets it
- * through. */
+/**
+ * `isQuota` is parallel to `statuses`. A request without any limit gets no headers. `isShadowed`: only shadow mode
+ * admits the request.
+ */
 export function toHeaders(
   options: HeaderOptions,
   statuses: readonly DescriptorStatus[],

@@ -1,4 +1,4 @@
-// Decisions at the seams to their store, caller and clock; what they answer is in decisions.test.ts.
+// Tests decisions at their boundaries to store, caller and clock; their answers are in decisions.test.ts.
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import {
@@ -26,7 +26,7 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 5}
 `;
 
-/** A store whose requests are seen before it counts them. */
+/** A store that shows its requests before it counts them. */
 const watched = (see: (request: CountRequest) => void) => (inner: CounterStore) => ({
   ...inner,
   count(request: CountRequest) {
@@ -35,7 +35,7 @@ const watched = (see: (request: CountRequest) => void) => (inner: CounterStore) 
   },
 });
 
-test('a long counter key goes to the store as it is, and is looked up by a short one', async (t) => {
+test('a long counter key is sent to the store unchanged, and looked up by a short one', async (t) => {
   const asked: (readonly [string, string])[] = [];
   const { decide, stat } = createWorker(twoLimits, {
     localCacheBytes: 1,
@@ -68,7 +68,7 @@ test('a failing store fails the call, with its text, and is counted as a store e
   t.is(stat('rate_limit.d.a.total_hits'), 1, 'asked for, although not counted');
 });
 
-test("the deadline is the caller's, or the store's from the request's arrival, whichever is sooner", async (t) => {
+test("the deadline is the caller's or the store's from the request's arrival, whichever is earlier", async (t) => {
   const deadlines: number[] = [];
   const { decide, clock } = createWorker(twoLimits, {
     store: watched(({ deadlineMs }) => void deadlines.push(deadlineMs)),
@@ -87,13 +87,13 @@ test("the deadline is the caller's, or the store's from the request's arrival, w
   );
 });
 
-test('an answer that a refund has overtaken tells the local cache nothing', async (t) => {
+test('an answer that a refund has overtaken does not change the local cache', async (t) => {
   const held: (() => void)[] = [];
   const { decide } = createWorker(twoLimits, {
     localCacheBytes: 1,
     store: (inner) => ({
       ...inner,
-      // Counted at once, but answered late, as when another part of it is on a slower server.
+      // Counts at once, but answers late, as when another part of the request is on a slower server.
       count(request) {
         const isSlow = request.hits.length > 1;
         const settle: CountRequest['settle'] = (error) =>
@@ -109,7 +109,7 @@ test('an answer that a refund has overtaken tells the local cache nothing', asyn
   t.is(summarize(await decide(ask('a=x'))), 'OK [OK 0]');
 });
 
-test('an answer that comes after the end of a calendar month says when the next one ends', async (t) => {
+test('an answer after the end of a calendar month has the end of the next one', async (t) => {
   const held: (() => void)[] = [];
   const month =
     'domain: d\ndescriptors: [{key: a, rate_limit: {unit: month, requests_per_unit: 2}}]';
@@ -137,7 +137,7 @@ test('an answer that comes after the end of a calendar month says when the next 
   t.is(await resetOf('2027-01-31T23:59:58Z'), 2);
 });
 
-test('a caller that gives up marks its request for the store, and is no error of the store', async (t) => {
+test('a caller that leaves cancels its request to the store, which is not a store error', async (t) => {
   const cancelled: boolean[] = [];
   const { clock, memory } = createWorker(twoLimits);
   const log = createRecordedLog();
@@ -166,7 +166,7 @@ test('a caller that gives up marks its request for the store, and is no error of
   t.is(metrics.counter('ratelimit.service.call.should_rate_limit.redis_error').value, 0);
 });
 
-test('descriptors without a limit are counted by domain, and copies of a few are taken', async (t) => {
+test('descriptors without a limit are counted by domain, and a few of them are sampled', async (t) => {
   const { decide, samples, stat, clock } = createWorker(`
 domain: d
 descriptors:
@@ -203,7 +203,7 @@ descriptors:
   t.is(stat('no_match.unknown'), 0);
 });
 
-test('a sample is marked as cut exactly where a text or an entry is missing', async (t) => {
+test('a sample is marked as cut exactly when a text or an entry is missing', async (t) => {
   const longest = 'x'.repeat(128);
   const entries = (count: number) => Array.from({ length: count }, (_, i) => `e${i}=1`).join(',');
   const isCut = async (descriptor: string, domain = 'd') => {
@@ -224,7 +224,7 @@ test('a sample is marked as cut exactly where a text or an entry is missing', as
   );
 });
 
-test('the hits that wait for the store are bounded, and large requests do not take the room of small ones', async (t) => {
+test('the hits waiting for the store are bounded, and large requests do not use up the room of small ones', async (t) => {
   const waiting: CountRequest[] = [];
   const worker = createWorker(twoLimits, {
     store: (inner) => ({ ...inner, count: (request) => void waiting.push(request) }),
@@ -246,7 +246,7 @@ test('the hits that wait for the store are bounded, and large requests do not ta
   t.is(waiting.length, 1, 'there is room again');
 });
 
-test('the store is asked only about counters that the local cache does not know to be over', async (t) => {
+test('the store is only asked about counters that are not over their limit in the local cache', async (t) => {
   const asked: string[] = [];
   const { decide } = createWorker(
     'domain: d\ndescriptors:\n' +
@@ -264,7 +264,7 @@ test('the store is asked only about counters that the local cache does not know 
   t.deepEqual(asked, ['one', 'one', 'many']);
 });
 
-test('a request with one hit is counted by leases where its limit has one, and only then', async (t) => {
+test('a request with one hit is counted by leases if its limit has a lease, and only then', async (t) => {
   const counted: string[] = [];
   const { decide } = createWorker(
     'domain: d\ndescriptors:\n' +

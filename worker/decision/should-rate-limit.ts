@@ -1,5 +1,5 @@
-// The decision: from a request to its answer. It finds the rules, their counters and the values of these, and
-// makes the answer. Read it top to bottom.
+// The decision: from a request to its answer. It finds the rules and their counters, has the hits counted, and makes
+// the answer. Read it top to bottom.
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/counter-key.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -54,30 +54,31 @@ export interface DecisionOptions extends WindowOptions {
   readonly sanitizeMetricDots: boolean;
   readonly dynamicMetadata: boolean;
   readonly headers: HeaderOptions;
-  /** Undefined: without these. */
+  /** Undefined when these fields are not sent. */
   readonly clientFields?: ClientFieldOptions | undefined;
 }
 
-/** Notified of requests that are answered OVER_LIMIT, to find which values are limited, and of those that fail. */
+/** Notified of requests that are answered OVER_LIMIT, to find the values that are limited, and of failed requests. */
 export interface OverLimitObserver {
-  /** `statuses` are by descriptor, `limited` are the hits on limits in their order. Called for each such request:
-   * it must be cheap, and must not keep the request. */
+  /**
+   * `statuses` has one status for each descriptor, `limited` the hits on limits in their order. Called for each such
+   * request: it must be cheap, and must not retain the request.
+   */
   overLimit(
     request: RateLimitRequest,
     limited: readonly RuleHit[],
     statuses: readonly DescriptorStatus[],
     nowSeconds: number,
   ): void;
-  /** It must not keep the text, which is part of the request. */
+  /** `domain` must not be retained: the text is part of the request. */
   failed(domain: string): void;
 }
 
 /** Records a sample of the decisions. */
 export interface DecisionRecorder {
-  /** Undefined for a request that is not in the sample. `nowMs` is wall time. Called for each request: it must be
-   * cheap. */
+  /** Undefined for a request outside the sample. `nowMs` is wall time. Called for each request: it must be cheap. */
   choose(request: RateLimitRequest, nowMs: number): Sample | undefined;
-  /** The answer of a request that is in the sample. */
+  /** Records the answer of a request in the sample. */
   record(
     decision: Pick<Decision, 'request' | 'matches' | 'limited'>,
     sample: Sample,
@@ -87,7 +88,7 @@ export interface DecisionRecorder {
 
 /** A request that is recorded. */
 export interface Sample {
-  /** When its windows were chosen: wall time. */
+  /** The moment by which its windows were chosen: wall time. */
   readonly timeMs: number;
   /** Whether each descriptor is sampled; at least one is. */
   readonly isSampled: readonly boolean[];
@@ -95,7 +96,7 @@ export interface Sample {
 
 /** The rules in force. */
 export interface CurrentRules {
-  /** Replaced whole; undefined before the first good load. */
+  /** Replaced as a whole; undefined before the first valid load. */
   readonly current: RuleSet | undefined;
 }
 
@@ -103,11 +104,11 @@ export interface DecisionParts {
   /** Read once for each request. */
   readonly rules: CurrentRules;
   readonly store: CounterStore;
-  /** Undefined: the store is asked for every hit. */
+  /** Undefined if each hit is counted in the store. */
   readonly leases?: Leases | undefined;
-  /** Undefined: decisions fail when the store fails. */
+  /** Undefined if decisions fail when the store fails. */
   readonly failurePolicy?: FailurePolicy | undefined;
-  /** Undefined: counters over their limit are not remembered. */
+  /** Undefined if counters over their limit are not cached. */
   readonly overLimitCache: OverLimitCache | undefined;
   readonly metrics: Metrics;
   readonly unmatched: UnmatchedSampler;
@@ -116,27 +117,27 @@ export interface DecisionParts {
   /** Undefined when decisions are not recorded. */
   readonly recorder?: DecisionRecorder | undefined;
   readonly clock: Clock;
-  /** Undefined where nothing is logged, as in a rehearsal. */
+  /** Undefined to log nothing, as in a rehearsal. */
   readonly log?: Log | undefined;
   /**
-   * Names the span of a decision's wait for its counters; undefined when the store is in this process. Decisions share
-   * the store's round trips: each has a span of its own around a batch that serves many, with the number of its own
+   * Describes the span of a decision's wait for its counters; undefined when the store is in this process. Decisions
+   * share the store's round trips: each has its own span around a batch that serves many, with the number of its own
    * counters.
    */
   readonly describeStoreCall?: (hits: readonly Hit[]) => StoreCall | undefined;
-  /** Undefined when the log takes no debug lines. */
+  /** Undefined when the log writes no debug lines. */
   readonly trail?: DecisionTrail | undefined;
   readonly options: DecisionOptions;
 }
 
-/** Hits of all requests that wait for the store, of about 1 kB each. */
+/** The most hits of all requests that may wait for the store, at about 1 kB each. */
 export const maxWaitingHits = 65_536;
-/** Room that each hit of a request beyond its first requires in addition. */
+/** The additional room that each hit of a request beyond its first requires. */
 const roomPerFurtherHit = 64;
 
 /**
- * Why no store is asked for these hits, if so; `waiting` are the hits that wait for the store, these included.
- * Requests with many hits are refused earlier, so that they never take the room of those with few.
+ * The reason if the store is not asked about these hits; `waiting` is the number of hits that wait for the store,
+ * including these. Requests with many hits are refused earlier, so that they never use up the room of those with few.
  */
 function findUncountable(hits: readonly Hit[], waiting: number): AppError | undefined {
   if (waiting + (hits.length - 1) * roomPerFurtherHit > maxWaitingHits) {
@@ -160,37 +161,39 @@ const statusWithoutLimit: DescriptorStatus = {
 const unlimitedStatus: DescriptorStatus = { ...statusWithoutLimit, limitRemaining: 0xffff_ffff };
 
 /**
- * One request on its way: from its port to the store and back. A port extends it by how the answer leaves. A
- * class rather than callbacks: V8 inlines the methods of a few classes, but not calls of many different
- * closures. Its fields are only declared here and set by the constructor: defined in the class body, they make a
- * decision without a store cost 8 % more.
+ * One request in progress: from its port to the store and back. Each port extends it by sending the answer. A class
+ * rather than callbacks: V8 inlines the methods of a few classes, but not calls of many different closures. Its fields
+ * are only declared here and set by the constructor: defined in the class body, they would make a decision without a
+ * store cost 8 % more.
  */
 export abstract class Decision implements CountRequest {
   declare readonly request: RateLimitRequest;
-  /** When the request had arrived; the store's timeout bounds the decision from then on. Monotonic. */
+  /** When the request had arrived: the store's timeout bounds the decision from then on. Monotonic. */
   declare readonly receivedMs: number;
-  /** When its caller stops waiting (grpc-timeout); infinite where that is not known. Brought forward to the end
-   * of the store's timeout before the store is asked. Monotonic. */
+  /**
+   * When the caller stops waiting (grpc-timeout); infinite if unknown. Set to the end of the store's timeout, if that
+   * is earlier, before the store is asked. Monotonic.
+   */
   declare deadlineMs: number;
   /** The parent of the decision's spans; undefined without tracing. */
   declare readonly trace: SpanParent | undefined;
   declare span: Span | undefined;
-  /** Undefined unless it is recorded. */
+  /** Undefined unless the request is recorded. */
   declare sample: Sample | undefined;
   /** The match of each descriptor. */
   declare matches: readonly (Match | undefined)[];
-  /** In the order of the descriptors, for those with a limit that is not unlimited. */
+  /** The hits on limits that are not unlimited, in the order of the descriptors. */
   declare limited: readonly RuleHit[];
-  /** The hits of `limited` that the store is asked about. */
+  /** Those hits of `limited` that the store is asked about. */
   declare hits: readonly RuleHit[];
   declare mode: CountMode;
   declare storeCall: Span | undefined;
   /** Set before the store is asked. */
   declare finish: ((decision: Decision, error: AppError | undefined) => void) | undefined;
-  /** Then hits that were not yet sent to the store are not counted. */
+  /** When true, hits that were not yet sent to the store are not counted. */
   declare cancelled: boolean;
 
-  /** `callerDeadlineMs`: on the monotonic clock, undefined where it is not known. */
+  /** `callerDeadlineMs` is on the monotonic clock, undefined if unknown. */
   constructor(
     request: RateLimitRequest,
     receivedMs: number,
@@ -212,15 +215,15 @@ export abstract class Decision implements CountRequest {
     this.cancelled = false;
   }
 
-  /** Called exactly once, possibly before the decision is left to the store. */
+  /** Called exactly once, possibly before the store is asked. */
   abstract answer(outcome: DecisionOutcome): void;
 
-  /** The caller has left. It may still be answered, which nobody reads. */
+  /** Call it when the caller has left. The request may still be answered, which has no effect. */
   cancel(): void {
     this.cancelled = true;
   }
 
-  /** The store has counted, or failed. */
+  /** Called when the store has counted or failed. */
   settle(error: AppError | undefined): void {
     this.finish?.(this, error);
   }
@@ -238,16 +241,16 @@ function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | und
   }
 }
 
-/** Named as in the reference (behaviour: spans). */
+/** Starts a span with the reference's name (behaviour: spans). */
 function startSpan(trace: SpanParent, request: RateLimitRequest): Span {
   return trace.startSpan('ratelimit', 'ShouldRateLimit Execution', {
-    // It waits for a slow receiver.
+    // Owned, because the span waits for a slow receiver.
     domain: owned(request.domain),
     'request string': toRequestText(request),
   });
 }
 
-/** With the rules that were over their limit, by their names in the statistics. */
+/** Ends the span, with the rules that were over their limit, by their names in the statistics. */
 function endSpan(
   span: Span,
   matches: readonly (Match | undefined)[],
@@ -322,7 +325,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     decision.answer(outcome);
   };
 
-  /** `errors`: not the counter of decisions that fail before anything is counted. */
+  /** `errors` is another counter for decisions that fail before anything is counted. */
   const fail = (decision: Decision, error: AppError, errors = serviceErrors): void => {
     errors.add(1);
     observer?.failed(decision.request.domain);
@@ -332,7 +335,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const isQuota = (match: Match | undefined): boolean =>
     options.quotaMode || match?.limit.quotaMode === true;
 
-  /** Over the limit: any enforced descriptor, or all quotas. */
+  /** Over the limit when any enforced descriptor is, or when all quotas are. */
   const isOverLimit = (
     statuses: readonly DescriptorStatus[],
     matches: readonly (Match | undefined)[],
@@ -352,9 +355,12 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return quotas > 0 && quotas === quotasOver;
   };
 
-  /** Rules of which it is known that a request can never be admitted. */
+  /** Limits for which a request that can never be admitted was already logged. */
   const reported = new WeakSet<Limit>();
-  /** Once for a rule, of any of its limits; not of limits that requests bring. Limits of 0 are meant to refuse. */
+  /**
+   * Logs such a request once for each limit of a rule, but not for limits in requests. Limits of 0 refuse
+   * intentionally.
+   */
   const reportTooMany = ({ descriptors }: RateLimitRequest, hit: RuleHit): void => {
     const { match, hits, limit, descriptorIndex } = hit;
     if (limit === 0 || descriptors[descriptorIndex]?.limit !== undefined) return;
@@ -483,7 +489,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return request.descriptors.map(() => undefined);
   };
 
-  /** By descriptor: undefined where no limit applies. An error when the request is invalid. */
+  /** The match of each descriptor: undefined when no limit applies. An error when the request is invalid. */
   const matchDescriptors = (
     rules: DomainRules,
     request: RateLimitRequest,
@@ -550,14 +556,14 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     waitingHits -= decision.hits.length;
     decision.storeCall?.end(error?.message);
     if (!error) leave(decision, { ok: true, response: toResponse(decision, wallSeconds()) });
-    // The caller has left: not an error of the store.
+    // The caller has left, which is not an error of the store.
     else if (decision.cancelled) leave(decision, { ok: false, error });
     else if (failurePolicy !== undefined && isStoreError(error)) {
       answerWithoutStore(decision, error, failurePolicy);
     } else fail(decision, error, storeErrors);
   };
 
-  /** Hits that were counted despite the failure, on another node, are judged as usual. */
+  /** Hits that another node counted despite the failure are judged as usual. */
   const answerWithoutStore = (
     decision: Decision,
     failure: AppError,

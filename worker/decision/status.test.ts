@@ -27,7 +27,7 @@ test('near_limit begins at the 32-bit product of limit and ratio, rounded down',
   t.is(nearThreshold(10, 80), 10);
 });
 
-/** [hits before, hits] and what is then counted, for a limit of 10 with 8 as the near threshold. */
+/** [hits before, hits] and the resulting counts, for a limit of 10 with 8 as the near threshold. */
 const crossings: readonly [string, number, number, Partial<ReturnType<typeof read>>][] = [
   ['well within', 0, 5, { within: 5 }],
   ['up to the near threshold', 3, 5, { within: 5 }],
@@ -40,14 +40,14 @@ const crossings: readonly [string, number, number, Partial<ReturnType<typeof rea
   ['nothing, at the limit', 10, 0, { within: 0 }],
 ];
 for (const [title, before, hits, expected] of crossings) {
-  test(`hits ${title} are counted on the side where they fall`, (t) => {
+  test(`hits ${title} are counted on their side of the threshold`, (t) => {
     const stats = createStats();
     judgeHits(before + hits, hits, 10, 0.8, false, stats);
     t.deepEqual(read(stats), { near: 0, over: 0, within: 0, shadow: 0, ...expected });
   });
 }
 
-test('hits that were kept from counting are taken to lie above every threshold', (t) => {
+test('hits that were not counted because of others are treated as above every threshold', (t) => {
   const within = createStats();
   judgeHits(9, 20, 10, 0.8, false, within);
   t.deepEqual(read(within), { near: 20, over: 0, within: 20, shadow: 0 });
@@ -56,7 +56,7 @@ test('hits that were kept from counting are taken to lie above every threshold',
   t.deepEqual(read(over), { near: 0, over: 20, within: 0, shadow: 0 });
 });
 
-test('remaining is what is left of the limit, and 0 when it is passed', (t) => {
+test('remaining is the rest of the limit, and 0 when it is exceeded', (t) => {
   t.deepEqual(judgeHits(4, 1, 10, 0.8, false, createStats()), { code: codes.ok, remaining: 6 });
   t.deepEqual(judgeHits(11, 1, 10, 0.8, false, createStats()), {
     code: codes.overLimit,
@@ -64,18 +64,18 @@ test('remaining is what is left of the limit, and 0 when it is passed', (t) => {
   });
 });
 
-test('a limit of 0 rejects the first hit and lets a look pass', (t) => {
+test('a limit of 0 rejects the first hit and admits a peek', (t) => {
   t.is(judgeHits(1, 1, 0, 0.8, false, createStats()).code, codes.overLimit);
   t.is(judgeHits(0, 0, 0, 0.8, false, createStats()).code, codes.ok);
 });
 
-test('shadow mode lets pass what is over, and counts only the part that was over', (t) => {
+test('shadow mode admits hits over the limit, and counts only the part that was over', (t) => {
   const stats = createStats();
   t.deepEqual(judgeHits(13, 8, 10, 0.8, true, stats), { code: codes.ok, remaining: 0 });
   t.deepEqual(read(stats), { near: 2, over: 3, within: 0, shadow: 3 });
 });
 
-test('a counter that the local cache knows to be over counts all its hits as over', (t) => {
+test('a counter over its limit in the local cache counts all its hits as over', (t) => {
   const stats = createStats();
   t.deepEqual(judgeKnownOver(4, false, stats), { code: codes.overLimit, remaining: 0 });
   t.is(stats.overLimitWithLocalCache.value, 4);
@@ -83,7 +83,7 @@ test('a counter that the local cache knows to be over counts all its hits as ove
   t.deepEqual(read(stats), { near: 0, over: 5, within: 0, shadow: 1 });
 });
 
-test('a refund passes, also where the counter stays above the limit', (t) => {
+test('a refund is admitted, even if the counter stays above the limit', (t) => {
   t.deepEqual(judgeRefund(15, 10), { code: codes.ok, remaining: 0 });
   t.deepEqual(judgeRefund(4, 10), { code: codes.ok, remaining: 6 });
 });

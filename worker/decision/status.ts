@@ -1,6 +1,5 @@
-// The status of one descriptor with a limit: judges its hits by the store's answer or its fallback, counts
-// them in the statistics of the rule, and updates the local cache (behaviour: judging-hits, refunds,
-// limit-lists).
+// The status of one descriptor with a limit: judges its hits by the store's answer or its replacement, counts them in
+// the statistics of the rule, and updates the local cache (behaviour: judging-hits, refunds, limit-lists).
 
 import type { WindowAt } from '../../shared/counting/counter-key.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
@@ -23,12 +22,14 @@ export interface StatusDeps {
 }
 
 export interface Statuses {
-  /** The status of a hit whose `after` is known, or whose `fallback` is. */
+  /** The status of a hit whose `after` or `fallback` is set. */
   toStatus(hit: RuleHit, nowSeconds: number, arrived: Arrived): DescriptorStatus;
-  /** Whole seconds until the hits would be admitted if the same request came again and nothing else, 0 for at once;
-   * infinite for never. */
+  /**
+   * Whole seconds until the hits would be admitted if only the same request came again, 0 for at once; infinite for
+   * never.
+   */
   findWait(hit: RuleHit, nowSeconds: number): number;
-  /** Of a rule with a list of limits, by a hit for each: the caller gets one answer for the rule. */
+  /** The status of a rule with a list of limits, from a hit on each: the caller gets one answer for the rule. */
   toListStatus(
     match: Match,
     hits: readonly RuleHit[],
@@ -44,7 +45,7 @@ export function createStatuses({
   nearLimitRatio,
   windowAt,
 }: StatusDeps): Statuses {
-  /** An answer after its window's end has the end of the next one. */
+  /** An answer after its window's end has the end of the next window. */
   const findReset = ({ window, unit, match }: RuleHit, nowSeconds: number): number => {
     const end = window.start + window.seconds;
     if (nowSeconds >= window.start && nowSeconds < end) return end;
@@ -60,7 +61,7 @@ export function createStatuses({
       return judgeRefund(after, limit);
     }
     if (after > limit && closedMs > 0) {
-      // From the arrival, which was before the store's answer: never for longer than the store would refuse.
+      // Counted from the arrival, which was before the store's answer: never longer than the store would refuse.
       const known = { requestsPerUnit: match.limit.requestsPerUnit, capacity: limit };
       overLimitCache?.add(mapKey, known, arrived.receivedMs + closedMs, hit.removalsBefore);
     }
@@ -92,7 +93,7 @@ export function createStatuses({
       case 'cache':
         return judgeKnownOver(hits, shadowMode, stats);
       case 'local':
-        // The local cache is about the store's counters only.
+        // The local cache only concerns the store's counters.
         trail?.counted(hit, match);
         if (refund) return judgeRefund(after, limit);
         return limiter === undefined
@@ -115,7 +116,7 @@ export function createStatuses({
     return findReset(hit, nowSeconds) - nowSeconds;
   };
 
-  /** Without one where the hits can never be admitted; a plain fixed window has its end always, as the reference. */
+  /** Undefined if the hits can never be admitted; a plain fixed window always has its end, as in the reference. */
   const findShownReset = (
     { limiter, match, hits, limit, refund }: RuleHit,
     resetSeconds: number,
@@ -136,7 +137,7 @@ export function createStatuses({
         unit: hit.unit,
       },
       limitRemaining: verdict.remaining,
-      // Unknown to limiters where neither the store nor the cache has answered.
+      // Unknown for limiters if neither the store nor the cache has answered.
       secondsUntilReset: findShownReset(
         hit,
         limiter !== undefined && limiter.resetSeconds > 0
@@ -154,7 +155,7 @@ export function createStatuses({
       const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, undefined);
       countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
       if (status.code !== codes.overLimit) return status;
-      // Of all limits, also of those that these hits have used up: a caller that waits for it is let in.
+      // The wait of all limits, including those that these hits have used up: a caller that waits for it is admitted.
       const wait = Math.max(1, ...hits.map((hit) => findWait(hit, nowSeconds)));
       return { ...status, secondsUntilReset: Number.isFinite(wait) ? wait : undefined };
     },
@@ -170,8 +171,8 @@ export function isOverInShadow({ match, refund, fallback, after, hits, limit }: 
 
 /** The number of requests at which near_limit begins. `ratio` is not negative. */
 export function nearThreshold(limit: number, ratio: number): number {
-  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product. The product
-  // may be above the limit, also by rounding; hits there are over the limit, never near it.
+  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product. The product may be above
+  // the limit, also by rounding; hits there are over the limit, never near it.
   const product = Math.fround(Math.fround(limit) * Math.fround(ratio));
   return Math.min(limit, Math.floor(product));
 }
@@ -181,7 +182,7 @@ export interface Verdict {
   readonly remaining: number;
 }
 
-/** A counter that is over its limit according to the local cache; nothing was counted. */
+/** Judges a counter that is over its limit according to the local cache; nothing was counted. */
 export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleStats): Verdict {
   stats.overLimit.add(hits);
   stats.overLimitWithLocalCache.add(hits);
@@ -189,8 +190,10 @@ export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleSta
   return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
 }
 
-/** Hits that the store failed to count, in the failure modes `allow` and `deny`: the counter is unknown, so
- * the rule's statistics stay unchanged. Hits that exceed the limit by themselves are over it. */
+/**
+ * Judges hits that the store failed to count, in the failure modes `allow` and `deny`: the counter is unknown, so the
+ * rule's statistics stay unchanged. Hits that exceed the limit by themselves are over it.
+ */
 function judgeUncounted(
   hits: number,
   refund: boolean,
@@ -207,8 +210,10 @@ function judgeUncounted(
   };
 }
 
-/** Hits of a limiter: all or none are over the limit. `after` includes hits over the limit even if they
- * were not counted. */
+/**
+ * Judges hits of a limiter: all or none are over the limit. `after` includes hits over the limit even if they were not
+ * counted.
+ */
 function judgeLimited(
   after: number,
   hits: number,
@@ -229,22 +234,22 @@ function judgeLimited(
   return { code: shadowMode ? codes.ok : codes.overLimit, remaining };
 }
 
-/** How many of these hits, none over the limit, are near it. */
+/** How many of these hits, none of them over the limit, are near it. */
 function findNearHits(after: number, hits: number, limit: number, nearRatio: number): number {
   const near = nearThreshold(limit, nearRatio);
   if (after <= near) return 0;
   return after - hits >= near ? hits : after - near;
 }
 
-/** A refund is never over; `after` may still be above the limit. */
+/** A refund is never over its limit; `after` may still be above the limit. */
 export function judgeRefund(after: number, limit: number): Verdict {
   return { code: codes.ok, remaining: Math.max(0, limit - after) };
 }
 
 /**
- * `after` is the counter with these hits. Hits that cross a threshold count in part on either side of it.
- * `after` is below `hits` when they were not counted because another descriptor of the request was over
- * its limit: the reference then treats the counter as above every threshold before.
+ * `after` is the counter with these hits. Hits that cross a threshold count in part on either side of it. `after` is
+ * below `hits` when they were not counted because another descriptor of the request was over its limit: as in the
+ * reference, the previous counter then counts as above every threshold.
  */
 export function judgeHits(
   after: number,
@@ -268,8 +273,10 @@ export function judgeHits(
   return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
 }
 
-/** Over the limit if any is: then the one with the longest reset, else the one with the fewest remaining;
- * the first of equals. */
+/**
+ * Over the limit if any status is: then the one with the longest reset, else the one with the fewest remaining; the
+ * first of equals.
+ */
 function combineStatuses(first: DescriptorStatus, second: DescriptorStatus): DescriptorStatus {
   const isOver = second.code === codes.overLimit;
   if ((first.code === codes.overLimit) !== isOver) return isOver ? second : first;
@@ -280,7 +287,7 @@ function combineStatuses(first: DescriptorStatus, second: DescriptorStatus): Des
   return isWorse ? second : first;
 }
 
-/** The statistics of the rule itself, which counts once whatever its limits. `hits`: one for each limit. */
+/** The statistics of the rule itself, which counts once whatever its limits. `hits` has one hit for each limit. */
 function countRule(
   stats: RuleStats,
   hits: readonly RuleHit[],

@@ -1,4 +1,4 @@
-// Counting that stops where a request is refused; the stores' part of it is in their contract.
+// Tests counting that stops when a request is refused; the stores' part is in their contract.
 import test from 'ava';
 import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
 
@@ -28,13 +28,13 @@ async function decideTwice(
 for (const localCacheBytes of [0, 1]) {
   const where = localCacheBytes === 0 ? 'by the store' : 'by the local cache';
 
-  test(`a rule in shadow mode that is over, ${where}, switches no enforced limit off`, async (t) => {
+  test(`a rule in shadow mode that is over its limit, ${where}, disables no enforced limit`, async (t) => {
     const answers = await decideTwice(5, ['trial=x', 'real=x'], { localCacheBytes });
     t.deepEqual(
       answers.map((answer) => answer.slice(0, 4)),
       ['OK [', 'OK [', 'OK [', 'OVER', 'OVER'],
     );
-    // As the reference does.
+    // With `true`, as in the reference, it does.
     const before = await decideTwice(5, ['trial=x', 'real=x'], {
       localCacheBytes,
       stopIncrementWhenOver: 'true',
@@ -42,7 +42,7 @@ for (const localCacheBytes of [0, 1]) {
     t.true(before.every((answer) => answer.startsWith('OK')));
   });
 
-  test(`a limit that refuses, ${where}, keeps others from being counted`, async (t) => {
+  test(`a limit that refuses, ${where}, prevents others from being counted`, async (t) => {
     const worker = createWorker(yaml, { stopIncrementWhenOver: 'enforced', localCacheBytes });
     for (let time = 0; time < 5; time++) await worker.decide(ask('list=x', 'real=x', 'trial=y'));
     t.is(summarize(await worker.decide(ask('real=x'))), 'OK [OK 0]', 'two were counted');

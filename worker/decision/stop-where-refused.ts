@@ -1,17 +1,16 @@
-// Which hits of a request keep its others from being counted, where only a refusal does so
+// Finds the hits of a request that prevent its other hits from being counted, when only a refusal does so
 // (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=enforced; behaviour: over-limit-stops-counting).
 import type { Match } from '../../shared/rules/rule.ts';
 import type { CountMode } from '../counters/store.ts';
 import type { RuleHit } from './hit.ts';
 
 interface MatchedRequest {
-  /** By descriptor. */
+  /** The match of each descriptor. */
   readonly matches: readonly (Match | undefined)[];
   readonly limited: readonly RuleHit[];
 }
 
-/** Sets `stopsOthers` of each hit. Returns how the hits are counted that the local cache does not have as over their
- * limit. */
+/** Sets `stopsOthers` of each hit. Returns how to count the hits that are not over their limit in the local cache. */
 export function stopWhereRefused(
   { matches, limited }: MatchedRequest,
   isQuota: (match: Match | undefined) => boolean,

@@ -24,7 +24,7 @@ test('at most twenty requests are sampled in each second', (t) => {
   t.is(samples.at(-1)?.atSeconds, 1_700_000_001);
 });
 
-test('a sample has at most 16 entries of 128 characters, and says when it was cut', (t) => {
+test('a sample has at most 16 entries of 128 characters, and is marked when it was cut', (t) => {
   const { ask } = setUp();
   const longest = 'x'.repeat(128);
   const entry = { key: longest, value: longest };

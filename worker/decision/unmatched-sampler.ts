@@ -1,25 +1,24 @@
-// Counts the descriptors that no rule matches, and keeps a few as samples for people
-// (worker/unmatched.ts), since unmatched traffic passes silently. A matched descriptor costs nothing here,
-// another one an increment.
+// Counts the descriptors that no rule matches, and samples a few for operators (worker/unmatched.ts), since unmatched
+// traffic passes silently. A matched descriptor costs nothing here, another one an increment.
 import { owned } from '../../shared/owned-text.ts';
 import type { DomainRules, Entry } from '../../shared/rules/rule.ts';
 import type { Counter, Metrics } from '../metrics.ts';
 import type { RateLimitRequest } from './message.ts';
 
-/** A copy of the request's texts, which does not keep the request in memory. */
+/** A copy of the request's texts, which does not retain the request in memory. */
 export interface UnmatchedSample {
   readonly domain: string;
   readonly entries: readonly Entry[];
-  /** Whether keys, values or entries were cut for being too long or too many. */
+  /** Whether keys, values or entries were cut because they are too long or too many. */
   readonly isCut: boolean;
   /** Wall time. */
   readonly atSeconds: number;
 }
 
 export interface UnmatchedSampler {
-  /** No limit was found for a descriptor of a domain that has rules. */
+  /** Call it when no limit was found for a descriptor of a domain that has rules. */
   noMatch(rules: DomainRules, entries: readonly Entry[], nowSeconds: number): void;
-  /** No rules were found for a whole request, which other statistics count already. */
+  /** Call it when no rules were found for a whole request; other statistics already count these. */
   unknownDomain(request: RateLimitRequest, nowSeconds: number): void;
 }
 
@@ -29,16 +28,16 @@ const maxEntries = 16;
 const maxLength = 128;
 
 export function noMatchCounter(metrics: Metrics, domain: string): Counter {
-  // Not below `rate_limit.`, where every name is a rule, or a domain without rules.
+  // Not below `rate_limit.`, where each name is a rule or a domain without rules.
   return metrics.counter(`ratelimit.service.no_match.${domain}`);
 }
 
-/** `take` is called with each sample at once. */
+/** `take` is called with each sample immediately. */
 export function createUnmatchedSampler(
   metrics: Metrics,
   take: (sample: UnmatchedSample) => void,
 ): UnmatchedSampler {
-  /** Counters of domains that have or had rules. */
+  /** Counters of domains that have rules or had some. */
   const counters = new Map<string, Counter>();
   let second = 0;
   let taken = 0;
