@@ -1,4 +1,4 @@
-// Composes the worker's link to the control plane, if configured.
+// Composes the worker's link to the control plane, if it is configured.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { toAgreement } from '../agreement.ts';
@@ -20,18 +20,18 @@ export interface FleetDeps {
   readonly limited: LimitedValues;
   readonly source: RulesSource;
   readonly readToken: ReadToken | undefined;
-  /** The counters of the serving part, which is made later. */
+  /** The counters of the serving part, which is created later. */
   readonly counters: () => CounterAccess | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 export interface WorkerLink extends Pick<Link, 'start' | 'describe' | 'stop'> {
-  /** Notes a sample of a descriptor without a rule. */
+  /** Reports a sample of a descriptor without a rule. */
   noteUnmatched(sample: UnmatchedSample): void;
 }
 
-/** Undefined where there is no link. */
+/** Undefined without a link. */
 export function createLimitedValuesFor(
   { config, xds }: Pick<WorkerSettings, 'config' | 'xds'>,
   clock: Clock,

@@ -13,7 +13,7 @@ function toHit(descriptorIndex: number, metricKey = 'd.k'): RuleHit {
   return { descriptorIndex, match: { metricKey, metricKeyIsStatic: true } } as RuleHit;
 }
 
-/** Few requests of each second, which are counted one by one. */
+/** Starts a new second for each request, so that all are counted one by one. */
 let nextSecond = 1;
 
 function refuse(limited: LimitedValues, ...values: string[]): void {
@@ -31,7 +31,7 @@ function refuse(limited: LimitedValues, ...values: string[]): void {
   );
 }
 
-test('requests are counted once, and each of their descriptors that is over', (t) => {
+test('requests are counted once, and so is each of their descriptors over the limit', (t) => {
   const limited = new LimitedValues(createManualClock(), true);
   refuse(limited, 'a', 'b');
   refuse(limited, 'a');
@@ -62,7 +62,7 @@ test('requests are counted once, and each of their descriptors that is over', (t
   );
 });
 
-test('a period is reported once more when it is over, and another begins', (t) => {
+test('a period is reported once more when it ends, and another begins', (t) => {
   const clock = createManualClock();
   const limited = new LimitedValues(clock, true);
   refuse(limited, 'a');
@@ -87,7 +87,7 @@ test('a metric key with a long value takes no more memory than others', (t) => {
   for (const { key } of values) t.true(key.length <= 1024, `${key.length}`);
 });
 
-test('long values are cut, and without values requests alone are counted', (t) => {
+test('long values are cut, and without values only requests are counted', (t) => {
   const limited = new LimitedValues(createManualClock(), true);
   refuse(limited, 'x'.repeat(1_000_000));
   refuse(limited, 'x'.repeat(2_000_000));
@@ -101,7 +101,7 @@ test('long values are cut, and without values requests alone are counted', (t) =
   t.deepEqual(none.takePeriod().values, []);
 });
 
-test('the counts of several processes keep their bounds in the sum', (t) => {
+test('summed counts of several processes are within their bounds', (t) => {
   const clock = createManualClock();
   const random = createRandom(5);
   const primary = new LimitedValues(clock, true);
@@ -132,7 +132,7 @@ test('the counts of several processes keep their bounds in the sum', (t) => {
   t.is(values.length, 50);
 });
 
-test('failed requests are counted by domain since the last call, of a hundred domains', (t) => {
+test('failed requests since the last call are counted for at most a hundred domains', (t) => {
   const clock = createManualClock();
   const [primary, other] = [1, 2].map(() => new LimitedValues(clock, true)) as [
     LimitedValues,
@@ -155,7 +155,7 @@ test('failed requests are counted by domain since the last call, of a hundred do
   t.is(primary.takeFailures().size, 100);
 });
 
-/** So many requests within a second, among so many values; those with small numbers are the most. */
+/** Makes `requests` requests within a second, with `values` different values; small numbers occur most. */
 function flood(requests: number, values: number) {
   const random = createRandom(3);
   const limited = new LimitedValues(
@@ -179,7 +179,7 @@ function flood(requests: number, values: number) {
   return { limited, truth, period, listed };
 }
 
-test('in a flood samples are counted, within bounds that are reported', (t) => {
+test('in a flood only samples are counted, within reported bounds', (t) => {
   const { limited, truth, period, listed } = flood(1_000_000, 200);
   t.is(limited.requests, 1_000_000);
   for (const { value, real, count, error } of listed) {
@@ -194,7 +194,7 @@ test('in a flood samples are counted, within bounds that are reported', (t) => {
   t.true(Math.max(...others) <= period.unlistedAtMost);
 });
 
-test('in a smaller flood a sample stands for few, and the bounds are closer', (t) => {
+test('in a smaller flood a sample represents fewer requests, and the bounds are closer', (t) => {
   const { period, listed } = flood(6_000, 10);
   for (const { value, real, count, error } of listed) {
     t.true(

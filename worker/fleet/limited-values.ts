@@ -1,6 +1,6 @@
-// Counts failed requests by domain, and finds the values that are limited most: counts requests answered OVER_LIMIT, and the
-// descriptors that caused it, in periods of about a minute. Other requests cost nothing; of a flood only samples are counted
-// (sampling.ts).
+// Counts failed requests by domain, and finds the values that are limited most: counts requests answered OVER_LIMIT,
+// and the descriptors that caused it, in periods of about a minute. Other requests cost nothing; in a flood only
+// samples are counted (sampling.ts).
 
 import type { Clock } from '../../shared/clock.ts';
 import { owned } from '../../shared/owned-text.ts';
@@ -12,7 +12,7 @@ import type { OverLimitObserver } from '../decision/should-rate-limit.ts';
 import { deviationOf, Sampling } from './sampling.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
-/** A limited descriptor, its texts cut. */
+/** A limited descriptor; its texts are cut. */
 export interface LimitedDescriptor {
   readonly domain: string;
   readonly metricKey: string;
@@ -20,7 +20,7 @@ export interface LimitedDescriptor {
   readonly entries: readonly Entry[];
 }
 
-/** Counts of another process of the worker since the last call. */
+/** The counts of another process of the worker since the last call. */
 export interface LimitedShare {
   readonly requests: number;
   readonly failures: ReadonlyMap<string, number>;
@@ -38,16 +38,16 @@ export interface LimitedPeriod {
 
 export const size = 1_000;
 export const periodMs = 60_000;
-/** Values in a report. */
+/** The most values in a report. */
 export const maxReported = 50;
-/** Values that a process sends to the primary each second. */
+/** The most values that a process sends to the primary each second. */
 const mostShared = 200;
-/** In which requests fail, between two reports. */
+/** The most domains whose failed requests are counted between two reports. */
 const maxDomains = 100;
 const maxEntries = 16;
 const maxLength = 128;
 
-/** `keepsValues` false: only requests are counted. */
+/** With `keepsValues` false only requests are counted. */
 export class LimitedValues implements OverLimitObserver {
   readonly #clock: Clock;
   readonly #keepsValues;
@@ -58,7 +58,7 @@ export class LimitedValues implements OverLimitObserver {
   #failures = new Map<string, number>();
   #startMs;
   #startMonotonicMs;
-  /** How many requests of a value other processes may have counted without listing it. */
+  /** The most requests of one value that other processes may have counted without listing the value. */
   #missed = 0;
 
   constructor(clock: Clock, keepsValues: boolean, random = Math.random) {
@@ -71,7 +71,7 @@ export class LimitedValues implements OverLimitObserver {
 
   #read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
     const values = this.#sketch.top(most + 1);
-    // The first omitted one bounds all others.
+    // The first omitted value bounds all others.
     const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
     const unlisted = Math.max(left, this.#sketch.least);
     return {
@@ -88,7 +88,7 @@ export class LimitedValues implements OverLimitObserver {
     const { weight, variance } = this.#sampling;
     let last = -1;
     for (const { descriptorIndex, match } of limited) {
-      // The limits of a list are consecutive, and have one status.
+      // The limits of a list are consecutive, and share one status.
       if (descriptorIndex === last || statuses[descriptorIndex]?.code !== codes.overLimit) continue;
       last = descriptorIndex;
       const entries = descriptors[descriptorIndex]?.entries ?? [];
@@ -112,7 +112,7 @@ export class LimitedValues implements OverLimitObserver {
     else if (this.#failures.size < maxDomains) this.#failures.set(owned(name), count);
   }
 
-  /** Failed requests since the last call, by domain, of the first 100. */
+  /** Failed requests since the last call, for the first 100 domains. */
   takeFailures(): ReadonlyMap<string, number> {
     const taken = this.#failures;
     this.#failures = new Map();
@@ -140,7 +140,7 @@ export class LimitedValues implements OverLimitObserver {
     this.#addFailures(domain, 1);
   }
 
-  /** The current period. A finished one is reported once more, and the next one begins. */
+  /** The current period. A finished one is reported once more, and then the next one begins. */
   takePeriod(): LimitedPeriod {
     const passedMs = this.#clock.monotonicMs() - this.#startMonotonicMs;
     const { values, unlistedAtMost } = this.#read(maxReported);
@@ -183,7 +183,7 @@ export class LimitedValues implements OverLimitObserver {
     for (const [domain, count] of share.failures) this.#addFailures(domain, count);
     this.#missed += share.unlistedAtMost;
     for (const { key, item, count, error } of share.values) {
-      // `missed` includes it already, as for all.
+      // `missed` already includes it, as it does for all values.
       const known = Math.min(count, share.unlistedAtMost);
       const [more, unsure] = [count - known, Math.max(0, error - known)];
       if (more > 0 && !this.#sketch.count(key, more, unsure))
@@ -192,8 +192,10 @@ export class LimitedValues implements OverLimitObserver {
   }
 }
 
-/** The keys of the entries nearly always follow from the rule; the values differ. The metric key may contain
- * a value, too. */
+/**
+ * The keys of the entries nearly always follow from the rule; the values differ. The metric key may contain a value as
+ * well.
+ */
 function toKey(metricKey: string, entries: readonly Entry[]): string {
   let key = metricKey;
   for (let index = 0; index < entries.length && index < maxEntries; index++) {
@@ -203,7 +205,7 @@ function toKey(metricKey: string, entries: readonly Entry[]): string {
   return toMapKey(key);
 }
 
-/** A count by samples has the bounds of its deviation. */
+/** Adds the bounds of the deviation to a count of samples. */
 function widen<Item>(counted: Counted<Item>): Counted<Item> {
   if (counted.variance === 0) return counted;
   const off = deviationOf(counted.variance);

@@ -31,12 +31,12 @@ function setUp(given: Partial<LinkAnswersDeps> = {}, answer = async () => answer
     descriptors: Array.from({ length: count }, () => ({ entries })),
     reset: false,
   });
-  /** Until what is answered at once has been answered. */
+  /** Waits until immediate answers are sent. */
   const settle = () => new Promise(setImmediate);
   return { take, question, settle, asked, forgotten, sent };
 }
 
-test('at most eight questions are open, also while their answers are not read', async (t) => {
+test('at most eight questions are open, even while their answers are not read', async (t) => {
   const { take, question, settle, asked, sent } = setUp();
   for (let id = 0; id < 1_000; id++) take({ counters: question(id) });
   await settle();
@@ -54,7 +54,7 @@ test('at most eight questions are open, also while their answers are not read', 
   t.is(sent.at(-1)?.answer.id, 1_001);
 });
 
-test('a question that is too long is refused, and nothing is forgotten for one', async (t) => {
+test('a question that is too long is refused, and drops nothing from the cache', async (t) => {
   const { take, question, settle, asked, forgotten, sent } = setUp();
   const long = [
     question(1, [entry], 21),

@@ -1,5 +1,5 @@
-// Answers the control plane's questions about counters. It is trusted to ask, not to ask with measure:
-// everything is bounded.
+// Answers the control plane's questions about counters. The control plane is trusted, but may ask too much: everything
+// is bounded.
 import type {
   CounterMessage,
   CountersAnswerMessage,
@@ -11,12 +11,12 @@ import type { CounterAccess, CounterState, CountersAsked } from '../decision/cou
 export interface LinkAnswersDeps {
   readonly counters: () => CounterAccess | undefined;
   readonly allowsReset: boolean;
-  /** Whether each of several processes counts by itself. */
+  /** Whether each of several processes counts separately. */
   readonly isAlone: boolean;
 }
 
 export interface LinkAnswers {
-  /** `send` takes an answer, and calls back when it has gone out. */
+  /** `send` sends an answer, and calls back when it was sent. */
   take(
     message: ToWorkerMessage,
     send: (answer: CountersAnswerMessage, onSent: () => void) => void,
@@ -26,7 +26,7 @@ export interface LinkAnswers {
 export const maxDescriptors = 20;
 const maxEntries = 32;
 const maxLength = 4_096;
-/** Questions that are not answered yet, or whose answers have not gone out. */
+/** The most questions that are unanswered, or whose answers were not sent yet. */
 export const maxOpen = 8;
 const timeoutMs = 1_000;
 
@@ -72,7 +72,7 @@ export function createLinkAnswers({
   };
 }
 
-/** Undefined when it passes the bounds. */
+/** Undefined when it exceeds the bounds. */
 function toAsked({
   domain,
   descriptors,

@@ -5,7 +5,7 @@ import { createRegistry } from '../metrics/registry.ts';
 import { LimitedValues } from './limited-values.ts';
 import { LinkReports } from './link-report.ts';
 
-test('a report has the quota service where Envoys ask it, with the assignments since the report before', (t) => {
+test('a report has the quota service if Envoys use it, with the assignments since the previous report', (t) => {
   const metrics = createRegistry({ runtimeNamesMax: 100, log: createRecordedLog() });
   const reports = new LinkReports({
     ...{ metrics, limited: new LimitedValues(systemClock, false), clock: systemClock },

@@ -25,7 +25,7 @@ export interface LinkReportDeps {
   readonly metrics: MetricsRegistry;
   readonly limited: LimitedValues;
   readonly values: ToldValues;
-  /** redis, memcached or memory. */
+  /** One of redis, memcached and memory. */
   readonly storeKind: string;
   /** Version of the rules in force. */
   readonly version: () => string;
@@ -43,7 +43,9 @@ const maxDomains = 100;
 const maxUnmatched = 20;
 const hashLength = 16;
 
-/** Counters of requests without a matching rule: of domains with rules, and of all other domains together. */
+/**
+ * Counters of requests without a matching rule: one for each domain with rules, and one for all other domains together.
+ */
 const noMatchNames =
   /^ratelimit\.service\.(?:no_match\.(.+)|rate_limit\.(_folded_)\.domain_not_found)$/s;
 
@@ -58,7 +60,7 @@ export class LinkReports {
   readonly #clock;
   readonly #storeErrors;
   readonly #otherErrors;
-  /** The origin and the reported part of each counter, by its index. */
+  /** The origin and the last reported value of each counter, by its index. */
   readonly #origins: CounterOrigin[] = [];
   readonly #told: number[] = [];
   #lastMs;
@@ -89,7 +91,7 @@ export class LinkReports {
     const unmatchedByDomain = new Map<string, number>();
     const byRule = new Map<string, RuleTraffic>();
     const listed = new Set<RuleTraffic>();
-    // Their names contain values of requests.
+    // The sum of those whose names contain values of requests.
     const unnamed = newTraffic('');
     let unnamedCount = 0;
     const { counters } = this.#metrics;
@@ -105,7 +107,7 @@ export class LinkReports {
       const unmatchedOf = toUnmatchedDomain(origin);
       if (unmatchedOf !== undefined) {
         this.#noMatch += more;
-        // The name of a domain without rules is a text of a request.
+        // The name of a domain without rules comes from a request.
         if (origin.kind === 'name' || this.#values !== 'none') {
           unmatchedByDomain.set(unmatchedOf, (unmatchedByDomain.get(unmatchedOf) ?? 0) + more);
         }
@@ -118,7 +120,7 @@ export class LinkReports {
       const field =
         origin.kind === 'rule' ? traffic[origin.stat as keyof typeof traffic] : undefined;
       if (origin.kind !== 'rule' || field === undefined || more === 0) continue;
-      // The rule counts the same hits.
+      // The rule itself counts the same hits.
       const isListed = origin.listedAs !== undefined;
       if (field === 'nearLimit' && !isListed) this.#nearLimitHits += more;
       if (!origin.isStatic && this.#values !== 'plain') {
@@ -231,7 +233,7 @@ export class LinkReports {
     };
   }
 
-  /** Keeps the sample for the next report; of too many samples the last ones are kept. */
+  /** Stores the sample for the next report; of too many samples the newest ones are retained. */
   noteUnmatched(sample: UnmatchedSample): void {
     if (this.#values === 'none') return;
     if (this.#unmatched.length >= maxUnmatched) this.#unmatched.shift();
@@ -240,8 +242,8 @@ export class LinkReports {
 }
 
 /**
- * Since when the store is not reached, as far as the reports show it: a server is away, or requests failed in two
- * intervals in a row. A few that failed while it recovers are no outage.
+ * Since when the store cannot be reached, as far as the reports show it: a server is unreachable, or requests failed in
+ * two consecutive intervals. A few failures during its recovery are not an outage.
  */
 function createStoreOutage() {
   let sinceMs: number | undefined;
@@ -249,19 +251,22 @@ function createStoreOutage() {
   let lastFailures = 0;
   let hadFailures = false;
   return {
-    /** `failures`: all requests so far that were answered without the store. The result is 0 while it is reached. */
+    /**
+     * `failures` is the number of all requests so far that were answered without the store. Returns 0 while the store
+     * can be reached.
+     */
     note(nowMs: number, serversAway: number, failures: number): number {
       const hasFailures = failures > lastFailures;
       const isAway = serversAway > 0 || (hasFailures && hadFailures);
       sinceMs = isAway ? (sinceMs ?? lastMs ?? nowMs) : undefined;
       [lastMs, lastFailures, hadFailures] = [nowMs, failures, hasFailures];
-      // A wire value of 0 means that the store is reached.
+      // On the wire, 0 means that the store can be reached.
       return sinceMs === undefined ? 0 : Math.max(0.001, (nowMs - sinceMs) / 1000);
     },
   };
 }
 
-/** Undefined for what is no counter of descriptors without a rule. */
+/** The domain of a counter of descriptors without a rule; undefined for other counters. */
 function toUnmatchedDomain(origin: CounterOrigin): string | undefined {
   if (origin.kind === 'domain') return sanitizeMetricName(origin.domain);
   if (origin.kind !== 'name') return undefined;

@@ -62,7 +62,7 @@ function setUp(given: Partial<LinkDeps> = {}) {
   return { clock, log, streams, sent, link, reportsTaken: () => reports };
 }
 
-test('a server that reads nothing is sent one report, and is lost after 15 seconds', (t) => {
+test('a server that reads nothing is sent one report, and counts as lost after 15 seconds', (t) => {
   const lost: string[] = [];
   const { clock, streams, sent, reportsTaken, link } = setUp({
     onLost: ({ url }, reason) => void lost.push(`${url}: ${reason}`),
@@ -79,7 +79,7 @@ test('a server that reads nothing is sent one report, and is lost after 15 secon
   t.is(streams.length, 2);
 });
 
-test('a server that answered reports is lost 15 seconds after the first that it does not', (t) => {
+test('a server that answered reports counts as lost 15 seconds after the first unanswered one', (t) => {
   const lost: string[] = [];
   const { clock, streams, sent } = setUp({ onLost: ({ url }) => void lost.push(url) });
   streams[0]?.onOpen();
@@ -88,7 +88,7 @@ test('a server that answered reports is lost 15 seconds after the first that it 
     streams[0]?.onResponse({});
     clock.advance(5_000);
   }
-  // From here on the network takes what is sent, and nothing is received.
+  // From here on the network accepts reports, and nothing is received.
   sent.at(-1)?.onSent();
   for (let index = 0; index < 2; index++) {
     clock.advance(5_000);
@@ -99,7 +99,7 @@ test('a server that answered reports is lost 15 seconds after the first that it 
   t.deepEqual(lost, ['control-plane:1']);
 });
 
-test('a server that never answers reports, as one of an earlier version, is not lost', (t) => {
+test('a server that never answers reports, such as an earlier version, does not count as lost', (t) => {
   const lost: string[] = [];
   const { clock, streams, sent } = setUp({ onLost: ({ url }) => void lost.push(url) });
   streams[0]?.onOpen();
@@ -127,7 +127,7 @@ test('a server that accepts the stream and reads nothing costs the memory of one
     reports: {
       take() {
         taken++;
-        // More than the server lets be sent before it reads.
+        // More than the server allows to be sent before it reads.
         return { ...emptyReport, version: 'v'.repeat(100_000) };
       },
     },
@@ -138,12 +138,12 @@ test('a server that accepts the stream and reads nothing costs the memory of one
     await setImmediate();
   }
   await link.stop();
-  // Each on a connection of its own.
+  // Each report is sent on a new connection.
   t.true(taken < 40, `${taken} reports`);
   t.is(clock.pending, 0);
 });
 
-test('a report follows about every five seconds, and one at the end', async (t) => {
+test('a report is sent about every five seconds, and one at the end', async (t) => {
   const { clock, streams, sent, link } = setUp();
   streams[0]?.onOpen();
   for (let index = 0; index < 12; index++) {
@@ -184,7 +184,7 @@ test('a server without the service is named once at info, and asked again ten mi
   ]);
 });
 
-test('the link is at the server that it is given to follow, at once and without its waits', (t) => {
+test('the link switches to the server that it is set to follow, at once and without waits', (t) => {
   const { clock, streams, sent, link } = setUp();
   const other = { url: 'other:1', headers: {}, tls: undefined, maxMessageBytes: 0 };
   streams[0]?.onEnd('UNAVAILABLE: no route', false);
@@ -202,7 +202,7 @@ test('the link is at the server that it is given to follow, at once and without 
   t.is(streams.length, 2);
 });
 
-test('a link that is lost reconnects with growing waits, and both are logged once', (t) => {
+test('a lost link reconnects with growing waits, and loss and recovery are each logged once', (t) => {
   const { clock, log, streams, sent } = setUp();
   for (let index = 0; index < 5; index++) {
     streams[index]?.onEnd('UNAVAILABLE: no route', false);

@@ -1,6 +1,6 @@
-// The link to the control plane that feeds this worker: one more stream to it, on which the worker reports
-// what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a
-// report is made only when the last one has been sent, so a slow server costs the memory of one.
+// The link to the control plane that configures this worker: one more stream to it, on which the worker reports its
+// activity (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a report is made only
+// when the last one was sent, so a slow server costs the memory of one report.
 
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
@@ -23,15 +23,15 @@ import { createLinkAnswers } from './link-answers.ts';
 import type { LinkReports } from './link-report.ts';
 
 export interface LinkDeps {
-  /** The first one to report to. */
+  /** The first server to report to. */
   readonly server: ManagementServer;
   readonly method: FleetLink;
   readonly openStream: OpenManagementStream;
   readonly hello: HelloMessage;
   readonly reports: Pick<LinkReports, 'take'>;
-  /** Undefined while no server can be asked. */
+  /** Returns undefined while no counters can be read. */
   readonly counters: () => CounterAccess | undefined;
-  /** The server does not answer any more: what else is connected to it should be dropped. */
+  /** Called when the server no longer answers: the caller should drop its other connections to it. */
   readonly onLost?: (server: ManagementServer, reason: string) => void;
   readonly log: Log;
   readonly clock: Clock;
@@ -41,11 +41,13 @@ export interface LinkDeps {
 }
 
 export const intervalMs = 5_000;
-/** Without an answer to a report, or without having sent it, a server is lost: the network may have forgotten the
- * connection. */
+/**
+ * A server counts as lost when it has not answered a report, or the report could not be sent, for this long: the
+ * network may have dropped the connection silently.
+ */
 export const silenceMs = 15_000;
 const lastReportMs = 500;
-/** A server without the service may be replaced by one that has it. */
+/** The pause after which a server without the service is asked again: it may have been replaced by one that has it. */
 const unimplementedRetryMs = 600_000;
 const troubleIntervalMs = 60_000;
 
@@ -69,9 +71,9 @@ export class Link {
   #isStarted = false;
   #isStopped = false;
   #cancelTimer = () => {};
-  /** Whether the server has answered a report on this stream: those of earlier versions do not. */
+  /** Whether the server has answered a report on this stream: earlier versions do not. */
   #isAnswering = false;
-  /** While an answer, or the end of the sending, is awaited. */
+  /** Set while an answer, or the end of sending, is awaited. */
   #cancelSilence: (() => void) | undefined;
 
   constructor(deps: LinkDeps) {
@@ -128,7 +130,7 @@ export class Link {
       onResponse: (message) => {
         this.#isAnswering = true;
         this.#noteProgress();
-        // The stream on which the question came: a later one has not asked.
+        // The stream on which the question arrived: a later stream has not asked.
         const asking = this.#stream;
         answers.take(message, (answer, onSent) => asking?.send({ counters: answer }, onSent));
       },

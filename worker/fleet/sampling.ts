@@ -1,23 +1,26 @@
-// Which requests of a flood are counted, and how many each of them stands for: of each second the first ones one by one, then
-// samples, so that a flood costs no more. The bounds of a count by samples are four standard deviations.
+// Decides which requests of a flood are counted, and how many requests each of them represents: in each second the
+// first ones are counted one by one, later ones by samples, so that a larger flood costs no more. The bounds of a count
+// by samples are four standard deviations.
 
-/** Requests of a second that are counted one by one; then so many samples, each for a few requests; all further
- * samples are for many. */
+/**
+ * Requests of a second that are counted one by one; then so many samples that each represent a few requests; all
+ * further samples represent many.
+ */
 const singlesPerSecond = 1_000;
 const fewPerSecond = 1_000;
 const few = 8;
 const many = 128;
-/** How far a count by samples may be off, in standard deviations: further once in 10,000 times. */
+/** The bounds of a count by samples, in standard deviations: exceeded once in 10,000 times. */
 const deviations = 4;
-/** A value that would have had more samples than this has one, but for once in 10,000 times. */
+/** A value with so many expected samples has at least one, except once in 10,000 times. */
 const samplesMissed = 10;
 
 export class Sampling {
-  /** How many requests the one that is counted now stands for. */
+  /** How many requests the next counted one represents. */
   weight = 1;
   /** The largest weight since `restart`. */
   #largestWeight = 1;
-  /** How many of the next requests are not counted. */
+  /** How many of the next requests are skipped. */
   #skipped = 0;
   #second = 0;
   #countedThisSecond = 0;
@@ -27,7 +30,7 @@ export class Sampling {
     this.#random = random;
   }
 
-  /** Whether this request is not counted: all that a flood pays for most of its requests. */
+  /** Whether this request is skipped: the only cost of most requests of a flood. */
   skips(): boolean {
     if (this.#skipped === 0) return false;
     this.#skipped--;
@@ -44,16 +47,18 @@ export class Sampling {
     this.#countedThisSecond++;
     this.weight = weightAfter(this.#countedThisSecond);
     if (this.weight === 1) return;
-    // Each with the same chance, not every 128th: requests may come in a pattern.
+    // Each request has the same chance, rather than every 128th: requests may follow a pattern.
     this.#skipped = Math.floor(Math.log(1 - this.#random()) / Math.log(1 - 1 / this.weight));
   }
 
-  /** What one count by a sample adds to the variance of its value. */
+  /** The variance that one sample adds to the count of its value. */
   get variance(): number {
     return this.weight * (this.weight - 1);
   }
 
-  /** How many more requests a value may have had than `most`, which is counted of it at most, since it had too few samples. */
+  /**
+   * How many requests of a value may be missing in its count, which is at most `most`, because it had too few samples.
+   */
   missedOf(most: number): number {
     if (this.#largestWeight === 1) return 0;
     return samplesMissed * this.#largestWeight + deviationOf(most * this.#largestWeight);
@@ -65,7 +70,7 @@ export class Sampling {
   }
 }
 
-/** How far a count with this variance may be off. */
+/** The bound of the error of a count with this variance. */
 export function deviationOf(variance: number): number {
   return Math.ceil(deviations * Math.sqrt(variance));
 }

@@ -2,7 +2,7 @@ import test from 'ava';
 import { createRandom } from '../../test/support/random.ts';
 import { SpaceSaving } from './space-saving.ts';
 
-/** Ranks from 1, drawn in proportion to 1 / rank^exponent. */
+/** Ranks from 1, drawn with a probability proportional to 1 / rank^exponent. */
 function createZipf(seed: number, ranks: number, exponent: number): () => number {
   const random = createRandom(seed);
   const sums = new Float64Array(ranks);
@@ -35,7 +35,7 @@ function countAll(size: number, draws: number, draw: () => number) {
 }
 
 for (const seed of [1, 2, 3]) {
-  test(`of a million values at Zipf 1.1 the 20 largest are found, with counts within their bounds (seed ${seed})`, (t) => {
+  test(`the 20 most frequent of a million values at Zipf 1.1 are found, with counts within their bounds (seed ${seed})`, (t) => {
     const { sketch, truth } = countAll(1_000, 300_000, createZipf(seed, 1_000_000, 1.1));
     const largest = [...truth].sort(([, a], [, b]) => b - a).slice(0, 20);
     const found = new Set(sketch.top(20).map(({ item }) => item));
@@ -54,7 +54,7 @@ for (const seed of [1, 2, 3]) {
   });
 }
 
-test('while there is room every count is exact, and nothing is left out', (t) => {
+test('while there is room, every count is exact and no value is missing', (t) => {
   const { sketch, truth } = countAll(101, 5_000, createZipf(7, 100, 1));
   t.is(sketch.least, 0);
   for (const { item, count, error } of sketch.top(100))

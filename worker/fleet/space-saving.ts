@@ -1,6 +1,5 @@
-// The items that occur most often, in bounded memory (Space-Saving, Metwally et al. 2005): a new item
-// replaces the one counted least, and inherits its count as its error. Items that occur more often than
-// 1/size of all are always found.
+// The most frequent items, in bounded memory (Space-Saving, Metwally et al. 2005): a new item replaces the one with the
+// lowest count, and inherits this count as its error. Items that make up more than 1/size of all are always found.
 
 /** The item occurred at most `count` times, and at least `count - error`. */
 export interface Counted<Item> {
@@ -8,11 +7,11 @@ export interface Counted<Item> {
   readonly item: Item;
   readonly count: number;
   readonly error: number;
-  /** The variance of `count`, where it was counted by samples. */
+  /** The variance of `count`, if it was counted by samples. */
   readonly variance: number;
 }
 
-/** An item with everything but its count, which the heap has. */
+/** An item with all but its count, which is in the heap. */
 interface Entry<Item> {
   key: string;
   item: Item;
@@ -25,8 +24,10 @@ interface Entry<Item> {
 export class SpaceSaving<Item> {
   readonly #size: number;
   readonly #entries = new Map<string, Entry<Item>>();
-  /** A heap with the least count first. The counts are beside each other: objects all over the memory would be
-   * read for each comparison. */
+  /**
+   * A heap with the lowest count first. The counts are in one array: reading objects scattered over the memory for each
+   * comparison would be slow.
+   */
   readonly #counts: Float64Array;
   readonly #heap: Entry<Item>[] = [];
 
@@ -35,7 +36,7 @@ export class SpaceSaving<Item> {
     this.#counts = new Float64Array(size);
   }
 
-  /** Counts an item in the table; false when it is not in it. */
+  /** Counts an item that is in the table; false if it is not. */
   count(key: string, count = 1, error = 0, variance = 0): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
@@ -66,12 +67,12 @@ export class SpaceSaving<Item> {
     this.#sink(entry, least + count);
   }
 
-  /** No item outside the table occurred more often. */
+  /** No item outside the table occurred more often than this. */
   get least(): number {
     return this.#heap.length < this.#size ? 0 : this.#countAt(0);
   }
 
-  /** A copy of those counted most, in order. */
+  /** A copy of the items with the highest counts, in descending order. */
   top(most: number): Counted<Item>[] {
     return this.#heap
       .map(({ key, item, error, variance, at }) => {
@@ -100,7 +101,7 @@ export class SpaceSaving<Item> {
     this.#put(at, entry, count);
   }
 
-  /** Moves an entry that is the last. */
+  /** Moves an entry that is the last one. */
   #rise(entry: Entry<Item>, count: number): void {
     let { at } = entry;
     while (at > 0) {
