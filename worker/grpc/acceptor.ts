@@ -1,5 +1,5 @@
-// Accepts the connections of a gRPC listener: TCP or unix socket, plain or TLS, with a check of the
-// client's name. The transport speaks the protocol.
+// Accepts the connections of a gRPC listener: TCP or unix socket, plain or TLS, with a check of the client's name. The
+// transport implements the protocol.
 import { X509Certificate } from 'node:crypto';
 import { lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -19,8 +19,10 @@ import type { GrpcListenerNames, GrpcTls, ServerCertificates } from './transport
 
 /** Time limit for the first byte, after the TLS handshake if any. */
 const silenceLimitMs = 10_000;
-/** Defaults: with TLS a connection takes some 67 kB, else some 22 kB. Both fit into the chart's 512 MiB,
- * beside all else. */
+/**
+ * Default limits: with TLS a connection takes some 67 kB, else some 22 kB. Both limits fit into the chart's 512 MiB,
+ * beside everything else.
+ */
 export const maxPlainConnections = 10_000;
 export const maxTlsConnections = 3000;
 /** The reference's interval of TCP keep-alive probes. */
@@ -29,12 +31,12 @@ const keepAliveMs = 15_000;
 export interface Acceptor {
   start(): Promise<ListenAddress>;
   replaceCertificates(certificates: ServerCertificates): void;
-  /** Stops accepting; open connections stay. */
+  /** Stops accepting; open connections stay open. */
   stopAccepting(): void;
   hasConnections(): boolean;
   /** Destroys every connection. */
   destroyConnections(): void;
-  /** Resolves when no listener or connection is left. */
+  /** Resolves when no listener and no connection is left. */
   closed(): Promise<void>;
 }
 
@@ -46,7 +48,7 @@ export interface AcceptorDeps {
   readonly clock: Clock;
   readonly maxConnections: number | undefined;
   readonly onRefused: (() => void) | undefined;
-  /** Takes over an admitted connection, and returns how it is used. */
+  /** Takes over an accepted connection, and returns its use. */
   readonly onConnection: (socket: Socket) => ConnectionUse;
 }
 
@@ -139,14 +141,14 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
   };
 }
 
-/** Throws when certificate and key do not fit together, before anything uses them. */
+/** Throws when certificate and key do not match, before anything uses them. */
 function toContextOptions({ cert, key, clientCa }: ServerCertificates) {
   const options = { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
   createSecureContext(options);
   return options;
 }
 
-/** The handshake verified the chain; this checks the name only. */
+/** Checks the name only: the handshake has verified the chain. */
 function checkClient(socket: TLSSocket, san: string): string | undefined {
   const raw = socket.getPeerCertificate().raw as Buffer | undefined;
   if (raw === undefined) return 'it showed no certificate';
@@ -157,7 +159,7 @@ function checkClient(socket: TLSSocket, san: string): string | undefined {
   return `its certificate is valid for ${names}, not ${san}`;
 }
 
-/** A socket file of a killed process would keep the next one from listening. */
+/** Removes the socket file of a killed process, which would prevent the next one from listening. */
 async function removeStaleSocket(
   path: string,
   target: ListenTarget,

@@ -1,5 +1,5 @@
-// The header blocks of answers; constant ones are prepared once. gRPC's rules for them are in "gRPC over
-// HTTP/2", Responses.
+// The header blocks of answers; constant ones are encoded once. gRPC's rules for them are in "gRPC over HTTP/2",
+// Responses.
 import { toGrpcMessage } from '../../../shared/grpc/status.ts';
 import { encodeHeaderBlock } from './hpack/encoder.ts';
 import { maxErrorTextLength } from './limits.ts';
@@ -10,19 +10,19 @@ const common = [
 ] as const;
 
 export const messageHeaders = encodeHeaderBlock(common);
-/** The common headers, and one that makes Envoy use other servers without waiting for its health check. */
+/** The common headers, and one that makes Envoy switch to other servers without waiting for its health check. */
 export const farewellHeaders = encodeHeaderBlock([
   ...common,
   ['x-envoy-immediate-health-check-fail', 'true'],
 ]);
 export const okTrailers = encodeHeaderBlock([['grpc-status', '0']]);
 
-/** Of an answer to a message with an unsupported encoding. */
+/** The headers of an answer to a message with an unsupported encoding. */
 export const supportedEncodings = encodeHeaderBlock([
   ['grpc-accept-encoding', 'identity,deflate,gzip'],
 ]);
 
-/** The trailers of an answer; one without a message has them in the block of its headers. */
+/** The trailers of an answer; an answer without a message has them in its header block. */
 export function toErrorTrailers(status: number, text: string): Buffer {
   return encodeHeaderBlock([
     ['grpc-status', String(status)],

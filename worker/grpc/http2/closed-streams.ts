@@ -1,9 +1,9 @@
-// Remembers closed streams, to distinguish late frames on them: in flight when we reset the stream, or a
+// Stores how streams were closed, to distinguish late frames on them: in flight when this side reset the stream, or a
 // protocol error (RFC 9113 section 5.1, closed).
 
 import { maxConcurrentStreams } from './limits.ts';
 
-/** As many as a peer may consider open: each may have frames in flight. */
+/** As many as a peer may regard as open: each may have frames in flight. */
 const maxReset = maxConcurrentStreams;
 const maxPassedOver = 256;
 
@@ -14,7 +14,7 @@ export class ClosedStreams {
   /** Skipped numbers are closed without having been opened. */
   readonly #passedOver: { readonly from: number; readonly to: number }[] = [];
 
-  /** The peer opens a stream; `id` is above `highest`. */
+  /** Call it when the peer opens a stream; `id` is above `highest`. */
   opened(id: number): void {
     if (id > this.highest + 2) {
       this.#passedOver.push({ from: this.highest + 1, to: id - 1 });
@@ -23,7 +23,7 @@ export class ClosedStreams {
     this.highest = id;
   }
 
-  /** We end the stream while the peer may still be sending on it. */
+  /** Call it when this side ends the stream while the peer may still be sending on it. */
   reset(id: number): void {
     this.#resetByUs.add(id);
     if (this.#resetByUs.size <= maxReset) return;
@@ -35,7 +35,7 @@ export class ClosedStreams {
     return this.#resetByUs.has(id);
   }
 
-  /** Neither open nor closed. */
+  /** True if the stream is neither open nor closed. */
   isIdle(id: number): boolean {
     return id > this.highest || (id & 1) === 0;
   }

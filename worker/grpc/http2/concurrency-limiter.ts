@@ -1,4 +1,4 @@
-// Runs a bounded number of tasks at once; others wait.
+// Runs a bounded number of tasks at the same time; others wait.
 
 type Task = (done: () => void) => void;
 
@@ -12,13 +12,13 @@ export class ConcurrencyLimiter {
     this.#max = max;
   }
 
-  /** Runs the task now or later; it calls back once when it is done, possibly before it returns. */
+  /** Runs the task now or later; the task calls `done` once, possibly before it returns. */
   run(task: Task): void {
     this.#waiting.push(task);
     this.#start();
   }
 
-  /** For a task that is done at once the loop continues, instead of recursing. */
+  /** A loop instead of recursion, for tasks that finish immediately. */
   #start(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;

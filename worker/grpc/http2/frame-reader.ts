@@ -1,6 +1,5 @@
-// Reads frames from a connection's bytes: the client's preface, frames in pieces, header blocks in several
-// frames, and every rule that a single frame can break (RFC 9113 sections 3.4, 4 and 6). The handler
-// interprets the frames.
+// Reads frames from a connection's bytes: the client's preface, frames in pieces, header blocks in several frames, and
+// every rule that a single frame can break (RFC 9113 sections 3.4, 4 and 6). The handler interprets the frames.
 import { ConnectionError } from './connection-error.ts';
 import {
   clientPreface,
@@ -20,9 +19,9 @@ import {
   unfinishedMs,
 } from './limits.ts';
 
-/** Bytes are valid until the method returns. All may throw ConnectionError. */
+/** Receives the frames. Bytes are valid until the method returns. All methods may throw ConnectionError. */
 export interface FrameHandler {
-  /** bytes[start, end) without padding; `flowBytes` is what counts for windows. */
+  /** The data is bytes[start, end) without padding; `flowBytes` counts for the windows. */
   data(
     streamId: number,
     bytes: Buffer,
@@ -31,7 +30,7 @@ export interface FrameHandler {
     flowBytes: number,
     endStream: boolean,
   ): void;
-  /** A complete block; `dependsOnItself`: the stream names itself as its parent. */
+  /** Receives a complete block; `dependsOnItself`: the stream names itself as its parent. */
   headers(
     streamId: number,
     bytes: Buffer,
@@ -45,7 +44,7 @@ export interface FrameHandler {
   settings(entries: readonly (readonly [id: number, value: number])[]): void;
   ping(bytes: Buffer, start: number, isAck: boolean): void;
   windowUpdate(streamId: number, increment: number): void;
-  /** The acknowledgement of our SETTINGS, GOAWAY, or an unknown type. */
+  /** Receives the acknowledgement of our SETTINGS, GOAWAY, or an unknown type. */
   other(): void;
 }
 
@@ -65,10 +64,10 @@ export class FrameReader {
   /** When the first bytes of that frame arrived. */
   #restSinceMs: number | undefined;
   #block: UnfinishedBlock | undefined;
-  /** Since when the preface with its SETTINGS, or the rest of a header block, is missing. */
+  /** Since when the preface with its SETTINGS, or the rest of a header block, is awaited. */
   #awaitedSinceMs: number;
   #isStopped = false;
-  /** Arrival time of the bytes being read. */
+  /** Arrival time of the bytes that are being read. */
   #readMs = 0;
 
   constructor(handler: FrameHandler, nowMs: number) {
@@ -76,20 +75,20 @@ export class FrameReader {
     this.#awaitedSinceMs = nowMs;
   }
 
-  /** The peer has not finished in time what it began. */
+  /** Whether the peer has exceeded the time limit of something that it began. */
   isOverdue(nowMs: number): boolean {
     const isAwaiting = this.#expects !== 'frames' || this.#block !== undefined;
     if (isAwaiting && nowMs - this.#awaitedSinceMs >= unfinishedMs) return true;
     return this.#restSinceMs !== undefined && nowMs - this.#restSinceMs >= stalledMs;
   }
 
-  /** Reading is paused, so the peer may have finished without our knowledge. */
+  /** Call it while reading is paused: the peer may have sent the rest, which was not read. */
   excuse(nowMs: number): void {
     this.#awaitedSinceMs = nowMs;
     if (this.#restSinceMs !== undefined) this.#restSinceMs = nowMs;
   }
 
-  /** The incomplete bytes that are kept, and since when; undefined without any. */
+  /** The incomplete bytes that are stored, and since when; undefined without any. */
   get unfinished(): { readonly bytes: number; readonly sinceMs: number } | undefined {
     const bytes = (this.#rest?.length ?? 0) + (this.#block?.bytes ?? 0);
     if (bytes === 0) return undefined;
@@ -101,7 +100,7 @@ export class FrameReader {
     return this.#expects === 'frames';
   }
 
-  /** Throws ConnectionError. Unused bytes are copied and kept. */
+  /** Throws ConnectionError. Unused bytes are copied and stored. */
   read(chunk: Buffer, nowMs: number): void {
     this.#readMs = nowMs;
     let bytes = chunk;
@@ -209,7 +208,7 @@ export class FrameReader {
       case frameTypes.goaway:
         if (streamId !== 0) throw broken('GOAWAY on a stream');
         if (length < 8) throw wrongSize('GOAWAY');
-        // The peer is leaving: it closes when its calls are answered.
+        // The peer is leaving: it closes the connection when its calls are answered.
         this.#handler.other();
         return;
       case frameTypes.pushPromise:

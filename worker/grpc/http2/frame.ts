@@ -1,5 +1,5 @@
-// HTTP/2 frames as bytes (RFC 9113 section 4): numbers of types, flags, errors and settings, and writing
-// of frames. The session interprets them.
+// HTTP/2 frames as bytes (RFC 9113 section 4): numbers of types, flags, errors and settings, and functions that write
+// frames. The session interprets them.
 
 export const frameTypes = {
   data: 0,

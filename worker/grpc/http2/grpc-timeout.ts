@@ -9,7 +9,7 @@ const msOfUnit: Readonly<Record<string, number>> = {
   n: 1e-6,
 };
 
-/** The last text read: callers mostly send the same. */
+/** The last text parsed: callers usually send the same. */
 let lastText = '';
 let lastMs: number | undefined;
 

@@ -13,7 +13,7 @@ const request: readonly Field[] = [
 ];
 const codes = listHuffmanCodes();
 
-/** RFC 7541, section 5.2. */
+/** A string literal (RFC 7541, section 5.2). */
 function toLiteral(text: string, isHuffman: boolean): number[] {
   if (!isHuffman) return [text.length, ...Buffer.from(text, 'latin1')];
   let bits = '';
@@ -26,7 +26,7 @@ function toLiteral(text: string, isHuffman: boolean): number[] {
   return [0x80 | octets.length, ...octets];
 }
 
-/** Every field as a literal that enters the table. */
+/** A block in which every field is a literal that is added to the table. */
 function toBlock(fields: readonly Field[], isHuffman: boolean): Buffer {
   return Buffer.from(
     fields.flatMap(([name, value]) => [
@@ -60,7 +60,7 @@ const names = ['x-trace', 'user-agent', 'te', 'Upper', 'connection', 'host', 'co
 for (const isHuffman of [false, true]) {
   const how = isHuffman ? 'with' : 'without';
 
-  test(`what is not read is refused as what is read, ${how} Huffman codes`, (t) => {
+  test(`unread fields are refused like read ones, ${how} Huffman codes`, (t) => {
     for (const name of names) {
       for (const value of badValues) {
         const block = toBlock([...request, [name, value]], isHuffman);
@@ -72,10 +72,10 @@ for (const isHuffman of [false, true]) {
     }
   });
 
-  test(`a request is the same head again although its trace headers differ, ${how} Huffman codes`, (t) => {
+  test(`a repeated request has the same head although its trace headers differ, ${how} Huffman codes`, (t) => {
     const reader = new HeaderReader(new Map(), false);
     read(reader, toBlock([...request, ['x-trace', 'aaaa']], isHuffman));
-    // From the newest entry on: the trace header, and what it came after.
+    // Table indices from the newest entry on: the trace header, and the fields before it.
     const again = (value: string) =>
       Buffer.from([0xc2, 0xc1, 0xc0, 0xbf, 0xbe].map((index) => index + 1))
         .toString('latin1')
@@ -87,7 +87,7 @@ for (const isHuffman of [false, true]) {
   });
 }
 
-test('a pseudo-header after one that is not read is malformed', (t) => {
+test('a pseudo-header after an unread header is malformed', (t) => {
   const [method, ...rest] = request;
   if (method === undefined) return t.fail();
   const block = toBlock([...rest.slice(0, 2), ['x-trace', 'a'], method, ...rest.slice(2)], false);

@@ -1,5 +1,5 @@
-// Reads the header blocks of one connection. Compression has state, so every block must be read here,
-// needed or not.
+// Reads the header blocks of one connection. Compression has state, so every block must be read here, even if it is not
+// needed.
 import type { GrpcMethod, GrpcMethods } from '../method.ts';
 import { createHpackDecoder, type HpackDecoder } from './hpack/decoder.ts';
 import type { HeaderField } from './hpack/header-field.ts';
@@ -17,12 +17,12 @@ export class HeaderReader {
   readonly #methods: GrpcMethods;
   readonly #decoder: HpackDecoder;
   #lastHead: RequestHead | undefined;
-  /** The last block, if it left the table unchanged; its meaning stays the same while the table does. */
+  /** The last block, if it left the table unchanged; its meaning stays the same until the table changes. */
   #lastBlock = Buffer.alloc(0);
   #lastMethod: GrpcMethod | undefined;
   #lastGeneration = -1;
 
-  /** `keepsAll`: methods may read any header; otherwise only the known ones are kept. */
+  /** With `keepsAll`, methods can read any header; otherwise only known ones are retained. */
   constructor(methods: GrpcMethods, keepsAll: boolean) {
     this.#methods = methods;
     this.#decoder = createHpackDecoder({
@@ -32,8 +32,10 @@ export class HeaderReader {
     });
   }
 
-  /** Reads the complete block in bytes[start, end); undefined for one that breaks the rules of requests.
-   * Throws HpackError. */
+  /**
+   * Reads the complete block in bytes[start, end); undefined for one that violates the rules of requests. Throws
+   * HpackError.
+   */
   readHead(bytes: Buffer, start: number, end: number): RequestHead | undefined {
     const decoder = this.#decoder;
     const { generation } = decoder;
@@ -76,7 +78,7 @@ export class HeaderReader {
     return head === this.#lastHead ? this.#lastMethod : this.#methods.get(head.path);
   }
 
-  /** False for a block that breaks the rules of trailers. Throws HpackError. */
+  /** False for a block that violates the rules of trailers. Throws HpackError. */
   readTrailers(bytes: Buffer, start: number, end: number): boolean {
     const fields: HeaderField[] = [];
     this.#decoder.decode(bytes, start, end, fields);

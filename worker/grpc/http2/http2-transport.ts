@@ -1,5 +1,5 @@
-// The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which
-// implement the protocol. shared/docs/behaviour.md describes it and its limits.
+// The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which implement the
+// protocol. shared/docs/behaviour.md describes it and its limits.
 import type { Socket } from 'node:net';
 // Imported, because a global is resolved at each use.
 import process from 'node:process';
@@ -18,10 +18,10 @@ import { farewellHeaders } from './answer-blocks.ts';
 import { maxHeldBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
 
-/** How often sessions check the clock: while calls with a deadline wait, and otherwise. */
+/** How often sessions check the clock: with and without calls that have a deadline. */
 const deadlineSweepMs = 25;
 const idleSweepMs = 1000;
-/** Jitter of a tenth either way, so that connections opened together do not close together. */
+/** Jitter of a tenth in both directions, so that connections opened together do not close together. */
 const ageSpread = 0.1;
 /** The longest delay of a timer, about 24 days. */
 const longestTimerMs = 0x7fff_ffff;
@@ -31,7 +31,7 @@ const closeMs = 1000;
 interface Connection {
   readonly socket: Socket;
   readonly session: Session;
-  /** Unsent bytes at the last check that found some, and since when that number is unchanged. */
+  /** Unsent bytes at the last check that found some, and since when that number has not changed. */
   unsentBytes: number;
   unsentSinceMs: number | undefined;
 }
@@ -44,8 +44,10 @@ export class Http2Transport implements GrpcTransport {
   readonly #options;
   readonly #maxConnectionAgeMs;
   readonly #maxConnectionAgeGraceMs;
-  /** TLS always keeps its input for a while. Copying these few bytes costs less than a new buffer, whose
-   * memory triggers full collections in V8. */
+  /**
+   * Copied, because TLS always retains its input for a while. Copying these few bytes costs less than a new buffer,
+   * whose memory triggers full collections in V8.
+   */
   readonly #isCopied;
   readonly #connections = new Set<Connection>();
   readonly #acceptor;
@@ -169,17 +171,17 @@ export class Http2Transport implements GrpcTransport {
     if (isWritten || this.#isCopied) output.reuse();
     else output.replace();
     if (isWritten) resume(session);
-    // A peer that does not read is not read from until 'drain'.
+    // Input of a peer that does not read is not read until 'drain'.
     else if (socket.writableLength > maxUnsentBytes) socket.pause();
   }
 
   #end(connection: Connection): void {
     const { socket } = connection;
-    // Not at once: the last frames are still in the output.
+    // Deferred: the last frames are still in the output.
     process.nextTick(() => {
       this.#flush(connection);
       socket.end();
-      // Further input is ignored, but must be read so that the peer sees the end.
+      // Further input is ignored, but must be read so that the peer receives the end.
       socket.resume();
       const cancel = this.#clock.after(closeMs, () => socket.destroy());
       socket.once('close', cancel);
@@ -223,7 +225,7 @@ export class Http2Transport implements GrpcTransport {
     if (this.#connections.size > 0) this.#scheduleSweep(hasDeadlines);
   }
 
-  /** Cuts a peer that reads none of the bytes that were written to it. */
+  /** Closes the connection of a peer that reads none of the bytes that were written to it. */
   #cutWhenStalled(connection: Connection, nowMs: number): void {
     const unsentBytes = connection.socket.writableLength;
     if (unsentBytes === 0) connection.unsentSinceMs = undefined;
@@ -234,8 +236,8 @@ export class Http2Transport implements GrpcTransport {
   }
 
   /**
-   * Called when connections within their own limits together hold too much. The connection that is stalled
-   * longest is cut first, then the one that holds most; never one that only waits for our answer.
+   * Called when connections within their own limits hold too much together. Closes the one that has been stalled
+   * longest first, then the one that holds most; never one that only waits for our answer.
    */
   #relieve(): void {
     const nowMs = this.#clock.monotonicMs();
@@ -308,7 +310,7 @@ interface Debt {
   readonly isOverdue: boolean;
 }
 
-/** The bytes that the peer could release by continuing, those on the socket included. */
+/** The bytes that the peer could release by continuing, including those on the socket. */
 function toDebt(connection: Connection, nowMs: number): Debt {
   const { socket, session, unsentSinceMs = Infinity } = connection;
   const owed = session.owed;
@@ -317,7 +319,7 @@ function toDebt(connection: Connection, nowMs: number): Debt {
   return { connection, bytes, sinceMs, isOverdue: nowMs - sinceMs >= noProgressMs };
 }
 
-/** The bytes that are held for one peer, beyond the base cost of a connection. */
+/** The bytes held for one peer, beyond the base cost of a connection. */
 function heldBytes({ socket, session }: Connection): number {
   return socket.writableLength + session.heldBytes;
 }

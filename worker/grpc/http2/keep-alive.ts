@@ -15,7 +15,7 @@ export class KeepAlive {
     this.#heard = true;
   }
 
-  /** `ask`: send a PING; `gone`: the last one had no answer. */
+  /** `ask` means: send a PING; `gone`: the last PING had no answer. */
   check(nowMs: number): 'fine' | 'ask' | 'gone' {
     if (this.#heard) {
       this.#heard = false;

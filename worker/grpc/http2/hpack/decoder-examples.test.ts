@@ -3,7 +3,7 @@ import { testScenarios } from '../../../../test/support/scenarios.ts';
 import { HpackError } from './decoder.ts';
 import { createDecoder, decode, drainTable, type Pair, sizeOf } from './decoder-fixture.ts';
 
-/** The size of each scenario's table, and its blocks so far. */
+/** The size of each scenario's table, and the blocks so far. */
 const connections = new Map<string, { tableBytes: number; blocks: string[] }>();
 
 const toLines = (pairs: readonly Pair[]) => pairs.map(([name, value]) => `${name}: ${value}`);
@@ -27,7 +27,7 @@ testScenarios(test, file, ([command, ...words], { folder }) => {
   };
 });
 
-test('example C.1, integers in and beyond their prefix, as sizes that are accepted or not', (t) => {
+test('example C.1, integers in and beyond their prefix, as accepted or refused sizes', (t) => {
   t.deepEqual(decode(createDecoder({ tableBytes: 10 }), '2a'), []);
   t.throws(() => decode(createDecoder({ tableBytes: 9 }), '2a'), {
     instanceOf: HpackError,

@@ -1,4 +1,4 @@
-// Shared by the tests of the decoder: blocks in hexadecimal, and the content of its table.
+// Fixtures for the tests of the decoder: blocks in hexadecimal, and the content of its table.
 import { createHpackDecoder, type HpackDecoder, HpackError } from './decoder.ts';
 import type { HeaderField } from './header-field.ts';
 
@@ -14,7 +14,7 @@ export function toPairs(fields: readonly HeaderField[]): Pair[] {
   return fields.map(({ name, value }): Pair => [name, value]);
 }
 
-/** The block is placed between other octets, as in a socket's buffer. */
+/** Decodes the block from between other octets, as in a socket's buffer. */
 export function decodeFields(decoder: HpackDecoder, hex: string): HeaderField[] {
   const block = Buffer.from(hex.replaceAll(/\s/g, ''), 'hex');
   const bytes = Buffer.concat([Buffer.from([0x80]), block, Buffer.from([0x82])]);
@@ -28,8 +28,8 @@ export function decode(decoder: HpackDecoder, hex: string): Pair[] {
 }
 
 /**
- * The content of the dynamic table, newest first. The decoder is unusable afterwards, since the end of the
- * table is found by an error.
+ * The content of the dynamic table, newest first. The decoder is unusable afterwards, since an error marks the end of
+ * the table.
  */
 export function drainTable(decoder: HpackDecoder): Pair[] {
   const fields: HeaderField[] = [];

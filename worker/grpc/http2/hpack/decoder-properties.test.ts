@@ -1,5 +1,5 @@
-// Against an encoder of our own, which uses all that HPACK has and keeps its table as simply as can
-// be, and against octets that no encoder sends.
+// Tests the decoder against an encoder that uses all features of HPACK with the simplest possible table, and against
+// octets that no encoder sends.
 import test from 'ava';
 import fc from 'fast-check';
 import { createHpackDecoder, type HpackDecoder, HpackError } from './decoder.ts';
@@ -13,7 +13,7 @@ type Kind = 'indexed' | 'added' | 'not added' | 'never added';
 interface Step {
   readonly pair: Pair;
   readonly kind: Kind;
-  /** Where the name is in a table, whether to refer to it. */
+  /** Whether to refer to the name if it is in a table. */
   readonly indexesName: boolean;
   readonly huffman: boolean;
 }
@@ -26,7 +26,7 @@ interface Block {
 const huffmanCodes = listHuffmanCodes();
 
 class ModelEncoder {
-  /** Newest first. */
+  /** Entries of the table, newest first. */
   table: Pair[] = [];
   maxSize = 4096;
 
@@ -116,7 +116,7 @@ const block: fc.Arbitrary<Block> = fc.record({
   ),
 });
 
-test('blocks that follow each other decode to what was encoded, and leave the same table', (t) => {
+test('consecutive blocks decode to the encoded fields, and leave the same table', (t) => {
   fc.assert(
     fc.property(fc.array(block, { maxLength: 12 }), (blocks) => {
       const encoder = new ModelEncoder();
@@ -136,7 +136,7 @@ test('blocks that follow each other decode to what was encoded, and leave the sa
   );
 });
 
-test('the same octets mean the same for as long as the generation is the same', (t) => {
+test('the same octets have the same meaning as long as the generation is the same', (t) => {
   let repetitions = 0;
   fc.assert(
     fc.property(
@@ -154,7 +154,7 @@ test('the same octets mean the same for as long as the generation is the same', 
           try {
             decoder.decode(bytes, 0, bytes.length, fields);
           } catch {
-            // The table has not what this block refers to.
+            // The table lacks an entry that this block refers to.
             return;
           }
           const meaning = toPairs(fields);
@@ -175,7 +175,7 @@ test('the same octets mean the same for as long as the generation is the same', 
   t.true(repetitions > 0);
 });
 
-/** Gives the same numbers each time; xorshift, see Marsaglia (2003). */
+/** Returns the same numbers each time; xorshift, see Marsaglia (2003). */
 function createRandom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -186,7 +186,7 @@ function createRandom(seed: number): (below: number) => number {
   };
 }
 
-test('200,000 blocks at random are decoded or refused, and none keeps more than the limits', (t) => {
+test('200,000 random blocks are decoded or refused, and none retains more than the limits', (t) => {
   const random = createRandom(7541);
   const whole = createSamples();
   const limits = { tableBytes: 4096, maxListBytes: 8192 };
@@ -202,7 +202,7 @@ test('200,000 blocks at random are decoded or refused, and none keeps more than 
     } catch (error) {
       if (!(error instanceof HpackError)) throw error;
       refused += 1;
-      // By what was left behind, the table is within its bounds.
+      // The table's content shows that it is within its bounds.
       if (sizeOf(drainTable(decoder)) > limits.tableBytes) t.fail('the table is too large');
       decoder = createHpackDecoder(limits);
     }
@@ -212,14 +212,14 @@ test('200,000 blocks at random are decoded or refused, and none keeps more than 
   t.true(refused > 20_000, `${refused} refused`);
 });
 
-/** Blocks that are right, if each is the first. */
+/** Blocks that are valid if each is the first one. */
 function createSamples(): Buffer[] {
   return fc
     .sample(block, { numRuns: 500, seed: 7541 })
     .map((each) => new ModelEncoder().encode(each));
 }
 
-/** Octets at random, or a right block with some of its octets changed, cut off or repeated. */
+/** Random octets, or a valid block with some of its octets changed, cut off or repeated. */
 function createBlock(random: (below: number) => number, whole: readonly Buffer[]): Buffer {
   const sample = whole[random(whole.length)];
   if (sample === undefined || sample.length === 0 || random(4) === 0) {

@@ -1,5 +1,5 @@
-// The decoder of header blocks. What it makes of most of them stands in lines that are reviewed: decoder.txt has blocks by
-// the words that stand below, and what comes of each. `REWRITE=1` writes what comes of them now.
+// Tests the decoder of header blocks, mostly by reviewed lines: decoder.txt has blocks, in the notation below, and the
+// result of each. `REWRITE=1` rewrites the results.
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -22,8 +22,11 @@ import type { HeaderField } from './header-field.ts';
 
 const passesEnd = 'string passes the end of the block';
 
-/** `BLOCK ; BLOCK`, one after the other, of octets and `+NAME=VALUE`, a literal that is added to the table, each of them with
- * `*COUNT` behind it many times; or `table`, what is in the table in the end. Before them `(table=OCTETS list=OCTETS)`. */
+/**
+ * `BLOCK ; BLOCK`: consecutive blocks of octets and `+NAME=VALUE`, a literal that is added to the table; `*COUNT`
+ * repeats one of these. `table` stands for the content of the table at the end. `(table=OCTETS list=OCTETS)` may
+ * precede them.
+ */
 testLines(test, new URL('decoder.txt', import.meta.url), (given) => {
   const [, sizes = '', blocks = ''] = /^(?:\((.*?)\) )?(.*)$/.exec(given) ?? [];
   const [tableBytes = 4096, maxListBytes = 65_536] = ['table', 'list'].map((name) => {
@@ -67,7 +70,7 @@ function show(pairs: readonly Pair[]): string {
     : texts.join('') || 'nothing';
 }
 
-test('octets outside of the block are not read, whatever they would complete', (t) => {
+test('octets outside the block are not read, whatever they would complete', (t) => {
   const whole = Buffer.from('8244016140016101624483f8fe3f', 'hex');
   for (let end = 1; end < whole.length; end++) {
     const decoder = createDecoder();
@@ -96,10 +99,10 @@ test('fields are appended to those of the caller', (t) => {
   t.deepEqual(pluck(fields, 'value'), ['GET', 'http']);
 });
 
-test('a Huffman-coded string may be longer than the memory that is kept for one', (t) => {
+test('a Huffman-coded string may be longer than the shared buffer for one', (t) => {
   const octets = 5 * 4096;
   const decoder = createDecoder();
-  // 0x80 and the length less 127, in groups of seven bits.
+  // 0x80, then the length minus 127, in groups of seven bits.
   const rest = octets - 127;
   const length = Buffer.from([
     0xff,
@@ -111,14 +114,14 @@ test('a Huffman-coded string may be longer than the memory that is kept for one'
   t.is(field?.[1], 'a'.repeat(8 * 4096));
 });
 
-test('every octet may be in a name and a value', (t) => {
+test('a name and a value can contain every octet', (t) => {
   for (let octet = 0; octet < 256; octet++) {
     const character = String.fromCharCode(octet);
     t.deepEqual(decode(createDecoder(), added(character, character)), [[character, character]]);
   }
 });
 
-test('the oldest entries leave first, over many times the length of the table', (t) => {
+test('the oldest entries are evicted first, many times over', (t) => {
   const decoder = createDecoder();
   let held: Pair[] = [];
   for (let index = 0; index < 1000; index++) {
@@ -130,7 +133,7 @@ test('the oldest entries leave first, over many times the length of the table', 
   t.deepEqual(drainTable(decoder), held);
 });
 
-test('an evicted entry is let go', async (t) => {
+test('an evicted entry is freed', async (t) => {
   setFlagsFromString('--expose-gc');
   const collectGarbage: () => void = runInNewContext('gc');
   const decoder = createDecoder();
@@ -138,7 +141,7 @@ test('an evicted entry is let go', async (t) => {
   const references = fields.splice(0).map((field) => new WeakRef(field));
   // The table shrinks to 34 octets, which is one entry.
   decode(decoder, '3f03');
-  // A reference that was made in this turn of the loop holds on to its object until the next.
+  // A WeakRef made in this turn of the loop retains its object until the next turn.
   await setImmediate();
   collectGarbage();
   t.deepEqual(
@@ -148,7 +151,7 @@ test('an evicted entry is let go', async (t) => {
   t.deepEqual(drainTable(decoder), [['b', '1']]);
 });
 
-test('a peer that was not notified of a larger table uses 4096 octets', (t) => {
+test('a peer that does not announce a larger table uses 4096 octets', (t) => {
   const decoder = createDecoder({ tableBytes: 65_536 });
   for (let index = 0; index < 41; index++) decode(decoder, added(`a${index % 10}`, 'v'.repeat(66)));
   t.is(drainTable(decoder).length, 40);
@@ -171,7 +174,7 @@ test('the same entry is the same object each time', (t) => {
   t.is(decodeFields(createDecoder(), '82')[0], method);
 });
 
-test('a pseudo-header that is not indexed is the same object while its value is the same', (t) => {
+test('an unindexed pseudo-header is the same object while its value is the same', (t) => {
   const decoder = createDecoder();
   const [first] = decodeFields(decoder, `04 ${text('/a')}`);
   t.is(decodeFields(decoder, `82 04 ${text('/a')}`)[1], first);
@@ -183,9 +186,9 @@ test('a pseudo-header that is not indexed is the same object while its value is 
   ]);
 });
 
-test('the fields that Envoy sends with each call leave the table, and are the same objects each time', (t) => {
+test('the fields that Envoy sends with each call leave the table unchanged, and are the same objects each time', (t) => {
   const decoder = createDecoder();
-  // Recorded. The path is a literal that is not added, in every block.
+  // Recorded from Envoy. The path is a literal that is not added, in every block.
   const start = `8304 ab60 b577 3fa5 d05b 3b98 855e c1a4 b41a 9325 7eec afb4 692e 7352
     64ee 2d9d cc42 b1ba 73db 449b 4692 e735 264f`;
   const first = decodeFields(
@@ -214,7 +217,7 @@ test('the fields that Envoy sends with each call leave the table, and are the sa
   t.true(second.every((field, index) => field === first[index]));
 });
 
-test('a pseudo-header that continues beyond its block is an error, though it was whole before', (t) => {
+test('a pseudo-header that exceeds its block is an error, even if it was complete in an earlier block', (t) => {
   const decoder = createDecoder();
   const bytes = Buffer.from(`04${text('/path')}`, 'hex');
   decoder.decode(bytes, 0, bytes.length, []);

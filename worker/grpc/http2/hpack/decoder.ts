@@ -2,7 +2,7 @@
 //
 // - Strict: all errors of the RFC are detected, and integers of more than 28 bits beyond their prefix are
 //   refused, far more than any header list needs.
-// - The same table entry is always the same object, so readers may compare fields by identity. So is a
+// - A table entry is always the same object, so readers can compare fields by identity. So is a
 //   pseudo-header sent literally with the same value as before: Envoy sends `:path` like that with every
 //   request, so its blocks never consist of indexed fields only.
 // - Bounds: the dynamic table holds `tableBytes`, or the protocol's 4096 until the peer accepts another
@@ -16,7 +16,7 @@ import type { HeaderField } from './header-field.ts';
 import { decodeHuffman, hasBlankEnds, isControl, measureHuffmanValue } from './huffman-decoder.ts';
 import { createEntry, createUnreadEntry, staticTable, type TableEntry } from './static-table.ts';
 
-/** The block is not HPACK: a connection error of type COMPRESSION_ERROR (RFC 9113, section 4.3). */
+/** Thrown when the block is not HPACK: a connection error of type COMPRESSION_ERROR (RFC 9113, section 4.3). */
 export class HpackError extends Error {}
 
 export interface HpackDecoder {
@@ -25,15 +25,14 @@ export interface HpackDecoder {
    * decoder is unusable.
    */
   decode(bytes: Buffer, start: number, end: number, fields: HeaderField[]): void;
-  /** Size of the last block, counted like `maxListBytes`. */
+  /** Size of the last block, computed like `maxListBytes`. */
   readonly listBytes: number;
   /** Whether fields of the last block were dropped because its list exceeded `maxListBytes`. */
   readonly oversized: boolean;
   /** Whether the last block had only indexed fields, and so left the table unchanged. */
   readonly onlyIndexed: boolean;
   /**
-   * Changes with the table. A block that did not change the table keeps its meaning while this is the
-   * same.
+   * Changes with the table. A block that did not change the table has the same meaning while this number is the same.
    */
   readonly generation: number;
 }
@@ -41,16 +40,16 @@ export interface HpackDecoder {
 export interface HpackDecoderOptions {
   /** The SETTINGS_HEADER_TABLE_SIZE that we send. */
   readonly tableBytes: number;
-  /** Counted like SETTINGS_MAX_HEADER_LIST_SIZE: name, value and 32 for each field. */
+  /** Computed like SETTINGS_MAX_HEADER_LIST_SIZE: name, value and 32 for each field. */
   readonly maxListBytes: number;
   /**
-   * Whether values under this name are read. Other fields are returned as `unreadField`, unless their
-   * value is invalid. Undefined: all are read.
+   * Whether values under this name are read. Other fields are returned as `unreadField`, unless their value is invalid.
+   * When undefined, all are read.
    */
   readonly isRead?: ((name: string) => boolean) | undefined;
 }
 
-/** Stands for each unread field. */
+/** Represents each unread field. */
 export const unreadField: HeaderField = createEntry('unread', '');
 
 export function createHpackDecoder(options: HpackDecoderOptions): HpackDecoder {
@@ -60,10 +59,10 @@ export function createHpackDecoder(options: HpackDecoderOptions): HpackDecoder {
 /** Size of the dynamic table until the peer changes it (RFC 9113, section 6.5.2). */
 const initialTableBytes = 4096;
 
-/** The first octet is at least this, and less than the previous constant (section 6). */
+/** The first octet is at least the constant, and less than the previous constant (section 6). */
 const representations = { indexed: 0x80, indexing: 0x40, tableUpdate: 0x20 };
 
-/** From here the name's index of a literal without indexing needs a second octet. */
+/** From this index of the name on, a literal without indexing needs a second octet. */
 const firstLongNameIndex = 0x0f;
 
 /** How many octets may follow an integer's prefix, seven bits each. */
@@ -72,10 +71,10 @@ const maxIntegerOctets = 4;
 /** A smaller and a final size: no encoder needs more (section 4.2). */
 const maxTableUpdates = 2;
 
-/** Longest literal kept for reuse, in octets: paths are far shorter. */
+/** The longest literal that is cached for reuse, in octets: paths are far shorter. */
 const maxRememberedOctets = 256;
 
-/** A literal value as sent, with its length, and its field. */
+/** A literal value as sent, with its length, and the field made of it. */
 interface RememberedLiteral {
   readonly octets: Uint8Array;
   readonly entry: TableEntry;
@@ -91,9 +90,9 @@ class Decoder implements HpackDecoder {
   readonly #maxListBytes: number;
   readonly #isRead: ((name: string) => boolean) | undefined;
   readonly #table: DynamicTable;
-  /** By the index of the name: those of pseudo-headers, which are all below 15. */
+  /** The literals of pseudo-headers, by the index of the name, which is always below 15. */
   readonly #remembered: (RememberedLiteral | undefined)[] = new Array(firstLongNameIndex);
-  /** The rest of the block starts at this position. */
+  /** The block that is being read; its rest starts at `#position`. */
   #bytes: Buffer = noBytes;
   #position = 0;
   #end = 0;
@@ -134,11 +133,11 @@ class Decoder implements HpackDecoder {
     this.onlyIndexed = onlyIndexed;
     this.listBytes = listBytes;
     this.oversized = listBytes > this.#maxListBytes;
-    // The buffer is the socket's, and must not be kept by the connection.
+    // The bytes belong to the socket's buffer, which the connection must not retain.
     this.#bytes = noBytes;
   }
 
-  /** Reads the table size updates that a block may begin with; false if there are none. */
+  /** Reads the table size updates with which a block may begin; false without any. */
   #resizeTable(): boolean {
     let updates = 0;
     while (this.#position < this.#end && isTableUpdate(this.#bytes[this.#position] ?? 0)) {
@@ -165,7 +164,7 @@ class Decoder implements HpackDecoder {
     return this.#readEntry(0x0f);
   }
 
-  /** A literal without indexing, with a short index of its name. */
+  /** Reads a literal without indexing whose name has a short index. */
   #readRepeatable(nameIndex: number): TableEntry {
     const start = this.#position + 1;
     const before = this.#remembered[nameIndex];
@@ -202,7 +201,7 @@ class Decoder implements HpackDecoder {
     return createEntry(name, this.#readString());
   }
 
-  /** Skips a valid value and returns its length; undefined, without skipping, where it must be read. */
+  /** Skips a valid value and returns its length; undefined, without skipping, if the value must be read. */
   #skipValue(): number | undefined {
     const first = this.#position;
     const isHuffman = (this.#bytes[first] ?? 0) >= 0x80;
@@ -240,7 +239,7 @@ class Decoder implements HpackDecoder {
     return text;
   }
 
-  /** Section 5.1; the mask is of the prefix. */
+  /** Reads an integer (section 5.1); `mask` is that of the prefix. */
   #readInteger(mask: number): number {
     if (this.#position >= this.#end) throw new HpackError('block ends within a field');
     const prefix = (this.#bytes[this.#position++] ?? 0) & mask;
@@ -259,7 +258,7 @@ class Decoder implements HpackDecoder {
   }
 }
 
-/** Does for plain octets what `measureHuffmanValue` does. */
+/** The equivalent of `measureHuffmanValue` for plain octets. */
 function measureValue(bytes: Buffer, start: number, end: number): number | undefined {
   for (let position = start; position < end; position++) {
     if (isControl(bytes[position] ?? 0)) return undefined;

@@ -1,8 +1,8 @@
-// The fields that the peer has added, newest first (RFC 7541, section 2.3.2). The decoder checks the sizes
-// that the peer asks for.
+// The fields that the peer has added, newest first (RFC 7541, section 2.3.2). The decoder checks the sizes that the
+// peer requests.
 import { createEntry, type TableEntry } from './static-table.ts';
 
-/** Fills empty places, so that evicted entries are freed. */
+/** Fills empty positions, so that evicted entries are freed. */
 const vacant = createEntry('', '');
 
 const smallestEntry = vacant.size;
@@ -11,7 +11,7 @@ export class DynamicTable {
   /** A ring whose size is a power of two: entries are found by their distance from the newest. */
   readonly #ring: TableEntry[];
   readonly #mask: number;
-  /** Place of the next entry. */
+  /** Position of the next entry. */
   #next = 0;
   #count = 0;
   #size = 0;
@@ -29,7 +29,7 @@ export class DynamicTable {
     this.#mask = length - 1;
   }
 
-  /** 0 is the newest. */
+  /** Index 0 is the newest entry. */
   get(index: number): TableEntry | undefined {
     return index < this.#count ? this.#ring[(this.#next - 1 - index) & this.#mask] : undefined;
   }
@@ -37,7 +37,7 @@ export class DynamicTable {
   add(entry: TableEntry): void {
     this.generation += 1;
     this.#evictDownTo(this.#maxSize - entry.size);
-    // An entry that does not fit empties the table, which is no error (section 4.4).
+    // An entry that exceeds the size empties the table, which is not an error (section 4.4).
     if (entry.size > this.#maxSize) return;
     this.#ring[this.#next] = entry;
     this.#next = (this.#next + 1) & this.#mask;

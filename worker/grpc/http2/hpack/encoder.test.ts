@@ -9,24 +9,24 @@ function encodeToHex(fields: readonly Pair[]): string {
   return encodeHeaderBlock(fields).toString('hex');
 }
 
-test('a field of the static table is its index', (t) => {
+test('a field of the static table is encoded as its index', (t) => {
   for (const [position, { name, value }] of staticTable.entries()) {
     t.is(encodeToHex([[name, value]]), (0x80 | (position + 1)).toString(16));
   }
 });
 
-test('another value of a name in the table has the first index of the name', (t) => {
+test('a name in the table with another value is encoded with the first index of the name', (t) => {
   t.is(encodeToHex([[':status', '503']]), '0803353033');
-  // The index of 31 is beyond a prefix of four bits.
+  // The index 31 exceeds a prefix of four bits.
   t.is(encodeToHex([['content-type', 'a']]), '0f100161');
 });
 
-test('a field of another name is a literal that is not added to the table', (t) => {
+test('a field with an unlisted name is a literal that is not added to the table', (t) => {
   t.is(encodeToHex([['te', 'x']]), '000274650178');
   t.is(encodeToHex([['x', '']]), '00017800');
 });
 
-test('no fields are no octets', (t) => {
+test('without fields there are no octets', (t) => {
   t.is(encodeToHex([]), '');
 });
 

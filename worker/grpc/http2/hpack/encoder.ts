@@ -1,6 +1,6 @@
-// Encodes header blocks (HPACK, RFC 7541) independent of state: they never use the dynamic table, so
-// blocks may be made once and sent on every connection. Strings are not Huffman-coded: receivers read them
-// faster, and responses are short.
+// Encodes header blocks (HPACK, RFC 7541) without state: they never use the dynamic table, so blocks can be encoded
+// once and sent on every connection. Strings are not Huffman-coded: receivers decode them faster, and responses are
+// short.
 import { staticTable } from './static-table.ts';
 
 const { fieldIndices, nameIndices } = indexStaticTable();
@@ -25,7 +25,7 @@ export function encodeHeaderBlock(
   return Buffer.from(octets);
 }
 
-/** Section 5.1: `representation` has the bits above the prefix, whose mask is given. */
+/** Writes an integer (section 5.1): `representation` has the bits above the prefix, whose mask is `mask`. */
 function writeInteger(octets: number[], representation: number, mask: number, value: number): void {
   if (value < mask) {
     octets.push(representation | value);

@@ -4,9 +4,9 @@
 export const endOfString = 256;
 
 /**
- * How many bits each octet's code has, as base-32 digits, 32 octets to a row; the last digit is for the
- * end of string. That is enough, since the code is canonical: codes of one length ascend with their
- * symbols, and each length continues where the shorter ones stopped.
+ * The length in bits of each octet's code, as base-32 digits, 32 octets to a row; the last digit is for the end of
+ * string. The lengths are enough, since the code is canonical: codes of one length ascend with their symbols, and each
+ * length continues where the shorter ones stopped.
  */
 const lengthDigits =
   'dnsssssssoussussssssssusssssssss' +
@@ -27,7 +27,7 @@ export interface HuffmanCode {
   readonly length: number;
 }
 
-/** The codes by their symbols. */
+/** The codes, ordered by their symbols. */
 export function listHuffmanCodes(): readonly HuffmanCode[] {
   const codes: HuffmanCode[] = [];
   const lengths = Array.from(lengthDigits, (digit) => Number.parseInt(digit, 32));

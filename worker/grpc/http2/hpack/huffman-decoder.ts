@@ -1,15 +1,15 @@
-// Reads Huffman-coded strings (RFC 7541, section 5.2), eight bits at a step. Callers decide what an
-// invalid string means.
+// Decodes Huffman-coded strings (RFC 7541, section 5.2), eight bits per step. Callers decide what an invalid string
+// means.
 import { endOfString, listHuffmanCodes } from './huffman-code.ts';
 
-/** A state is an inner node of the code's tree: the bits read since the last whole symbol. */
+/** A state is an inner node of the code's tree: the bits read since the last complete symbol. */
 const stateCount = 256;
-/** Reached by the end of string, never left. */
+/** The state after the end-of-string symbol, which is never left. */
 const failed = stateCount;
 
 /**
- * A step for each state and octet: the state after it, and the symbols it completes. There are two
- * at most, as no code has less than five bits.
+ * A step for each state and octet: the next state, and the symbols that the octet completes. There are at most two, as
+ * no code has less than five bits.
  *
  * From the lowest bit: first symbol (8), next state (9), second symbol (8), number of symbols (2).
  * The next state stands where the next octet can be joined to it to find the next step. Above them: 1 if
@@ -24,10 +24,10 @@ const controlShift = 27;
 
 const tree = growTree();
 const steps = tabulateSteps();
-/** By state: 1 if a string may end in it, with less than eight bits left over, all of them ones. */
+/** For each state: 1 if a string may end in it, with less than eight bits left, all of them ones. */
 const endings = tabulateEndings();
 
-/** Longer strings get a buffer of their own. */
+/** Longer strings get their own buffer. */
 const scratch = Buffer.allocUnsafeSlow(8192);
 
 /** The string in bytes[start, end); undefined if its code or padding is invalid. */
@@ -48,8 +48,8 @@ export function decodeHuffman(bytes: Buffer, start: number, end: number): string
 }
 
 /**
- * The length of the string in bytes[start, end), without making it: undefined if its code or padding is
- * invalid, it is no header value (RFC 9113, section 8.2.1), or it is very long.
+ * The length of the string in bytes[start, end), without decoding it: undefined if its code or padding is invalid, it
+ * is not a header value (RFC 9113, section 8.2.1), or it is very long.
  */
 export function measureHuffmanValue(bytes: Buffer, start: number, end: number): number | undefined {
   if (2 * (end - start) > scratch.length) return undefined;
@@ -68,7 +68,7 @@ export function measureHuffmanValue(bytes: Buffer, start: number, end: number): 
   return hasBlankEnds(scratch, 0, length) ? undefined : length;
 }
 
-/** Whether a value begins or ends with white space, which it must not. */
+/** Whether a value begins or ends with white space, which is not allowed. */
 export function hasBlankEnds(bytes: Buffer, start: number, end: number): boolean {
   return start < end && (isBlank(bytes[start] ?? 0) || isBlank(bytes[end - 1] ?? 0));
 }
@@ -77,7 +77,7 @@ function isBlank(octet: number): boolean {
   return octet === 0x20 || octet === 0x09;
 }
 
-/** NUL, LF and CR may be nowhere in a value. */
+/** NUL, LF and CR are not allowed anywhere in a value. */
 export function isControl(octet: number): boolean {
   return octet === 0 || octet === 0x0a || octet === 0x0d;
 }
@@ -98,7 +98,7 @@ function growTree(): Int16Array {
   return children;
 }
 
-/** Each is composed of two four-bit steps, which complete one symbol at most. */
+/** Combines each step from two four-bit steps, each of which completes at most one symbol. */
 function tabulateSteps(): Int32Array {
   const halves = new Int32Array(16 * (stateCount + 1)).fill(failed << stateShift);
   for (let index = 0; index < 16 * stateCount; index++) {

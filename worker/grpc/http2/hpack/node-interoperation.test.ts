@@ -1,5 +1,5 @@
-// Our HPACK against that of Node's own HTTP/2: the headers that its client sends decode to those it was given,
-// and it understands the ones that are encoded here.
+// Tests our HPACK against that of Node's own HTTP/2: the headers that Node's client sends decode to those it was given,
+// and it decodes those that are encoded here.
 import { once } from 'node:events';
 import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import net, { type Socket } from 'node:net';
@@ -25,7 +25,7 @@ function toFrame(type: number, flagBits: number, stream: number, payload: Buffer
   return Buffer.concat([header, payload]);
 }
 
-/** Just enough of a server to see header blocks as they are, and to answer with one. */
+/** A minimal server that shows header blocks as received, and answers with one. */
 function answerBlocks(
   socket: Socket,
   options: { tableBytes: number; answer: (block: Buffer) => Buffer },
@@ -61,7 +61,7 @@ function answerBlocks(
   });
 }
 
-/** A client of Node's before a server of ours; `call` resolves with the response's headers. */
+/** A client of Node's and our server; `call` resolves with the response's headers. */
 async function startPair(
   t: ExecutionContext,
   options: { tableBytes: number; answer: (block: Buffer) => Buffer },
@@ -70,7 +70,7 @@ async function startPair(
   const port = await listenFor(t, server);
   const client = http2.connect(`http://127.0.0.1:${port}`);
   t.teardown(() => client.destroy());
-  // So that the first block follows the settings of both.
+  // Ensures that the first block follows the settings of both sides.
   await once(client, 'remoteSettings');
   const call = async (headers: OutgoingHttpHeaders): Promise<IncomingHttpHeaders> => {
     const stream = client.request(headers, { endStream: true });
@@ -117,7 +117,7 @@ async function exchange(
   return octets;
 }
 
-/** As the proxies send: two fields are new each time, so the table turns over many times. */
+/** Like the calls of proxies: two fields are new each time, so the table is replaced many times. */
 const traced = Array.from({ length: 200 }, (_, index): OutgoingHttpHeaders => {
   const id = (index * 0x9e3779b1).toString(16).padStart(16, '0');
   return {
@@ -138,13 +138,13 @@ for (const tableBytes of [4096, 65_536, 512, 0]) {
 test('every name of the static table and every octet Node sends arrive', async (t) => {
   const names = staticTable
     .map(({ name }) => name)
-    // Headers of the connection are not for HTTP/2.
+    // Headers of the connection are not allowed in HTTP/2.
     .filter((name) => !name.startsWith(':') && name !== 'transfer-encoding' && name !== 'host');
   const octets = Array.from({ length: 256 }, (_, octet) => String.fromCharCode(octet)).filter(
     (character) => character === '\t' || (character >= ' ' && character !== '\x7f'),
   );
   await exchange(t, 4096, [
-    // An octet alone is sent as it is; among many short codes the Huffman code pays.
+    // A single octet is sent unchanged; among many octets with short codes Node uses the Huffman code.
     ...octets.map((character) => ({ 'x-octet': `${'a'.repeat(40)}${character}${'0'.repeat(40)}` })),
     ...names.map((name) => ({ [name]: 'value' })),
     ...names.map((name) => ({ [name]: '' })),
@@ -160,7 +160,7 @@ test('Node understands what is encoded', async (t) => {
       .filter(({ name }) => !name.startsWith(':') && name !== 'transfer-encoding')
       .map(({ name, value }): Pair[] => [
         [':status', '418'],
-        // For a length of anything else there would have to be a body.
+        // Any other length would require a body.
         [name, value === '' ? '0' : value],
       ]),
     [

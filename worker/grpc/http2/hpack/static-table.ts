@@ -5,13 +5,13 @@ import type { HeaderField } from './header-field.ts';
 export interface TableEntry extends HeaderField {
   /** The field's size in a table and in a header list (section 4.1). */
   readonly size: number;
-  /** Its value is not read: it is '' here, and was valid. */
+  /** True when the value was valid but not decoded: `value` is then ''. */
   readonly isUnread: boolean;
 }
 
 /**
- * Makes every field that a decoder returns. Not frozen: frozen objects have another hidden class, so
- * readers would see two.
+ * Makes every field that a decoder returns. Not frozen: frozen objects have another hidden class, so readers would have
+ * to handle two.
  */
 export function createEntry(name: string, value: string): TableEntry {
   return toEntry(name, value, value.length, false);
@@ -37,7 +37,7 @@ const fieldsInOrder: readonly (readonly [name: string, ...values: string[]])[] =
   ['accept-encoding', 'gzip, deflate'],
 ];
 
-/** Names without a value follow. */
+/** These names have no value. */
 const namesInOrder =
   'accept-language accept-ranges accept access-control-allow-origin age allow authorization ' +
   'cache-control content-disposition content-encoding content-language content-length ' +
@@ -46,7 +46,7 @@ const namesInOrder =
   'max-forwards proxy-authenticate proxy-authorization range referer refresh retry-after server ' +
   'set-cookie strict-transport-security transfer-encoding user-agent vary via www-authenticate';
 
-/** The entry of index 1 comes first: no index is 0. */
+/** The entry of index 1 is first: there is no index 0. */
 export const staticTable: readonly TableEntry[] = [
   ...fieldsInOrder.flatMap(([name, ...values]) => values.map((value) => createEntry(name, value))),
   ...namesInOrder.split(' ').map((name) => createEntry(name, '')),
