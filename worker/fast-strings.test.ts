@@ -5,7 +5,7 @@ import test from 'ava';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Whether V8 inlines functions on strings, once `script` has run. */
+/** Whether V8 inlines string functions after `script` has run. */
 async function hasFastStrings(script: string): Promise<string> {
   const asked = `${script}; process.on('exit', () => console.log(%HasFastProperties(String.prototype)))`;
   const { stdout } = await promisify(execFile)(
@@ -16,8 +16,8 @@ async function hasFastStrings(script: string): Promise<string> {
   return stdout.trim().split('\n').at(-1) ?? '';
 }
 
-// Where this fails, the module is of no use any more and can go.
-test('the Redis client alone makes all that is called on strings slow', async (t) => {
+// If this fails, the module has become useless and can be removed.
+test('the Redis client by itself makes all string methods slow', async (t) => {
   t.is(await hasFastStrings(`await import('ioredis')`), 'false');
 });
 

@@ -1,9 +1,8 @@
-// Keeps string methods fast, whatever libraries are loaded after it.
+// Prevents libraries that are loaded later from making string methods slow.
 //
-// When a class extends String, as one of ioredis does, V8 turns String.prototype into a dictionary, and
-// from then on optimized code searches for `charCodeAt` and the others at each call instead of inlining them:
-// a fifth of the CPU of a decision. V8 spares a prototype that code with an inline cache has read through
-// an object.
+// When a class extends String, as one of ioredis does, V8 converts String.prototype to a dictionary, and optimized code
+// then searches for `charCodeAt` and the others at each call instead of inlining them: a fifth of the CPU of a
+// decision. V8 spares a prototype that code with an inline cache has read through an object.
 const text = new String('a');
 
 function readThroughObject(): number {

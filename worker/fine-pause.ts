@@ -1,4 +1,4 @@
-// Waits shorter than a millisecond, which Node's timers do not offer: the thread sleeps, then handles what
+// Waits shorter than a millisecond, which Node's timers do not offer: the thread sleeps, then handles everything that
 // has arrived.
 import { writeFileSync } from 'node:fs';
 
@@ -10,13 +10,13 @@ export function sharpenPauses(): void {
   try {
     writeFileSync('/proc/self/timerslack_ns', '1000');
   } catch {
-    // Elsewhere, or where it is not allowed, pauses are a little longer.
+    // Pauses are a little longer on other systems, or where this is not allowed.
   }
 }
 
 /**
- * Blocks the thread for `ms`, if above 0, then lets the event loop handle what has arrived, and calls
- * back.
+ * Blocks the thread for `ms`, if above 0, then lets the event loop handle everything that has arrived, and calls
+ * `callback`.
  */
 export function afterPause(ms: number, callback: () => void): void {
   if (ms > 0) {
