@@ -26,7 +26,7 @@ async function read(url: string, method = 'GET') {
   };
 }
 
-test('the root and unknown paths list what there is', async (t) => {
+test('the root and unknown paths list the pages', async (t) => {
   const { url, log, address } = await start(t);
   t.deepEqual(log.lines, [`notice Listening for debug on '${address.text}'`]);
   const expected = [
@@ -52,7 +52,7 @@ test('the root and unknown paths list what there is', async (t) => {
 
 // Proof of migrating.md: `/stats` shows every counter and gauge; `/settings` and `/status` exist
 // Proof of SECURITY.md: reads rules, statistics, values of requests, and settings without secrets
-test('rules, statistics, settings, status and what found no rule are shown as they are then', async (t) => {
+test('rules, statistics, settings, status and unmatched traffic are shown as they are at that time', async (t) => {
   let rules: string[] | undefined;
   const stats = new Map([['a.b', 1]]);
   const { url } = await start(t, {
@@ -77,7 +77,7 @@ test('rules, statistics, settings, status and what found no rule are shown as th
 
 for (const path of ['/stats', '/rlconfig']) {
   test(`${path} is written piece by piece, to eight readers at once`, async (t) => {
-    // Each whole answer has 20 MB: more than the buffers of a connection take.
+    // Each complete answer has 20 MB: more than the buffers of a connection hold.
     const names = Array.from({ length: 100_000 }, (_, at) => `${'a'.repeat(200)}.${at}`);
     let made = 0;
     let written = 0;
@@ -118,7 +118,7 @@ for (const path of ['/stats', '/rlconfig']) {
   });
 }
 
-test('a provider that throws is an Internal Server Error, and the port lives on', async (t) => {
+test('a provider that throws is an Internal Server Error, and the port continues to serve', async (t) => {
   const { url, log } = await start(t, {
     stats() {
       throw new Error('a defect');
@@ -130,7 +130,7 @@ test('a provider that throws is an Internal Server Error, and the port lives on'
 });
 
 // Proof of migrating.md: Profiles are V8's, in pprof's format; there is no execution trace
-test('there is no trace, and a sentence names the profile to take instead', async (t) => {
+test('there is no trace, and a sentence names the profile to use instead', async (t) => {
   const { url } = await start(t);
   const answer = await read(`${url}/debug/pprof/trace`);
   t.is(answer.status, 501);
@@ -170,7 +170,7 @@ test.serial('a CPU profile names the functions that were busy, for pprof tools',
   t.is((await read(`${url}/debug/pprof/profile?seconds=1`)).status, 200);
 });
 
-test.serial('a heap profile names who allocated what is alive', async (t) => {
+test.serial('a heap profile names the functions that allocated live objects', async (t) => {
   const { url } = await start(t);
   const kept: number[][] = [];
   const profile = read(`${url}/debug/pprof/heap?seconds=6`);
@@ -212,7 +212,7 @@ test('a port in use is named together with the settings to change', async (t) =>
   await second.stop(0);
 });
 
-/** The first answer by which a profile is being taken; each try before takes a second. */
+/** The first answer that shows that a profile is being taken; each try before takes a second. */
 async function waitForBusy(url: string) {
   let answer = await read(`${url}/debug/pprof/heap?seconds=1`);
   for (let attempt = 0; answer.status === 200 && attempt < 5; attempt++) {

@@ -1,5 +1,5 @@
-// The debug port: shows what this process has loaded, counts and does. It opens before everything else, so
-// its providers answer at any time (behaviour: debug-pages).
+// The debug port: shows the state and statistics of this process. It opens before everything else, so its providers
+// must answer at any time (behaviour: debug-pages).
 import { METHODS } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -22,11 +22,11 @@ export interface DebugProviders {
   readonly stats: () => ReadonlyMap<string, number>;
   /** One line per setting, secrets masked. */
   readonly settings: () => readonly string[];
-  /** Human-readable lines: rules awaited or in force, since when, and any problems. */
+  /** Human-readable lines: whether rules are awaited or in force, since when, and any problems. */
   readonly status: () => readonly string[];
   /** Traffic that no rule matches, and why. */
   readonly unmatched: () => Promise<readonly string[]>;
-  /** Where other processes decide (worker/processes): profiles by their number, from 1. */
+  /** Set where other processes decide (worker/processes): their profilers by their number, from 1. */
   readonly profilers?: readonly Profiler[];
 }
 
@@ -39,10 +39,10 @@ export interface DebugDeps {
 const defaultCpuSeconds = 30;
 const defaultHeapSeconds = 10;
 export const maxProfileSeconds = 120;
-/** Nothing is sent while a profile is taken. */
+/** Nothing is sent while a profile is being taken. */
 const stallLimitMs = (maxProfileSeconds + 30) * 1000;
 export const maxConnections = 128;
-/** Some tenths of a millisecond of work at a time. */
+/** The lines written in one turn: some tenths of a millisecond of work. */
 const linesPerTurn = 1_000;
 
 type Handler = (
@@ -78,7 +78,7 @@ export function createDebugServer(
           `seconds must be a whole number from 1 to ${maxProfileSeconds}`,
         );
       }
-      // Without a number the profile is of a process that decides.
+      // Without a number, a process that decides is profiled.
       const profiler = allProfilers[lastNumber === 0 ? 0 : (parseProcess(request) ?? 1)];
       if (profiler === undefined) {
         return sendError(reply, 400, `process must be a whole number from 0 to ${lastNumber}`);
@@ -162,7 +162,7 @@ export function createDebugServer(
     { name: 'debug', host, port, tls, stallLimitMs, maxConnections, log, clock },
     (server) => {
       for (const { path, handler } of pages) server.route({ method: METHODS, url: path, handler });
-      // The root and every path that is not there.
+      // For the root and every unknown path.
       server.setNotFoundHandler((_request, reply) => sendText(reply, 200, index));
     },
   );
@@ -183,7 +183,7 @@ const processHelp = [
   '&process=0 of the process that starts them.',
 ];
 
-/** -1 for an invalid number of a process. */
+/** -1 for an invalid process number. */
 function parseProcess(request: FastifyRequest): number | undefined {
   const { process } = request.query as { readonly process?: string | string[] };
   if (process === undefined) return undefined;

@@ -58,7 +58,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** Unlike fetch, sends any method with any body. */
+/** Unlike fetch, can send any method with any body. */
 function send(
   url: string,
   method: string,
@@ -91,7 +91,7 @@ function send(
   });
 }
 
-test('a decision within the limits is 200, one beyond them 429', async (t) => {
+test('a decision within the limits is 200, one over them 429', async (t) => {
   const asked: RateLimitRequest[] = [];
   let code: 1 | 2 = 1;
   const { url, log, address } = await start(t, (decision) => {
@@ -114,7 +114,7 @@ test('a decision within the limits is 200, one beyond them 429', async (t) => {
   t.is(asked[0]?.descriptors[0]?.entries[0]?.value, 'v');
 });
 
-test('the body is read whatever the method and the content type', async (t) => {
+test('the body is read with any method and content type', async (t) => {
   const { url } = await start(t);
   for (const method of METHODS.filter((name) => name !== 'CONNECT')) {
     const { status, body } = await send(`${url}/json`, method, '{"domain":"d"}');
@@ -147,7 +147,7 @@ test('each mistake in a request is Bad Request, and the log names it', async (t)
   t.true(log.lines.includes('warning /json: (line 1:1): unexpected end instead of "{"'));
 });
 
-test('a request that asks about more than it may is refused with the numbers', async (t) => {
+test('a request with too many descriptors or entries is refused with the numbers', async (t) => {
   const { url, log } = await start(t, undefined, {
     requestBounds: { ...defaultRequestBounds, maxDescriptors: 1, maxEntries: 1 },
   });
@@ -172,7 +172,7 @@ test('large requests wait for their turn, small ones do not', async (t) => {
     { largeRequests },
   );
   const large = (domain: string) => JSON.stringify({ domain: domain.padEnd(5000, 'x') });
-  // A request of another port takes all the room there is.
+  // A request of another port uses all the room there is.
   const other = { bytes: maxWaitingBytes, begin() {} };
   t.true(largeRequests.add(other));
   t.true(await waitUntil(() => largeRequests.waitingBytes === 0, 60_000));
@@ -200,7 +200,7 @@ test('large requests wait for their turn, small ones do not', async (t) => {
   t.is(largeRequests.waitingBytes, 0);
 });
 
-test('a failed decision is Bad Request too, whatever failed', async (t) => {
+test('a failed decision is also Bad Request, whatever failed', async (t) => {
   const { url, log } = await start(t, (decision) => {
     setImmediate(() =>
       decision.answer({ ok: false, error: new AppError('store', 'the store is down') }),
@@ -230,7 +230,7 @@ test('a body that is too large is refused without being read to its end', async 
   const refused = await send(`${url}/json`, 'POST', ' '.repeat(maxRequestBytes + 1)).catch(
     (error: NodeJS.ErrnoException) => error.code,
   );
-  // The connection is closed, which may come before the answer was read.
+  // The connection is closed, possibly before the answer was read.
   if (typeof refused === 'object') {
     t.like(refused, { status: 413, body: 'Request Entity Too Large\n' });
   } else t.true(refused === 'EPIPE' || refused === 'ECONNRESET', refused);
@@ -258,7 +258,7 @@ test('metadata that JSON cannot write is an Internal Server Error', async (t) =>
   t.like(answer, { status: 500, body: 'Internal Server Error\n' });
 });
 
-test('a decision that throws is an Internal Server Error, and the port lives on', async (t) => {
+test('a decision that throws is an Internal Server Error, and the port continues to serve', async (t) => {
   let calls = 0;
   const { url, log } = await start(t, (decision) => {
     calls++;
@@ -271,7 +271,7 @@ test('a decision that throws is an Internal Server Error, and the port lives on'
   t.is((await send(`${url}/json`, 'POST', '{}')).status, 200);
 });
 
-test('a caller that goes away cancels its decision', async (t) => {
+test('a caller that leaves cancels its decision', async (t) => {
   const decisions: Decision[] = [];
   const { address } = await start(t, (decision) => void decisions.push(decision));
   const socket = connect(address.port, '127.0.0.1');
@@ -281,7 +281,7 @@ test('a caller that goes away cancels its decision', async (t) => {
   t.true(await waitUntil(() => decisions[0]?.cancelled === true, 60_000));
 });
 
-test('the health check follows the health, for any method', async (t) => {
+test('the health check has the worker’s health, with any method', async (t) => {
   const { url, health } = await start(t);
   for (const method of ['GET', 'POST', 'DELETE', 'PROPFIND', 'OPTIONS']) {
     const answer = await send(`${url}/healthcheck`, method);
@@ -344,7 +344,7 @@ test('stopping lets a decision finish, and cuts it after the grace time', async 
   await cut;
 });
 
-test('how long each answer took is counted', async (t) => {
+test('the duration of each answer is counted', async (t) => {
   const seconds: number[] = [];
   const duration = { observe: (each: number) => void seconds.push(each) };
   const { url } = await start(t, answerWith({}), { duration });
@@ -388,7 +388,7 @@ test('a port in use is named together with the settings to change', async (t) =>
   await second.stop(0);
 });
 
-test('callers that are turned away are answered, and their connections closed', async (t) => {
+test('callers that are asked to leave are answered, and their connections closed', async (t) => {
   const { server, url, address } = await start(t);
   t.false(server.turnAway(), 'before the first request');
   const socket = connect(address.port, '127.0.0.1');

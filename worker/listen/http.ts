@@ -28,7 +28,7 @@ import { type JsonRequest, parseJsonRequest } from './proto-json-reader.ts';
 import { toJsonResponse } from './proto-json-writer.ts';
 import { createBodyReader } from './request-body.ts';
 
-/** Bytes of all bodies being read. */
+/** Limit of the bytes of all bodies being read. */
 export const maxAllBodiesBytes = 32 * 1024 * 1024;
 export const maxConnections = 10_000;
 /** Above every time limit of a decision. */
@@ -37,23 +37,23 @@ const stallLimitMs = 60_000;
 export interface HttpDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
-  /** Shared turns of large requests; default: the port's own. */
+  /** Shared turns of large requests; by default the port has its own. */
   readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly log: Log;
   readonly clock: Clock;
   /** The duration of decisions. */
   readonly duration: Duration;
-  /** Called for a request that cannot be read. */
+  /** Called for a request that cannot be parsed. */
   readonly onUndecodable?: () => void;
-  /** Undefined: no spans are made. */
+  /** Undefined if no spans are made. */
   readonly tracer?: Tracer | undefined;
 }
 
 type Answer =
   | DecisionOutcome
   | (JsonRequest & { readonly ok: false })
-  /** Its turn would have come too late, or the caller has left. */
+  /** Its turn would be too late, or the caller has left. */
   | 'too-many'
   | 'aborted';
 
@@ -117,7 +117,7 @@ export function createHttpServer(
     if (!answer.ok) {
       if ('error' in answer) return refuse(reply, answer.error.message);
       onUndecodable();
-      // The caller of a well-formed request learns which limit it exceeds.
+      // The caller of a well-formed request is shown which limit it exceeds.
       return refuse(reply, answer.problem, answer.isTooLarge ? answer.problem : undefined);
     }
     const { response } = answer;
@@ -135,7 +135,7 @@ export function createHttpServer(
     return reply.code(status).header('content-type', 'application/json').send(Buffer.from(json));
   }
 
-  /** Reads the request and decides, a large one in its turn. */
+  /** Reads the request and decides; a large one waits for its turn. */
   function find(
     bytes: Buffer,
     reply: FastifyReply,
@@ -181,7 +181,7 @@ export function createHttpServer(
     return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
   }
 
-  /** Answers the caller with `text` alone, and logs the reason. */
+  /** Answers the caller with only `text`, and logs the reason. */
   function refuse(reply: FastifyReply, reason: string, text = 'Bad Request'): FastifyReply {
     report(reason);
     return sendError(reply, 400, text);
@@ -207,7 +207,7 @@ export function createHttpServer(
     },
     turnAway() {
       listener.turnAway();
-      // Callers that open a connection for each request are not connected at most moments.
+      // Callers that open a connection for each request are usually not connected.
       return asked > 0;
     },
     async stop(graceMs) {

@@ -18,7 +18,7 @@ function createPort(expectsCallers: boolean): Port & { turnedAway: number } {
   };
 }
 
-/** Waits until the bytes that are read after the timers have been read. */
+/** Waits until bytes that are read after the timers were read. */
 async function readOn(): Promise<void> {
   await new Promise(setImmediate);
   await new Promise(setImmediate);
@@ -37,7 +37,7 @@ for (const which of [0, 1]) {
     const clock = createManualClock();
     const ports = [createPort(which === 0), createPort(which === 1)] as const;
     const asked = ports[which] ?? ports[0];
-    /** How long it took, where a request came in each of the first quarters of a second. */
+    /** How long leaving takes if a request arrives in each of the first `quarters` quarters of a second. */
     const leave = async (quarters: number) => {
       let hasLeft = false;
       const leaving = letCallersLeave(ports, 2_000, clock).then(() => {

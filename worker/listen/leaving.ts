@@ -1,20 +1,22 @@
-// Before the ports close: callers are still served, and asked to use other servers, until they have stopped asking
-// (behaviour: callers-leave-first).
+// Before the ports close: callers are still served, but asked to use other servers, until they have stopped sending
+// requests (behaviour: callers-leave-first).
 import type { Clock } from '../../shared/clock.ts';
 
 /** A port whose callers can be asked to leave. */
 export interface LeavingPort {
-  /** Keeps serving, but each answer asks callers to send further requests elsewhere. False: no caller is
-   * expected to ask. */
+  /**
+   * Continues to serve, but each answer asks callers to send further requests elsewhere. False if no caller is
+   * expected.
+   */
   turnAway(): boolean;
-  /** Requests for decisions since the start. */
+  /** The number of requests for decisions since the start. */
   readonly asked: number;
 }
 
-/** A caller with longer pauses may have missed it. */
+/** A caller with longer pauses may not have been asked yet. */
 const quietMs = 250;
 
-/** Resolves when no port was asked for a quarter of a second, but no later than after `limitMs`. */
+/** Resolves when no port received a request for a quarter of a second, after `limitMs` at the latest. */
 export async function letCallersLeave(
   ports: readonly LeavingPort[],
   limitMs: number,
@@ -28,7 +30,7 @@ export async function letCallersLeave(
   do {
     seen = countAsked();
     await new Promise<void>((resolve) => clock.after(quietMs, resolve));
-    // Requests that came while the process stalled are read after the timers.
+    // Requests that arrived while the process stalled are read after the timers.
     await new Promise(setImmediate);
   } while (countAsked() > seen && clock.monotonicMs() < endMs);
 }

@@ -44,7 +44,7 @@ function send(port: number, text: string) {
 
 test('a caller that stalls is disconnected', async (t) => {
   const port = await start(t, 300);
-  // Its request is whole, so that no other limit holds for it.
+  // Its request is complete, so that no other limit applies.
   await t.notThrowsAsync(send(port, 'GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n').closed);
 });
 
@@ -59,7 +59,7 @@ test('a caller that does not finish its headers is disconnected', async (t) => {
   t.true(performance.now() - startMs > 8000);
 });
 
-test('beyond those that there may be, the connection that is used least is closed, and logged once', async (t) => {
+test('at the limit the least used connection is closed, and logged once', async (t) => {
   const log = createRecordedLog();
   const clock = createManualClock();
   const server = createPlainHttpServer(

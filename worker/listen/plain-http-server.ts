@@ -1,5 +1,5 @@
-// A fastify server stripped to what our HTTP ports need: every method on every path, plain text
-// errors in the reference's words, bounded waits, and a clean stop.
+// A fastify server reduced to what our HTTP ports need: every method on every path, plain text errors in the
+// reference's wording, bounded waits, and a clean stop.
 import { METHODS } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -18,8 +18,7 @@ import { readServerTls, type ServerTlsFiles } from './server-tls.ts';
 export interface HttpListener {
   /** Rejects with AppError `cannot_start`. */
   start(): Promise<ListenAddress>;
-  /** Accepts no more, lets requests in flight finish, and cuts what is left after `graceMs`.
-   * Idempotent. */
+  /** Accepts no more connections, lets requests in flight finish, and ends the others after `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -31,32 +30,32 @@ export interface PlainHttpServer extends HttpListener {
 export interface HttpTarget {
   readonly host: string;
   readonly port: number;
-  /** Undefined: not over TLS. */
+  /** Undefined for plain HTTP. */
   readonly tls?: (ServerTlsFiles & { readonly metrics: Metrics }) | undefined;
-  /** Whether this process alone listens on the port; other ports are shared by the worker's processes. */
+  /** Whether only this process listens on the port; other ports are shared by the worker's processes. */
   readonly exclusive?: boolean;
 }
 
 export interface PlainHttpDeps extends HttpTarget {
   readonly name: ListenerName;
-  /** The address's setting, where it was given by another name than its first. */
+  /** The name by which the address's setting was given, if not by its first name. */
   readonly setting?: string;
   /** How long a connection may be idle in the middle of a request or answer. */
   readonly stallLimitMs: number;
-  /** Connections at once; at the limit the least used is closed for the next. */
+  /** Concurrent connections; at the limit the least used one is closed for the next. */
   readonly maxConnections: number;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** Time limits for the headers and for the whole request, and how often they are checked. */
+/** Time limits for the headers and for the complete request, and how often they are checked. */
 export const headersLimitMs = 10_000;
 export const requestLimitMs = 30_000;
 const limitCheckMs = 1000;
 /** Longer than the usual idle time of a caller's pool, so that the caller closes first. */
 const keepAliveMs = 72_000;
 
-/** No route has a schema, so the schema compilers, half of fastify's memory, are not loaded. */
+/** No route has a schema, so the schema compilers, which are half of fastify's memory, are not loaded. */
 const noSchemas = { buildValidator: refuseSchemas, buildSerializer: refuseSchemas };
 
 /** `routes` adds the caller's routes, with `method: METHODS`, and reads bodies itself. */
@@ -84,7 +83,7 @@ export function createPlainHttpServer(
     // Requests that still arrive on a kept-alive connection are answered like the rest.
     return503OnClosing: false,
     keepAliveTimeout: keepAliveMs,
-    // Certificates are set before it listens.
+    // Certificates are set before the server listens.
     ...(tls === undefined
       ? { http: limits }
       : { https: { ...limits, handshakeTimeout: handshakeLimitMs } }),
@@ -99,13 +98,13 @@ export function createPlainHttpServer(
       } else socket.destroy();
     },
   });
-  // Without this, fastify would parse bodies by content type, and refuse those that it cannot.
+  // Without this, fastify would parse bodies by content type, and refuse unknown types.
   for (const method of METHODS) server.addHttpMethod(method, { overrideExisting: true });
   server.setErrorHandler((error, _request, reply) => {
     log.error(`defect in the ${name} port: ${errorText(error)}`);
     return sendError(reply, 500, 'Internal Server Error');
   });
-  // A kept-alive connection would keep the port from closing.
+  // A kept-alive connection would prevent the port from closing.
   server.addHook('onSend', async (_request, reply) => {
     if (isTurningAway) {
       reply.header('connection', 'close').header('x-envoy-immediate-health-check-fail', 'true');
@@ -186,7 +185,7 @@ export function sendText(reply: FastifyReply, status: number, body: string): Fas
   return reply.code(status).type('text/plain; charset=utf-8').send(body);
 }
 
-/** One sentence and a line end, with a header against content sniffing. */
+/** Sends one sentence and a line break, with a header against content sniffing. */
 export function sendError(reply: FastifyReply, status: number, text: string): FastifyReply {
   return sendText(reply.header('x-content-type-options', 'nosniff'), status, `${text}\n`);
 }

@@ -50,7 +50,7 @@ async function start(t: ExecutionContext) {
   return { port, files, log };
 }
 
-/** The status, and the common name that the server showed, which a resumed session would not have. */
+/** The status, and the common name in the server's certificate, which a resumed session would not have. */
 function get(port: number, path: string, agent: Agent) {
   return new Promise<{ status: number; name: string; body: string }>((resolve, reject) => {
     const call = request({ host: '127.0.0.1', port, path, agent, ca: authority }, (response) => {
@@ -82,8 +82,8 @@ test('decisions and debug pages are served over TLS', async (t) => {
   t.regex((await get(debugPort, '/debug/pprof/', agent)).body, /go tool pprof https:/);
 });
 
-// With nothing beside it in this process: a handshake that is delayed by five seconds is cut.
-test.serial('new certificates are taken up under load without a failed request', async (t) => {
+// Serial, so that nothing in this process delays a handshake by five seconds, which would end it.
+test.serial('new certificates are used under load without a failed request', async (t) => {
   const { port, files, log } = await start(t);
   const kept = new Agent({ keepAlive: true, maxSockets: 1, maxCachedSessions: 0 });
   t.teardown(() => kept.destroy());
@@ -117,7 +117,7 @@ test.serial('new certificates are taken up under load without a failed request',
     'the new certificate',
     async () => (await get(port, '/healthcheck', fresh)).name === 'renewed',
   );
-  // At the level of warnings, as the refusal before it.
+  // Logged wherever warnings are, as was the refusal before it.
   t.true(log.lines.some((line) => line.startsWith('notice The HTTP port now uses ')));
   await goOn();
   isLoading = false;
@@ -144,14 +144,14 @@ test('a caller that does not finish its handshake is disconnected', async (t) =>
     if (bytes.length > 0) socket.write(bytes);
     return once(socket, 'close', { signal: AbortSignal.timeout(60_000) });
   };
-  // Nothing at all, and the beginning of a record that never ends.
+  // No bytes at all, and the beginning of a record that is never completed.
   await Promise.all([
     t.notThrowsAsync(open(Buffer.alloc(0))),
     t.notThrowsAsync(open(Buffer.from([0x16, 3, 1, 1, 0, 1]))),
   ]);
 });
 
-test('a pair that does not fit ends the start, and is named with its settings', async (t) => {
+test('a pair that does not match ends the start, and is named with its settings', async (t) => {
   const files = await writePair(t);
   await writeFile(files.keyFile, renewedCertificate.key);
   const debug = createTestDebugServer({ tls: files, providers: { rules: () => [] } });

@@ -1,4 +1,4 @@
-// Turns call stacks with values into the gzipped protobuf that `go tool pprof` and its like open.
+// Converts call stacks with values to the gzipped protobuf that `go tool pprof` and similar tools read.
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import {
@@ -12,13 +12,13 @@ import {
 } from 'pprof-format';
 import { createFindPlace } from '../../shared/source-places.ts';
 
-/** A function on a stack, as the JavaScript engine names it. */
+/** A function on a stack, as named by the JavaScript engine. */
 export interface Frame {
   /** '' for an anonymous function. */
   readonly functionName: string;
-  /** Where the code is; '' for the engine's own. */
+  /** The location of the code; '' for the engine's own. */
   readonly url: string;
-  /** 0-based, as the engine counts; -1 where there is none. */
+  /** 0-based, as in the engine; -1 without a line. */
   readonly lineNumber: number;
 }
 
@@ -34,7 +34,7 @@ export interface ProfileBuilder {
 }
 
 const compress = promisify(gzip);
-/** A column behind all code of a line. */
+/** A column beyond all code of a line. */
 const lineEnd = Number.MAX_SAFE_INTEGER;
 
 export function createProfileBuilder({
@@ -44,7 +44,7 @@ export function createProfileBuilder({
   startedAtMs,
 }: {
   readonly measures: readonly Measure[];
-  /** How much of the last measure lies between two samples. */
+  /** How much of the last measure is between two samples. */
   readonly period: number;
   readonly durationMs: number;
   /** Wall time. */

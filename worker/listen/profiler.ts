@@ -1,21 +1,21 @@
-// Profiles this process while it serves: its CPU time by function, and its living objects by the code that
-// allocated them.
+// Profiles this process while it serves: its CPU time by function, and its live objects by the code that allocated
+// them.
 import type { Profiler as CpuProfiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
 import type { Clock } from '../../shared/clock.ts';
 import { createProfileBuilder, type Frame } from './profile-builder.ts';
 
 export interface Profiler {
-  /** Samples for this long, or until `signal`; resolves to the gzipped profile. */
+  /** Samples for this long, or until `signal` aborts; resolves with the gzipped profile. */
   cpu(durationMs: number, signal: AbortSignal): Promise<ProfileResult>;
-  /** Profiles what is allocated meanwhile and still alive at the end. */
+  /** Profiles objects allocated meanwhile that are still alive at the end. */
   heap(durationMs: number, signal: AbortSignal): Promise<ProfileResult>;
 }
 
-/** `busy`: another profile is being taken. `gone`: the process is not there, or ended meanwhile. */
+/** `busy`: another profile is being taken. `gone`: the process does not exist, or ended meanwhile. */
 export type ProfileResult = Buffer | 'busy' | 'gone';
 
-/** As the engine gives it; the types of node:inspector lack `id` and `samples`. */
+/** The profile as the engine returns it; the types of node:inspector lack `id` and `samples`. */
 interface HeapProfile {
   readonly head: HeapNode;
   readonly samples: readonly { readonly nodeId: number }[];

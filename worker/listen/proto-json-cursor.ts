@@ -1,5 +1,5 @@
-// Reads JSON text token by token, for readers that know the expected message. Only expected values are
-// built, so nesting and size are bounded by the message's own shape.
+// Reads JSON text token by token, for readers of a known message. Only expected values are created, so nesting and size
+// are bounded by the message's own shape.
 
 /** Thrown inside a reader for text that is not the message; the reader returns it as a value. */
 export class JsonError extends Error {}
@@ -10,7 +10,7 @@ const controlPattern = /[^ -\uffff]/g;
 const maxShortLength = 256;
 const quoteCode = 0x22;
 const backslashCode = 0x5c;
-/** What may follow a backslash, beside `u` and four digits. */
+/** The characters that may follow a backslash, beside `u` and four digits. */
 const plainEscapes = '"\\\\/bfnrt';
 
 export class JsonCursor {
@@ -21,7 +21,7 @@ export class JsonCursor {
     this.#text = text;
   }
 
-  /** An error at this place, or at an earlier one. */
+  /** An error at this position, by default the current one. */
   error(message: string, position = this.#position): JsonError {
     let line = 1;
     let lineStart = 0;
@@ -46,7 +46,7 @@ export class JsonCursor {
     }
   }
 
-  /** Where the next token begins. */
+  /** The position of the next token. */
   position(): number {
     this.peek();
     return this.#position;
@@ -74,7 +74,7 @@ export class JsonCursor {
     this.#expect(']');
   }
 
-  /** True, and past it, if the next token is this word: `null`, `true` or `false`. */
+  /** Whether the next token is this word (`null`, `true` or `false`), which is then skipped. */
   acceptWord(word: string): boolean {
     this.peek();
     if (!this.#text.startsWith(word, this.#position)) return false;
@@ -97,8 +97,10 @@ export class JsonCursor {
     return number;
   }
 
-  /** A short text without escapes is a part of the whole text and keeps that in memory: what lives longer than
-   * the request needs a copy (shared/owned-text.ts). */
+  /**
+   * A short text without escapes is a part of the complete text and retains it in memory: a text that outlives the
+   * request must be copied (shared/owned-text.ts).
+   */
   readString(): string {
     if (this.peek() !== '"') throw this.#unexpected();
     const text = this.#text;
@@ -115,8 +117,9 @@ export class JsonCursor {
     return this.#parseString(first);
   }
 
-  /** A string that is long, has escapes, or is invalid. The engine's parser takes a fraction of the time that a
-   * loop takes. */
+  /**
+   * Parses a string that is long, has escapes, or is invalid. The engine's parser is several times as fast as a loop.
+   */
   #parseString(first: number): string {
     const end = this.#findQuote(first);
     if (end !== -1) {
@@ -135,7 +138,7 @@ export class JsonCursor {
       : this.error('string without an end', first - 1);
   }
 
-  /** The first quote that no backslash stands for; -1 without one. */
+  /** The first quote that is not escaped; -1 without one. */
   #findQuote(first: number): number {
     const text = this.#text;
     for (let at = text.indexOf('"', first); at !== -1; at = text.indexOf('"', at + 1)) {
@@ -146,7 +149,7 @@ export class JsonCursor {
     return -1;
   }
 
-  /** Throws at the first escape that is invalid. */
+  /** Throws at the first invalid escape. */
   #checkEscapes(start: number, end: number): void {
     const text = this.#text;
     for (let at = text.indexOf('\\', start); at !== -1 && at < end; ) {
@@ -163,7 +166,7 @@ export class JsonCursor {
     }
   }
 
-  /** The code unit of an escape that has one. */
+  /** The code unit of an escape with four digits. */
   #checkEscape(at: number): number | undefined {
     const letter = this.#text.charAt(at + 1);
     if (letter === 'u') return this.#checkCodeUnit(at);
@@ -179,7 +182,7 @@ export class JsonCursor {
     return Number.parseInt(sequence.slice(2), 16);
   }
 
-  /** Fails unless only white space is left. */
+  /** Throws unless only white space is left. */
   expectEnd(): void {
     if (this.peek() !== '') throw this.#unexpected();
   }
@@ -202,7 +205,7 @@ export class JsonCursor {
   }
 }
 
-/** A JSON string with its quotes; undefined where it is invalid. */
+/** The value of a JSON string with its quotes; undefined if it is invalid. */
 function parseString(json: string): string | undefined {
   try {
     const value: string = JSON.parse(json);

@@ -8,7 +8,7 @@ import { parseJsonRequest } from './proto-json-reader.ts';
 
 const parse = (text: string) => parseJsonRequest(Buffer.from(text));
 
-/** How a text becomes a body. */
+/** Converts a text to a body. */
 const bodies: Readonly<Record<string, (text: string) => string>> = {
   body: (text) => text,
   hits: (text) => `{"hitsAddend": ${text}}`,
@@ -17,7 +17,7 @@ const bodies: Readonly<Record<string, (text: string) => string>> = {
   domain: (text) => `{"domain":${text}}`,
 };
 
-/** Without what is made for the decision; large numbers as they are. */
+/** Shows a request without derived values, and large numbers unchanged. */
 function show(text: string): string {
   const parsed = parse(text);
   if (!parsed.ok) return parsed.problem;
@@ -35,7 +35,7 @@ testScenarios(test, new URL('proto-json-reader.txt', import.meta.url), ([kind = 
   out: texts.map((text) => `${text} -> ${show(bodies[kind]?.(text) ?? '')}`).join('\n'),
 }));
 
-test('bytes that are no text of JSON are refused', (t) => {
+test('bytes that are not JSON text are refused', (t) => {
   for (const text of ['\ufeff{}', '\u00a0{}', '{"domain":"\n"}', '{"domain":"\u0000"}']) {
     t.false(parse(text).ok, JSON.stringify(text));
   }
@@ -50,11 +50,11 @@ test('bytes that are no text of JSON are refused', (t) => {
   });
 });
 
-test('a request about too many descriptors is refused with the numbers, and not read on', (t) => {
+test('a request with too many descriptors is refused with the numbers, and reading stops', (t) => {
   const bounds = { ...defaultRequestBounds, maxDescriptors: 2, maxEntries: 3 };
   const ask = (...entryCounts: number[]) => {
     const descriptors = entryCounts.map((count) => ({ entries: Array(count).fill({ key: 'k' }) }));
-    // The brace that is left out at the end would be an error of its own.
+    // Without its final brace the text has another error, which must not be reached.
     return parseJsonRequest(Buffer.from(JSON.stringify({ descriptors }).slice(0, -1)), bounds);
   };
   t.deepEqual(ask(1, 1, 1), {
@@ -80,7 +80,7 @@ test('deep nesting and long names cost nothing', (t) => {
   t.true(!parsed.ok && parsed.problem.length < 200);
 });
 
-test('the output of JSON.stringify is read as it was', (t) => {
+test('the output of JSON.stringify is read unchanged', (t) => {
   const text = fc.string({ unit: 'grapheme' });
   const request = fc.record({
     domain: text,
@@ -107,7 +107,7 @@ test('the output of JSON.stringify is read as it was', (t) => {
   t.pass();
 });
 
-test('damaged text is never read as something that JSON.parse refuses, and never throws', (t) => {
+test('damaged text that JSON.parse refuses is never accepted, and never throws', (t) => {
   const whole =
     '{"domain":"d\\u00e9","hitsAddend":12,"descriptors":[{"entries":[{"key":"k","value":"v"}],"isNegativeHits":true}]}';
   fc.assert(
@@ -128,7 +128,7 @@ test('damaged text is never read as something that JSON.parse refuses, and never
   t.pass();
 });
 
-// Quadratic work would take thousands of times as long: the bounds leave room for a collection of garbage.
+// Quadratic work would take thousands of times as long: the bounds allow for a garbage collection.
 test('the work of reading escapes grows with their number alone', (t) => {
   const parseFor = (value: string) => {
     const body = Buffer.from(`{"domain": "${value}"}`);
@@ -145,7 +145,7 @@ test('the work of reading escapes grows with their number alone', (t) => {
   }
 });
 
-test('a number of a million digits is refused at once, whatever they are', (t) => {
+test('a number of a million digits is refused at once, whatever the digits are', (t) => {
   t.timeout(20_000);
   const zeros = '0'.repeat(1_000_000);
   for (const digits of [

@@ -21,8 +21,10 @@ export type JsonRequest =
 const maxUint32 = 2n ** 32n - 1n;
 const maxUint64 = 2n ** 64n - 1n;
 
-/** Accepts what the reference accepts (behaviour: json-endpoint). The problem names line and column, or the
- * exceeded limit, where reading stops. */
+/**
+ * Accepts what the reference accepts (behaviour: json-endpoint). The problem names line and column, or the exceeded
+ * limit, at which reading stopped.
+ */
 export function parseJsonRequest(
   body: Uint8Array,
   bounds: RequestBounds = defaultRequestBounds,
@@ -49,7 +51,7 @@ function decodeText(body: Uint8Array): string {
   }
 }
 
-/** Readers of values, by the name of the member in camelCase. */
+/** Functions that read a value, by the name of the member in camelCase. */
 type Fields = Readonly<Record<string, () => void>>;
 
 /** A member may be written in camelCase or in snake_case, at most once; null leaves it unset. */
@@ -121,7 +123,7 @@ function readDescriptor(cursor: JsonCursor, countEntry: () => void): RequestDesc
       isNegativeHits = readBoolean(cursor);
     },
   });
-  // All ports make descriptors of one shape, for one hidden class on the way of every decision.
+  // All ports make descriptors of the same shape: every decision then sees one hidden class.
   return { entries, hash: hashEntries(entries), limit, hitsAddend, isNegativeHits };
 }
 

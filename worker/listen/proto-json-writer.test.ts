@@ -10,7 +10,7 @@ const empty: RateLimitResponse = {
   dynamicMetadata: undefined,
 };
 
-test('fields stand in the order of their numbers, the name of a limit first', (t) => {
+test('fields are in the order of their numbers, the name of a limit first', (t) => {
   t.is(
     toJsonResponse({
       overallCode: 2,
@@ -34,7 +34,7 @@ test('fields stand in the order of their numbers, the name of a limit first', (t
   );
 });
 
-test('defaults are left out, and a reset of zero seconds is not', (t) => {
+test('defaults are left out, but not a reset of zero seconds', (t) => {
   const currentLimit = { name: '', requestsPerUnit: 0, unit: 'week' as const };
   t.is(
     toJsonResponse({
@@ -56,7 +56,7 @@ test('defaults are left out, and a reset of zero seconds is not', (t) => {
   t.is(toJsonResponse(empty), '{"overallCode":"OK"}');
 });
 
-test('metadata with a number that JSON does not have cannot be written', (t) => {
+test('metadata with a number that JSON cannot express cannot be written', (t) => {
   t.is(toJsonResponse({ ...empty, dynamicMetadata: { a: [{ b: Number.NaN }] } }), undefined);
   t.is(toJsonResponse({ ...empty, dynamicMetadata: { a: Infinity } }), undefined);
 });

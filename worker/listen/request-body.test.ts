@@ -12,7 +12,7 @@ function request(): PassThrough & IncomingMessage {
   return Object.assign(new PassThrough(), { headers: {} }) as never;
 }
 
-test('a body is read whole up to its bound', async (t) => {
+test('a body is read completely up to its bound', async (t) => {
   const read = createBodyReader({ maxBytes: 10, maxAllBytes: 100 });
   const fits = request();
   const fitting = read(fits);
@@ -24,7 +24,7 @@ test('a body is read whole up to its bound', async (t) => {
   t.deepEqual(await refused, { kind: 'too-large' });
 });
 
-test('where bodies are too many together, the one that was begun first is refused, also when it trickles', async (t) => {
+test('when bodies together are too large, the oldest is refused, even if it trickles', async (t) => {
   const read = createBodyReader({ maxBytes: 10, maxAllBytes: 33 });
   const begin = () => {
     const one = request();
@@ -49,7 +49,7 @@ test('where bodies are too many together, the one that was begun first is refuse
   for (const { body } of [slow, third, fourth]) t.like(await body, { kind: 'whole' });
 });
 
-test('the pieces of a body are not kept as they come: one of a single byte takes a hundred', async (t) => {
+test('the pieces of a body are not stored individually: one of a single byte takes a hundred', async (t) => {
   const read = createBodyReader({ maxBytes: 1000, maxAllBytes: 1000 });
   const one = request();
   const body = read(one);

@@ -1,11 +1,11 @@
-// Reads request bodies completely, whatever their method and content type, with a limit for each and one
-// for all being read.
+// Reads request bodies completely, with any method and content type, within a limit for each and one for all bodies
+// being read.
 import type { IncomingMessage } from 'node:http';
 
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer }
   | { readonly kind: 'too-large' }
-  /** Too many bytes together with other bodies; this one is the oldest. */
+  /** Too many bytes together with other bodies, of which this one is the oldest. */
   | { readonly kind: 'too-many' }
   /** The caller disconnected before the end. */
   | { readonly kind: 'aborted' };
@@ -20,15 +20,19 @@ type Stop = (kind: 'too-large' | 'too-many') => void;
 
 const nothing = Buffer.alloc(0);
 
-/** Reading stops when the body, or all bodies together, are too large; the connection must then be closed
- * after the answer. */
+/**
+ * Reading stops when the body, or all bodies together, are too large; the connection must then be closed after the
+ * answer.
+ */
 export function createBodyReader({
   maxBytes,
   maxAllBytes,
 }: BodyLimits): (request: IncomingMessage) => Promise<Body> {
   let heldBytes = 0;
-  /** One for each body being read, the oldest first, which is ended first: trickling bytes gain no time,
-   * and a client that sends a complete body is done before others fill the limit. */
+  /**
+   * One function for each body being read. The oldest is first and is ended first: trickling bytes gain no time, and a
+   * client that sends a complete body finishes before others fill the limit.
+   */
   const reading = new Set<Stop>();
 
   return (request) => {
@@ -48,7 +52,7 @@ export function createBodyReader({
         request.pause();
         settle({ kind });
       };
-      /** Copied into one buffer at once: a chunk of one byte takes a hundred. */
+      /** Copied into one buffer immediately: a stored chunk of one byte takes a hundred. */
       const onData = (chunk: Buffer) => {
         const end = length + chunk.length;
         if (end > maxBytes) {

@@ -13,10 +13,10 @@ import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { describeCertificates, readServerTls } from './server-tls.ts';
 
-test('loads of certificates are counted, and until when they are valid and whether new ones are refused is reported', async (t) => {
+test('loads of certificates are counted, and their expiry and a refusal of new ones are reported', async (t) => {
   const folder = createTemporaryFolder(t);
   const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
-  /** At once: the files are being read all the time. */
+  /** Replaces the file atomically: the files are read all the time. */
   const replaceFile = async (path: string, text: string) => {
     await writeFile(`${path}.new`, text);
     await rename(`${path}.new`, path);
@@ -53,7 +53,7 @@ test('loads of certificates are counted, and until when they are valid and wheth
     if (used === 2) throw new Error('the server cannot use it');
   });
   t.teardown(() => watch.close());
-  // The key is that of the former certificate until it is written as well.
+  // The key is that of the former certificate until it is replaced as well.
   await replaceFile(files.certFile, renewedCertificate.cert);
   await changeInto(2);
   t.is(counts()['certs.load_failures'], 1, 'a certificate without its key');

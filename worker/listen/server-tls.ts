@@ -14,14 +14,14 @@ import type { ServerCertificates } from '../grpc/transport.ts';
 import type { Metrics } from '../metrics.ts';
 import { type ListenerName, listeners } from './listeners.ts';
 
-/** Paths; '' or undefined where there is no such file. */
+/** Paths; '' or undefined without a file. */
 export interface ServerTlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile?: string;
 }
 
-/** How soon a changed file is in use. */
+/** The time until a changed file is used. */
 export const tlsIntervalMs = 1_000;
 
 const settingNames: Readonly<Record<'gRPC' | 'HTTP', string>> = {
@@ -111,12 +111,12 @@ function gaugesOf(name: ListenerName): Readonly<Record<'expiry' | 'isRefused', s
   };
 }
 
-/** Human-readable, of the ports that have certificates, in whichever process: a line for each. */
+/** Human-readable: a line for each port that has certificates, in whichever process. */
 export function describeCertificates(stats: ReadonlyMap<string, number>): readonly string[] {
   return Object.values(listeners).flatMap(({ listener }) => {
     const { expiry, isRefused } = gaugesOf(listener);
     const seconds = stats.get(expiry);
-    // 0 where the processes that have them are gone.
+    // 0 after the processes that had them have ended.
     if (!seconds) return [];
     const until = `valid until ${new Date(seconds * 1000).toISOString()}`;
     const refusal = stats.get(isRefused)

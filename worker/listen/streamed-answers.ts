@@ -1,11 +1,11 @@
-// Long answers of a port, written piece by piece to as many readers at once as are allowed: one who is slow, or does not
-// read at all, holds a piece and not a whole answer.
+// Long answers of a port, written piece by piece to a bounded number of concurrent readers: a slow reader, or one that
+// does not read at all, holds one piece rather than the complete answer.
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
 import { sendError } from './plain-http-server.ts';
 
-/** Limit of answers being written, so that slow readers do not pile them up. */
+/** Limit of answers being written, so that slow readers do not accumulate. */
 export const maxAnswers = 8;
 export const answerLimitMs = 60_000;
 const waitingBytes = 64 * 1024;
@@ -18,7 +18,7 @@ export class StreamedAnswers {
     this.#clock = clock;
   }
 
-  /** `write` begins the answer; where it throws, nothing has been sent. */
+  /** `write` starts the answer; if it throws, nothing was sent. */
   send(
     request: FastifyRequest,
     reply: FastifyReply,

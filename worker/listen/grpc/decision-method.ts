@@ -1,4 +1,4 @@
-// ShouldRateLimit over gRPC: bytes in, the decision, bytes out.
+// ShouldRateLimit over gRPC: decodes the request, decides, and encodes the answer.
 
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
@@ -23,7 +23,7 @@ import { refuseUndecodable, type UnaryMethodDeps, unaryStatistics } from './unar
 export interface DecisionMethodDeps extends UnaryMethodDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
-  /** Undefined: no spans are made. */
+  /** Undefined if no spans are made. */
   readonly tracing?: RpcTracing | undefined;
 }
 
@@ -36,7 +36,10 @@ export const decisionMethodName = 'ShouldRateLimit';
 export const decisionMethodPath = `/envoy.service.ratelimit.v3.RateLimitService/${decisionMethodName}`;
 const scope = 'ratelimit grpc server';
 
-/** A series only from the first such request on: dashboards that list the types of errors have the reference's. */
+/**
+ * The series only exists after the first such request: until then dashboards that list error types show only those of
+ * the reference.
+ */
 export const undecodable = 'ratelimit.service.call.should_rate_limit.undecodable';
 /** How often unreadable requests are logged. */
 const refusalIntervalMs = 5_000;
@@ -75,7 +78,7 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   };
 }
 
-/** The parts that take an answer back to the caller. */
+/** The parts needed to answer the caller. */
 interface WayBack {
   readonly clock: Clock;
   readonly log: Log;
@@ -85,8 +88,10 @@ interface WayBack {
   readonly tracing: RpcTracing | undefined;
 }
 
-/** Every failure is UNKNOWN with its plain message (behaviour: errors-over-grpc), except an expired
- * deadline of the caller. */
+/**
+ * Every failure is UNKNOWN with its plain message (behaviour: errors-over-grpc), except that the caller's deadline has
+ * expired.
+ */
 class GrpcDecision extends Decision implements PendingAnswer {
   readonly #call: UnaryCall;
   readonly #way: WayBack;
@@ -103,7 +108,7 @@ class GrpcDecision extends Decision implements PendingAnswer {
   }
 
   override cancel(): void {
-    // Transports may report the end of a call also after a normal answer.
+    // Transports may also report the end of a call after a normal answer.
     if (!this.isAnswered) super.cancel();
   }
 
@@ -124,7 +129,7 @@ class GrpcDecision extends Decision implements PendingAnswer {
     if (this.#isFirst()) this.#call.fail(status, text);
   }
 
-  /** Takes the time until the answer. */
+  /** Measures the time until the answer; false if it was already answered. */
   #isFirst(): boolean {
     if (this.isAnswered) return false;
     this.isAnswered = true;

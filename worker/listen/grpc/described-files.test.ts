@@ -30,7 +30,7 @@ test('types are named from the root, and every file names those that it imports'
   }
 });
 
-test('the entries of maps are named for their fields, and fields have names in JSON', (t) => {
+test('the entries of maps are named after their fields, and fields have JSON names', (t) => {
   const text = Buffer.concat(files).toString('latin1');
   t.true(text.includes('.grpc.health.v1.HealthListResponse.StatusesEntry'));
   t.true(text.includes('durationUntilReset'));

@@ -1,6 +1,6 @@
-// Repairs the descriptions of our .proto files for reflection. The library omits imports, uses relative
-// type names, and names map entries in its own way, all of which Go clients refuse; and it omits the JSON
-// names of fields. The numbers below are those of google/protobuf/descriptor.proto.
+// Repairs the descriptions of our .proto files for reflection. The library omits imports, uses relative type names, and
+// has its own names for map entries, all of which Go clients refuse; and it omits the JSON names of fields. The numbers
+// below are those of google/protobuf/descriptor.proto.
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { bytesType, toFieldHead, toVarint } from '../../../shared/wire/field-bytes.ts';
 
@@ -27,7 +27,7 @@ export function repairDescriptions(definition: PackageDefinition): PackageDefini
       if (!files.has(name)) files.set(name, fields);
     }
   }
-  // First the final name of everything, then the references.
+  // First the final names of all types, then the references to them.
   const fileOfType = new Map<string, string>();
   for (const [file, fields] of files) nameTypes(fields, file, fileOfType);
   const repaired = [...files].map(([file, fields]) => linkTypes(fields, file, fileOfType));
@@ -71,7 +71,7 @@ function nameMessage(bytes: Buffer, scope: string, note: (name: string) => void)
   return toBytes(fields);
 }
 
-/** The entry of a map is named for the map's field, in capitals, with `Entry` behind it. */
+/** Names the entry of a map after the map's field, in CamelCase and followed by `Entry`. */
 function renameMapEntry(nested: Field, siblings: readonly Field[]): void {
   const fields = parseFields(nested.value);
   const options = fields.find(({ number }) => number === inMessage.options);
@@ -103,7 +103,7 @@ function linkTypes(fields: Field[], file: string, fileOfType: ReadonlyMap<string
   const dependencies = [...imports].sort().map((name) => toField(inFile.dependency, name));
   return toBytes([...fields, ...dependencies]);
 
-  /** The absolute name of a type that is referenced in a scope: the innermost match. */
+  /** The absolute name of a type referenced in a scope: the innermost match. */
   function link(name: string, from: string): string {
     if (name === '' || name.startsWith('.')) return name;
     for (let outer = from; ; outer = outer.slice(0, outer.lastIndexOf('.'))) {
@@ -174,7 +174,7 @@ function toField(number: number, text: string): Field {
   return { number, wireType: bytesType, value: Buffer.from(text) };
 }
 
-/** Descriptions are our own, and have varints and bytes only. */
+/** Only parses varints and length-delimited fields: our own descriptions have no others. */
 function parseFields(bytes: Buffer): Field[] {
   const fields: Field[] = [];
   let position = 0;

@@ -1,5 +1,5 @@
-// The text of bytes that are not UTF-8: each byte that is part of no character is written as `\xNN`, as logs and the
-// tools of stores show it. Everything else stays, so that values are counted apart by their bytes.
+// The text of bytes that are not UTF-8: each byte that is not part of a character is written as `\xNN`, as logs and the
+// tools of stores show it. The rest is unchanged, so that different bytes have different counters.
 
 const backslash = 0x5c;
 const x = 0x78;
@@ -22,14 +22,14 @@ export function escapeInvalidUtf8(bytes: Uint8Array): string {
   return escaped.toString('utf8', 0, length);
 }
 
-/** Bytes of the character that begins here; 0 where none does (RFC 3629, section 4). */
+/** The number of bytes of the character that begins here; 0 if none does (RFC 3629, section 4). */
 function sizeOfCharacter(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first < 0x80) return 1;
   const size = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
   if (size === 0 || at + size > bytes.length) return 0;
   const second = bytes[at + 1] as number;
-  // No longer forms of shorter characters, no surrogates, nothing above the last character.
+  // Excludes overlong forms, surrogates, and numbers above the last character.
   const least = first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80;
   const most = first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf;
   if (second < least || second > most) return 0;

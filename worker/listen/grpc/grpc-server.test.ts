@@ -61,7 +61,7 @@ type Unary = (
   done: (error: ServiceError | null, answer: Record<string, unknown>) => void,
 ) => { cancel(): void };
 
-/** The method as a promise that gives the answer, or the error as a value. */
+/** Promisifies the method: resolves with the answer, or with the error as a value. */
 function callUnary(client: object, name: string, request: object) {
   return new Promise<{ error: ServiceError | null; answer: Record<string, unknown> }>((resolve) => {
     const method = (client as Record<string, Unary>)[name];
@@ -89,7 +89,7 @@ interface ReflectionStream extends NodeJS.EventEmitter {
   end(): void;
 }
 
-test('a decision is asked and answered with every field', async (t) => {
+test('a decision is requested and answered with every field', async (t) => {
   const asked: RateLimitRequest[] = [];
   const { address, log } = await start(t, {
     shouldRateLimit(decision) {
@@ -145,7 +145,7 @@ test('every failure of a decision is UNKNOWN with its message', async (t) => {
   }
 });
 
-test('a decision that throws is an internal error, and the port lives on', async (t) => {
+test('a decision that throws is an internal error, and the port continues to serve', async (t) => {
   let calls = 0;
   const { address, log } = await start(t, {
     shouldRateLimit(decision) {
@@ -161,7 +161,7 @@ test('a decision that throws is an internal error, and the port lives on', async
   t.is((await callUnary(client, 'ShouldRateLimit', {})).error, null);
 });
 
-test('an undecodable request is refused in the words of the reference, and not counted', async (t) => {
+test('an undecodable request is refused in the reference’s wording, and not counted', async (t) => {
   const { address, metrics } = await start(t);
   const raw = {
     ShouldRateLimit: {
@@ -231,7 +231,7 @@ test('the time of a call is cut to whole milliseconds, failures included', async
   t.deepEqual(metrics.observed('ratelimit_server.ShouldRateLimit.response_time'), [7]);
 });
 
-test("a decision that fails when its caller's time is over is DEADLINE_EXCEEDED", async (t) => {
+test("a decision that fails after its caller's deadline is DEADLINE_EXCEEDED", async (t) => {
   const clock = createManualClock();
   const { createDecisionMethod } = await import('./decision-method.ts');
   const method = createDecisionMethod({
@@ -259,7 +259,7 @@ test("a decision that fails when its caller's time is over is DEADLINE_EXCEEDED"
   t.deepEqual(ask(11), [[2, 'no answer before the deadline']]);
 });
 
-test('a caller that goes away cancels the decision, one that was answered does not', async (t) => {
+test('a caller that leaves cancels the decision, but not after it was answered', async (t) => {
   const decisions: Decision[] = [];
   const { address } = await start(t, {
     shouldRateLimit(decision) {
@@ -277,7 +277,7 @@ test('a caller that goes away cancels the decision, one that was answered does n
   t.false(decisions[0]?.cancelled);
 });
 
-test('decisions are counted, and callers are only expected where one is connected', async (t) => {
+test('decisions are counted, and callers are only expected while one is connected', async (t) => {
   const { server, address } = await start(t);
   t.false(server.turnAway());
   const client = connect(t, protos.rateLimitService, address.port);
@@ -286,7 +286,7 @@ test('decisions are counted, and callers are only expected where one is connecte
   t.is(server.asked, 1);
 });
 
-test('callers of former versions are refused, and the log names what to set', async (t) => {
+test('callers of former versions are refused, and the log has the remedy', async (t) => {
   const { address, log } = await start(t);
   for (const service of [
     'envoy.service.ratelimit.v2.RateLimitService',
@@ -303,7 +303,7 @@ test('callers of former versions are refused, and the log names what to set', as
     const isAbout = (line: string) => line.startsWith('warning ') && line.includes(service);
     const warnings = log.lines.filter(isAbout);
     t.regex(warnings[0] ?? '', /transport_api_version: V3/);
-    // Then once a second, with how many there were.
+    // After the first line, one line per second with the number of calls.
     const seconds = (performance.now() - firstMs) / 1_000;
     t.true(warnings.length <= 1 + seconds, `${warnings.length} warnings in ${seconds} s`);
   }
@@ -351,7 +351,7 @@ test('a watch sends the state, each change, and ends when the server stops', asy
   t.is(end?.code, status.UNAVAILABLE);
 });
 
-test('a watch of an unknown service reports that and stays open', async (t) => {
+test('a watch of an unknown service reports it as unknown and stays open', async (t) => {
   const { address, health } = await start(t);
   const client = connect(t, protos.healthService, address.port);
   const seen: number[] = [];
@@ -397,7 +397,7 @@ test('a watcher that leaves is forgotten', async (t) => {
 });
 
 // Proof of migrating.md: gRPC reflection and `RateLimitQuotaService` are served
-test('reflection lists the services and describes what they take', async (t) => {
+test('reflection lists the services and describes their messages', async (t) => {
   const { address } = await start(t);
   const client = connect(t, protos.reflectionService, address.port);
   const answers: Record<string, unknown>[] = [];

@@ -32,13 +32,13 @@ const formerServices = [
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
-  /** Bounds that are shared with the transport. */
+  /** Turns of large requests, shared with the transport. */
   readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly clock: Clock;
-  /** Undefined: no spans are made. */
+  /** Undefined if no spans are made. */
   readonly tracing?: RpcTracing | undefined;
   /** Methods of other services on the same port. */
   readonly furtherMethods?: readonly [path: string, method: GrpcMethod][];
@@ -80,7 +80,10 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOption
   };
 }
 
-/** Calls to them are refused with the reason and logged, because a proxy without an answer lets everything pass. */
+/**
+ * Methods of former versions: refuse each call with the reason and log it, because a proxy without an answer admits
+ * everything.
+ */
 function createFormerMethods({
   log,
   clock,

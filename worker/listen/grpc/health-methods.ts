@@ -9,7 +9,7 @@ import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
 import { type WireReader, wireTypes } from './wire-reader.ts';
 import { WireWriter } from './wire-writer.ts';
 
-/** Both have the worker's state (behaviour: health-of-the-empty-name). */
+/** Both names have the worker's state (behaviour: health-of-the-empty-name). */
 const services = ['', 'ratelimit'];
 
 export function createHealthMethods(
@@ -38,7 +38,7 @@ export function createHealthMethods(
     },
   });
 
-  // Not counted in the statistics, like all streams.
+  // Like all streams, not counted in the statistics.
   const watch: StreamMethod = {
     kind: 'stream',
     open(caller) {
@@ -99,7 +99,7 @@ function encodeCheckResponse(status: number): Buffer {
   return written(writer);
 }
 
-/** Encodes one status for every service: on the wire a map is a list of entries. */
+/** Encodes the same status for every service: on the wire a map is a list of entries. */
 function encodeListResponse(status: number): Buffer {
   const writer = new WireWriter();
   for (const name of services) {

@@ -1,13 +1,15 @@
-// Methods of streams whose code is loaded with the first stream.
+// Streaming methods whose code is loaded when the first stream is opened.
 import { errorText } from '../../../shared/errors.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { StreamCaller, StreamHandler, StreamMethod } from '../../grpc/method.ts';
 
-/** Limit of messages of one caller that wait meanwhile. */
+/** Limit of the messages of one caller that wait for it. */
 const maxWaiting = 100;
 
-/** A stream whose method is being loaded: the caller's events meanwhile are passed to its handler afterwards, in order.
- * `name`: for the error of a load that fails. */
+/**
+ * A stream whose method is being loaded: the caller's events meanwhile are passed to its handler afterwards, in order.
+ * `name` is for the error when loading fails.
+ */
 export function openWhenLoaded(
   caller: StreamCaller,
   loading: Promise<StreamMethod['open']>,

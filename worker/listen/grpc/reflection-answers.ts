@@ -1,5 +1,4 @@
-// Server reflection by @grpc/reflection, carried over our transport. Loaded on the first request, see
-// reflection-methods.ts.
+// Server reflection by @grpc/reflection, over our transport. Loaded on the first request, see reflection-methods.ts.
 import { EventEmitter } from 'node:events';
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
@@ -9,8 +8,10 @@ import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { StreamMethod } from '../../grpc/method.ts';
 import { repairDescriptions } from './described-files.ts';
 
-/** The methods by path: every version of the protocol that the library supports, describing every service of the
- * definition. */
+/**
+ * The methods by path: every version of the protocol that the library supports, each describing every service of the
+ * definition.
+ */
 export function createReflectionAnswers(definition: PackageDefinition): Map<string, StreamMethod> {
   const methods = new Map<string, StreamMethod>();
   new ReflectionService(repairDescriptions(definition)).addToServer({
@@ -24,7 +25,7 @@ export function createReflectionAnswers(definition: PackageDefinition): Map<stri
   return methods;
 }
 
-/** The part of a grpc-js stream that the library's handler uses: 'data' and 'end', write and end. */
+/** Those parts of a grpc-js stream that the library's handler uses: the events 'data' and 'end', `write` and `end`. */
 interface Exchange extends EventEmitter {
   write(message: object): void;
   end(): void;

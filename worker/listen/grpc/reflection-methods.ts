@@ -1,5 +1,5 @@
-// Server reflection, by which command-line tools find the services without proto files. It is rarely used,
-// so the library and the descriptions are loaded with the first request.
+// Server reflection, with which command-line tools find the services without proto files. It is rarely used, so the
+// library and the descriptions are loaded on the first request.
 import type { GrpcMethod, StreamMethod } from '../../grpc/method.ts';
 import { openWhenLoaded } from './lazy-stream.ts';
 

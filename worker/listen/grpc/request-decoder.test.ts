@@ -42,7 +42,7 @@ function toExact(value: bigint): number | bigint {
   return value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
 }
 
-/** Encodes by the reference codec of the message. */
+/** Encodes with the library, as the reference for decoding. */
 function encode(request: RateLimitRequest): Buffer {
   return requestSerialize({
     ...request,
@@ -61,7 +61,7 @@ function hex(digits: string): Buffer {
   return Buffer.from(digits.replaceAll(' ', ''), 'hex');
 }
 
-test('a request that the library wrote is read back as it was', (t) => {
+test('a request that the library encoded is decoded unchanged', (t) => {
   fc.assert(
     fc.property(anyRequest, (request) => {
       const descriptors = request.descriptors.map((each) => ({ ...each, ...hashed(each.entries) }));
@@ -75,7 +75,7 @@ test('a request that the library wrote is read back as it was', (t) => {
   t.pass();
 });
 
-test('cut, damaged and random bytes are read by the rules of protobuf', (t) => {
+test('truncated, damaged and random bytes are read by the rules of protobuf', (t) => {
   const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 });
   const damaged = fc
     .tuple(
@@ -131,7 +131,7 @@ testLines(test, new URL('request-decoder.txt', import.meta.url), (given) => {
   return [`domain ${JSON.stringify(domain)}`, ...texts, `hits ${hitsAddend}`].join(', ');
 });
 
-test('groups nested beyond any use are refused without deep recursion', (t) => {
+test('extremely nested groups are refused without deep recursion', (t) => {
   const decoded = decodeRateLimitRequest(Buffer.alloc(1_000_000, 0x4b));
   t.deepEqual(decoded, {
     ok: false,
@@ -140,7 +140,7 @@ test('groups nested beyond any use are refused without deep recursion', (t) => {
   });
 });
 
-test('bytes that are not UTF-8 are counted as they are, where that is wanted, and characters stay', (t) => {
+test('with REQUEST_INVALID_UTF8=count invalid UTF-8 is counted by its bytes, and characters are unchanged', (t) => {
   const readValue = (bytes: Uint8Array) => {
     const value = Buffer.concat([Buffer.of(0x12, bytes.length), bytes]);
     const entry = Buffer.concat([Buffer.of(0x0a, value.length), value]);
@@ -171,7 +171,7 @@ test('bytes that are not UTF-8 are counted as they are, where that is wanted, an
   );
 });
 
-/** Each byte that is part of no character, as a replacement character of its own. */
+/** Replaces each byte that is not part of a character by one replacement character. */
 function toReplaced(bytes: Buffer): string {
   let text = '';
   for (let at = 0; at < bytes.length; ) {
@@ -184,8 +184,8 @@ function toReplaced(bytes: Buffer): string {
   return text;
 }
 
-// The protobuf rules once more, slowly and plainly: a message is a list of fields, each with its
-// number, wire type and content; what is not such a list is undefined.
+// The protobuf rules once more, in a slow and simple form: a message is a list of fields, each with its number, wire
+// type and content; undefined for bytes that are not such a list.
 interface Field {
   readonly number: number;
   readonly type: number;
@@ -264,7 +264,7 @@ function stringAt(fields: readonly Field[], number: number): string {
   return value;
 }
 
-/** Merging sub-messages is the same as reading their fields one after the other. */
+/** Merging sub-messages equals reading their fields one after the other. */
 function merged(fields: readonly Field[], number: number): Field[] | undefined {
   const all = pick(fields, number, 2).map((field) => fieldsOf(field.bytes));
   return all.length === 0 ? undefined : all.flat();

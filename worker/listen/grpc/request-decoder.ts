@@ -16,26 +16,26 @@ export type Decoded<Message> =
   | {
       readonly ok: false;
       readonly problem: string;
-      /** The part of a request in which decoding ended: for logs. */
+      /** The part of a request at which decoding ended: for logs. */
       readonly place?: string;
       readonly isTooLarge?: boolean;
     };
 
-/** Shared: a message is decoded without interruption. */
+/** Shared, since a message is decoded without interruption. */
 const reader = new WireReader();
-/** State of the request being decoded: its limits, and the number of entries so far. */
+/** The state of the request being decoded: its limits, and the number of entries so far. */
 let bounds = defaultRequestBounds;
 let entryCount = 0;
-/** A hash of the entries so far of the descriptor being decoded. */
+/** The hash of the entries of the current descriptor so far. */
 let entriesHash = 0;
-/** Where decoding has failed, as far as it is known; a request that can be read sets neither. */
+/** Where decoding has failed, as far as is known; a decodable request sets neither. */
 let failedDescriptor: number | undefined;
 let failedKey = '';
 
 /**
- * Reads what proto3 readers must accept: fields in any order, of scalars the last one, repeated
- * sub-messages merged. Unknown fields, and known ones with another wire type, are skipped. Never throws;
- * the problem is one sentence without a final full stop. Decoding stops at the limits.
+ * Accepts what proto3 decoders must accept: fields in any order; of several values of a scalar the last one; repeated
+ * sub-messages merged. Skips unknown fields, and known ones with another wire type. Never throws; the problem is one
+ * sentence without a final full stop. Decoding stops at the limits.
  */
 export function decodeRateLimitRequest(
   bytes: Buffer,
@@ -60,7 +60,7 @@ function takePlace(): string {
   return `descriptors[${descriptor}]${at}`;
 }
 
-/** Runs `read` over bytes[start, end); a refusal of the reader becomes a problem. */
+/** Runs `read` over bytes[start, end); an error of the reader becomes a problem. */
 export function decodeMessage<Message>(
   bytes: Buffer,
   start: number,
@@ -94,7 +94,7 @@ function readRequest(reader: WireReader): RateLimitRequest {
         failedDescriptor = descriptors?.length ?? 0;
         throw error;
       }
-      // An array made with one element is a tenth of what an empty one grows to.
+      // An array made with one element takes a tenth of the memory to which an empty one grows.
       if (descriptors === undefined) descriptors = [descriptor];
       else {
         if (descriptors.length >= bounds.maxDescriptors) throw tooManyDescriptors(bounds);
@@ -166,7 +166,7 @@ function readLimit(reader: WireReader, limit: { requestsPerUnit: number; unit: n
     else {
       reader.readVarint();
       if (field === 1) limit.requestsPerUnit = reader.low;
-      // An enum is a signed number.
+      // An enum is signed.
       else limit.unit = reader.low | 0;
     }
   }

@@ -46,13 +46,13 @@ const anyResponse: fc.Arbitrary<RateLimitResponse> = fc.record({
   dynamicMetadata: fc.oneof(unset, metadata),
 });
 
-/** A copy of what is valid until the next call. */
+/** Copies the bytes, which are only valid until the next call. */
 function encode(response: RateLimitResponse): Buffer {
   const { bytes, length } = encodeRateLimitResponse(response);
   return Buffer.from(bytes.subarray(0, length));
 }
 
-/** The library's reading in our terms. */
+/** The response as the library decodes it, converted to our types. */
 function decodeByLibrary(bytes: Buffer): unknown {
   const message = responseDeserialize(bytes);
   const unitOf = (number: number | undefined) => units.find((unit) => unitNumbers[unit] === number);
@@ -105,7 +105,7 @@ function toValue(value: ValueMessage): JsonValue {
   }
 }
 
-test('the library reads what was written', (t) => {
+test('the library decodes what was encoded', (t) => {
   fc.assert(
     fc.property(anyResponse, (response) => {
       t.deepEqual(decodeByLibrary(encode(response)), response);
@@ -115,7 +115,7 @@ test('the library reads what was written', (t) => {
   t.pass();
 });
 
-test('an answer without metadata is byte for byte what the library writes', (t) => {
+test('an answer without metadata has exactly the bytes that the library encodes', (t) => {
   fc.assert(
     fc.property(anyResponse, (response) => {
       const plain = { ...response, dynamicMetadata: undefined };
@@ -144,7 +144,7 @@ test('an answer without metadata is byte for byte what the library writes', (t) 
   t.pass();
 });
 
-/** The library writes defaults that were given; decoding into no defaults and encoding drops them. */
+/** The library encodes explicit defaults; decoding without defaults and encoding again drops them. */
 function withoutDefaults(bytes: Buffer): string {
   const message = responseDeserialize(bytes);
   return responseSerialize(dropDefaults(message) as typeof message).toString('hex');

@@ -9,12 +9,12 @@ export interface EncodedMessage {
   readonly length: number;
 }
 
-/** Shared: a response is encoded without interruption. */
+/** Shared, since a response is encoded without interruption. */
 const writer = new WireWriter();
 
 /**
- * The same response always gives the same bytes: fields by number, struct members in their order. They are
- * the first `length` of `bytes`, and valid until the next call.
+ * Deterministic: fields are ordered by number, struct members as in the object. The result is the first `length` of
+ * `bytes`, valid until the next call.
  */
 export function encodeRateLimitResponse(response: RateLimitResponse): EncodedMessage {
   writer.restart();
@@ -67,7 +67,7 @@ function writeStruct(object: JsonObject): void {
   }
 }
 
-/** A Value is a oneof: the member that is set is written even where it has its default. */
+/** A Value is a oneof: the member that is set is encoded even with its default. */
 function writeValue(value: JsonValue): void {
   if (value === null) writer.uintAlways(1, 0);
   else if (typeof value === 'number') writer.double(2, value);

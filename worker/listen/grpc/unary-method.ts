@@ -1,4 +1,4 @@
-// Unary methods beside the decision: decoding, statistics, and an answer even when the handler fails.
+// Unary methods other than the decision: decoding, statistics, and an answer even when the handler fails.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
@@ -14,10 +14,10 @@ export interface UnaryMethodDeps {
 }
 
 export interface UnaryMethodParts<Request> {
-  /** The last part of the path, which names the statistics. */
+  /** The last part of the path, used in the names of the statistics. */
   readonly name: string;
   readonly decode: (bytes: Buffer, start: number, end: number) => Decoded<Request>;
-  /** Answers the call before it returns; may throw before that. */
+  /** Answers the call before it returns, or throws. */
   readonly handle: (request: Request, call: UnaryCall) => void;
 }
 
@@ -26,7 +26,7 @@ export function requestCounterName(name: string): string {
   return `ratelimit_server.${name}.total_requests`;
 }
 
-/** Counted as `ratelimit_server.<name>` (behaviour: statistic-names); undecodable requests are not. */
+/** Statistics named `ratelimit_server.<name>` (behaviour: statistic-names); undecodable requests are not counted. */
 export function unaryStatistics(
   metrics: Metrics,
   name: string,

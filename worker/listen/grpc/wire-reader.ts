@@ -1,4 +1,4 @@
-// Reads the protobuf wire format field by field, within bounds. The messages' decoders interpret fields.
+// Reads the protobuf wire format field by field, within bounds. The decoders of messages interpret the fields.
 import { isUtf8 } from 'node:buffer';
 import { escapeInvalidUtf8 } from './escaped-bytes.ts';
 
@@ -10,12 +10,12 @@ export class WireError extends Error {}
 
 const maxFieldNumber = 2 ** 29 - 1;
 
-/** Nesting of groups; deeper ones are refused, as in the reference. */
+/** The deepest nesting of groups; deeper ones are refused, as in the reference. */
 const maxGroupDepth = 10_000;
 
 /** Recently read strings, by hash. */
 const knownStrings: string[] = new Array<string>(1024).fill('');
-/** Longer strings are mostly values, not keys. */
+/** Longer strings are usually values rather than keys. */
 const longestKnown = 32;
 
 const noBytes = Buffer.alloc(0);
@@ -25,7 +25,7 @@ const unitsOfLength = Array.from({ length: longestKnown + 1 }, (_, length) =>
   new Array<number>(length).fill(0),
 );
 
-/** Reads ASCII at half the cost of Node's decoder, which is a call out of JavaScript. */
+/** Decodes ASCII at half the cost of Node's decoder, which is a call out of JavaScript. */
 function toShortText(bytes: Buffer, start: number, end: number): string {
   const units = unitsOfLength[end - start] as number[];
   for (let index = start; index < end; index++) units[index - start] = bytes[index] as number;
@@ -34,18 +34,18 @@ function toShortText(bytes: Buffer, start: number, end: number): string {
 
 export class WireReader {
   #bytes: Buffer = noBytes;
-  /** Where the message begins; problems count from there. */
+  /** Where the message begins; positions in problems are relative to it. */
   #start = 0;
   #position = 0;
   #end = 0;
-  /** Wire type of the field that `nextField` stopped at. */
+  /** Wire type of the field at which `nextField` stopped. */
   wireType = 0;
   /** The lower and upper 32 bits of the last varint. */
   low = 0;
   high = 0;
-  /** A hash of the last string: of its length in bytes, then of the bytes. */
+  /** The hash of the last string, over its length in bytes and then the bytes. */
   textHash = 0;
-  /** Whether strings that are not UTF-8 are read with their bytes escaped, in place of being refused. */
+  /** Whether invalid bytes in strings are escaped, instead of being refused. */
   escapesInvalidUtf8 = false;
 
   /** Starts reading bytes[start, end). */
@@ -116,7 +116,7 @@ export class WireReader {
     return (BigInt(this.high) << 32n) | BigInt(this.low);
   }
 
-  /** A string that must be UTF-8, unless what is not is escaped. */
+  /** A string; invalid UTF-8 is refused or escaped. */
   readString(): string {
     const length = this.#readLength();
     const start = this.#position;
@@ -139,7 +139,7 @@ export class WireReader {
     for (; index < end; index++) hash = (hash * 31 + (bytes[index] as number)) | 0;
     this.textHash = hash;
     const text = bytes.toString('utf8', start, end);
-    // A replacement character may be the sender's own, or the result of bytes that are not UTF-8.
+    // A replacement character may be the sender's own, or result from invalid UTF-8.
     if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) {
       if (this.escapesInvalidUtf8) return escapeInvalidUtf8(bytes.subarray(start, end));
       throw new WireError('string field contains invalid UTF-8');
@@ -147,7 +147,7 @@ export class WireReader {
     return text;
   }
 
-  /** Domains and keys repeat: the cached string is used, whose hash is known. */
+  /** Domains and keys repeat: returns the cached string, whose hash is known. */
   #readKnown(start: number, end: number, hash: number): string {
     const slot = hash & (knownStrings.length - 1);
     const known = knownStrings[slot] as string;
@@ -162,7 +162,7 @@ export class WireReader {
     return text;
   }
 
-  /** Enters a sub-message; `leave` must be given the result when `nextField` has returned 0. */
+  /** Enters a sub-message; pass the result to `leave` when `nextField` has returned 0. */
   enter(): number {
     const length = this.#readLength();
     const outerEnd = this.#end;
@@ -228,7 +228,7 @@ export class WireReader {
     this.#position += count;
   }
 
-  /** Reads a length that fits into the rest. */
+  /** Reads a length, which must not exceed the rest. */
   #readLength(): number {
     const start = this.#position;
     this.readVarint();

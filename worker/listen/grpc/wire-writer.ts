@@ -1,9 +1,9 @@
-// Writes the protobuf wire format into one growing buffer. Fields with their default value are left
-// out, except where a method states otherwise.
+// Writes the protobuf wire format into one growing buffer. Fields with their default value are omitted, except where a
+// method states otherwise.
 import { wireTypes } from './wire-reader.ts';
 
 const firstBytes = 512;
-/** A buffer that grew beyond this is not reused. */
+/** A buffer that has grown beyond this is not reused. */
 const keptBytes = 65_536;
 
 export class WireWriter {
@@ -16,7 +16,7 @@ export class WireWriter {
     if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
   }
 
-  /** The written bytes are the first `length`; valid until the next write. */
+  /** The buffer, whose first `length` bytes were written; valid until the next write. */
   get bytes(): Uint8Array {
     return this.#bytes;
   }
@@ -54,7 +54,7 @@ export class WireWriter {
     this.#position = this.#bytes.writeDoubleLE(value, this.#position);
   }
 
-  /** Begins a sub-message, also an empty one; pass the result to `end`. */
+  /** Begins a sub-message, even an empty one; pass the result to `end`. */
   begin(field: number): number {
     this.#reserve(6);
     this.#varint((field << 3) | wireTypes.bytes);
@@ -82,7 +82,7 @@ export class WireWriter {
     const bytes = this.#bytes;
     let position = this.#position;
     let rest = value;
-    // Shifts are for 32 bits.
+    // Shifts only work on 32 bits.
     for (; rest > 0xffff_ffff; rest = Math.floor(rest / 0x80)) {
       bytes[position++] = (rest % 0x80) | 0x80;
     }
