@@ -1,41 +1,40 @@
-// Addresses of listeners, in the words of settings and logs, and the errors when listening fails.
+// Addresses of listeners, as settings and logs write them, and the errors when listening fails.
 import { existsSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { dirname } from 'node:path';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { showHostPort } from '../../shared/host-port.ts';
 
-/** A port of 0 takes a free one. */
+/** With port 0 a free port is used. */
 export type ListenTarget =
   | {
       readonly host: string;
       readonly port: number;
-      /** Not shared with the worker's other processes, as ports otherwise are. */
+      /** True if it is not shared with the worker's other processes, as ports otherwise are. */
       readonly exclusive?: boolean;
     }
   | {
       readonly path: string;
-      /** Whether another process of this worker may listen there and share it (worker/processes). */
+      /** True if another process of this worker may listen there as well and share it (worker/processes). */
       readonly isShared?: boolean;
     };
 
 /** A bound address. */
 export interface ListenAddress {
-  /** As in the logs: `0.0.0.0:8080`, `[::1]:8080`, or a unix socket's path. */
+  /** As logs write it: `0.0.0.0:8080`, `[::1]:8080`, or a unix socket's path. */
   readonly text: string;
   /** 0 for a unix socket. */
   readonly port: number;
 }
 
 /**
- * The name of a listener for operators, and the settings of its address: they are named where it cannot
- * listen.
+ * The name of a listener for operators, and the settings of its address, which the error names when listening fails.
  */
 export interface ListenerNames {
   readonly listener: string;
   readonly host: string;
   readonly port: string;
-  /** Empty where there is no unix socket. */
+  /** Empty without a unix socket. */
   readonly path: string;
 }
 
@@ -50,7 +49,7 @@ export function listen(
     server.once('error', onError);
     server.listen('path' in target ? { path: target.path } : target, () => {
       server.off('error', onError);
-      // A listener that fails later, such as for want of file descriptors, keeps what it has.
+      // A listener that fails later, for example for lack of file descriptors, stays open.
       server.on('error', () => {});
       resolve(boundAddress(server));
     });
@@ -65,7 +64,7 @@ export function boundAddress(server: Server): ListenAddress {
   return { text: showHostPort({ host: address.address, port: address.port }), port: address.port };
 }
 
-/** The error for whoever started the program. */
+/** The error for the operator who starts the program. */
 export function toListenError(
   error: unknown,
   target: ListenTarget,

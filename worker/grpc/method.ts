@@ -1,27 +1,24 @@
-// The interface between gRPC transports and methods: methods take and return the bytes of messages; the
-// transport handles frames, headers, connections and deadlines.
+// The interface between gRPC transports and methods: methods receive and return the bytes of messages; the transport
+// handles frames, headers, connections and deadlines.
 import type { GrpcErrorStatus } from '../../shared/grpc/status.ts';
 
-/** A unary call, as its method sees it. */
+/** What a method needs of a unary call. */
 export interface UnaryCall {
-  /**
-   * Arrival time of the request's end, on the monotonic clock; a wait after it, such as for its turn, is not in
-   * it.
-   */
+  /** Arrival time of the request's end, on the monotonic clock: before any wait for its turn. */
   readonly receivedMs: number;
   /** When the caller stops waiting, on the monotonic clock; undefined without grpc-timeout. */
   readonly deadlineMs: number | undefined;
   /** `address:port` of the peer, or the transport's equivalent. */
   peer(): string;
-  /** A header's first value, by its name in lower case. Valid until `answer` returns. */
+  /** A header's first value, by its lower-case name. Valid until `answer` returns. */
   header(name: string): string | undefined;
-  /** Answers with the first `length` bytes, by default all; they belong to the method again afterwards. */
+  /** Answers with the first `length` bytes, by default all of them; they belong to the method again afterwards. */
   succeed(message: Uint8Array, length?: number): void;
   fail(status: GrpcErrorStatus, text: string): void;
 }
 
 export interface PendingAnswer {
-  /** The caller has left. The method may still answer, which is ignored. */
+  /** Called when the caller has left. The method may still answer, which is ignored. */
   cancel(): void;
 }
 
@@ -29,9 +26,8 @@ export interface PendingAnswer {
 export interface UnaryMethod {
   readonly kind: 'unary';
   /**
-   * Answers the call once, possibly before it returns, and never throws. The request is in bytes[start,
-   * end), which belong to the transport again afterwards. Returns a handler for the caller's leaving, if
-   * needed.
+   * Answers the call once, possibly before it returns, and never throws. The request is in bytes[start, end), which
+   * belong to the transport again afterwards. Returns a handler to be notified when the caller leaves, if needed.
    */
   answer(bytes: Buffer, start: number, end: number, call: UnaryCall): PendingAnswer | undefined;
 }
@@ -42,25 +38,25 @@ export interface StreamMethod {
   open(caller: StreamCaller): StreamHandler;
 }
 
-/** The transport's end of a stream; calls after the end are ignored. */
+/** A stream's caller, for the method; calls after the end are ignored. */
 export interface StreamCaller {
   send(message: Buffer): void;
   /** Ends the stream, with OK when no error is given. */
   finish(error?: { readonly status: GrpcErrorStatus; readonly text: string }): void;
 }
 
-/** The method's end of a stream; its functions never throw. */
+/** A stream's method, for the transport; its functions never throw. */
 export interface StreamHandler {
   message(bytes: Buffer): void;
-  /** The caller sends no more, but still listens. */
+  /** Called when the caller sends no more, but still receives. */
   halfClose(): void;
-  /** The stream has ended, for whatever reason; called once. */
+  /** Called once when the stream has ended, for whatever reason. */
   closed(): void;
 }
 
 export type GrpcMethod = UnaryMethod | StreamMethod;
 
-/** By path, such as `/grpc.health.v1.Health/Check`. */
+/** The methods by path, such as `/grpc.health.v1.Health/Check`. */
 export type GrpcMethods = ReadonlyMap<string, GrpcMethod>;
 
 /** The message for an unknown path, with UNIMPLEMENTED (behaviour: errors-over-grpc). */

@@ -7,20 +7,20 @@ import type { GrpcMethods } from './method.ts';
 
 /** Contents, not paths: PEM texts. */
 export interface ServerCertificates {
-  /** The chain, the server's own first. */
+  /** The chain, beginning with the server's own certificate. */
   readonly cert: string | Buffer;
   readonly key: string | Buffer;
-  /** Set: clients must show a certificate of this CA. */
+  /** When set, clients must present a certificate of this CA. */
   readonly clientCa?: string | Buffer | undefined;
 }
 
 export interface GrpcTls extends ServerCertificates {
-  /** A DNS name that the client's certificate must be valid for; needs `clientCa`. */
+  /** A DNS name for which the client's certificate must be valid; needs `clientCa`. */
   readonly clientSan?: string | undefined;
 }
 
 export interface GrpcListenerNames extends ListenerNames {
-  /** The setting of how many connections there may be. */
+  /** The setting that limits the number of connections. */
   readonly maxConnections: string;
 }
 
@@ -28,14 +28,15 @@ export interface GrpcTransportOptions {
   readonly names: GrpcListenerNames;
   readonly target: ListenTarget;
   readonly tls?: GrpcTls | undefined;
-  /** The largest size of a message, also when it is unfolded. */
+  /** The largest size of a message, also after decompression. */
   readonly maxRequestBytes: number;
-  /** After this, with jitter of 10 %, clients are asked to leave a connection; undefined: never. */
+  /** The age, with jitter of 10 %, at which a connection's client is asked to leave it; undefined for never. */
   readonly maxConnectionAgeMs?: number | undefined;
-  /** After this it is cut, with its calls; undefined: never. */
+  /** The time after that until the connection is closed, with its calls; undefined for never. */
   readonly maxConnectionAgeGraceMs?: number | undefined;
-  /** Connections at once; at the limit the least used is closed for the next. Undefined: 10,000, with TLS
-   * 3,000. */
+  /**
+   * Concurrent connections; at the limit the least used one is closed for the next. Undefined: 10,000, with TLS 3,000.
+   */
   readonly maxConnections?: number | undefined;
 }
 
@@ -43,24 +44,26 @@ export interface GrpcTransportDeps {
   readonly methods: GrpcMethods;
   readonly log: Log;
   readonly clock: Clock;
-  /** Whether methods read headers of their calls; default true. Without it most are not decoded. */
+  /** Whether methods read headers of their calls; default true. With false most headers are not decoded. */
   readonly keepsHeaders?: boolean;
-  /** Shared turns of large requests; default: the transport's own. */
+  /** Turns of large requests, shared with other ports; by default the transport has its own. */
   readonly largeRequests?: LargeRequests | undefined;
-  /** Called when a connection was closed at the limit: the least used, or the new one. */
+  /** Called when a connection was closed at the limit: the least used one, or the new one. */
   readonly onRefused?: () => void;
 }
 
 export interface GrpcTransport {
   /** Rejects with AppError `cannot_start`. */
   start(): Promise<ListenAddress>;
-  /** Applies to new handshakes. Throws on a pair that does not fit, and keeps the old one. Whether clients
-   * need a certificate cannot change. */
+  /**
+   * Applies to new handshakes. Throws on a pair that does not match, and retains the old one. Whether clients need a
+   * certificate cannot change.
+   */
   replaceCertificates(certificates: ServerCertificates): void;
-  /** Keeps serving, but each answer asks proxies to send further calls elsewhere. False: no caller is
-   * connected. */
+  /**
+   * Continues to serve, but each answer asks proxies to send further calls elsewhere. False if no caller is connected.
+   */
   turnAway(): boolean;
-  /** Stops accepting, ends streams, lets calls in flight finish, and cuts the rest after `graceMs`.
-   * Idempotent. */
+  /** Stops accepting, ends streams, lets calls in flight finish, and ends the others after `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;
 }

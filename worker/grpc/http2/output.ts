@@ -10,7 +10,7 @@ import {
 } from './frame.ts';
 
 const firstBytes = 4096;
-/** A buffer that grew beyond this is not reused. */
+/** A buffer that has grown beyond this is not reused. */
 const keptBytes = 65_536;
 const longestShort = 96;
 
@@ -26,31 +26,33 @@ export class Output {
     return this.#length;
   }
 
-  /** The bytes to send; they share memory, so `reuse` or `replace` must follow. */
+  /** The bytes to send; they share memory with the buffer, so `reuse` or `replace` must follow. */
   take(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** The taken bytes have been sent: their memory is reused. */
+  /** Call it when the bytes have been sent: their memory is reused. */
   reuse(): void {
     this.#length = 0;
     if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
   }
 
-  /** The taken bytes are still queued: their memory is given up. */
+  /** Call it when the bytes are still queued: a new buffer is used instead. */
   replace(): void {
     this.#length = 0;
     this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#bytes.length, keptBytes));
   }
 
-  /** The peer has reduced its header table below the initial size: the next block must begin with a size
-   * update (RFC 7541 section 4.2). We use size 0. */
+  /**
+   * Call it when the peer has reduced its header table below the initial size: the next block must begin with a size
+   * update (RFC 7541 section 4.2), here to size 0.
+   */
   oweTableSize(): void {
     // A table of size 0 cannot become smaller.
     if (this.#tableSize === 'as at first') this.#tableSize = 'owed';
   }
 
-  /** A header block, in frames of the size that every peer must accept. */
+  /** Appends a header block, in frames of the size that every peer must accept. */
   headers(streamId: number, fields: Uint8Array, endStream: boolean): void {
     const block = this.#tableSize === 'owed' ? this.#withTableSize(fields) : fields;
     let type: number = frameTypes.headers;
@@ -78,7 +80,7 @@ export class Output {
   }
 
   /**
-   * A complete answer: prepared headers, one DATA frame with the 5 bytes of gRPC's prefix and the first
+   * Appends a complete answer: prepared headers, one DATA frame with the 5 bytes of gRPC's prefix and the first
    * `length` bytes of the message, and prepared trailers.
    */
   answer(
@@ -152,7 +154,7 @@ export class Output {
     writeFrameHeader(this.#bytes, position, 0, frameTypes.settings, flags.ack, 0);
   }
 
-  /** `payload[start, start + 8)`. */
+  /** The content is `payload[start, start + 8)`. */
   ping(payload: Uint8Array, start: number, isAck: boolean): void {
     this.#frame(frameTypes.ping, isAck ? flags.ack : 0, 0, payload, start, start + 8);
   }
@@ -187,7 +189,7 @@ export class Output {
     );
   }
 
-  /** Makes room; returns where to write. */
+  /** Makes room for `count` bytes; returns the position to write at. */
   #reserve(count: number): number {
     const position = this.#length;
     const needed = position + count;
@@ -202,7 +204,7 @@ export class Output {
 }
 
 /**
- * The first `length` bytes; returns the position after them. A loop, as a call costs more for so few
+ * Copies the first `length` bytes; returns the position after them. A loop, since a call of `set` costs more for so few
  * bytes.
  */
 function copyShort(from: Uint8Array, length: number, to: Uint8Array, position: number): number {

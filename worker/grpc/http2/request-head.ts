@@ -1,5 +1,5 @@
-// Reads a request's head from the fields of a header block: the rules of RFC 9113 section 8 for requests,
-// and gRPC's for its own headers. The call answers.
+// Reads a request's head from the fields of a header block, by the rules of RFC 9113 section 8 for requests and gRPC's
+// for its own headers. The call answers.
 import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import { parseGrpcTimeout } from './grpc-timeout.ts';
 import type { HeaderField } from './hpack/header-field.ts';
@@ -7,15 +7,15 @@ import { maxHeaderListBytes } from './limits.ts';
 
 export interface RequestHead {
   readonly path: string;
-  /** Why no method can answer the request. */
+  /** Set if no method can answer the request, with the reason. */
   readonly refusal: Refusal | undefined;
-  /** '' when there is none. */
+  /** '' without the header. */
   readonly encoding: string;
   /** Milliseconds; undefined without the header. */
   readonly timeoutMs: number | undefined;
   readonly contentLength: number | undefined;
   readonly fields: readonly HeaderField[];
-  /** Size of the fields, counted as in RFC 9113 10.5.1. */
+  /** Size of the fields, computed as in RFC 9113 10.5.1. */
   readonly listBytes: number;
 }
 
@@ -23,10 +23,10 @@ export type Refusal =
   | { readonly kind: 'http'; readonly status: number; readonly text: string }
   | { readonly kind: 'grpc'; readonly status: GrpcErrorStatus; readonly text: string };
 
-/** A request that breaks a rule of HTTP/2, which the text names. */
+/** A request that violates a rule of HTTP/2, which the text names. */
 export class MalformedRequest extends Error {}
 
-/** The kind of a field; resolved once for each table entry, not for each use. */
+/** The meanings of fields: each is determined once per table entry, not per use. */
 const meanings = {
   unseen: 0,
   plain: 1,
@@ -68,7 +68,7 @@ export function isReadHeader(name: string): boolean {
 const longestShownMethod = 20;
 
 const grpcContentType = /^application\/grpc(?:$|[+;])/;
-/** Lower case tokens (section 8.2.1). */
+/** Lower-case tokens (section 8.2.1). */
 const namePattern = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const valuePattern = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/;
 
@@ -143,7 +143,7 @@ export function readRequestHead(fields: readonly HeaderField[], listBytes: numbe
   };
 }
 
-/** The head of a call that is not awaited any more. */
+/** The head of a call whose answer is no longer awaited. */
 export const noHead: RequestHead = {
   path: '',
   refusal: undefined,

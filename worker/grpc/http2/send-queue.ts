@@ -1,14 +1,14 @@
-// The output of a stream that waits for a window.
+// The output of a stream while it waits for a window.
 
 export class SendQueue {
   readonly #chunks: Uint8Array[] = [];
-  /** How much of the first chunk has been sent. */
+  /** The number of bytes of the first chunk that were sent. */
   #start = 0;
-  /** All that waits. */
+  /** The number of bytes that wait. */
   bytes = 0;
   /** The part of `bytes` that the session has counted as blocked. */
   counted = 0;
-  /** Trailers after the last chunk; `endStream`: none, the chunk ends the stream. */
+  /** Trailers after the last chunk; with `endStream` there are none, and the chunk ends the stream. */
   end: Uint8Array | 'endStream' | undefined;
 
   get isEmpty(): boolean {
@@ -21,8 +21,8 @@ export class SendQueue {
   }
 
   /**
-   * Passes at most `room` bytes of the first chunk to `send`, with whether they end the stream; returns
-   * how many. An empty chunk needs no room.
+   * Passes at most `room` bytes of the first chunk to `send`, and whether they end the stream; returns the number of
+   * bytes. An empty chunk needs no room.
    */
   next(
     room: number,

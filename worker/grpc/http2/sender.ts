@@ -13,12 +13,12 @@ import { maxUnsentBytes } from './limits.ts';
 import { Output } from './output.ts';
 import type { SendQueue } from './send-queue.ts';
 
-/** A stream as the sender sees it. */
+/** What the sender needs of a stream. */
 export interface SendingStream {
   readonly id: number;
-  /** How much we may send. */
+  /** The number of bytes that may be sent. */
   sendWindow: number;
-  /** Whether the end was not sent yet. */
+  /** True until the end was sent. */
   localOpen: boolean;
   /** Output that waits for a window. */
   readonly output: SendQueue | undefined;
@@ -28,7 +28,7 @@ export interface SendingStream {
 
 export interface SenderDeps<Stream extends SendingStream> {
   readonly clock: Clock;
-  /** Called for the first output since `outputTaken`; not while the sender is muted. */
+  /** Called for the first output since `outputTaken`, except while the sender is muted. */
   readonly onOutput: () => void;
   /** Called when the stream's end was sent. */
   readonly onSent: (stream: Stream) => void;
@@ -37,7 +37,7 @@ export interface SenderDeps<Stream extends SendingStream> {
 export class Sender<Stream extends SendingStream> {
   readonly output = new Output();
   readonly #deps: SenderDeps<Stream>;
-  /** Set while the peer's frames are read: the reader takes the output afterwards. */
+  /** Set while the peer's frames are read: the output is taken afterwards in any case. */
   isMuted = false;
   #isTold = false;
 
@@ -49,7 +49,7 @@ export class Sender<Stream extends SendingStream> {
   blockedBytes = 0;
   /** Since when no blocked output could be sent. */
   blockedSinceMs: number | undefined;
-  /** Whether more can be sent once the output has been written: `resume`. */
+  /** Whether more can be sent after the output was written, by `resume`. */
   isBlocked = false;
   /** The prefix of an answer's message. */
   answerHeaders: Uint8Array = messageHeaders;
@@ -69,7 +69,7 @@ export class Sender<Stream extends SendingStream> {
     ) {
       return false;
     }
-    // The stream ends with it, so its window no longer matters.
+    // The answer ends the stream, so its window no longer matters.
     this.#window -= bytes;
     this.output.answer(stream.id, this.answerHeaders, message, length, okTrailers);
     this.tell();
@@ -81,7 +81,7 @@ export class Sender<Stream extends SendingStream> {
     this.tell();
   }
 
-  /** Sends as much of the stream's queue as possible, and its end when nothing is left. */
+  /** Sends as much of the stream's queue as possible, and its end once the queue is empty. */
   sendQueued(stream: Stream, queue: SendQueue): void {
     let progressed = false;
     let count: number | undefined;
@@ -106,14 +106,14 @@ export class Sender<Stream extends SendingStream> {
     this.tell();
   }
 
-  /** WINDOW_UPDATE for the connection. */
+  /** Handles a WINDOW_UPDATE for the connection. */
   windowOpened(increment: number): void {
     this.#window += increment;
     if (this.#window > largestWindowBytes) throw windowTooLarge();
     this.sendBlocked();
   }
 
-  /** WINDOW_UPDATE for a stream; false when the window would overflow. */
+  /** Handles a WINDOW_UPDATE for a stream; false if the window would overflow. */
   streamWindowOpened(stream: Stream, increment: number): boolean {
     stream.sendWindow += increment;
     if (stream.sendWindow > largestWindowBytes) return false;
@@ -121,8 +121,10 @@ export class Sender<Stream extends SendingStream> {
     return true;
   }
 
-  /** SETTINGS_INITIAL_WINDOW_SIZE: applies to open streams, too (section 6.9.2). Call `sendBlocked`
-   * afterwards. */
+  /**
+   * Handles SETTINGS_INITIAL_WINDOW_SIZE, which also applies to open streams (section 6.9.2). Call `sendBlocked`
+   * afterwards.
+   */
   setInitialWindow(bytes: number, streams: readonly Stream[]): void {
     const difference = bytes - this.initialWindow;
     this.initialWindow = bytes;
@@ -145,7 +147,7 @@ export class Sender<Stream extends SendingStream> {
     this.sendBlocked();
   }
 
-  /** The stream is closed: its blocked output is dropped. */
+  /** Drops the blocked output of a closed stream. */
   forget(stream: Stream): void {
     if (this.#blocked.delete(stream)) this.blockedBytes -= stream.output?.counted ?? 0;
     if (this.#blocked.size === 0) this.blockedSinceMs = undefined;
@@ -176,7 +178,7 @@ export class Sender<Stream extends SendingStream> {
 
   #sendMore(stream: Stream): void {
     if (stream.output !== undefined) this.sendQueued(stream, stream.output);
-    // The method may have been waiting for its caller.
+    // The method may have been waiting for its caller to read.
     stream.deliver();
   }
 }

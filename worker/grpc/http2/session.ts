@@ -1,7 +1,7 @@
-// One HTTP/2 connection, without its socket and without timers: bytes in, calls to methods and bytes out
-// (RFC 9113, the server's side, for gRPC). Strict: violations end the stream or the connection with the
-// error that the RFC names. Bounded by limits.ts. Longer than most files, because all of it is about one
-// state: the streams of the connection and how it ends.
+// One HTTP/2 connection, without its socket and without timers: receives bytes, calls methods and produces bytes (RFC
+// 9113, the server's side, for gRPC). Strict: violations end the stream or the connection with the error that the RFC
+// names. Bounded by limits.ts. Longer than most files, because all of it concerns one state: the streams of the
+// connection and how it ends.
 import type { Clock } from '../../../shared/clock.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { createTokenBucket } from '../../../shared/grpc/token-bucket.ts';
@@ -37,21 +37,23 @@ export interface SessionDeps {
   readonly methods: GrpcMethods;
   readonly clock: Clock;
   readonly largeRequests: LargeRequests;
-  /** Whether methods may read any header. */
+  /** Whether methods can read any header. */
   readonly keepsHeaders: boolean;
   readonly maxRequestBytes: number;
   /** The peer's address, for methods. */
   readonly peer: () => string;
-  /** Called for the first output since it was last taken. */
+  /** Called for the first output since output was last taken. */
   readonly onOutput: () => void;
-  /** Called when the bytes of incomplete messages change, with the difference. */
+  /** Called with the difference when the number of bytes of incomplete messages changes. */
   readonly onHeld: (bytes: number) => void;
-  /** Called at the end: the present output is the last. */
+  /** Called at the end: the output contains the last bytes. */
   readonly onEnd: () => void;
 }
 
-/** After the first GOAWAY of a drain, the second follows the answer to our PING, or this time: requests
- * that a stalled peer had sent before are still served. */
+/**
+ * After the first GOAWAY of a drain, the second follows when our PING is answered, or after this time: requests that a
+ * stalled peer had sent before are still served.
+ */
 const drainRoundTripMs = 5000;
 const drainPing = Buffer.from('ratelane');
 const keepAlivePing = Buffer.from('stillup?');
@@ -70,9 +72,9 @@ export class Session implements StreamHost, FrameHandler {
   readonly #frameReader: FrameReader;
   #state: 'open' | 'draining' | 'ended' = 'open';
   readMs = 0;
-  /** When the PING of a drain was sent; undefined when it has been answered. */
+  /** When the PING of a drain was sent; undefined when it was answered. */
   #drainPingMs: number | undefined;
-  /** The last stream that is served, once announced to the peer. */
+  /** The last stream that will be served, once it was announced to the peer. */
   #lastStreamId: number | undefined;
 
   readonly #streams = new StreamTable();
@@ -81,7 +83,7 @@ export class Session implements StreamHost, FrameHandler {
   #highestBeforeRead = 0;
   /** Number of reset or dropped calls that their methods have not answered yet. */
   #abandoned = 0;
-  /** Window of the whole connection; streams have their own. */
+  /** Receive window of the whole connection; streams have their own. */
   #receiveWindow = limits.connectionWindowBytes;
   /** Bytes of incomplete messages. */
   #heldBytes = 0;
@@ -126,7 +128,7 @@ export class Session implements StreamHost, FrameHandler {
     return this.sender.output;
   }
 
-  /** Whether input is no longer wanted. */
+  /** Whether input is ignored from now on. */
   get ended(): boolean {
     return this.#state === 'ended';
   }
@@ -143,8 +145,10 @@ export class Session implements StreamHost, FrameHandler {
     );
   }
 
-  /** The part that the peer could release, by sending the rest or by reading, and since when it has not.
-   * Work that waits for us, such as calls in progress, is not included. */
+  /**
+   * The bytes that the peer could release, by sending the rest or by reading, and since when it has not. Work that
+   * waits for this side, such as calls in progress, is not included.
+   */
   get owed(): { readonly bytes: number; readonly sinceMs: number } {
     const { blockedBytes, blockedSinceMs = Infinity } = this.sender;
     const { unfinished } = this.#frameReader;
@@ -160,7 +164,7 @@ export class Session implements StreamHost, FrameHandler {
     return { bytes, sinceMs };
   }
 
-  /** When the peer last sent something; undefined before its first call. */
+  /** When the peer last sent a request; undefined before its first call. */
   get lastAskedMs(): number | undefined {
     return this.#closed.highest === 0 ? undefined : this.readMs;
   }
@@ -175,8 +179,10 @@ export class Session implements StreamHost, FrameHandler {
     return this.#streams.deadlines > 0;
   }
 
-  /** Handles bytes from the peer; never throws. The response is in the output afterwards, without
-   * `onOutput`. */
+  /**
+   * Handles bytes from the peer; never throws. The output contains the response afterwards, without a call of
+   * `onOutput`.
+   */
   receive(chunk: Buffer): void {
     if (this.#state === 'ended') return;
     this.#keepAlive.heard();
@@ -194,8 +200,10 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  /** Handles deadlines; call it about once a second, and more often while `hasDeadlines`. `isRead`: whether
-   * the peer's input is being read. */
+  /**
+   * Handles deadlines; call it about once a second, and more often while `hasDeadlines`. `isRead` is whether the peer's
+   * input is being read.
+   */
   sweep(nowMs: number, isRead: boolean): void {
     if (this.#state === 'ended') return;
     if (!isRead) this.#frameReader.excuse(nowMs);
@@ -215,7 +223,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#checkLife(nowMs);
   }
 
-  /** Asks the peer to open no more calls, and ends when the open ones are answered. */
+  /** Asks the peer to open no more calls, and ends the connection when the open ones are answered. */
   drain(): void {
     if (this.#state === 'ended' || this.#state === 'draining') return;
     if (!this.#frameReader.isGreeted) {
@@ -242,7 +250,7 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  /** The connection is closed. */
+  /** Call it when the connection was closed. */
   close(): void {
     this.#state = 'ended';
     this.#frameReader.stop();
@@ -252,11 +260,11 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  // Called by streams.
+  // The following methods are called by streams.
 
   finished(stream: Stream): void {
     if (stream.remoteOpen) {
-      // The answer is complete, the rest of the request is not needed (RFC 9113 section 8.1).
+      // The answer is complete: the rest of the request is not needed (RFC 9113 section 8.1).
       this.output.rstStream(stream.id, errorCodes.noError);
       this.#closed.reset(stream.id);
     }
@@ -297,7 +305,7 @@ export class Session implements StreamHost, FrameHandler {
     return this.#deps.peer();
   }
 
-  // Handlers of frames.
+  // The following methods handle frames.
 
   data(
     streamId: number,
@@ -358,7 +366,7 @@ export class Session implements StreamHost, FrameHandler {
   ): void {
     if (streamId > this.#closed.highest) this.#openStream(streamId, bytes, start, end, endStream);
     else this.#laterHeaderBlock(streamId, bytes, start, end, endStream);
-    // RFC 7540 section 5.3.1; RFC 9113 no longer defines it.
+    // Required by RFC 7540 section 5.3.1; RFC 9113 no longer defines it.
     if (dependsOnItself) this.#resetForFault(streamId, errorCodes.protocolError);
   }
 
@@ -377,7 +385,7 @@ export class Session implements StreamHost, FrameHandler {
     }
     this.#overhead.give(4);
     if (this.#state === 'draining' && this.#drainPingMs === undefined) {
-      // Above the last stream that we announced to serve: ignored.
+      // The stream is above the announced last one: it is ignored.
       this.#closed.reset(streamId);
       return;
     }
@@ -414,7 +422,7 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  /** Whether there is room for another call. */
+  /** Whether another call is allowed. */
   #hasRoom(): boolean {
     return (
       this.#streams.size + this.#abandoned < limits.maxConcurrentStreams &&
@@ -432,7 +440,7 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  /** Trailers, or a block on a closed stream; it must be decoded in any case. */
+  /** Handles trailers, or a block on a closed stream, which must be decoded in any case. */
   #laterHeaderBlock(
     streamId: number,
     bytes: Buffer,
@@ -512,7 +520,7 @@ export class Session implements StreamHost, FrameHandler {
       this.#setting(id, value);
     }
     this.output.settingsAck();
-    // Not before: a peer may read DATA before the acknowledgement as sent under the old settings.
+    // Only now: a peer may treat DATA before the acknowledgement as sent under the old settings.
     this.sender.sendBlocked();
   }
 
@@ -536,7 +544,7 @@ export class Session implements StreamHost, FrameHandler {
         if (value < defaultHeaderTableBytes) this.output.oweTableSize();
         return;
       default:
-        // The other settings concern push and opening streams, which we never do.
+        // The other settings concern push and streams opened by this side, which are never used.
         return;
     }
   }
@@ -554,7 +562,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#countOverhead();
   }
 
-  // Errors and ends.
+  // The following methods handle errors and ends.
 
   #countOverhead(): void {
     if (this.#overhead.take(1, this.readMs)) return;
@@ -581,7 +589,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#resetForFault(stream.id, code);
   }
 
-  /** A stream error caused by the peer (section 5.4.2). */
+  /** Handles a stream error caused by the peer (section 5.4.2). */
   #resetForFault(streamId: number, code: ErrorCode): void {
     if (!this.#faults.take(1, this.readMs)) {
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many streams with errors');
@@ -592,7 +600,7 @@ export class Session implements StreamHost, FrameHandler {
     if (stream !== undefined) this.#drop(stream);
   }
 
-  /** The stream is closed, and its answer is not awaited. */
+  /** Drops a closed stream, whose answer is not awaited. */
   #drop(stream: Stream): void {
     this.#forget(stream);
     stream.abandon();

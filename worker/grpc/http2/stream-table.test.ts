@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import type { Stream } from './stream.ts';
 import { StreamTable } from './stream-table.ts';
 
-/** A stream with the fields that a table reads. */
+/** A stream with those fields that a table reads. */
 function streamOf(id: number, deadlineMs?: number): Stream {
   return { id, deadlineMs } as Stream;
 }
 
-test('any coming and going of streams is as in a map', (t) => {
+test('any sequence of additions and removals has the same result as in a map', (t) => {
   const steps = fc.array(fc.tuple(fc.boolean(), fc.nat(400), fc.boolean()), { maxLength: 600 });
   fc.assert(
     fc.property(steps, (changes) => {
@@ -17,7 +17,7 @@ test('any coming and going of streams is as in a map', (t) => {
       let nextId = 1;
       for (const [comes, which, hasDeadline] of changes) {
         if (comes) {
-          // Callers may leave numbers out.
+          // Callers may skip numbers.
           nextId += 2 * (which % 3);
           const stream = streamOf(nextId, hasDeadline ? 1 : undefined);
           nextId += 2;
@@ -38,7 +38,7 @@ test('any coming and going of streams is as in a map', (t) => {
   );
 });
 
-test('calls that stay open while thousands come and go are found', (t) => {
+test('calls that stay open while thousands are opened and closed are found', (t) => {
   const table = new StreamTable();
   const staying = [1, 2049, 4097, 6145].map((id) => streamOf(id));
   for (let id = 1; id < 10_000; id += 2) {

@@ -1,22 +1,23 @@
 // The open streams of a connection, by number.
 import type { Stream } from './stream.ts';
 
-/** Powers of two; twice as many as calls open at once, so that a call slightly longer than the next ones
- * keeps its slot. */
+/**
+ * A power of two, as every size is; the table has twice as many slots as open calls, so that a call slightly longer
+ * than the next ones keeps its slot.
+ */
 const fewestSlots = 8;
 const mostSlots = 1024;
 
 /**
- * A caller's streams have consecutive odd numbers, so each finds a free slot unless a call stays open much
- * longer than those around it. V8 rebuilds the table of a Map whose entries come and go, and each old
- * table keeps its entries and the next table alive until the next full collection: all calls would be
- * promoted to the old generation.
+ * A caller's streams have consecutive odd numbers, so each finds a free slot unless a call stays open much longer than
+ * those around it. V8 rebuilds the table of a Map whose entries are added and removed often, and each old table retains
+ * its entries and the next table until the next full collection: all calls would be promoted to the old generation.
  */
 export class StreamTable {
   #slots: (Stream | undefined)[] = emptySlots(fewestSlots);
-  /** Streams whose slot another one has taken. */
+  /** Streams whose slot another stream occupies. */
   readonly #displaced = new Map<number, Stream>();
-  /** How many have a deadline. */
+  /** The number of streams with a deadline. */
   deadlines = 0;
   #size = 0;
 
@@ -37,7 +38,7 @@ export class StreamTable {
     this.#put(stream);
   }
 
-  /** False when it was not in the table. */
+  /** False if it was not in the table. */
   delete(stream: Stream): boolean {
     const slot = this.#slotOf(stream.id);
     if (this.#slots[slot] === stream) this.#slots[slot] = undefined;
@@ -47,7 +48,7 @@ export class StreamTable {
     return true;
   }
 
-  /** A copy: streams may come and go during the iteration. */
+  /** A copy: streams may be added and removed during the iteration. */
   list(): Stream[] {
     const streams = [...this.#displaced.values()];
     for (const stream of this.#slots) if (stream !== undefined) streams.push(stream);

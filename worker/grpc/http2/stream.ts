@@ -1,5 +1,5 @@
-// One stream, which is one gRPC call: passes its messages to the method, and sends the method's answers.
-// The session handles frames, windows and connection-wide rules.
+// One stream, which is one gRPC call: passes its messages to the method, and sends the method's answers. The session
+// handles frames, windows and connection-wide rules.
 import { gunzip, inflate } from 'node:zlib';
 import { errorText } from '../../../shared/errors.ts';
 import { type Budget, MessageReader, prefixBytes } from '../../../shared/grpc/message-reader.ts';
@@ -26,9 +26,9 @@ const decompressors = new Map([
   ['deflate', inflate],
 ]);
 
-/** With this much unsent output a method gets no further message. */
+/** A method with this much unsent output receives no further message. */
 const maxQueuedBytes = 65_536;
-/** Limit of the ignored body of a request that is not gRPC; less than a stream's window. */
+/** Limit of the ignored body of a request that is not gRPC; below a stream's window. */
 const maxIgnoredBytes = 16_384;
 
 interface HttpAnswer {
@@ -36,16 +36,16 @@ interface HttpAnswer {
   readonly body: Uint8Array;
 }
 
-/** The connection as a stream sees it. */
+/** What a stream needs of the connection. */
 export interface StreamHost extends Budget {
   readonly sender: Sender<Stream>;
-  /** Called when everything was sent, the end included. */
+  /** Called when everything was sent, including the end. */
   finished(stream: Stream): void;
   /** Called when a call has ended before its method answered. */
   callAbandoned(): void;
   /** Called when an abandoned call has been answered. */
   abandonedCallEnded(): void;
-  /** Lets the caller send more bytes, now that earlier ones are processed. */
+  /** Lets the caller send more bytes, since earlier ones were processed. */
   consumed(stream: Stream): void;
   /** Limits concurrent decompression. */
   readonly decompressions: ConcurrencyLimiter;
@@ -54,14 +54,14 @@ export interface StreamHost extends Budget {
   /** The largest size of a message. */
   readonly maxRequestBytes: number;
   peer(): string;
-  /** Arrival time of the bytes being read, or read last, on the monotonic clock. */
+  /** Arrival time of the bytes that are or were last read, on the monotonic clock. */
   readonly readMs: number;
 }
 
-// There is a stream for every call, so what most calls never need is allocated lazily.
+// Every call has a stream, so fields that most calls never need are allocated lazily.
 export class Stream implements UnaryCall {
   readonly id: number;
-  /** Nothing is kept of an abandoned one. */
+  /** Replaced by `noHead` when the call is abandoned. */
   head: RequestHead;
   /** Bytes held for the head. */
   readonly headBytes: number;
@@ -70,21 +70,21 @@ export class Stream implements UnaryCall {
 
   /** Whether the caller may still send. */
   remoteOpen: boolean;
-  /** The end was not sent yet. */
+  /** True until the end was sent. */
   localOpen = true;
-  /** Reset by either side, or its connection is closed: no answer is awaited. */
+  /** True after a reset by either side, or when the connection was closed: no answer is awaited. */
   isGone = false;
 
-  /** Windows: the bytes that the caller may send, and those that we may. */
+  /** Windows: the bytes that the caller may send, and those that this side may send. */
   receiveWindow: number;
   sendWindow: number;
   /** Bytes of DATA without padding, compared with content-length. */
   receivedBytes = 0;
-  /** On the monotonic clock, undefined without grpc-timeout. */
+  /** On the monotonic clock; undefined without grpc-timeout. */
   readonly deadlineMs: number | undefined;
 
   #isDispatched = false;
-  /** Whether the peer does not await any more the method, or the decompression, in progress. */
+  /** True when the peer no longer awaits the method or the decompression in progress. */
   #isGivenUp = false;
   #pending: PendingAnswer | undefined;
   #headersSent = false;
@@ -95,13 +95,13 @@ export class Stream implements UnaryCall {
   /** A unary call's message, until the request's end arrives. */
   #message: Buffer | undefined;
   #isDecompressing = false;
-  /** The message that waits for decompression. */
+  /** A message that waits for decompression. */
   #compressed: Buffer | undefined;
-  /** Set from waiting for its turn until it is answered or abandoned. */
+  /** Set from when it waits for its turn until it is answered or abandoned. */
   #large: LargeRequest | undefined;
   /** Arrival time of the first bytes of an incomplete message, or of one that waits for the request's end. */
   #inputSinceMs = 0;
-  /** Arrival time of the request's end, where its message is in `#input`. */
+  /** Arrival time of the request's end, if its message is in `#input`. */
   #endedMs = 0;
 
   constructor(
@@ -126,15 +126,14 @@ export class Stream implements UnaryCall {
     this.deadlineMs = deadlineMs;
   }
 
-  // The session calls what follows.
+  // The session calls the following methods.
 
-  /** A streaming method starts with the headers. */
+  /** Starts a streaming method, which does not wait for a message. */
   open(): void {
     if (this.#method?.kind === 'stream') this.#openStream(this.#method);
   }
 
-  /** Handles more of the request; `endStream`: the last part. The bytes belong to the caller again
-   * afterwards. */
+  /** Handles more of the request; `endStream` marks the last part. The bytes belong to the caller again afterwards. */
   data(bytes: Buffer, start: number, end: number, endStream: boolean): void {
     // Already answered: the rest of the request is ignored.
     if (this.#isAnswered()) return;
@@ -167,14 +166,14 @@ export class Stream implements UnaryCall {
     this.deliver();
   }
 
-  /** The request ends with trailers. */
+  /** Handles trailers, which end the request. */
   trailers(): void {
     this.remoteOpen = false;
     this.#endedMs = this.#host.readMs;
     this.deliver();
   }
 
-  /** Passes on received messages, as far as the method takes them. */
+  /** Passes on received messages while the method accepts them. */
   deliver(): void {
     const method = this.#method;
     if (this.#httpAnswer !== undefined) {
@@ -198,13 +197,13 @@ export class Stream implements UnaryCall {
     this.#notifyMethod();
   }
 
-  /** Answers a request that is not gRPC, at its end: until then it may prove malformed. */
+  /** Answers a request that is not gRPC, but only at its end: until then it may turn out to be malformed. */
   endHttp(headers: Uint8Array, body: Uint8Array): void {
     this.#httpAnswer = { headers, body };
     this.#answerHttp(this.#httpAnswer);
   }
 
-  /** No answer is awaited any more: a reset, or the connection's end. */
+  /** Called when no answer is awaited any more: after a reset, or when the connection ends. */
   abandon(): void {
     if (this.isGone) return;
     this.#giveUp();
@@ -214,7 +213,7 @@ export class Stream implements UnaryCall {
     this.#notifyMethod();
   }
 
-  /** Undefined when nothing was ever queued. */
+  /** Undefined if nothing was ever queued. */
   get output(): SendQueue | undefined {
     return this.#output;
   }
@@ -223,7 +222,7 @@ export class Stream implements UnaryCall {
     return this.#exchange !== undefined;
   }
 
-  /** Whether its method has the complete request, and has not answered. */
+  /** Whether the method has the complete request, but has not answered. */
   get isAtWork(): boolean {
     return (this.#isDispatched || this.#large !== undefined) && !this.#isAnswered();
   }
@@ -235,7 +234,7 @@ export class Stream implements UnaryCall {
     return { bytes, sinceMs: this.#inputSinceMs };
   }
 
-  // The method of a unary call reads what follows.
+  // The following methods are for the method of a unary call.
 
   get receivedMs(): number {
     return this.#input === undefined ? this.#host.readMs : this.#endedMs;
@@ -270,13 +269,15 @@ export class Stream implements UnaryCall {
     else if (!this.#isAnswered()) this.#endWithError(status, text);
   }
 
-  /** Whether the answer's end is known, though it may wait. Not a getter: a private one costs a call of
-   * V8's runtime at each use. */
+  /**
+   * Whether the end of the answer was queued or sent. Not a getter: a private one costs a call of V8's runtime at each
+   * use.
+   */
   #isAnswered(): boolean {
     return !this.localOpen || this.#output?.end !== undefined;
   }
 
-  /** While the method has not answered, or a message waits for decompression: the result will be ignored. */
+  /** Notes that the result of a method or decompression in progress will be ignored. */
   #giveUp(): void {
     if (!this.#isDispatched) this.#endTurn();
     if (this.#isAnswered() || !(this.#isDispatched || this.#isDecompressing)) return;
@@ -285,7 +286,7 @@ export class Stream implements UnaryCall {
     this.#host.callAbandoned();
   }
 
-  /** Whether the method gets nothing more for now. */
+  /** Whether the method receives nothing more for now. */
   #isBlocked(): boolean {
     return this.#isDecompressing || (this.#output?.bytes ?? 0) > maxQueuedBytes;
   }
@@ -314,7 +315,7 @@ export class Stream implements UnaryCall {
     if (!this.#isAnswered()) this.#pending = pending;
   }
 
-  /** The caller has sent everything; the method may get it later. */
+  /** The caller has sent everything; the method may receive it later. */
   #requestComplete(method: UnaryMethod, message: Buffer): void {
     if (message.length <= largeRequestBytes) {
       this.#dispatchUnary(method, message, 0, message.length);
@@ -483,12 +484,12 @@ export class Stream implements UnaryCall {
 
   #endWithError(status: GrpcErrorStatus, text: string, ...more: Uint8Array[]): void {
     const trailers = [toErrorTrailers(status, text), ...more];
-    // Blocks are independent of each other, so several in a row are one.
+    // Header blocks are independent of each other, so several can be concatenated.
     const { answerHeaders } = this.#host.sender;
     this.#endWith(Buffer.concat(this.#headersSent ? trailers : [answerHeaders, ...trailers]));
   }
 
-  /** Sent after the queue; `endStream`: the last chunk has the end. */
+  /** Sends the end after the queue; with `endStream` the last chunk has the end. */
   #endWith(end: Uint8Array | 'endStream'): void {
     this.#dropInput();
     const output = this.#output;
@@ -505,7 +506,7 @@ export class Stream implements UnaryCall {
 
 /** A bidirectional call. */
 interface Exchange {
-  /** Undefined after it was notified of the end. */
+  /** Undefined after the handler was notified of the end. */
   handler: StreamHandler | undefined;
   isHalfClosed: boolean;
 }
