@@ -1,12 +1,13 @@
-// Every statistic of the worker by name, with its meaning. A test compares the list with the names of real
-// workers.
+// Every statistic of the worker by name, with its meaning. A test compares the list with the names of real workers.
 
 export interface CatalogueEntry {
-  /** Words in <> are filled in from the configuration or the request; several names stand for a family. */
+  /** Words in <> are replaced by texts of the configuration or the request; several names form a family. */
   readonly name: string;
   readonly kind: 'counter' | 'gauge' | 'timer';
   readonly meaning: string;
-  /** Whether it is ours and not the reference's: it is exposed from the start, with its description. */
+  /**
+   * Whether the statistic is ours rather than the reference's: it is then exposed from the start, with its description.
+   */
   readonly isOwn: boolean;
 }
 
@@ -170,9 +171,9 @@ export const catalogue: readonly CatalogueEntry[] = [
   ),
 ];
 
-/** The entry of a metric that is not one of the reference's. */
+/** The entry of a metric that the reference does not have. */
 export function findOwn(metric: string): CatalogueEntry | undefined {
-  // There may be very many of these.
+  // There may be very many of these names.
   if (metric.startsWith('ratelimit.service.rate_limit.')) return undefined;
   return ownEntries.find(({ pattern }) => pattern.test(metric))?.entry;
 }

@@ -1,4 +1,4 @@
-// The mapping without a mapping file (behaviour: pull-mapping).
+// The mapping used without a mapping file (behaviour: pull-mapping).
 import {
   defaultBuckets,
   defaultHelp,
@@ -24,7 +24,7 @@ const plain = {
 
 const ruleStats = ['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'];
 
-/** `responseTimeInMs` keeps the values of response_time, under the same name. */
+/** With `responseTimeInMs` the values of response_time are milliseconds under the same name. */
 export function createDefaultMapping(responseTimeInMs: boolean): Mapping {
   return {
     rules: [
@@ -60,7 +60,7 @@ export function createDefaultMapping(responseTimeInMs: boolean): Mapping {
         labels: [['port', '$1']] as const,
       })),
       {
-        // A domain may have dots.
+        // A domain may contain dots.
         ...plain,
         match: /^ratelimit\.service\.no_match\.(.+)$/,
         metricKind: 'counter',
@@ -77,7 +77,7 @@ export function createDefaultMapping(responseTimeInMs: boolean): Mapping {
   };
 }
 
-/** One key is matched exactly; with two or more, the second is kept and deeper ones are folded. */
+/** A single key is matched exactly; with two or more, the second is retained and deeper ones are folded. */
 function toRules(stat: string): MappingRule[] {
   const name = `ratelimit_service_rate_limit_${stat}`;
   const labels = [

@@ -1,4 +1,4 @@
-// Writes families in the two exposition formats, piece by piece, to bound memory and time of each step.
+// Writes families in the two exposition formats, piece by piece, which bounds memory and time of each step.
 import type { Family, Series } from './series.ts';
 
 export type ExpositionForm = 'text' | 'openmetrics';
@@ -8,7 +8,7 @@ export const contentTypes = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 } as const satisfies Record<ExpositionForm, string>;
 
-/** OpenMetrics for clients that prefer it to plain text, or accept both equally. */
+/** Chooses OpenMetrics for clients that prefer it to plain text, or accept both equally. */
 export function chooseForm(accept: string): ExpositionForm {
   let openmetrics = 0;
   let text = 0;
@@ -25,7 +25,7 @@ export function chooseForm(accept: string): ExpositionForm {
   return openmetrics > 0 && openmetrics >= text ? 'openmetrics' : 'text';
 }
 
-/** Pieces of whole lines, each with about `seriesPerPiece` series at most. */
+/** Yields pieces of complete lines, each with at most about `seriesPerPiece` series. */
 export function* toExposition(
   families: Iterable<Family>,
   form: ExpositionForm,
@@ -57,8 +57,8 @@ function toHead({ name, type, help }: Family, form: ExpositionForm): string {
     if (character === '"') return isOpen ? '\\"' : character;
     return character === '\n' ? '\\n' : '\\\\';
   });
-  // OpenMetrics requires _total for a counter's samples; with an unknown type a metric keeps the same name
-  // in both formats.
+  // OpenMetrics requires _total for a counter's samples; with an unknown type a metric has the same name in both
+  // formats.
   const isTotal = isOpen && type === 'counter' && name.endsWith('_total');
   const shownName = isTotal ? name.slice(0, -'_total'.length) : name;
   const shownType = isOpen && type === 'counter' && !isTotal ? 'unknown' : type;

@@ -4,7 +4,7 @@ import type { Tags } from '../metrics.ts';
 import type { LineFormat } from './line-sink.ts';
 import { createNameTagger } from './metric-name.ts';
 
-/** `tags` are those of every metric, `wallMs` is the time since the epoch that the lines carry. */
+/** `tags` are those of every metric; `wallMs` returns the time since the epoch for the lines. */
 export function createJsonFormat(tags: Tags, wallMs: () => number): LineFormat {
   const withTags = createNameTagger(tags);
   const toLine = (type: string, name: string, value: number): string => {

@@ -26,7 +26,7 @@ function setUp(format: LineFormat = createStatsdFormat({})) {
   return { registry, transport, sink, take };
 }
 
-test('a counter is sent by what it gained, and not when it gained nothing', (t) => {
+test('a counter is sent as its increase, and not without an increase', (t) => {
   const { registry, sink, take } = setUp();
   const counter = registry.counter('a.b');
   counter.add(2);
@@ -47,14 +47,14 @@ test('gauges are sent with every flush', (t) => {
   t.deepEqual(take(), ['g:7|g', 'g:7|g']);
 });
 
-test('a gauge below 0 is set to that, not lowered by it', (t) => {
+test('a gauge below 0 is set to its value, not lowered by it', (t) => {
   const { registry, sink, take } = setUp();
   registry.gauge('g').set(-300);
   sink.flush();
   t.deepEqual(take(), ['g:0|g', 'g:-300|g']);
 });
 
-test('a whole number of any size is written in digits', (t) => {
+test('a whole number of any size is written without an exponent', (t) => {
   const { registry, sink, take } = setUp();
   registry.counter('c').add(2 ** 70);
   registry.gauge('g').set(12.9);
@@ -72,7 +72,7 @@ test('each observation of a timer is a line, whole milliseconds without a fracti
   t.deepEqual(take(), []);
 });
 
-test('hits that were counted while no receiver took them are sent later in one line', (t) => {
+test('hits counted while no receiver accepted them are sent later in one line', (t) => {
   const { registry, transport, sink, take } = setUp();
   const counter = registry.counter('c');
   transport.ready = false;
@@ -89,7 +89,7 @@ test('hits that were counted while no receiver took them are sent later in one l
   t.deepEqual(take(), ['c:2|c', 't:4|ms']);
 });
 
-test('a transport that fills up in the middle gets the rest at the next flush', (t) => {
+test('a transport that fills up during a flush gets the rest at the next one', (t) => {
   const { registry, transport, sink } = setUp();
   const received = new Map<string, number>();
   for (let i = 0; i < 10_000; i++) registry.counter(`counter.number.${i}`).add(1);
@@ -122,14 +122,14 @@ test('a flush of very many counters is sent in pieces, and its rest before the e
     received += take().length;
     return received > first;
   });
-  // Passed by already: it takes another flush.
+  // This counter was already passed: it is sent in the next flush.
   registry.counter('counter.number.0').add(1);
   sink.flush();
   await sink.close(0);
   t.is(received + take().length, 30_001);
 });
 
-test('tags follow every name but that of the counter of reserved tags', (t) => {
+test('tags follow every name except that of the counter of reserved tags', (t) => {
   const { registry, sink, take } = setUp(createStatsdFormat({ env: 'prod' }));
   registry.counter('c').add(1);
   registry.counter('reserved_tag').add(1);
@@ -145,7 +145,7 @@ test('tags follow every name but that of the counter of reserved tags', (t) => {
   ]);
 });
 
-test("a counter's own tags stand among those of every metric, in the order of the keys", (t) => {
+test("a counter's own tags are among those of every metric, in the order of the keys", (t) => {
   const common = { env: 'prod', a: 'x' };
   const formats = [createStatsdFormat(common), createJsonFormat(common, () => 0)];
   for (const format of formats) {
@@ -157,7 +157,7 @@ test("a counter's own tags stand among those of every metric, in the order of th
   }
 });
 
-test('observations beyond what can be sent at once are dropped and counted', (t) => {
+test('observations that cannot be sent at once are dropped and counted', (t) => {
   const { registry, sink, take } = setUp();
   const timer = registry.timer('some.timer.with.a.name');
   for (let i = 0; i < 300_000; i++) timer.observe(1);
@@ -168,7 +168,7 @@ test('observations beyond what can be sent at once are dropped and counted', (t)
   t.is(sent + dropped, 300_000);
 });
 
-test('distinct observations are bounded while no receiver takes them', (t) => {
+test('distinct observations are bounded while no receiver accepts them', (t) => {
   const { registry, transport, sink, take } = setUp();
   transport.ready = false;
   const timer = registry.timer('t');
