@@ -15,7 +15,7 @@ test('a worker starts healthy when no configuration is required', (t) => {
   );
 });
 
-test('where a configuration is required, the worker is unhealthy until one is loaded', (t) => {
+test('if a configuration is required, the worker is unhealthy until one is loaded', (t) => {
   const health = createHealth({ requireConfig: true });
   t.false(health.healthy);
   t.is(health.components().get('config'), false);
@@ -25,14 +25,14 @@ test('where a configuration is required, the worker is unhealthy until one is lo
   t.false(health.healthy);
 });
 
-test('the configuration does not matter where it is not required', (t) => {
+test('the configuration does not matter if it is not required', (t) => {
   const health = createHealth({ requireConfig: false });
   health.set('config', false);
   t.true(health.healthy);
   t.false(health.components().has('config'));
 });
 
-test('one unhealthy component makes the whole unhealthy', (t) => {
+test('one unhealthy component makes the worker unhealthy', (t) => {
   const health = createHealth({ requireConfig: true });
   health.set('config', true);
   health.set('store', false);
@@ -41,7 +41,7 @@ test('one unhealthy component makes the whole unhealthy', (t) => {
   t.true(health.healthy);
 });
 
-test('a termination is never taken back', (t) => {
+test('a termination is final', (t) => {
   const health = createHealth({ requireConfig: false });
   health.set('sigterm', false);
   health.set('sigterm', true);
@@ -49,7 +49,7 @@ test('a termination is never taken back', (t) => {
   t.is(health.components().get('sigterm'), false);
 });
 
-test('listeners are notified of each change of the whole once, until they stop listening', (t) => {
+test('listeners are notified of each change of the overall state once, until they stop listening', (t) => {
   const health = createHealth({ requireConfig: true });
   const heard: boolean[] = [];
   const stop = health.onChange((healthy) => heard.push(healthy));
@@ -65,7 +65,7 @@ test('listeners are notified of each change of the whole once, until they stop l
   t.deepEqual(heard, [true, false]);
 });
 
-test('the same listener given twice is called twice and stopped one at a time', (t) => {
+test('a listener that subscribes twice is called twice, and each subscription ends by itself', (t) => {
   const health = createHealth({ requireConfig: false });
   let calls = 0;
   const listener = () => {
@@ -80,7 +80,7 @@ test('the same listener given twice is called twice and stopped one at a time', 
   t.is(calls, 3);
 });
 
-test('the log has the first state and each change of a component, in the words of the reference', (t) => {
+test('the log has the initial state and each change of a component, in the reference’s wording', (t) => {
   const log = createRecordedLog();
   const health = createHealth({ requireConfig: true, log });
   health.set('config', true);

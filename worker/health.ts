@@ -1,12 +1,12 @@
-// Whether this worker should get traffic, combined from the state of its parts, which set it themselves.
+// Whether this worker should get traffic, combined from the states of its components, which set them themselves.
 // worker/listen serves it.
 import type { Log } from '../shared/log.ts';
 
-/** The parts whose state makes up the worker's health (behaviour: health-components). */
+/** The components that make up the worker's health (behaviour: health-components). */
 export type HealthComponent = 'store' | 'config' | 'sigterm' | 'processes';
 
 export interface Health {
-  /** All present components are healthy. */
+  /** True if all present components are healthy. */
   readonly healthy: boolean;
   set(component: HealthComponent, healthy: boolean): void;
   /** Calls `listener` with each change of `healthy`; the returned function unsubscribes. */
@@ -16,20 +16,21 @@ export interface Health {
 }
 
 export interface HealthOptions {
-  /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: without it, `config` is not a component and setting it has no
-   * effect. */
+  /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: when false, `config` is not a component and setting it has no effect. */
   readonly requireConfig: boolean;
-  /** With WORKER_PROCESSES above 1 there is the component `processes`: in the primary, whether any process
-   * serves; in a process, the primary's overall state. */
+  /**
+   * With WORKER_PROCESSES above 1 there is the component `processes`: in the primary, whether any process serves; in a
+   * process, the primary's overall state.
+   */
   readonly isShared?: boolean;
-  /** Logs the initial state, and each change of a part, at level debug. */
+  /** Logs the initial state, and each change of a component, at level debug. */
   readonly log?: Log;
 }
 
-/** The store as readers of the reference's log know it (behaviour: log-lines). */
+/** The name of the store for readers of the reference's log (behaviour: log-lines). */
 const loggedNames: Partial<Record<HealthComponent, string>> = { store: 'redis' };
 
-/** The initial state of each part (behaviour: health-components). */
+/** The initial state of each component (behaviour: health-components). */
 export function createHealth({ requireConfig, isShared = false, log }: HealthOptions): Health {
   const components = new Map<HealthComponent, boolean>([['store', true]]);
   if (requireConfig) components.set('config', false);

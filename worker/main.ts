@@ -1,4 +1,4 @@
-// `npm run -s worker`: a worker with the settings of the environment.
+// `npm run -s worker`: runs a worker with the settings of the environment.
 import './early-signals.ts';
 import './fast-strings.ts';
 import { exitCodes } from '../shared/exit-codes.ts';
@@ -8,7 +8,7 @@ endWithNpx(process.env['npm_lifecycle_event']);
 
 const [argument] = process.argv.slice(2);
 if (argument === undefined) {
-  // Most of the start time is loading modules.
+  // Imported late: most of the start time is loading modules.
   const { runWorker } = await import('./run-worker.ts');
   await runWorker(process.env);
 } else if (/^--?h(elp)?$/.test(argument)) {
@@ -34,7 +34,7 @@ ${describeWorkerSettings()}`);
   process.exitCode = exitCodes.wrongUsage;
 }
 
-/** Loads what only the commands that print need: a serving worker does not load it. */
+/** Loads modules that only commands with output need, so that a serving worker does not load them. */
 async function prepareCommand(): Promise<void> {
   const { endWhenOutputIsClosed } = await import('../shared/closed-output.ts');
   endWhenOutputIsClosed();

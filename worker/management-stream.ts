@@ -21,20 +21,23 @@ import { trimEnd, withoutEnding } from '../shared/trim-end.ts';
 import type { ReadToken } from './token-file.ts';
 
 export interface ManagementServer {
-  /** Such as `localhost:18000`. */
+  /** An address such as `localhost:18000`. */
   readonly url: string;
-  /** Sent with the stream, names in lower case. Values may be secret. */
+  /** Sent with the stream; names are in lower case. Values may be secret. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent as `authorization: Bearer TOKEN`, read for each connection. Undefined: no token. */
+  /** Sent as `authorization: Bearer TOKEN`, read for each connection. Undefined without a token. */
   readonly readToken?: ReadToken | undefined;
-  /** Undefined: without TLS. The files are read for each connection. */
+  /** Undefined without TLS. The files are read for each connection. */
   readonly tls: (TlsFiles & { readonly san: string | undefined }) | undefined;
-  /** 0 is 4 MiB. */
+  /** 0 means 4 MiB. */
   readonly maxMessageBytes: number;
 }
 
 export interface ManagementStream<Request> {
-  /** Only after `onOpen`. `onSent` is called when the network has taken it; not when the stream ends before. */
+  /**
+   * Can be called after `onOpen`. `onSent` is called when the network has accepted the request, unless the stream ends
+   * before.
+   */
   send(request: Request, onSent?: () => void): void;
   /** Ends it at once; no event follows. Idempotent. */
   close(): void;
@@ -46,22 +49,24 @@ export interface ManagementStreamDeps<Request, Response> {
   readonly clock: Clock;
   readonly onOpen: () => void;
   readonly onResponse: (response: Response) => void;
-  /** The last event, called once: `reason` is human-readable. The stream was open if `onOpen` was called.
-   * `isUnimplemented`: the server does not have this method. */
+  /**
+   * The last event, called once: `reason` is human-readable. The stream was open if `onOpen` was called.
+   * `isUnimplemented`: the server does not have this method.
+   */
   readonly onEnd: (reason: string, isUnimplemented: boolean) => void;
 }
 
-/** Time limit of one attempt, with DNS and TLS. */
+/** Time limit of one attempt, including DNS and TLS. */
 const connectTimeoutMs = 10_000;
 
-/** Go's servers treat pings more often than every five minutes as an attack by default. */
+/** By default, Go's servers treat pings more often than every five minutes as an attack. */
 export const keepaliveMs = 310_000;
 export const keepaliveTimeoutMs = 20_000;
 
-/** Secret headers, by name. Values of others, such as `x-env: e`, occur in ordinary sentences. */
+/** Secret headers, by name. Values of other headers, such as `x-env: e`, occur in ordinary sentences. */
 const secretHeader = /authorization|cookie|token|key|secret|password/i;
 const shortestSecret = 6;
-/** Least length of a secret part of a value: shorter ones are words such as `Bearer`. */
+/** Least length of a secret part of a value: shorter parts are words such as `Bearer`. */
 const shortestToken = 8;
 
 const defaultMaxMessageBytes = 4 * 1024 * 1024;
@@ -141,7 +146,7 @@ class OpenStream<Request, Response> implements ManagementStream<Request> {
       this.#open();
       if (!this.#isDone) this.#deps.onResponse(response);
     });
-    // Every error comes as a status too.
+    // Every error is also reported as a status.
     this.#call.on('error', () => {});
     this.#call.on('status', (outcome: StatusObject) => {
       if (this.#client?.getChannel().getConnectivityState(false) === connectivityState.READY)
@@ -157,12 +162,15 @@ class OpenStream<Request, Response> implements ManagementStream<Request> {
     const channel = of.getChannel();
     const state = channel.getConnectivityState(true);
     if (state === connectivityState.READY) this.#open();
-    // Only our deadline matters; the status of the call reports failures.
+    // Only our deadline matters here; the status of the call reports failures.
     else
       channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => this.#awaitReady(of));
   }
 
-  /** Only after `onOpen`. `onSent` is called when the network has taken it; not when the stream ends before. */
+  /**
+   * Can be called after `onOpen`. `onSent` is called when the network has accepted the request, unless the stream ends
+   * before.
+   */
   send(request: Request, onSent?: () => void): void {
     if (this.#isDone) return;
     this.#call?.write(request, () => {
@@ -179,10 +187,10 @@ function toClientOptions({ tls, maxMessageBytes }: ManagementServer): ClientOpti
     // Each attempt is a new connection, with the current files.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.enable_retries': 0,
-    // Even so, the library reports the first megabyte as sent while it only keeps it.
+    // Without this the library reports the first megabyte as sent while it only stores it.
     'grpc.per_rpc_retry_buffer_size': 0,
-    // Retries are decided elsewhere. After this wait the library reopens a failed connection, even one
-    // closed meanwhile, and then never ends it: so the wait is minimal.
+    // Retries are decided elsewhere. After this wait the library reopens a failed connection, even one that was closed
+    // meanwhile, and then never ends it: so the wait is minimal.
     'grpc.initial_reconnect_backoff_ms': 1,
     'grpc.max_reconnect_backoff_ms': 1,
     'grpc.service_config_disable_resolution': 1,
@@ -193,7 +201,7 @@ function toClientOptions({ tls, maxMessageBytes }: ManagementServer): ClientOpti
   };
 }
 
-/** A text is the reason why there are none. */
+/** Returns a text, the reason, if there are none. */
 async function createCredentials(
   tls: ManagementServer['tls'],
 ): Promise<ChannelCredentials | string> {
@@ -213,17 +221,17 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
     try {
-      // A field with a blank at either end is invalid (RFC 9113 section 8.2.1), and servers drop it.
+      // A field with a blank at the start or the end is invalid (RFC 9113 section 8.2.1), and servers drop it.
       metadata.set(key, key.endsWith('-bin') ? Buffer.from(value) : value.trim());
     } catch {
-      // The library's text has the value, which may be secret.
+      // The library's text contains the value, which may be secret.
       throw new AppError('cannot_start', `header ${JSON.stringify(name)} cannot be sent`);
     }
   }
   return metadata;
 }
 
-/** The values of headers that hold secrets, and the parts of them after the word `Bearer`. */
+/** The values of headers that contain secrets, and the parts after the word `Bearer`. */
 function toSecrets(headers: ManagementServer['headers']): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     secretHeader.test(name) && value.length >= shortestSecret
@@ -237,7 +245,7 @@ function describeStatus({ code, details }: StatusObject): string {
   // The library ends some texts with an empty heading.
   const text = withoutEnding(details, 'Resolution note:');
   const shown = text === details ? text : trimEnd(text, '.');
-  // The library's own refusal; a server's begins with the name of its library.
+  // A refusal by the library itself; a server's begins with the name of its library.
   const isOurs = code === status.RESOURCE_EXHAUSTED && details.startsWith('Received message');
   return `${status[code]}: ${shown}${isOurs ? '; raise XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES' : ''}`;
 }

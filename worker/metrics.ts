@@ -1,5 +1,5 @@
-// The interface of the statistics for the rest of the worker: handles by name, to which it adds. Names and
-// meanings are the reference's (behaviour: statistic-names), without the tags of every metric.
+// The interface of the statistics for the rest of the worker: handles by name, which count. Names and meanings are the
+// reference's (behaviour: statistic-names), without the tags that every metric has.
 
 /** EXTRA_TAGS: key to value. */
 export type Tags = Readonly<Record<string, string>>;
@@ -37,21 +37,27 @@ export interface RuleStats {
 }
 
 export interface Metrics {
-  /** The counter of this full name and these tags; the same handle for the same ones. */
+  /** The counter with this full name and these tags; always the same handle for the same ones. */
   counter(name: string, tags?: Tags): Counter;
   gauge(name: string): Gauge;
   timer(name: string): Timer;
-  /** How long decisions take, finer than the milliseconds of a timer; only pulled. */
+  /** The duration of decisions, finer than the milliseconds of a timer; only pulled. */
   readonly decisionDuration: Duration;
-  /** How long a server of the store takes for what it is sent at once; only pulled. `server` is its address,
-   * without credentials. Bounded in number: further ones share one (behaviour: bounded-metric-names). */
+  /**
+   * How long a server of the store takes for commands sent together; only pulled. `server` is its address, without
+   * credentials. Bounded in number: further servers share one (behaviour: bounded-metric-names).
+   */
   storeCallDuration(server: string): Duration;
-  /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: further ones are
-   * counted under one folded name (behaviour: bounded-metric-names). `listedAs`: of a single limit of a list, the
-   * last segment of its metric key. */
+  /**
+   * The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: further ones are counted under
+   * one folded name (behaviour: bounded-metric-names). `listedAs` is the last segment of the metric key for a single
+   * limit of a list.
+   */
   ruleStats(metricKey: string, isStatic: boolean, listedAs?: string): RuleStats;
-  /** Counts the descriptors of an unknown domain, `ratelimit.service.rate_limit.<domain>.domain_not_found`;
-   * bounded like runtime keys. */
+  /**
+   * Counts the descriptors of an unknown domain, `ratelimit.service.rate_limit.<domain>.domain_not_found`; bounded like
+   * runtime keys.
+   */
   unknownDomain(domain: string): Counter;
   /** Runs before each flush and before each reading of the values, to set gauges. */
   beforeReading(task: () => void): void;
