@@ -1,5 +1,5 @@
-// What every measurement needs: the stores, the folder of rules and certificates, the processors, and
-// with them a started service and a load on it.
+// What every measurement needs: the stores, the folder of rules and certificates, the processors, and a way to start a
+// service and put load on it.
 import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { type RunningService, type Service, startService } from './service.ts';
 import { type Store, startMemcached, startRedis } from './store.ts';
 
 export interface Load {
-  /** Undefined: as fast as the service goes. */
+  /** Undefined: as fast as the service responds. */
   readonly ratePerSecond: number | undefined;
   readonly warmUpMs: number;
   readonly measuredMs: number;
@@ -21,7 +21,7 @@ export interface Load {
 }
 
 export interface LoadOutcome extends LoadResult {
-  /** Commands of the store for each decision: in the two halves of the measured time, and in all. */
+  /** Commands of the store per decision: in each half of the measured time, and in total. */
   readonly storeCommands: {
     readonly firstHalf: number;
     readonly secondHalf: number;
@@ -60,9 +60,9 @@ export async function createBench({ connections, streams }: BenchOptions) {
 
   return {
     redis,
-    /** Who runs on which processor. */
+    /** Which program runs on which processor. */
     processors: processors.description,
-    /** Starts a service on an empty store, which it finds at `storeAddress` if that is given. */
+    /** Starts a service on an empty store, reached at `storeAddress` if that is given. */
     async start(service: Service, scenario: Scenario, storeAddress?: string) {
       const store = await findStore(scenario);
       await store.clear();

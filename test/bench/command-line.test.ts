@@ -8,7 +8,7 @@ function parse(...args: string[]) {
   return command;
 }
 
-test('without flags the whole grid is measured in five rounds, and kept', (t) => {
+test('without flags the whole grid is measured in five rounds, and the results are written', (t) => {
   const command = parse();
   t.is(command.scenarios.length, 11);
   t.deepEqual(command.rates, [undefined, 2_000, 8_000, 20_000]);
@@ -18,7 +18,7 @@ test('without flags the whole grid is measured in five rounds, and kept', (t) =>
   t.regex(command.outputFolder ?? '', /test\/bench\/results$/);
 });
 
-test('a part of the grid replaces no result of the whole', (t) => {
+test('a part of the grid does not replace results of the whole grid', (t) => {
   const command = parse('--scenario', 'unlimited', '--scenario', 'redis-1-key', '--rate', '0');
   t.deepEqual(pluck(command.scenarios, 'name'), ['unlimited', 'redis-1-key']);
   t.deepEqual(command.rates, [undefined]);
@@ -26,7 +26,7 @@ test('a part of the grid replaces no result of the whole', (t) => {
   t.is(command.outputFolder, undefined);
 });
 
-test('another service has the name that stands before its command', (t) => {
+test('another service is named before its command', (t) => {
   const { others } = parse('--against', 'go=./ratelimit -x', '--against', 'PORT_B=1 ./other');
   t.deepEqual(
     others.map(({ name, command }) => [name, command]),
@@ -38,7 +38,7 @@ test('another service has the name that stands before its command', (t) => {
   t.is(parse('--against', './ratelimit').others[0]?.name, 'other');
 });
 
-test('wrong flags are said in a sentence', (t) => {
+test('each wrong flag is reported in one sentence', (t) => {
   t.throws(() => parse('--scenario', 'no'), { message: /^no scenario no; there are unlimited, / });
   t.throws(() => parse('--rounds', '0'), { message: '--rounds must be a number of at least 1: 0' });
   t.throws(() => parse('--seconds', 'x'), { message: /--seconds must be a number/ });

@@ -12,11 +12,11 @@ export interface BenchCommand {
   readonly connections: number;
   readonly streams: number;
   readonly others: readonly Service[];
-  /** Beyond the grid: round trips of the store, and the highest rate. */
+  /** Besides the grid: round trips of the store, and the highest rate. */
   readonly hasExtras: boolean;
-  /** Decisions of the long run; 0: none. */
+  /** Decisions of the long run; 0 disables it. */
   readonly soakDecisions: number;
-  /** Where the results are written; undefined: shown only. */
+  /** Where the results are written; undefined: only displayed. */
   readonly outputFolder: string | undefined;
 }
 
@@ -47,7 +47,7 @@ const defaultRates = [2_000, 8_000, 20_000];
 const defaultSoakDecisions = 10_000_000;
 const defaultFolder = `${import.meta.dirname}/results`;
 
-/** Throws with a sentence for the user when a flag is wrong. */
+/** Throws a sentence for the user when a flag is wrong. */
 export function parseCommandLine(args: readonly string[]): BenchCommand | 'help' {
   const { values } = parseArgs({
     args: [...args],
@@ -97,7 +97,7 @@ function parseNumber(flag: string, text: string, least: number): number {
 }
 
 function parseService(text: string, index: number): Service {
-  // In small letters, for a command may begin with the setting of a variable.
+  // In lower case, since a command may begin by setting a variable.
   const named = /^([a-z][a-z0-9.-]*)=(.+)$/s.exec(text);
   return named?.[1] !== undefined && named[2] !== undefined
     ? { name: named[1], command: named[2], kind: 'other' }

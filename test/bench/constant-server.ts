@@ -1,5 +1,5 @@
-// The yardstick of the benchmark: a @grpc/grpc-js server that gives every call the same answer. It
-// takes the addresses and certificates that the worker would.
+// The yardstick of the benchmark: a @grpc/grpc-js server that gives every call the same answer. It uses the same
+// addresses and certificates as the worker.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Server, ServerCredentials } from '@grpc/grpc-js';

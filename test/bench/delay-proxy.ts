@@ -1,6 +1,6 @@
-// A loopback proxy whose answers take longer, as a store's in another rack would: a process of its
-// own, so that it spends no time of the service or the generator.
-//   node delay-proxy.ts TARGET-PORT ROUND-TRIP-MS
+// A loopback proxy that delays answers, like a store in another rack. It is a separate process, so that it takes no CPU
+// time from the service or the generator.
+// node delay-proxy.ts TARGET-PORT ROUND-TRIP-MS
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterPause, sharpenPauses } from '../../worker/fine-pause.ts';
@@ -12,14 +12,14 @@ interface Delayed {
 }
 
 const [targetPort, roundTripMs] = process.argv.slice(2).map(Number);
-/** How often it looks for requests while answers wait. */
+/** How often it polls for requests while answers wait. */
 const pauseMs = 0.1;
 const waiting: Delayed[] = [];
 let isPassing = false;
 
 sharpenPauses();
 
-/** Answers all wait equally long, so they become due in the order in which they came. */
+/** All answers wait equally long, so they become due in the order of arrival. */
 function passDue(): void {
   const nowMs = performance.now();
   let count = 0;

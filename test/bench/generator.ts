@@ -1,5 +1,5 @@
-// The load generator seen from the benchmark: one process for all loads, so that its code is compiled
-// once and not during each of them.
+// The benchmark's handle on the load generator: one process for all loads, so that its code is compiled once and not
+// during each load.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { LoadMoment, LoadOptions, LoadResult } from './load/load-run.ts';
@@ -11,7 +11,7 @@ const graceMs = 20_000;
 export function startGenerator() {
   const child = fork(mainFile, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    // Keeps what is not a number apart from 0.
+    // Distinguishes NaN from 0.
     serialization: 'advanced',
   });
   const ended = new Promise<never>((_, reject) => {
@@ -20,13 +20,11 @@ export function startGenerator() {
       reject(new Error(`the load generator ended early: ${code ?? signal}`));
     });
   });
-  // It ends between two loads when the benchmark is over.
+  // The process exits between two loads when the benchmark is over.
   ended.catch(() => {});
   return {
-    /**
-     * One load after the other. `onMoment` is called at the beginning, the middle and the end of the
-     * measured time. Rejects when the load cannot be put on, or does not end in time.
-     */
+    /** One load after another. Calls `onMoment` at the beginning, the middle and the end of the measured time. Rejects
+     * when the load cannot be generated, or does not end in time. */
     async run(options: LoadOptions, onMoment: (moment: LoadMoment, answered: number) => void) {
       const timeout = AbortSignal.timeout(options.warmUpMs + options.measuredMs + graceMs);
       const kill = () => child.kill('SIGKILL');

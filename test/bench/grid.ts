@@ -7,7 +7,7 @@ import type { Service } from './service.ts';
 export interface GridPlan {
   readonly scenarios: readonly Scenario[];
   readonly services: readonly Service[];
-  /** Requests each second; undefined is saturation. */
+  /** Requests per second; undefined means saturation. */
   readonly rates: readonly (number | undefined)[];
   readonly rounds: number;
   readonly measuredMs: number;
@@ -28,17 +28,17 @@ export interface Measurement {
   /** At the end of this load. */
   readonly residentBytes: number;
   readonly storeCommands: LoadOutcome['storeCommands'];
-  /** Why the figures are not to be trusted. */
+  /** Why the figures cannot be trusted. */
   readonly problems: readonly string[];
 }
 
-/** On a slow machine the yardstick's code is not all compiled sooner. */
+/** On a slow machine, compiling the yardstick's code takes this long. */
 const firstWarmUpMs = 3_000;
 const laterWarmUpMs = 500;
-/** Above it, latencies tell as much about the generator as about the service. */
+/** Above this lag, latencies measure the generator as much as the service. */
 const sendLagLimitUs = 1_000;
 
-/** Tells each measurement as it comes, and how many of all there are by then. */
+/** Reports each measurement when it is done, with the number done so far and the total. */
 export async function measureGrid(
   bench: Bench,
   plan: GridPlan,
@@ -47,7 +47,7 @@ export async function measureGrid(
   const runs = plan.scenarios.flatMap((scenario) => {
     const services = plan.services.filter((s) => s.kind !== 'other' || !scenario.isOursAlone);
     return Array.from({ length: plan.rounds }, (_, round) => round).flatMap((round) =>
-      // They take turns at being first.
+      // The services alternate in being first.
       (round % 2 === 0 ? services : services.toReversed()).map((service) => ({
         scenario,
         service,

@@ -1,4 +1,4 @@
-// The highest offered rate at which latencies stay low: raised step by step until they do not.
+// Finds the highest offered rate at which latencies stay low, by raising the rate step by step.
 import type { Bench } from './bench.ts';
 import { findScenario } from './scenario.ts';
 import type { Service } from './service.ts';
@@ -10,7 +10,7 @@ const sendLagLimitUs = 1_000;
 const firstRate = 4_000;
 const step = 1.25;
 const lastRate = 500_000;
-/** Bad steps may be the machine's, but hardly so many of one rate. */
+/** The machine may cause a bad step, but hardly this many at one rate. */
 const attempts = 4;
 
 export async function findHighestRate(
@@ -59,11 +59,11 @@ export async function findHighestRate(
     service: service.name,
     scenario: scenario.name,
     p99LimitUs,
-    /** The last rate that was fine; undefined when the first was not. */
+    /** The last good rate; undefined when the first was bad. */
     ratePerSecond: best?.ratePerSecond,
     p99Us: best?.p99Us,
     sendLagP99Us: best?.sendLagP99Us,
-    /** Why the next one was not. */
+    /** Why the next rate was bad. */
     endedBy,
   };
 }

@@ -1,4 +1,4 @@
-// The machine and the code that a result belongs to; never whose machine it is.
+// The machine and the code version of a result; never the owner of the machine.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
@@ -8,7 +8,7 @@ export type Machine = ReturnType<typeof describeMachine>;
 
 const idleSampleMs = 1_000;
 
-/** How much of the processors' time goes to others, as long as the benchmark does nothing. */
+/** The share of the processors' time that other programs use while the benchmark is idle. */
 export async function measureOtherWork(): Promise<number> {
   const before = readProcessorTimes();
   await sleep(idleSampleMs);
@@ -17,7 +17,7 @@ export async function measureOtherWork(): Promise<number> {
 }
 
 function readProcessorTimes(): { busy: number; all: number } {
-  // cpu user nice system idle iowait irq softirq steal; what follows is contained in user and nice.
+  // cpu user nice system idle iowait irq softirq steal; the following fields are contained in user and nice.
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
   const times = line.split(/ +/).slice(1, 9).map(Number);
   const all = times.reduce((sum, time) => sum + time, 0);
@@ -29,10 +29,10 @@ export function describeMachine() {
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     cores: cpus().length,
     memoryBytes: totalmem(),
-    // The version alone: what comes behind it may name who built it.
+    // Only the version: the rest may name the builder.
     kernel: `${type()} ${/^[\d.]+/.exec(release())?.[0] ?? ''}`.trim(),
     node: process.version,
-    /** Undefined outside a repository; ends in `+` when files were changed. */
+    /** Undefined outside a repository; ends in `+` if files have been changed. */
     commit: readCommit(),
     date: new Date().toISOString().slice(0, 10),
   };

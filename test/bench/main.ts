@@ -1,5 +1,5 @@
-// `npm run bench`: what a decision costs, beside a @grpc/grpc-js server that gives a constant answer, in
-// turns within one run. Quote the ratios: machines are noisy.
+// `npm run bench`: measures what a decision costs, relative to a @grpc/grpc-js server with a constant answer,
+// alternating within one run. Quote the ratios: machines are noisy.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createBench } from './bench.ts';
@@ -47,7 +47,7 @@ function saySoak(secondsLeft: number, residentBytes: number): void {
   say(`long run: ${secondsLeft.toFixed(0)} s left, RSS ${(residentBytes / 1e6).toFixed(0)} MB`);
 }
 
-/** What there is so far; a run that is ended early shows it. */
+/** The results so far, which a run that is ended early still prints. */
 let found: BenchResults | undefined;
 
 async function run(command: BenchCommand): Promise<BenchResults> {
@@ -107,7 +107,7 @@ async function writeResults(results: BenchResults, folder: string): Promise<void
   say(`written to ${folder}`);
 }
 
-// Ending this way lets what was started be ended too.
+// Exiting this way also ends the processes that were started.
 for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],

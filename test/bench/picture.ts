@@ -1,5 +1,5 @@
-// The CPU time of a decision as a picture (SVG), on a card of its own, so that it reads on light and
-// dark pages alike.
+// A picture (SVG) of the CPU time of a decision, on a background of its own, so that it is readable on light and dark
+// pages.
 import { describeMachineLine, toPart } from './report.ts';
 import type { BenchResults } from './results.ts';
 import { summarize } from './summary.ts';
@@ -21,7 +21,7 @@ export function drawPicture(results: BenchResults): string {
   );
   const scenarios = [...new Set(rows.map((row) => row.scenario))];
   const services = [...new Set(rows.map((row) => row.service))].sort(
-    // The yardstick is what the eye compares with, so it stands below.
+    // The yardstick is what readers compare with, so it is last.
     (a, b) => Number(a === results.yardstick) - Number(b === results.yardstick),
   );
   const highest = Math.max(...rows.map((row) => row.cpuPerDecisionUs));

@@ -1,11 +1,11 @@
-// What processes have used, from the kernel's own account (Linux).
+// CPU time and memory of processes, from the kernel's accounting (Linux).
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** USER_HZ, the same on every Linux that Node runs on. */
 const ticksPerSecond = 100;
 const kibibyte = 1024;
 
-/** User and system time of some processes together, in microseconds. */
+/** User and system time of these processes together, in microseconds. */
 export function readCpuUs(pids: readonly number[]): number {
   let ticks = 0;
   for (const pid of pids) {
@@ -48,7 +48,7 @@ export function readGroup(group: number): number[] {
     .sort((a, b) => a - b);
 }
 
-/** The fields behind the command, which stands in parentheses and may itself hold spaces. */
+/** The fields after the command, which is in parentheses and may itself contain spaces. */
 function readStat(pid: number): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');

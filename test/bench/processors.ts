@@ -1,8 +1,8 @@
-// Which processors the service under test has for itself, and which its load and its store share.
+// Reserves one processor for the service under test; its load and its store share the others.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** Moves this process, and so whatever it starts, away from the processor of the service. */
+/** Moves this process, and all processes that it starts, away from the service's processor. */
 export function divideProcessors() {
   const allowed = readAllowed();
   const [first, ...others] = allowed;
@@ -14,9 +14,9 @@ export function divideProcessors() {
     return { servicePrefix: [], description: 'nothing is pinned, for want of taskset' };
   }
   return {
-    /** What to put before the service's command. */
+    /** The prefix of the service's command. */
     servicePrefix: ['taskset', '-c', String(first)],
-    /** One line about who runs where. */
+    /** One line about which program runs where. */
     description: `the service on one processor, load and store on ${others.length === 1 ? 'one other' : `${others.length} others`}`,
   };
 }
@@ -26,7 +26,7 @@ function readAllowed(): number[] {
   try {
     list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
   } catch {
-    // Not Linux: there is no taskset either.
+    // Not Linux, or taskset is missing.
   }
   return (list ?? '').split(',').flatMap((range) => {
     const [from, to = from] = range.split('-').map(Number);

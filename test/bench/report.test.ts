@@ -86,7 +86,7 @@ test('rounds become medians, and the ratio is that of the rounds', (t) => {
   t.is(theirs?.cpuRatio, undefined);
 });
 
-test('the tables name scenario, service, ratio, machine and what went wrong', (t) => {
+test('the tables contain the scenario, service, ratio, machine and problems', (t) => {
   const text = renderText(results);
   t.regex(text, /^unlimited +ratelane +250,000 +4\.00 +75 % +1\/20\.0 +2\.00 +100/m);
   t.regex(text, /^unlimited +2,000 +ratelane +30\.0 +0\.75 +2\.00 +4\.00 +0\.15/m);
@@ -96,7 +96,7 @@ test('the tables name scenario, service, ratio, machine and what went wrong', (t
   t.true(text.startsWith('Processor, 2 cores, 8 GiB, Linux 6.1, Node v24, commit abc, 2026-01-01'));
 });
 
-test('a round without answers is a problem, and no part of the medians', (t) => {
+test('a round without answers is a problem, and is not part of the medians', (t) => {
   const without = {
     ...measurement(yardstick, 0, Number.POSITIVE_INFINITY),
     problems: ['no answers in the measured time'],
@@ -110,12 +110,12 @@ test('a round without answers is a problem, and no part of the medians', (t) => 
   t.deepEqual(rows.find((row) => row.service === yardstick)?.problems, without.problems);
 });
 
-test('a machine that was busy with other work is said', (t) => {
+test('a machine that was busy with other work is reported', (t) => {
   t.notRegex(renderText(results), /Other work/);
   t.regex(renderText({ ...results, otherWork: 0.35 }), /Other work took 35 % of the machine/);
 });
 
-test('the same tables as Markdown have a cell for each column', (t) => {
+test('the Markdown tables have a cell for each column', (t) => {
   const rows = renderMarkdown(results)
     .split('\n')
     .filter((line) => line.startsWith('|'));
@@ -128,13 +128,13 @@ test('the same tables as Markdown have a cell for each column', (t) => {
   }
 });
 
-test('Markdown names the service where several were measured, and the yardstick in no row', (t) => {
+test("Markdown names the service only if several were measured, and no row is the yardstick's", (t) => {
   t.notRegex(renderMarkdown(results), /service \||grpc-js <constant>.*\|/);
   const measurements = [...results.measurements, measurement('another', 0, 3)];
   t.regex(renderMarkdown({ ...results, measurements }), /^\| unlimited \| another \| 333,333 \|/m);
 });
 
-test('the picture has a bar for each service, escaped names, and brings its own background', (t) => {
+test('the picture has a bar for each service, escaped names, and its own background', (t) => {
   const picture = drawPicture(results);
   t.is(picture.match(/<text class="value"/g)?.length, 2);
   t.true(picture.includes('4.0 us, 1/20.0 of grpc-js'));

@@ -7,7 +7,7 @@ interface Table {
   readonly title: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** Below the table. */
+  /** Displayed below the table. */
   readonly notes: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export function renderText(results: BenchResults): string {
 
 export function renderMarkdown(results: BenchResults): string {
   const lines = [`<!-- Written by npm run bench. -->`, '', describe(results), ''];
-  // The yardstick is in each ratio. Its own rows are in results.json.
+  // The yardstick is part of each ratio. Its own rows are only in results.json.
   const isShown = ({ service }: { readonly service: string }) => service !== results.yardstick;
   const rows = summarize(results.measurements, results.yardstick).filter(isShown);
   const highestRates = results.highestRates.filter(isShown);
@@ -49,7 +49,7 @@ export function renderMarkdown(results: BenchResults): string {
   return lines.join('\n');
 }
 
-/** Without the service where there is only one, and at fixed rates without what the notes and the other table have. */
+/** Omits the service if there is only one, and at fixed rates what the notes and the other table contain. */
 function toPageTable(table: Table): Table {
   const isKept = table.columns.map((column, at) => {
     if (column === 'service') return new Set(table.rows.map((row) => row[at])).size !== 1;
@@ -246,7 +246,7 @@ function createSoakTable(soak: NonNullable<BenchResults['soak']>): Table {
   };
 }
 
-/** Columns of words stand left, those of numbers right. */
+/** Columns of text are aligned left, those of numbers right. */
 function isText(table: Table, index: number): boolean {
   return ['scenario', 'service', 'ended by'].includes(table.columns[index] ?? '');
 }
@@ -269,7 +269,7 @@ function toMs(us: number): string {
   return Number.isNaN(us) ? '-' : (us / 1000).toFixed(2);
 }
 
-/** A ratio below one as one over something, which is how the goals are put. */
+/** A ratio below one is formatted as a fraction 1/N, like the goals. */
 export function toPart(ratio: number | undefined): string {
   if (ratio === undefined || Number.isNaN(ratio)) return '-';
   return ratio < 0.5 ? `1/${(1 / ratio).toFixed(1)}` : ratio.toFixed(2);

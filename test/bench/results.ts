@@ -1,4 +1,4 @@
-// All that a run of the benchmark found; what is kept as JSON.
+// All results of a benchmark run, which are stored as JSON.
 import type { Measurement } from './grid.ts';
 import type { HighestRate } from './highest-rate.ts';
 import type { Machine } from './machine.ts';
@@ -7,15 +7,15 @@ import type { Soak } from './soak.ts';
 
 export interface BenchResults {
   readonly machine: Machine;
-  /** Who ran on which processor. */
+  /** Which program ran on which processor. */
   readonly processors: string;
-  /** The part of the processors' time that went to other work before the run. */
+  /** The share of the processors' time that other work took before the run. */
   readonly otherWork: number;
   readonly rounds: number;
   readonly measuredMs: number;
   readonly connections: number;
   readonly streams: number;
-  /** The service whose CPU time the others' is a part of. */
+  /** The service whose CPU time the ratios refer to. */
   readonly yardstick: string;
   readonly measurements: readonly Measurement[];
   readonly roundTrips: readonly RoundTripMeasurement[];

@@ -1,5 +1,5 @@
-// How many commands the store gets for each decision, and what that does to latencies, when the store
-// is next door, in the same building, or further away.
+// Measures how many commands the store gets per decision, and the effect on latencies, with a store next door, in the
+// same building, or further away.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench } from './bench.ts';
 import { findScenario } from './scenario.ts';
@@ -47,7 +47,7 @@ async function measureOne(
       warmUpMs,
       measuredMs,
     });
-    // The store forgets, so every key is new the first time; both within one minute's window.
+    // The store is emptied, so every key is new the first time; both uses are in the same minute's window.
     await bench.redis.clear();
     const passMs = (many.distinctKeys * 1000) / ratePerSecond;
     await leaveRoomInMinute(3 * passMs);
@@ -73,7 +73,7 @@ async function measureOne(
         decisionsPerSecond: oneKey.answered / oneKey.seconds,
         p99Us: oneKey.latencyUs.p99,
       },
-      /** With 10,000 keys of minutes, each used once and then once more. */
+      /** With 10,000 keys of minute limits, each used twice. */
       manyKeys: { whenNew: whenNew.storeCommands.whole, whenKnown: whenKnown.storeCommands.whole },
       problems: [...new Set(problems)],
     };

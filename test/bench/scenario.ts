@@ -1,22 +1,22 @@
-// What is measured: the rules that every service under test gets, the requests of each scenario, and
-// the environment that goes with them. How it is measured is not said here.
+// The scenarios: the rules for every service under test, the requests of each scenario, and the environment. How they
+// are measured is defined elsewhere.
 import { codes } from '../../worker/decision/message.ts';
 
 export interface Scenario {
   readonly name: string;
   /** The key of each descriptor of a request. */
   readonly descriptorKeys: readonly string[];
-  /** Different values of each descriptor. */
+  /** The number of different values per descriptor. */
   readonly distinctKeys: number;
   /** A new traceparent and x-request-id in each request. */
   readonly hasTrace: boolean;
   readonly isTls: boolean;
-  /** Where hits are counted, if a store is asked. */
+  /** The store in which hits are counted, if one is used. */
   readonly store: 'redis' | 'memcached';
   readonly expectedCode: number;
-  /** On top of what every service gets. */
+  /** In addition to the environment of every service. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Needs settings that services of other makers do not know. */
+  /** Whether it needs settings that other services do not have. */
   readonly isOursAlone: boolean;
 }
 

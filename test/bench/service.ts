@@ -1,5 +1,5 @@
-// A service under test: the worker, the yardstick, or any other of the same protocol, as a command in
-// a process group of its own.
+// A service under test: the worker, the yardstick, or any other with the same protocol, started as a command in its own
+// process group.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -12,7 +12,7 @@ import { readGroup } from './process-usage.ts';
 
 export interface Service {
   readonly name: string;
-  /** A shell command that stays in the foreground and in its process group, and ends on SIGTERM. */
+  /** A shell command that stays in the foreground and in its process group, and exits on SIGTERM. */
   readonly command: string;
   readonly kind: 'ours' | 'yardstick' | 'other';
 }
@@ -20,7 +20,7 @@ export interface Service {
 export interface RunningService {
   readonly grpcPort: number;
   readonly pids: readonly number[];
-  /** SIGTERM to the group, and SIGKILL to what outlasts it. */
+  /** Sends SIGTERM to the group, and SIGKILL to the processes that remain. */
   stop(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ const stopTimeoutMs = 10_000;
 const settleMs = 300;
 const outputLimit = 4_000;
 
-/** The worker as `npm run worker` starts it, without npm's own process beside it. */
+/** The worker as started by `npm run worker`, but without the additional npm process. */
 export const worker: Service = { name: 'ratelane', command: readWorkerCommand(), kind: 'ours' };
 
 export const yardstick: Service = {
@@ -59,7 +59,7 @@ export async function startService(
     detached: true,
     env: {
       ...process.env,
-      // The Node of this process, as npm would find it.
+      // The Node of this process, where npm would find it.
       PATH: [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter),
       GRPC_HOST: host,
       GRPC_PORT: String(grpcPort),
@@ -68,8 +68,8 @@ export async function startService(
       DEBUG_HOST: host,
       DEBUG_PORT: String(debugPort),
       RUNTIME_WATCH_ROOT: 'false',
-      // Offered for being pulled, as most fleets have them. With no output at all every decision
-      // would write a line, and whoever reads those lines shares a processor with the load.
+      // Exposed for scraping, as in most fleets. With no output at all, every decision would write a line, and the
+      // reader of those lines shares a processor with the load.
       USE_STATSD: 'false',
       USE_PROMETHEUS: 'true',
       PROMETHEUS_ADDR: `${host}:${statisticsPort}`,
@@ -111,14 +111,14 @@ function collectOutput(child: ChildProcess): () => string {
       output = (output + chunk).slice(-outputLimit);
     });
   }
-  // A command that cannot be started closes at once, without an exit code.
+  // A command that cannot be started closes immediately, without an exit code.
   child.once('error', (error) => {
     output += error.message;
   });
   return () => output;
 }
 
-/** The processes once they have stayed the same for a moment. */
+/** The processes of the group once they have not changed for a moment. */
 async function readSettledGroup(group: number): Promise<readonly number[]> {
   for (let pids = readGroup(group); ; ) {
     await sleep(settleMs);
@@ -129,7 +129,7 @@ async function readSettledGroup(group: number): Promise<readonly number[]> {
 }
 
 function endGroup(group: number, signal: NodeJS.Signals): void {
-  // While the group has members, its number cannot name another; 0 would be our own.
+  // While the group has members, its number cannot be reused; 0 would be our own group.
   if (group > 0 && readGroup(group).length > 0) process.kill(-group, signal);
 }
 

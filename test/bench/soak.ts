@@ -1,4 +1,4 @@
-// The long run: millions of decisions over many keys, and whether memory stays where it was.
+// The long run: millions of decisions over many keys, to check that memory does not grow.
 import type { Bench } from './bench.ts';
 import { readMemory } from './process-usage.ts';
 import { findScenario } from './scenario.ts';
@@ -53,7 +53,7 @@ export async function runSoak(
       p99Us: outcome.latencyUs.p99,
       p999Us: outcome.latencyUs.p999,
       sendLagP99Us: outcome.sendLagUs?.p99,
-      /** Medians of the first, third and last quarter of the run, and the highest ever. */
+      /** Medians of the first, third and last quarter of the run, and the overall maximum. */
       residentBytes: {
         firstQuarter: quarter(0),
         thirdQuarter: quarter(2),

@@ -1,18 +1,18 @@
 import test from 'ava';
 import { median, medianRatio, spread } from './statistics.ts';
 
-test('a median is the one in the middle, or the mean of the two', (t) => {
+test('a median is the middle value, or the mean of the two middle ones', (t) => {
   t.is(median([9, 1, 5]), 5);
   t.is(median([9, 1, 5, 6]), 5.5);
   t.is(median([]), Number.NaN);
   t.is(median([1, Number.NaN, 2]), Number.NaN);
 });
 
-test('the spread is half the range as a part of the median', (t) => {
+test('the spread is half the range, relative to the median', (t) => {
   t.is(spread([8, 10, 12]), 0.2);
 });
 
-test('ratios are taken within a round, so that a slow round does not count', (t) => {
+test('ratios are taken within a round, so that a slow round has no effect', (t) => {
   const ours = new Map([
     [0, 2],
     [1, 20],

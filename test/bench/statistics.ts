@@ -1,7 +1,7 @@
-// Medians over rounds, and ratios to the yardstick of the same round, which a slow change of the
-// machine affects less than the ratio of two medians.
+// Medians over rounds, and ratios to the yardstick within the same round, which a slow change of the machine affects
+// less than the ratio of two medians.
 
-/** NaN when there is nothing, or something that is not a number. */
+/** NaN when the list is empty or contains NaN. */
 export function median(values: readonly number[]): number {
   if (values.length === 0 || values.some(Number.isNaN)) return Number.NaN;
   const sorted = values.toSorted((a, b) => a - b);
@@ -10,12 +10,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
 }
 
-/** Half the range, as a part of the median. */
+/** Half the range, relative to the median. */
 export function spread(values: readonly number[]): number {
   return (Math.max(...values) - Math.min(...values)) / 2 / median(values);
 }
 
-/** The median of the ratios of pairs; what has no partner is left out. */
+/** The median of the ratios of pairs; values without a partner are omitted. */
 export function medianRatio(
   values: ReadonlyMap<number, number>,
   bases: ReadonlyMap<number, number>,

@@ -1,5 +1,5 @@
-// The Redis and the memcached that services under test count in, how many commands they got, and the way
-// there.
+// The Redis and the memcached in which services under test count, the number of their commands, and the delayed
+// connection to them.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,7 @@ export interface Store {
   /** Settings of a service that counts here, at this address. */
   toEnvironment(address: string): Readonly<Record<string, string>>;
   clear(): Promise<void>;
-  /** Commands so far, that of this question not counted. */
+  /** Commands so far, without the one for this query. */
   countCommands(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export async function startMemcached(): Promise<Store> {
   };
 }
 
-/** A way to a port that takes `roundTripMs`, in a process of its own. */
+/** Starts a proxy to a port with a round trip of `roundTripMs`, in a separate process. */
 export async function startDelayedWay(port: number, roundTripMs: number) {
   const file = fileURLToPath(new URL('delay-proxy.ts', import.meta.url));
   const child = fork(file, [String(port), String(roundTripMs)]);

@@ -1,4 +1,4 @@
-// From the measurements of all rounds to one row for each scenario, load and service.
+// Reduces the measurements of all rounds to one row for each scenario, load and service.
 import type { Measurement } from './grid.ts';
 import { median, medianRatio, spread } from './statistics.ts';
 
@@ -8,9 +8,9 @@ export interface SummaryRow {
   readonly ratePerSecond: number | undefined;
   readonly decisionsPerSecond: number;
   readonly cpuPerDecisionUs: number;
-  /** Half the range of the rounds, as a part of the median. */
+  /** Half the range over the rounds, relative to the median. */
   readonly cpuSpread: number;
-  /** CPU time as a part of the yardstick's in the same round; undefined for the yardstick. */
+  /** CPU time relative to the yardstick's in the same round; undefined for the yardstick. */
   readonly cpuRatio: number | undefined;
   readonly p99Us: number;
   readonly p999Us: number;
@@ -39,7 +39,7 @@ export function summarize(
         one.service === yardstick &&
         one.decisionsPerSecond > 0,
     );
-    // Where nothing was answered there are no figures, only the problem.
+    // Without answers there are no figures, only the problem.
     const answered = group.filter((one) => one.decisionsPerSecond > 0);
     const medianOf = (pick: (one: Measurement) => number) => median(answered.map(pick));
     rows.push({

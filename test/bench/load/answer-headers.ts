@@ -1,16 +1,16 @@
-// Reads the header blocks of answers as far as a load generator has to: was it HTTP status 200, and which
+// Reads the header blocks of answers as far as a load generator needs: whether the HTTP status is 200, and the
 // grpc-status.
 
 import { createHpackDecoder } from '../../../worker/grpc/http2/hpack/decoder.ts';
 import type { HeaderField } from '../../../worker/grpc/http2/hpack/header-field.ts';
 
-/** What a block said, one bit for each. */
+/** The content of a block, one bit per fact. */
 export const facts = { httpOk: 1, httpOther: 2, grpcOk: 4, grpcOther: 8 } as const;
 
 export function createAnswerHeaders() {
   const decoder = createHpackDecoder({ tableBytes: 4096, maxListBytes: 65_536 });
-  /** By length, the last block that left the table as it was: its bytes mean the same until the
-   * table changes. */
+  /** By length, the last block that did not change the table: its bytes have the same meaning until the table
+   * changes. */
   const known: ({ readonly bytes: Buffer; readonly facts: number } | undefined)[] = [];
   const fields: HeaderField[] = [];
   let otherStatus = '';
@@ -24,11 +24,11 @@ export function createAnswerHeaders() {
   };
 
   return {
-    /** The last grpc-status other than 0. */
+    /** The last grpc-status that is not 0. */
     get otherStatus() {
       return otherStatus;
     },
-    /** The facts of a block; throws when it is not HPACK. */
+    /** The facts in a block; throws when it is not valid HPACK. */
     read(source: Buffer, start: number, end: number) {
       const same = known[end - start];
       if (same !== undefined && isEqual(same.bytes, source, start)) return same.facts;

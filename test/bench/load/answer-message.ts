@@ -1,4 +1,4 @@
-// Reads the answers' gRPC messages as far as a load generator has to check them.
+// Reads the answers' gRPC messages as far as a load generator needs to check them.
 
 export interface Answer {
   readonly overallCode: number;
@@ -11,7 +11,7 @@ const statusTag = (2 << 3) | 2;
 const lengthDelimited = 2;
 const overLimit = 2;
 
-/** Undefined when it is not exactly one uncompressed RateLimitResponse. */
+/** Undefined when the bytes are not exactly one uncompressed RateLimitResponse. */
 export function readAnswer(bytes: Buffer, start: number, end: number): Answer | undefined {
   if (end - start < grpcHeaderLength || bytes[start] !== 0) return undefined;
   if (bytes.readUInt32BE(start + 1) !== end - start - grpcHeaderLength) return undefined;
@@ -20,7 +20,7 @@ export function readAnswer(bytes: Buffer, start: number, end: number): Answer | 
   let offset = start + grpcHeaderLength;
   while (offset + 1 < end) {
     const tag = bytes[offset++] as number;
-    // A code, or a length: one byte, or two where a field has more than 127 bytes.
+    // A code or a length: one byte, or two if a field has more than 127 bytes.
     let value = bytes[offset++] as number;
     if (value >= 128) value = (value & 127) + ((bytes[offset++] as number) << 7);
     if (tag === overallCodeTag && value <= overLimit) {

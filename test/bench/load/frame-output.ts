@@ -1,4 +1,4 @@
-// Frames gathered for one write.
+// Collects frames for a single write.
 import type { Socket } from 'node:net';
 import { frameHeaderLength, writeFrameHeader } from './frames.ts';
 
@@ -6,7 +6,7 @@ const capacity = 64 * 1024;
 
 export class FrameOutput {
   bytes: Buffer = Buffer.allocUnsafe(capacity);
-  /** Where the next frame begins; whoever appends to `bytes` moves it on. */
+  /** Where the next frame begins; code that appends to `bytes` must advance it. */
   end = 0;
 
   readonly #socket: Socket;
@@ -26,7 +26,7 @@ export class FrameOutput {
     this.end += frameHeaderLength + payload.length;
   }
 
-  /** A frame whose payload is one number of 32 bits. */
+  /** A frame whose payload is a single 32-bit number. */
   appendNumberFrame(type: number, id: number, value: number): void {
     writeFrameHeader(this.bytes, this.end, 4, type, 0, id);
     this.end = this.bytes.writeUInt32BE(value, this.end + frameHeaderLength);

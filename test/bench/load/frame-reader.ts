@@ -1,14 +1,14 @@
-// Cuts what a connection brings into frames (RFC 9113), without copying those that came whole, and
-// joins header blocks that go on in further frames.
+// Splits the bytes of a connection into frames (RFC 9113), without copying complete ones, and joins header blocks that
+// continue in further frames.
 import { flags as frameFlags, frameTypes } from '../../support/http2-frames.ts';
 import { frameHeaderLength, maxFrameLength } from './frames.ts';
 
-/** Bytes are valid during the call only; `ends`: the stream's last frame. */
+/** Bytes are only valid during the call; `ends`: whether it is the stream's last frame. */
 export interface FrameHandler {
   onData(id: number, bytes: Buffer, start: number, end: number, ends: boolean): void;
   onHeaders(id: number, bytes: Buffer, start: number, end: number, ends: boolean): void;
   onReset(id: number, code: number): void;
-  /** Of the peer, not the acknowledgement of ours. */
+  /** The peer's settings, not the acknowledgement of ours. */
   onSettings(bytes: Buffer, start: number, end: number): void;
   onPing(payload: Buffer): void;
   onGoAway(code: number): void;
@@ -87,7 +87,7 @@ export function createFrameReader(handler: FrameHandler) {
   };
 
   return {
-    /** Throws on what is not HTTP/2. The chunk's memory may be used again afterwards. */
+    /** Throws on bytes that are not HTTP/2. The chunk's memory can be reused afterwards. */
     read(chunk: Buffer) {
       const bytes = rest === undefined ? chunk : Buffer.concat([rest, chunk]);
       let offset = 0;

@@ -1,8 +1,8 @@
-// How the generator writes the heads of HTTP/2 frames (RFC 9113, section 4.1): in place, into what is
-// about to be sent. The numbers of types and flags are those that the tests' own peer uses.
+// Writes the headers of the generator's HTTP/2 frames (RFC 9113, section 4.1) directly into the output buffer. The
+// numbers of types and flags are those of the tests' own peer.
 
 export const frameHeaderLength = 9;
-/** Both sides' default, which we neither raise nor exceed. */
+/** The default on both sides, which we neither raise nor exceed. */
 export const maxFrameLength = 16_384;
 export const defaultWindow = 65_535;
 

@@ -1,6 +1,6 @@
-// The header blocks of the requests, written as Envoy's client does: every header but :path enters
-// HPACK's dynamic table the first time and is then one byte; trace headers, new in each request, keep
-// pushing the others out (RFC 7541).
+// The header blocks of the requests, encoded as by Envoy's client: every header except :path enters HPACK's dynamic
+// table the first time and takes one byte afterwards; trace headers, which are new in each request, keep evicting the
+// others (RFC 7541).
 import { randomBytes, randomUUID } from 'node:crypto';
 import { encodeHuffmanString } from './huffman.ts';
 
@@ -12,20 +12,20 @@ const entryOverhead = 32;
 /** More entries than ever fit into the table. */
 const ringSize = 128;
 
-/** So many that a value has long left the table when its turn comes again. */
+/** So many that a value has long been evicted when it is used again. */
 const valuesOfTrace = 1024;
 
 interface Header {
-  /** A reference to name and value in the static table; then nothing else is needed. */
+  /** A reference to name and value in the static table; if set, nothing else is needed. */
   readonly staticIndex: number;
   readonly staticName: number;
   readonly isIndexed: boolean;
   readonly codedName: Buffer;
-  /** In turns, one for each request, where there are several. */
+  /** If there are several, each request uses the next one. */
   readonly codedValues: readonly Buffer[];
   turn: number;
   readonly size: number;
-  /** The number of its newest entry in the dynamic table; 0: never entered. */
+  /** The number of its newest entry in the dynamic table; 0: never added. */
   entered: number;
 }
 
@@ -38,7 +38,7 @@ export interface HeaderBlockOptions {
   readonly hasTrace: boolean;
 }
 
-/** The largest block there is: all headers as literals. */
+/** The largest possible block: all headers as literals. */
 export const maxBlockLength = 512;
 
 export function createHeaderBlocks(options: HeaderBlockOptions) {
@@ -88,11 +88,11 @@ export function createHeaderBlocks(options: HeaderBlockOptions) {
   };
 
   return {
-    /** Appends one request's block; gives the offset behind it. */
+    /** Appends one request's block; returns the offset after it. */
     append(target: Buffer, start: number) {
       let offset = start;
       if (isResized) {
-        // The lowest size since the last block comes first (section 4.2).
+        // First, the smallest table size since the last block (section 4.2).
         if (lowestSize < tableSize) offset = writeInteger(target, offset, 0x20, 5, lowestSize);
         offset = writeInteger(target, offset, 0x20, 5, tableSize);
         isResized = false;
@@ -100,7 +100,7 @@ export function createHeaderBlocks(options: HeaderBlockOptions) {
       for (const header of headers) offset = appendHeader(header, target, offset);
       return offset;
     },
-    /** The block, when it is the same for all further requests until the table changes. */
+    /** The block, when it is the same for all requests until the table changes. */
     constantBlock() {
       if (isResized || options.hasTrace) return undefined;
       if (headers.some((header) => header.isIndexed && indexOf(header) === 0)) return undefined;
@@ -109,7 +109,7 @@ export function createHeaderBlocks(options: HeaderBlockOptions) {
       for (const header of headers) length = appendHeader(header, block, length);
       return block.subarray(0, length);
     },
-    /** Takes over the peer's SETTINGS_HEADER_TABLE_SIZE. */
+    /** Applies the peer's SETTINGS_HEADER_TABLE_SIZE. */
     setTableSize(size: number) {
       const wanted = Math.min(size, tableLimit);
       if (wanted === tableSize) return;

@@ -16,7 +16,7 @@ test('quantiles are exact up to 512 microseconds, and to 0.4 % above', (t) => {
   }
 });
 
-test('an empty histogram has no quantiles, and a clock that went back counts as 0', (t) => {
+test('an empty histogram has no quantiles, and a clock that goes backwards counts as 0', (t) => {
   const histogram = createHistogram();
   t.is(histogram.quantile(0.5), Number.NaN);
   histogram.add(-3);

@@ -17,7 +17,7 @@ export function createHistogram() {
       count++;
       if (whole > max) max = whole;
     },
-    /** The highest value that may stand at a fraction of all; NaN when there are none. */
+    /** The highest possible value at a fraction of all; NaN when there are none. */
     quantile(fraction: number) {
       if (count === 0) return Number.NaN;
       let rank = Math.floor(fraction * count);

@@ -1,9 +1,9 @@
-// Strings as HPACK writes them in Huffman code (RFC 7541, section 5.2): those of the worker's engine are not.
+// Encodes strings in HPACK's Huffman code (RFC 7541, section 5.2); the worker's engine never does.
 import { listHuffmanCodes } from '../../../worker/grpc/http2/hpack/huffman-code.ts';
 
 const huffmanCodes = listHuffmanCodes();
 
-/** With its length before it. */
+/** Includes the length prefix. */
 export function encodeHuffmanString(text: string): Buffer {
   const bytes: number[] = [];
   let bits = 0;
@@ -19,7 +19,7 @@ export function encodeHuffmanString(text: string): Buffer {
     }
     bits &= (1 << held) - 1;
   }
-  // The rest of the last byte is filled with ones, the beginning of a code that ends the string.
+  // The last byte is padded with ones, the prefix of the end-of-string code.
   if (held > 0) bytes.push(((bits << (8 - held)) | (0xff >>> held)) & 0xff);
   if (bytes.length >= 127) throw new Error('too long for a length of one byte');
   return Buffer.from([0x80 | bytes.length, ...bytes]);

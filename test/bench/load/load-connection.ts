@@ -1,5 +1,5 @@
-// One HTTP/2 connection that keeps requests going and checks their answers. It writes once for each
-// batch of answers, so that a request costs little; which request is due when is said from outside.
+// One HTTP/2 connection that sends requests and checks their answers. It writes once per batch of answers, so that a
+// request costs little; the caller decides which request is due when.
 import type { Socket } from 'node:net';
 import { flags as frameFlags, frameTypes, settingIds } from '../../support/http2-frames.ts';
 import { createAnswerHeaders, facts } from './answer-headers.ts';
@@ -11,9 +11,9 @@ import { createHeaderBlocks, type HeaderBlocks, maxBlockLength } from './header-
 import { type RequestTemplate, writeDigits } from './request-template.ts';
 import { addFailure, type Tally } from './tally.ts';
 
-/** What we let the peer send, on the connection and on each stream. */
+/** How much the peer may send, on the connection and on each stream. */
 const receiveWindow = 16 << 20;
-/** Room for a frame that answers one of the peer's. */
+/** Space for a frame that answers one of the peer's. */
 const controlLength = 64;
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const codeCancel = 8;
@@ -29,19 +29,19 @@ export interface LoadConnectionOptions {
   readonly expected: { readonly overallCode: number; readonly statuses: number | undefined };
   /** The number of the next request's key. */
   readonly nextKey: () => number;
-  /** A new request for each answer; else only those of `enqueue`. */
+  /** Whether each answer causes a new request; otherwise only `enqueue` does. */
   readonly isClosedLoop: boolean;
 }
 
 interface Stream {
   id: number;
-  /** When its latency begins: when it was written or, in an open loop, due. */
+  /** When its latency begins: when it was written or, in an open loop, when it was due. */
   atMs: number;
   /** 0 until it is written. */
   sentMs: number;
-  /** Of its headers and trailers. */
+  /** The facts in its headers and trailers. */
   found: number;
-  /** What came so far of a message in several frames. */
+  /** The part received so far of a message in several frames. */
   body: Buffer | undefined;
   isExpected: boolean;
 }
@@ -64,15 +64,15 @@ export class LoadConnection implements FrameHandler {
   readonly #answers = createAnswerHeaders();
   readonly #streams = new Map<number, Stream>();
   readonly #spare: Stream[] = [];
-  /** Requests in the output, whose time starts when it is written. */
+  /** Requests in the output buffer, whose time starts when they are written. */
   readonly #fresh: Stream[] = [];
-  /** When the requests of an open loop that are not yet sent were due. */
+  /** When the unsent requests of an open loop were due. */
   readonly #queue: number[] = [];
   #queueHead = 0;
-  /** Undefined while the headers still change from request to request. */
+  /** Undefined while the headers still change between requests. */
   #prepared: PreparedRequest | undefined;
   #nextId = 1;
-  /** When the chunk came that is being read. */
+  /** When the chunk being read arrived. */
   #nowMs = 0;
   #window = defaultWindow;
   #peerLimit = Number.POSITIVE_INFINITY;
@@ -97,7 +97,7 @@ export class LoadConnection implements FrameHandler {
     this.flush();
   }
 
-  /** Resolves with the peer's settings, before which nothing is to be sent. */
+  /** Resolves with the peer's settings; nothing may be sent before that. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -106,7 +106,7 @@ export class LoadConnection implements FrameHandler {
     return this.#streams.size;
   }
 
-  /** Due, and not yet sent. */
+  /** The number of requests that are due and not yet sent. */
   get queued(): number {
     return this.#queue.length - this.#queueHead;
   }
@@ -146,7 +146,7 @@ export class LoadConnection implements FrameHandler {
     }
   }
 
-  /** Writes what has gathered; the time of the requests in it starts now. */
+  /** Writes the output buffer; the time of its requests starts now. */
   flush(): void {
     if (this.#output.end === 0 || this.#isClosed) return;
     const nowMs = performance.now();
@@ -162,7 +162,7 @@ export class LoadConnection implements FrameHandler {
     this.#output.write();
   }
 
-  /** Gives up requests that have waited too long. */
+  /** Aborts requests that have waited too long. */
   endOverdue(nowMs: number): void {
     for (const stream of this.#streams.values()) {
       if (stream.sentMs === 0 || nowMs - stream.sentMs <= this.#options.timeoutMs) continue;
@@ -269,7 +269,7 @@ export class LoadConnection implements FrameHandler {
     this.#output.end = messageAt + template.message.length;
   }
 
-  /** Gives where the message begins. */
+  /** Returns where the message begins. */
   #writeRequest(id: number): number {
     const { bytes, end } = this.#output;
     const { message } = this.#options.template;
@@ -308,7 +308,7 @@ export class LoadConnection implements FrameHandler {
     const answer = readAnswer(bytes, start, end);
     if (answer === undefined) return false;
     const { overallCode, statuses } = this.#options.expected;
-    // While it warms up a key is not yet over its limit.
+    // During the warm-up, no key is over its limit yet.
     const isWarmingUp = this.measuredFromMs === Number.POSITIVE_INFINITY;
     return (
       (answer.overallCode === overallCode || isWarmingUp) &&
@@ -343,12 +343,12 @@ export class LoadConnection implements FrameHandler {
     this.#spare.push(stream);
   }
 
-  /** Ends a connection that the load still needs. */
+  /** Ends a connection that the load still needs, with a reason. */
   #giveUp(reason: string): void {
     if (this.#isClosed) return;
     this.#ready.reject(new Error(reason));
     for (const stream of this.#streams.values()) this.#fail(stream, reason);
-    // Also when nothing was in flight: it is load that was not put on.
+    // Counted even if no request was in flight: some load was not generated.
     addFailure(this.#options.tally, reason);
     this.close();
   }

@@ -1,5 +1,4 @@
-// One run of the generator: opens the connections, puts the load on, marks the moments that matter,
-// and sums up.
+// One run of the generator: opens the connections, generates the load, reports the relevant moments, and sums up.
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -11,22 +10,22 @@ import { createTally, type Tally } from './tally.ts';
 
 export interface LoadOptions {
   readonly port: number;
-  /** The authority of the service's certificate, in PEM; undefined: cleartext. */
+  /** The CA of the service's certificate, in PEM; undefined: cleartext. */
   readonly tlsAuthority: string | undefined;
   readonly connections: number;
-  /** Concurrent requests on each connection, as far as the service allows them. */
+  /** Concurrent requests on each connection, as far as the service allows. */
   readonly streams: number;
   /** The key of each descriptor. */
   readonly descriptorKeys: readonly string[];
   readonly distinctKeys: number;
-  /** `sequence`: one after the other, so that each has been used when one is used again. */
+  /** `sequence`: in order, so that a key is only repeated after all others have been used. */
   readonly keyOrder: 'random' | 'sequence';
   readonly hasTrace: boolean;
-  /** Requests each second, on time whatever is answered; undefined: one for each answer. */
+  /** Requests per second, on time whatever is answered; undefined: one for each answer. */
   readonly ratePerSecond: number | undefined;
   readonly warmUpMs: number;
   readonly measuredMs: number;
-  /** The service's processes, whose CPU time is taken. */
+  /** The service's processes, whose CPU time is measured. */
   readonly pids: readonly number[];
   readonly expected: { readonly overallCode: number; readonly statuses: number | undefined };
 }
@@ -40,13 +39,13 @@ export interface Percentiles {
 
 export interface LoadResult {
   readonly seconds: number;
-  /** Answers that came in the measured time. */
+  /** Answers received in the measured time. */
   readonly answered: number;
   readonly serviceCpuUs: number;
   readonly latencyUs: Percentiles;
-  /** In an open loop. */
+  /** Only in an open loop. */
   readonly sendLagUs: Percentiles | undefined;
-  /** Due, but not sent when the time was over: the rate was not reached. */
+  /** Requests that were due but not sent when the time was over: the rate was not reached. */
   readonly unsent: number;
   readonly failures: Readonly<Record<string, number>>;
 }
@@ -54,13 +53,13 @@ export interface LoadResult {
 const domain = 'bench';
 const timeoutMs = 2_000;
 const connectTimeoutMs = 5_000;
-/** How often an open loop looks for answers while some are awaited. */
+/** How often an open loop polls for answers while some are pending. */
 const pauseMs = 0.05;
-/** What is due at once after a stall goes out in parts, so that answers are read meanwhile. */
+/** After a stall, due requests are sent in batches of this size, so that answers are read in between. */
 const burst = 256;
 const inputLength = 256 * 1024;
 
-/** `onMoment` is told how many answers there were by then. */
+/** `onMoment` receives the number of answers so far. */
 export async function runLoad(
   options: LoadOptions,
   onMoment: (moment: LoadMoment, answered: number) => void,
@@ -153,7 +152,7 @@ export async function runLoad(
   };
 }
 
-/** Gives each request of an open loop to a connection when it is due. */
+/** Assigns each request of an open loop to a connection when it is due. */
 function pace(
   connections: readonly LoadConnection[],
   ratePerSecond: number,

@@ -1,5 +1,5 @@
-// The load generator as a process of its own, so that it shares no core with the service: takes its
-// orders from the parent, one after the other, and reports what it saw.
+// The load generator as a separate process, so that it shares no core with the service: receives loads from the parent,
+// one after another, and reports the results.
 import { type LoadMoment, type LoadOptions, type LoadResult, runLoad } from './load-run.ts';
 
 export type LoadReport =
@@ -17,5 +17,5 @@ process.on('message', (options: LoadOptions) => {
     (error: unknown) => report({ kind: 'failure', reason: String(error) }),
   );
 });
-// Without a parent there is nobody to measure for.
+// Without a parent, the results have no receiver.
 process.once('disconnect', () => process.exit());

@@ -1,17 +1,16 @@
-// The gRPC messages of the requests: one template, in which only the digits of the descriptors' values
-// differ from request to request.
+// The gRPC messages of the requests: one template, in which only the digits of the descriptors' values change.
 
 const valueDigits = 9;
 const grpcHeaderLength = 5;
 
 export interface RequestTemplate {
-  /** A framed message; every request's has this length. */
+  /** A framed message; all requests have this length. */
   readonly message: Buffer;
-  /** Where in the message each value's digits begin. */
+  /** Where the digits of each value begin in the message. */
   readonly digits: readonly number[];
 }
 
-/** Descriptors of one entry each; the value of descriptor J for key K is `dJ-K`, so no two are the same. */
+/** Descriptors with one entry each; the value of descriptor J for key K is `dJ-K`, so that all differ. */
 export function createRequestTemplate(domain: string, keys: readonly string[]): RequestTemplate {
   let body = field(1, Buffer.from(domain));
   const digits: number[] = [];
@@ -26,7 +25,7 @@ export function createRequestTemplate(domain: string, keys: readonly string[]): 
   return { message: Buffer.concat([header, body]), digits };
 }
 
-/** Writes a key's number where a value's digits begin. */
+/** Writes a key's number at the position of a value's digits. */
 export function writeDigits(target: Buffer, start: number, key: number): void {
   let rest = key;
   for (let offset = start + valueDigits - 1; offset >= start; offset--) {

@@ -1,17 +1,17 @@
-// What the connections of one generator have seen together.
+// The combined results of a generator's connections.
 import { createHistogram } from './histogram.ts';
 
 export type Tally = ReturnType<typeof createTally>;
 
 export function createTally() {
   return {
-    /** Valid answers since the start, the warm-up's included. */
+    /** Valid answers since the start, including the warm-up. */
     answered: 0,
-    /** Of requests begun in the measured time, in microseconds. */
+    /** Of requests that began in the measured time, in microseconds. */
     latency: createHistogram(),
-    /** How late they were written in an open loop. */
+    /** How late requests were written in an open loop. */
     sendLag: createHistogram(),
-    /** Requests that failed, in the whole run, by kind. */
+    /** Failed requests in the whole run, by kind. */
     failures: new Map(),
   };
 }

@@ -1,5 +1,5 @@
-// Puts one row's requests on a server, and checks every answer: connections stay open, each sends its next
-// request when the last one is answered.
+// Sends one row's requests to a server, and checks every answer: connections stay open, and each sends its next request
+// when the previous one is answered.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
@@ -16,7 +16,7 @@ export type LoadReport = { readonly done: true } | { readonly failure: string };
 const connections = 16;
 const deadlineMs = 120_000;
 
-/** Rejects at the first answer that is not the row's. */
+/** Rejects at the first answer that differs from the row's. */
 export async function runLoad({ port, row, requests }: Load): Promise<void> {
   const request = toRequest(row);
   let unsent = requests;
@@ -44,7 +44,7 @@ export async function runLoad({ port, row, requests }: Load): Promise<void> {
           if (answer === undefined) return;
           received = received.slice(answer.end);
           const { head, body } = answer;
-          // The body of a right answer is the same each time, where it is known at all.
+          // The body of a correct answer is always the same, if it is known at all.
           const isRight = head.startsWith(`HTTP/1.1 ${row.status} `) && hasHeaders(head, row);
           if (!isRight || (row.answer !== undefined && body !== known)) {
             if (!isRight || !isAnswer(body, row.answer)) {
@@ -82,11 +82,11 @@ function toRequest({ method, target, authorization, body }: Row): string {
 interface Answer {
   readonly head: string;
   readonly body: string;
-  /** Where the next one begins. */
+  /** Where the next answer begins. */
   readonly end: number;
 }
 
-/** Undefined while it is not complete. */
+/** Undefined while the answer is incomplete. */
 function takeAnswer(text: string): Answer | undefined {
   const bodyAt = text.indexOf('\r\n\r\n') + 4;
   if (bodyAt < 4) return undefined;
@@ -96,7 +96,7 @@ function takeAnswer(text: string): Answer | undefined {
     const end = bodyAt + Number(length);
     return text.length < end ? undefined : { head, body: text.slice(bodyAt, end), end };
   }
-  // In chunks: each with its length in hexadecimal digits before it, the last one empty.
+  // Chunked: each chunk is preceded by its length in hexadecimal digits, and the last one is empty.
   let body = '';
   for (let at = bodyAt; ; ) {
     const line = text.indexOf('\r\n', at);

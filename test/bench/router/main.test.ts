@@ -13,7 +13,7 @@ test('every server of the comparison answers every row as it must', async (t) =>
   for (const { name } of rows) t.regex(stdout, new RegExp(`^${name}(?: +[0-9.]+){5}$`, 'm'));
 });
 
-test('a row that does not exist is answered with the usage', async (t) => {
+test('an unknown row prints the usage', async (t) => {
   const run = promisify(execFile)(process.execPath, [main, '--row', 'tea']);
   const { code, stdout } = await t.throwsAsync<Error & { code: number; stdout: string }>(run);
   t.is(code, 2);

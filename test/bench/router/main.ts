@@ -1,6 +1,6 @@
-// CPU time a request: the router beside Fastify and Hono, with validation, in one run. Each round starts new servers,
-// which then take turns in changing order: what else the machine does in a tenth of a second meets all of them, and
-// what counts is their ratio in each turn. The load generator is a process of its own.
+// Measures CPU time per request: the router compared with Fastify and Hono, with validation, in one run. Each round
+// starts new servers, which then alternate in changing order: other work of the machine within a tenth of a second
+// affects all of them, and the result is their ratio in each turn. The load generator is a separate process.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ const servers = ['router', 'fastify', 'hono'] as const;
 type ServerName = (typeof servers)[number];
 
 const deadlineMs = 150_000;
-/** Enough that collections of garbage are spread over all turns. */
+/** Enough to spread garbage collections over all turns. */
 const requestsOfTurn = 2_000;
 
 const { values } = parseArgs({
@@ -48,7 +48,7 @@ interface Running {
   readonly port: number;
 }
 
-/** By row and server: microseconds a request in each turn. */
+/** By row and server: microseconds per request in each turn. */
 const results = new Map<string, Map<number, number>>();
 const turns = Math.ceil(requests / requestsOfTurn);
 const load = start('load.ts');
@@ -62,7 +62,7 @@ async function runRound(round: number): Promise<void> {
     const child = start(`servers/${name}.ts`);
     running.push({ name, child, port: (await hear<{ port: number }>(child)).port });
   }
-  // All rows first, so that a server's code is compiled for all before one is measured.
+  // All rows first, so that a server's code is compiled for all of them before any is measured.
   for (const row of chosen) for (const { port } of running) await put({ port, row, requests });
   for (const row of chosen) {
     for (let turn = round * turns; turn < (round + 1) * turns; turn += 1) {

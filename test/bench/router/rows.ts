@@ -1,4 +1,4 @@
-// What is asked of every server in the comparison, and what each must answer.
+// The requests to every server in the comparison, and the required answers.
 
 export interface Row {
   readonly name: string;
@@ -8,9 +8,9 @@ export interface Row {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly status: number;
-  /** Names of headers that each answer must have, so that answers of all servers have the same work in them. */
+  /** Names of headers that each answer must have, so that all servers do the same work. */
   readonly headers?: readonly string[];
-  /** The JSON value of the answer; undefined where each server has its own words. */
+  /** The JSON value of the answer; undefined if each server's text differs. */
   readonly answer?: unknown;
 }
 
@@ -34,7 +34,7 @@ export const catalogue = Array.from({ length: 100 }, (_, at) => ({
   available: at % 3 === 0,
 }));
 
-/** And an `x-request-id`: what the router gives each answer, and its folder adds. */
+/** Plus an `x-request-id`: the router sets it on each answer, and its folder adds the others. */
 export const headersOfMembers = {
   'x-served-by': 'members',
   'x-content-type-options': 'nosniff',

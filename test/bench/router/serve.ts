@@ -1,12 +1,11 @@
-// A server under comparison, as a process of its own: tells its port, and on each message what CPU time it has
-// used so far.
+// A server under comparison, as a separate process: reports its port and, on each message, the CPU time used so far.
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export type ServerReport = { readonly port: number } | { readonly cpuUs: number };
 
-/** Takes a server that is not listening yet. */
+/** `server` must not be listening yet. */
 export async function serve(server: Server): Promise<void> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -17,7 +16,7 @@ export async function serve(server: Server): Promise<void> {
     const { user, system } = process.cpuUsage();
     report({ cpuUs: user + system });
   });
-  // Without a parent there is nobody to answer.
+  // Without a parent, the answers have no receiver.
   process.once('disconnect', () => process.exit());
   report({ port: (server.address() as AddressInfo).port });
 }

@@ -1,4 +1,4 @@
-// Fastify with its own validation (Ajv), as its documents write it.
+// Fastify with its own validation (Ajv), as in its documentation.
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
 import Type from 'typebox';
@@ -40,7 +40,7 @@ app.post<{ Body: { customer: string; items: unknown[] } }>(
   async ({ body: { customer, items } }) => ({ customer, items: items.length }),
 );
 
-/** A plugin with hooks for all that is below it, and a schema of the answer. */
+/** A plugin with hooks for everything below it, and a schema for the answer. */
 await app.register(
   // biome-ignore lint/nursery/noMisusedPromises: a plugin may be one.
   async (members) => {

@@ -1,4 +1,4 @@
-// Hono with zod by its validator, on its server for Node.
+// Hono with zod as its validator, on its server for Node.
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { createAdaptorServer } from '@hono/node-server';

@@ -1,4 +1,4 @@
-// The router, with the methods that rows.ts asks for.
+// The router, with the methods that rows.ts calls.
 import Type from 'typebox';
 import { createApp } from '../../../../shared/router/app.ts';
 import { Controller } from '../../../../shared/router/controller.ts';
@@ -53,7 +53,7 @@ class Hello extends Controller {
   }
 }
 
-/** The guard finds out the user; an around sets a header of every answer below. */
+/** The guard identifies the user; an around sets a header on every answer below. */
 const folder = defineFolder({
   guard: bearer((token, { state }) => {
     state['user'] = token.slice(2);
