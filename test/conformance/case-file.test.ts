@@ -3,7 +3,7 @@ import { changesFiles, readCaseFiles, readCaseGroups } from './case-file.ts';
 import { notYet } from './not-yet.ts';
 import { actions, looks, questions } from './observations.ts';
 
-test('each gap names a topic or a case that exists, and is not named twice', (t) => {
+test('each gap names an existing topic or case, and is named once', (t) => {
   const names = new Set(
     readCaseFiles().flatMap(({ topic, cases }) => [topic, ...cases.map((one) => one.id)]),
   );
@@ -11,7 +11,7 @@ test('each gap names a topic or a case that exists, and is not named twice', (t)
   t.is(new Set(notYet.map((gap) => gap.name)).size, notYet.length);
 });
 
-test('all cases are run but the gaps and those that were decided otherwise', (t) => {
+test('all cases are run except the gaps and the cases decided otherwise', (t) => {
   const all = readCaseFiles().flatMap(({ topic, cases }) =>
     cases.map((one) => ({ topic, id: one.id, class: one.class })),
   );
@@ -25,7 +25,7 @@ test('all cases are run but the gaps and those that were decided otherwise', (t)
   t.true(run.length > 200, String(run.length));
 });
 
-test('cases of a group have the same settings, and those that change files come last', (t) => {
+test('cases of a group have the same settings, and those that change files are last', (t) => {
   for (const group of readCaseGroups()) {
     const settings = group.map((one) => JSON.stringify(Object.entries(one.env ?? {}).sort()));
     t.is(new Set(settings).size, 1);

@@ -1,16 +1,15 @@
-// The recorded cases as data: their shape, reading them, and which of them share a worker. Running
-// one is case-run.ts' business.
+// The recorded cases as data: their format, how they are read, and which of them share a worker. case-run.ts runs them.
 import { readdirSync, readFileSync } from 'node:fs';
 import { notYet } from './not-yet.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** One thing done or observed: exactly one key names the kind, the others refine it. */
+/** One action or observation: exactly one key selects the kind, the others refine it. */
 export interface Step {
   readonly expect?: Json;
   readonly repeat?: number;
   readonly eventually?: boolean;
-  /** Seconds in which something must not happen. */
+  /** Seconds during which something must not happen. */
   readonly settle?: number;
   readonly at_least?: boolean;
   readonly subset?: boolean;
@@ -38,9 +37,9 @@ export interface Step {
   readonly only?: readonly string[];
   readonly wire?: string;
   readonly names_only?: boolean;
-  /** Samples of the pull endpoint that match; `path` is where it is. */
+  /** Samples of the pull endpoint that match; `path` is the endpoint's path. */
   readonly metrics?: string;
-  /** Whether they are there, whatever their values. */
+  /** Whether they exist, whatever their values. */
   readonly seen?: boolean;
   readonly redis?: string;
   readonly server?: string;
@@ -59,13 +58,13 @@ export interface Step {
   readonly backend?: 'stop' | 'start';
 }
 
-/** Text, or its lines, by file name. */
+/** A text or its lines, by file name. */
 export type FileTexts = Readonly<Record<string, string | readonly string[]>>;
 
 export interface Case {
   readonly id: string;
   readonly about: string;
-  /** `differs`: decided otherwise than recorded, so it is not run. `ours`: a feature that the reference
+  /** `differs`: we decided otherwise than recorded, so the case is not run. `ours`: a feature that the reference
    * service does not have. */
   readonly class?: 'core' | 'quirk' | 'differs' | 'ours';
   readonly config: FileTexts;
@@ -75,10 +74,10 @@ export interface Case {
   readonly own_redis?: boolean;
   readonly redis_args?: readonly string[];
   readonly start?: 'fails';
-  /** Seconds within which a failing start has to end; default 8. */
+  /** The time limit in seconds for a failing start to exit; default 8. */
   readonly within?: number;
   readonly retries?: number;
-  /** Seconds of a minute that must be left when it starts; default 5. */
+  /** How many seconds of a minute must be left when the case starts; default 5. */
   readonly minute_room?: number;
 }
 
@@ -95,10 +94,8 @@ export function readCaseFiles(): CaseFile[] {
     .map((name) => JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as CaseFile);
 }
 
-/**
- * The cases to run, as groups that share one worker because their settings are equal. Left out: what
- * not-yet.ts lists, and cases where another behaviour was decided (`differs`).
- */
+/** The cases to run, in groups that share one worker because their settings are equal. Omits the cases in not-yet.ts,
+ * and those for which another behaviour was decided (`differs`). */
 export function readCaseGroups(): Case[][] {
   const groups = new Map<string, Case[]>();
   for (const { topic, cases } of readCaseFiles()) {
@@ -112,7 +109,7 @@ export function readCaseGroups(): Case[][] {
       groups.set(key, [...(groups.get(key) ?? []), one]);
     }
   }
-  // What rewrites configuration goes last, so that it disturbs nobody.
+  // Cases that rewrite configuration run last, so that they do not affect the others.
   return [...groups.values()].map((group) => [
     ...group.filter((one) => !changesFiles(one)),
     ...group.filter(changesFiles),

@@ -1,5 +1,5 @@
-// Runs one case: waits for a good moment, performs the steps in order, and compares. It ends at the
-// first step with a difference.
+// Runs one case: waits for a good moment, performs the steps in order, and compares. Ends at the first step with a
+// difference.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '../../shared/errors.ts';
 import { waitUntil } from '../support/wait-until.ts';
@@ -16,15 +16,15 @@ import { actions, counterIncreases, looks, questions, type Scene } from './obser
 import type { WorkerUnderTest } from './worker-under-test.ts';
 
 const lookTimeoutMs = 60_000;
-/** After a match: statistics that come late would be wrong too. */
+/** After a match: late statistics would be wrong too. */
 const lateStatsMs = 150;
-/** For how long service-wide counters must rest before a case that reads them. */
+/** How long service-wide counters must be unchanged before a case reads them. */
 const quietMs = 600;
 const retryPauseMs = 300;
-/** What the worker may take to notice changed files. */
+/** How long the worker may take to notice changed files. */
 const reloadMs = 250;
 
-/** Every difference in words; none when the case holds. */
+/** Every difference, human-readable; none when the case passes. */
 export async function runCase(worker: WorkerUnderTest, one: Case): Promise<string[]> {
   const configBefore = changesFiles(one) ? await readConfig(worker) : undefined;
   let problems = await attempt(worker, one);
@@ -40,14 +40,14 @@ export async function runCase(worker: WorkerUnderTest, one: Case): Promise<strin
   return problems;
 }
 
-/** A start that has to fail. */
+/** A start that must fail. */
 export async function runStartFailure(worker: WorkerUnderTest, one: Case): Promise<string[]> {
   const ending = await worker.process.waitForEnd((one.within ?? 60) * 1000);
   if (ending === undefined) {
     return ['the worker is still running; it should have ended with an error'];
   }
   if (ending === 0) return ['the worker ended with exit code 0; an error was expected'];
-  // A defect of ours must not pass for a refusal of the settings.
+  // A defect of ours must not be mistaken for a rejection of the settings.
   return /^\s+at /m.test(worker.process.output())
     ? [`the worker shows a stack: ${worker.process.output()}`]
     : [];
@@ -122,7 +122,7 @@ function compareStep(step: Step, kind: string, expected: Json, actual: Json): st
   return compare(withoutMessageDefaults(expected), actual);
 }
 
-/** Defaults may also be written out in what a case expects of a message. */
+/** A case may also spell out defaults in an expected message. */
 function withoutMessageDefaults(expected: Json): Json {
   if (Array.isArray(expected)) return expected.map(withoutMessageDefaults);
   if (typeof expected !== 'object' || expected === null) return expected;
@@ -147,7 +147,7 @@ function isKey<T extends object>(table: T, key: PropertyKey): key is keyof T {
   return key in table;
 }
 
-/** Earlier hits may still be on their way into service-wide counters. */
+/** Earlier hits may not have reached the service-wide counters yet. */
 async function waitForQuiet(worker: WorkerUnderTest, one: Case): Promise<void> {
   const prefixes = one.steps.flatMap((step) => step.stats ?? []);
   const wide = prefixes.filter((prefix) => prefix.startsWith('ratelimit'));

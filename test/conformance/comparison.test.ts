@@ -7,7 +7,7 @@ test('equal observations have no difference', (t) => {
   t.deepEqual(compare(value, structuredClone(value)), []);
 });
 
-test('each difference names its place, what was expected and what was seen', (t) => {
+test('each difference has its position, the expected and the actual value', (t) => {
   const expected: Json = { list: [{ a: 1 }, { a: 2 }], gone: 'x', same: 1 };
   const actual: Json = { list: [{ a: 1 }, { a: 3 }], extra: null, same: 1 };
   t.deepEqual(compare(expected, actual), [
@@ -17,7 +17,7 @@ test('each difference names its place, what was expected and what was seen', (t)
   ]);
 });
 
-test('lists of another length differ as a whole', (t) => {
+test('lists of different lengths differ as a whole', (t) => {
   t.deepEqual(compare([1, 2], [1]), ['value: expected [1,2], got [1]']);
 });
 
@@ -27,7 +27,7 @@ test('types are not converted', (t) => {
   t.is(compare({}, []).length, 1);
 });
 
-test('a bound takes numbers above 0 up to it, as text or number, with or without the unit', (t) => {
+test('a bound accepts numbers above 0 and up to it, as text or number, with or without the unit', (t) => {
   for (const actual of ['1s', '60s', '0.5s', 60, '7']) {
     t.deepEqual(compare('<=60s', actual), [], String(actual));
   }
@@ -36,13 +36,13 @@ test('a bound takes numbers above 0 up to it, as text or number, with or without
   }
 });
 
-test('a star takes any value that is there', (t) => {
+test('a star accepts any value that is present', (t) => {
   t.deepEqual(compare({ text: '*' }, { text: '' }), []);
   t.is(compare({ text: '*' }, {}).length, 1);
   t.is(compare('*', null).length, 1);
 });
 
-test('defaults of a message are left out at every depth, but not from lists', (t) => {
+test('defaults of a message are omitted at every depth, but not from lists', (t) => {
   t.deepEqual(
     withoutDefaults({
       a: 0,
@@ -57,7 +57,7 @@ test('defaults of a message are left out at every depth, but not from lists', (t
   );
 });
 
-test('window starts are filled in for units, and nothing else is touched', (t) => {
+test('window starts are filled in for units, and nothing else is changed', (t) => {
   const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
   t.is(
     fillWindowStarts('a_{minute} {hour} {week} {other}', nowMs),

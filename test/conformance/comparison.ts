@@ -1,5 +1,5 @@
-// Compares what was observed with what a case expects. Default values of proto JSON may be present
-// or absent; `"*"` is any value; `"<=60s"` is any number above 0 up to 60.
+// Compares an observation with what a case expects. Default values of proto JSON may be present or absent; `"*"` is any
+// value; `"<=60s"` is any number above 0 and up to 60.
 import type { Json } from './case-file.ts';
 
 const unitSeconds = {
@@ -12,7 +12,7 @@ const unitSeconds = {
   year: 365 * 86_400,
 } as const;
 
-/** Every difference in words, with its place; none when the observation is as expected. */
+/** Every difference, human-readable, with its position; none when the observation is as expected. */
 export function compare(expected: Json, actual: Json, place = ''): string[] {
   if (isSame(expected, actual)) return [];
   if (Array.isArray(expected) && Array.isArray(actual) && expected.length === actual.length) {
@@ -61,7 +61,7 @@ function isSame(expected: Json, actual: Json): boolean {
   return expected === actual;
 }
 
-/** A message in proto JSON without the fields that hold their default. */
+/** A message in proto JSON without the fields that have their default value. */
 export function withoutDefaults(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutDefaults);
   if (!isObject(value)) return value;
@@ -81,7 +81,7 @@ function isDefault(value: Json): boolean {
   );
 }
 
-/** Puts the start of the current window, in seconds, in the place of `{minute}`, `{hour}` and so on. */
+/** Replaces `{minute}`, `{hour}` and so on with the start of the current window, in seconds. */
 export function fillWindowStarts(text: string, nowMs: number): string {
   return text.replaceAll(/\{(second|minute|hour|day|week|month|year)\}/g, (_, unit: string) => {
     const seconds = unitSeconds[unit as keyof typeof unitSeconds];
@@ -89,10 +89,8 @@ export function fillWindowStarts(text: string, nowMs: number): string {
   });
 }
 
-/**
- * How many milliseconds to wait before a case, so that no window it counts in ends meanwhile. `text`
- * is the case's rules and steps.
- */
+/** How many milliseconds to wait before a case, so that no window that it counts in ends during the case. `text` is the
+ * case's rules and steps. */
 export function waitForRoomMs(text: string, nowMs: number, minuteRoomSeconds: number): number {
   const units = new Set(
     [

@@ -1,5 +1,5 @@
-// Calls over gRPC, each on a connection of its own, with request and answer in proto JSON form. It
-// reads the interfaces by itself, so that it does not share a mistake with the worker.
+// Makes gRPC calls, each on its own connection, with requests and answers in proto JSON. It reads the interface
+// definitions itself, so that it does not share a mistake with the worker.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import {
@@ -27,9 +27,9 @@ const definition = loadSync(
 );
 
 export interface CallOptions {
-  /** `server`: TLS without a client certificate; else the name of one. */
+  /** `server`: TLS without a client certificate; otherwise the name of one. */
   readonly tls: string | undefined;
-  /** The status' text, instead of `*`. */
+  /** Whether to include the status' text, instead of `*`. */
   readonly showText: boolean;
 }
 
@@ -76,7 +76,7 @@ async function call(
   >;
   const method = methods[methodName];
   if (method === undefined) throw new Error(`no method ${methodName}`);
-  // A channel of its own, not one that grpc-js shares between equal targets.
+  // A separate channel, not one that grpc-js shares between equal targets.
   const client = new Client(target, channelCredentials(options.tls), {
     'grpc.use_local_subchannel_pool': 1,
     'grpc.ssl_target_name_override': 'localhost',

@@ -1,7 +1,7 @@
-// Which recorded cases the worker does not have to pass yet, and why. Shrinks to nothing.
+// The recorded cases that the worker need not pass yet, and why. To be reduced to nothing.
 
 interface Gap {
-  /** A topic, or the id of one case. */
+  /** A topic, or the id of a case. */
   readonly name: string;
   readonly reason: string;
 }

@@ -1,5 +1,5 @@
-// What a case's steps do and see: one function per kind of step. Whether what was seen is right is
-// decided in case-run.ts.
+// The actions and observations of a case's steps: one function per kind of step. case-run.ts decides whether an
+// observation is correct.
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Case, domainsOf, type Json, type Step } from './case-file.ts';
@@ -12,17 +12,17 @@ const httpDeadlineMs = 20_000;
 const terminateDeadlineMs = 20_000;
 const ruleStats = 'ratelimit.service.rate_limit.';
 
-/** A case being run. */
+/** A running case. */
 export interface Scene {
   readonly worker: WorkerUnderTest;
   readonly one: Case;
-  /** The push metrics when it began. */
+  /** The push metrics at its beginning. */
   readonly before: ReadonlyMap<string, number>;
 }
 
 type Perform = (scene: Scene, step: Step) => Promise<Json | undefined>;
 
-/** Change something; nothing is observed. */
+/** Change something, without an observation. */
 export const actions = {
   write: async ({ worker }, step) => worker.writeFiles(step.write ?? {}, step.in_place === true),
   remove: async ({ worker }, step) => worker.removeFiles(step.remove ?? []),
@@ -43,7 +43,7 @@ export const actions = {
   },
 } as const satisfies Record<string, (scene: Scene, step: Step) => Promise<void>>;
 
-/** Ask something and see the answer at once. */
+/** Send a request and observe the answer at once. */
 export const questions = {
   json: async ({ worker }, step) => {
     const body = typeof step.json === 'string' ? step.json : JSON.stringify(step.json);
@@ -93,7 +93,7 @@ export const questions = {
   },
 } as const satisfies Record<string, Perform>;
 
-/** Look at what follows in its own time: repeated until it is as expected. */
+/** Observe a later effect: repeated until it is as expected. */
 export const looks = {
   rlconfig: async ({ worker, one }, step) => {
     const domains = step.rlconfig?.length ? step.rlconfig : domainsOf(one);
@@ -179,10 +179,8 @@ export const looks = {
   },
 } as const satisfies Record<string, Perform>;
 
-/**
- * By how much counters grew since the case began, zeros left out. A prefix ends with a dot, and
- * stands below the rules' statistics unless it begins with `ratelimit`.
- */
+/** How much counters have increased since the case began, without zeros. A prefix ends with a dot, and is relative to
+ * the rules' statistics unless it begins with `ratelimit`. */
 export function counterIncreases(
   { worker, before }: Pick<Scene, 'worker' | 'before'>,
   prefixes: readonly string[],
@@ -234,7 +232,7 @@ function httpCall(
         port,
         path,
         method: options.method,
-        // A fixed length as browsers and proxies send it, also with methods that seldom have a body.
+        // A fixed length, which browsers and proxies also send with methods that seldom have a body.
         headers: { ...options.headers, ...(body && { 'Content-Length': body.length }) },
         agent: false,
         timeout: httpDeadlineMs,

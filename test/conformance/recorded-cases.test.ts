@@ -1,4 +1,4 @@
-// Every recorded case, each group of them around one worker.
+// Runs every recorded case, in groups that each have one worker.
 import test from 'ava';
 import { type Case, readCaseGroups } from './case-file.ts';
 import { runCase, runStartFailure } from './case-run.ts';
@@ -37,7 +37,7 @@ for (const group of readCaseGroups()) {
   }
 }
 
-test.after.always('everything that was started is stopped', async () => {
+test.after.always('all started processes are stopped', async () => {
   await Promise.all([...started].map((worker) => worker.stop()));
   await servers.stop();
 });

@@ -1,5 +1,5 @@
-// The real worker with the settings and files of a group of cases, and everything around it that is
-// looked at: Redis or memcached, the receiver of push metrics, its configuration folder.
+// The real worker with the settings and files of a group of cases, and everything around it that is observed: Redis or
+// memcached, the receiver of push metrics, and its configuration folder.
 import {
   chmodSync,
   existsSync,
@@ -29,7 +29,7 @@ const host = '127.0.0.1';
 const tlsFolder = fileURLToPath(new URL('.', import.meta.url));
 const readyTimeoutMs = 60_000;
 
-/** The servers that all groups of a run share, started when first needed. */
+/** The servers that all groups of a run share, started on first use. */
 type SharedServers = ReturnType<typeof createSharedServers>;
 
 export function createSharedServers() {
@@ -135,14 +135,14 @@ export async function startWorkerUnderTest(group: readonly Case[], servers: Shar
   return {
     process: worker,
     statsd,
-    /** Where the pull endpoint is, when a case has switched it on. */
+    /** The port of the pull endpoint, when a case has enabled it. */
     metricsPort,
-    /** What a gRPC client dials. */
+    /** The target that gRPC clients connect to. */
     grpcTarget: env['GRPC_UDS'] === undefined ? `${host}:${ports.grpc}` : `unix:${env['GRPC_UDS']}`,
-    /** `redis` is the case's own where it has one. */
+    /** `redis` is the case's own, if it has one. */
     redis,
     memcached: servers.memcached,
-    /** Waits until it answers; rejects with its output when it does not. */
+    /** Waits until the worker answers; rejects with its output when it does not. */
     async waitUntilReady() {
       if (!(await waitUntil(worker.isReady, readyTimeoutMs))) {
         throw new Error(`not ready after ${readyTimeoutMs} ms: ${worker.output()}`);
@@ -156,14 +156,14 @@ export async function startWorkerUnderTest(group: readonly Case[], servers: Shar
     removeFiles(names: readonly string[]) {
       for (const name of names) rmSync(join(rules, name));
     },
-    /** Changes nothing but the mode. */
+    /** Changes only the mode. */
     touchModes(names: readonly string[]) {
       for (const name of names) {
         const path = join(rules, name);
         chmodSync(path, statSync(path).mode ^ 0o011);
       }
     },
-    /** Puts the files into a new root and swaps the symlink of the root to it. */
+    /** Writes the files into a new root and points the symlink of the root to it. */
     swapRoot(files: FileTexts) {
       const next = join(folder, `root-${readdirSync(folder).length + 1}`);
       const nextRules = join(next, 'ratelimit', 'config');
@@ -174,7 +174,7 @@ export async function startWorkerUnderTest(group: readonly Case[], servers: Shar
       symlinkSync(next, `${link}.new`);
       renameSync(`${link}.new`, link);
     },
-    /** Puts the configuration back to what it was at the start; true when that changed something. */
+    /** Restores the configuration of the start; true when that changed something. */
     restoreFiles() {
       let changed = false;
       for (const name of readdirSync(rules)) {

@@ -1,4 +1,4 @@
-// The language-neutral routing cases as data: their shape, and reading a file of them.
+// The language-neutral routing cases as data: their format, and how a file is read.
 import { readFile } from 'node:fs/promises';
 
 export interface CaseFile {
@@ -61,7 +61,7 @@ export interface ParamSpec {
   readonly name: string;
   readonly kind: 'positional' | 'either' | 'rest' | 'keyword' | 'rest_keyword';
   readonly type?: string;
-  /** Present: the parameter is optional. */
+  /** If present, the parameter is optional. */
   readonly default?: unknown;
   readonly choices?: readonly string[];
   readonly min_size?: number;
@@ -76,7 +76,7 @@ export interface RoutingCase {
   readonly tree: string;
   readonly request: RequestSpec;
   readonly settings?: SettingsSpec;
-  /** Absent: everywhere. */
+  /** If absent, the case runs on all mounts. */
   readonly mounts?: readonly string[];
   readonly expect: Expectation;
 }
@@ -132,8 +132,7 @@ export interface Expectation {
 
 const ownFile = new URL('cases.json', import.meta.url);
 
-/** Lists under any key are cases. A file that brings no trees uses those of the file beside this
- * one. */
+/** Lists under any key are cases. A file without trees uses those of the file next to this one. */
 export async function readCaseFile(path: string | URL = ownFile): Promise<CaseFile> {
   const file = await readJson(path);
   const lists = Array.isArray(file) ? [file] : Object.values(file).filter(Array.isArray);

@@ -1,4 +1,4 @@
-// Every routing case, on every mount that can express it.
+// Runs every routing case, on every mount that can express it.
 import test from 'ava';
 import { pluck } from '../../support/pluck.ts';
 import { readCaseFile } from './case-file.ts';
@@ -7,7 +7,7 @@ import { runCase } from './run-case.ts';
 
 const file = await readCaseFile();
 
-/** WHATWG requests and HTTP parsers decide for themselves; everything else runs everywhere. */
+/** Decided by WHATWG requests and HTTP parsers; all other cases run on all mounts. */
 const notExpressed: Readonly<Record<string, readonly string[]>> = {
   core: [],
   node: ['verbs-15', 'verbs-16'],
@@ -29,7 +29,7 @@ for (const mount of mountNames) {
   }
 }
 
-test('a case whose expectation is wrong in any one point is reported', async (t) => {
+test('a case with any single wrong expectation is reported', async (t) => {
   const [one] = file.cases.filter(({ id }) => id === 'results-10');
   if (one === undefined) return t.fail('the case is gone');
   const wrong = {

@@ -1,5 +1,5 @@
-// Builds real controller classes from the cases' description of a tree. What a method was called
-// with is written to a log, since not every answer can show it.
+// Builds real controller classes from a case's description of a tree. The arguments of each call are logged, since not
+// every answer contains them.
 import Type from 'typebox';
 import { Controller } from '../../../shared/router/controller.ts';
 import {

@@ -1,4 +1,4 @@
-// What an answer has other than a case expects, in words; nothing is left out of the comparison.
+// The differences between an answer and what a case expects, human-readable; everything is compared.
 import { isDeepStrictEqual } from 'node:util';
 import type { Expectation } from './case-file.ts';
 import type { Call } from './controller-tree.ts';
@@ -50,7 +50,7 @@ export function differences(
   return found;
 }
 
-/** As JSON has it: no prototypes, no undefined. */
+/** Normalized through JSON: no prototypes, no undefined. */
 function plain(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }

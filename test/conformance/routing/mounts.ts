@@ -1,5 +1,5 @@
-// The four ways into an application, each as a sender of wire requests; and which cases a way cannot
-// express, with the reason.
+// The four ways to call an application, each as a sender of wire requests; and which cases each of them cannot express,
+// with the reason.
 import { once } from 'node:events';
 import { request as httpRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

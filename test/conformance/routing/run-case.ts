@@ -1,4 +1,4 @@
-// Runs one case on one mount, with an application of its own.
+// Runs one case on one mount, with its own application.
 import { type AppOptions, createApp } from '../../../shared/router/app.ts';
 import type { CaseFile, PrefixSpec, RoutingCase, SettingsSpec, TreeSpec } from './case-file.ts';
 import { buildTree, type Call } from './controller-tree.ts';
@@ -31,8 +31,8 @@ function toOptions(tree: TreeSpec, settings: SettingsSpec, calls: Call[]): AppOp
     string_return: stringReturn,
     body_limit: bodyBytes,
   } = settings;
-  // A Map, since an object always has something called constructor. The command hands its --prefix
-  // to the constructor, so it takes that place.
+  // A Map, since every object has something called constructor. The command passes its --prefix to the constructor, so
+  // it replaces that.
   const prefix = new Map(Object.entries(settings.prefix ?? {}));
   const controllerPrefix = (prefix.get('cli') ?? prefix.get('constructor')) as PrefixSpec['cli'];
   const env = prefix.get('env') as PrefixSpec['env'];
@@ -42,7 +42,7 @@ function toOptions(tree: TreeSpec, settings: SettingsSpec, calls: Call[]): AppOp
     ...(missingVerb === undefined ? {} : { missingVerb }),
     ...(stringReturn === undefined ? {} : { stringReturn }),
     ...(bodyBytes === undefined ? {} : { limits: { bodyBytes } }),
-    // One tree of the cases holds a module and a class of one name, and expects the module.
+    // One tree of the cases has a module and a class with the same name, and expects the module.
     warn: () => {},
     loadModules: (name) => {
       const modules = tree.roots === undefined ? tree.modules : tree.roots[name];

@@ -1,4 +1,4 @@
-// A case's request as what goes over the wire: method, raw target, headers and bytes.
+// Converts a case's request to its wire form: method, raw target, headers and bytes.
 import type { MultipartSpec, RequestSpec } from './case-file.ts';
 
 export type WireRequest = ReturnType<typeof toWireRequest>;
