@@ -1,5 +1,5 @@
-// What people do in the console: they log in, roll back, set counters back, approve, and steer rollouts. With
-// the keyboard alone where it matters.
+// Tests the actions of users in the console: they log in, roll back, reset counters, approve, and steer rollouts. With
+// only the keyboard where it matters.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -30,7 +30,7 @@ async function giveReason(page: Page, reason: string): Promise<void> {
 }
 
 browserTest(
-  'rolling back, resetting a counter and lifting its limit need no mouse, and a lift is ended where it is tried',
+  'rolling back, resetting a counter and lifting its limit need no mouse, and a lift can be ended on the page for trying requests',
   async (t) => {
     const place = await startPlace(t, { 'd.yaml': sampleRules });
     const { plane } = place;
@@ -124,7 +124,7 @@ function writeTokens(t: ExecutionContext): string {
 }
 
 browserTest(
-  'a token is asked for, kept in the tab alone, and decides what can be done',
+  'a token is required, is stored only in the tab, and decides which actions are possible',
   async (t) => {
     const place = await startPlace(
       t,
@@ -175,7 +175,7 @@ browserTest(
   },
 );
 
-browserTest('a revision that is held back is approved with a reason', async (t) => {
+browserTest('a held-back revision is approved with a reason', async (t) => {
   const many = Array.from(
     { length: 12 },
     (_, index) => `  - key: k${index}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
@@ -224,7 +224,7 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
   t.deepEqual(violations, []);
 });
 
-browserTest('a revision that no share of the workers can have first is approved', async (t) => {
+browserTest('a revision that no share of the workers can receive first is approved', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
   const port = Number(place.plane.xdsAddress.split(':')[1]);
   const workers = ['same', 'same'].map((id) => connectWorker(t, port, id, null));
@@ -251,7 +251,7 @@ browserTest('a revision that no share of the workers can have first is approved'
 });
 
 browserTest(
-  'an unreadable record of rollouts is told where the line at the top leads',
+  'an unreadable record of rollouts is reported on the page that the headline links to',
   async (t) => {
     const rules = createRulesFolder(t, { 'd.yaml': sampleRules });
     const state = createRulesFolder(t);
@@ -259,7 +259,7 @@ browserTest(
     state.write('rollout.json', JSON.stringify(record));
     const flags = ['--config-dir', rules.path, '--rollout', 'canary=50%,hold=1h'];
     const plane = await createControlPlaneProcess(t, { flags, stateDirectory: state.path });
-    // It is not ready: nothing may be served before somebody has looked at the record.
+    // The control plane is not ready: it must not serve anything before an operator has checked the record.
     plane.begin();
     await eventually('its ports are open', () => plane.output().includes('Workers are served'));
     const { page } = await visit(t, { plane, rules }, 'fleet');

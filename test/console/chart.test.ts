@@ -1,4 +1,4 @@
-// The chart of the fleet: what it shows of an hour, with reports that the test invents.
+// Tests the chart of the fleet: what it shows of an hour, with reports made by the test.
 import test, { type ExecutionContext } from 'ava';
 import type { TrafficSlot } from '../../control-plane/server/fleet/traffic-history.ts';
 import type { Mark } from '../../control-plane/server/history/last-hour/marks.ts';
@@ -18,7 +18,7 @@ test.after.always(closeBrowser);
 
 const slotMs = 5_000;
 
-/** With 100 decisions per second at these ages in slots. */
+/** Reports 100 decisions per second at these ages, in slots. */
 async function openChart(
   t: ExecutionContext,
   isKnown: (age: number) => boolean,
@@ -52,7 +52,7 @@ async function pointAt(page: Page, share: number): Promise<void> {
   await page.mouse.move(box.x + box.width * share, box.y + 60);
 }
 
-browserTest('the chart shows a quarter of an hour or an hour, as the address says', async (t) => {
+browserTest('the address selects a chart of a quarter of an hour or of an hour', async (t) => {
   const page = await openChart(t, () => true);
   const spans = page.getByRole('navigation', { name: 'Span of the chart' });
   t.is(await spans.locator('[aria-current]').innerText(), '15 min');
@@ -68,7 +68,7 @@ browserTest('the chart shows a quarter of an hour or an hour, as the address say
   t.deepEqual(await look(page, 'chart-hour'), []);
 });
 
-browserTest('of a time without reports the chart says that nothing is known', async (t) => {
+browserTest('the chart marks a time without reports as unknown', async (t) => {
   const page = await openChart(t, (age) => age < 60 || age > 120);
   await pointAt(page, 0.5);
   await shows(page, /decisions not known over limit not known errors not known/);
@@ -77,7 +77,7 @@ browserTest('of a time without reports the chart says that nothing is known', as
   t.deepEqual(await look(page, 'chart-gap'), []);
 });
 
-browserTest('what happened is marked, readable by pointer and keyboard, leads to it', async (t) => {
+browserTest('events are marked, readable by pointer and keyboard, and linked', async (t) => {
   const id = 'a1b2c3d4e5f60718293a4b5c6d7e8f90';
   const page = await openChart(t, (age) => age > 3, [
     { kind: 'rollout', revision: id, text: 'The rollout of revision a1b2c3d4e5f6 begins' },

@@ -1,4 +1,4 @@
-// A control plane, workers that it feeds, and a tab of a browser on its console.
+// A control plane, workers that it configures, and a browser tab on its console.
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -25,7 +25,7 @@ descriptors:
         rate_limit: { unit: year, requests_per_unit: 20 }
 `;
 
-/** Reports come more often; what they say of who is limited still stays for some time. */
+/** Reports are sent more often; reported values still stay for some time. */
 const times = 3;
 export const fastClock: Clock = {
   wallMs: systemClock.wallMs,
@@ -38,7 +38,7 @@ export interface Place {
   readonly rules: RulesFolder;
 }
 
-/** Started with these files; more flags after those of the folder. */
+/** Starts a control plane with these files; `more` flags follow those of the folder. */
 export async function startPlace(
   t: ExecutionContext,
   files: Readonly<Record<string, string>>,
@@ -52,7 +52,7 @@ export async function startPlace(
   return { plane, rules };
 }
 
-/** Has its rules, and reports. */
+/** Starts a worker, and waits until it has its rules and reports. */
 export async function startFed(
   t: ExecutionContext,
   { plane }: Pick<Place, 'plane'>,
@@ -88,7 +88,7 @@ export function consoleUrl(plane: ControlPlaneProcess, where: string): string {
   return `${plane.adminUrl}/console/${where === '' ? '' : `#/${where}`}`;
 }
 
-/** What is on the page below the line at its top. */
+/** The content of the page below its headline. */
 export function readPage(page: Page): Promise<string> {
   return readPart(page.locator('main'));
 }
@@ -97,7 +97,7 @@ async function readPart(part: Locator): Promise<string> {
   return (await part.innerText()).replaceAll(/\s+/g, ' ');
 }
 
-/** Waits for the text below the line at the top of a page, or in a part of one, and says what is there instead. */
+/** Waits for a text below the headline of a page, or in a part of it, and reports the actual text otherwise. */
 export async function shows(where: Page | Locator, text: RegExp): Promise<void> {
   const read = () => ('goto' in where ? readPage(where) : readPart(where));
   await eventually(`${text} is shown`, async () => text.test(await read())).catch(
@@ -107,7 +107,7 @@ export async function shows(where: Page | Locator, text: RegExp): Promise<void> 
   );
 }
 
-/** Waits for a line of the audit log: it is written when the call has ended, after its effect can be seen. */
+/** Waits for a line of the audit log: it is written at the end of the call, after its effect is visible. */
 export function audited({ plane }: Pick<Place, 'plane'>, line: RegExp): Promise<void> {
   return eventually(`audited: ${line.source}`, () => line.test(plane.output()));
 }
@@ -117,7 +117,7 @@ export interface Trial extends Place {
   readonly workers: readonly WorkerInProcess[];
 }
 
-/** Two workers, of which one has a revision first, and one that died before. */
+/** Starts two workers, one of which receives a revision first, and one that dies before that. */
 export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial> {
   const base = `${sampleRules}${more}`;
   const place = await startPlace(t, { 'd.yaml': base }, '--rollout', 'canary=50%,hold=1h');

@@ -1,4 +1,5 @@
-// What the console says while callers get something else than the rules say, with a real store that goes away.
+// Tests what the console shows while callers get answers other than those of the rules, with a real store that becomes
+// unreachable.
 import test from 'ava';
 import { closeBrowser, look, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -10,7 +11,7 @@ const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 browserTest(
-  'while the store is away every page says what callers get, and the minute has its begin and its end',
+  'while the store is unreachable, every page shows what callers get, and the minute shows when it began and ended',
   async (t) => {
     const place = await startPlace(t, { 'd.yaml': sampleRules });
     const redis = await startRedisServer(t);

@@ -1,5 +1,5 @@
-// A fleet for the questions of somebody on call: two control planes that are peers, two workers that limit ada, three that do
-// no more than to take what they are given, and a change that somebody made.
+// A fleet for the questions of an operator on call: two control planes that are peers, two workers that limit ada,
+// three that only accept their rules, and a recent change.
 import type { ExecutionContext } from 'ava';
 import {
   type ControlPlaneProcess,
@@ -15,11 +15,12 @@ export interface FleetOfFive {
   readonly plane: ControlPlaneProcess;
   readonly peer: ControlPlaneProcess;
   readonly plain: readonly StreamWorker[];
-  /** By the API of the first control plane; rules with the plan `gold` are refused by the first plain worker that gets them. */
+  /** Made through the API of the first control plane; the first plain worker that receives rules with the plan `gold`
+   * refuses them. */
   change(from: string, to: string, reason: string, more?: object): Promise<void>;
 }
 
-/** `ada` is refused, under a limit of 3 that was 30 before. */
+/** `ada` is refused under a limit of 3, which was 30 before. */
 export async function startFleetOfFive(
   t: ExecutionContext,
   ...flags: readonly string[]

@@ -1,4 +1,4 @@
-// The console on a large fleet, on many domains, behind a proxy that holds events back, and its size.
+// Tests the console with a large fleet, with many domains, and behind a proxy that buffers events, and its size.
 import { createServer, request } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import { readConsoleAssets } from '../../control-plane/server/console/assets.ts';
@@ -14,7 +14,8 @@ test.after.always(closeBrowser);
 
 const workerCount = 1_000;
 const ruleCount = 2_000;
-/** Of a processor: 70 on a busy machine. A page that did for each row what it does once would take many seconds. */
+/** Processor time: 70 ms on a busy machine. A page that repeated per row what it should do once would take many
+ * seconds. */
 const maxUpdateMs = 1_000;
 
 const rules = Array.from(
@@ -87,7 +88,7 @@ async function startLarge(t: ExecutionContext) {
   });
 }
 
-/** CPU milliseconds that the page spends on an update, and the longest frame by the clock. */
+/** The CPU milliseconds that the page spends on an update, and the longest frame in wall time. */
 async function watchUpdates(page: Page, path: RegExp, updates: number) {
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable', { timeDomain: 'threadTicks' });
@@ -128,7 +129,7 @@ browserTest('a thousand workers and two thousand rules are bounded work for a pa
   t.deepEqual(complaints, []);
 });
 
-browserTest('of ten thousand domains each is found by its name', async (t) => {
+browserTest('each of ten thousand domains is found by name', async (t) => {
   const files = Array.from({ length: 100 }, (_, file) => {
     const documents = Array.from(
       { length: 100 },
@@ -147,7 +148,7 @@ browserTest('of ten thousand domains each is found by its name', async (t) => {
   t.pass();
 });
 
-browserTest('behind a proxy that holds events back pages are read by the clock', async (t) => {
+browserTest('behind a proxy that buffers events, pages poll', async (t) => {
   const { port, rules: folder } = await startAdminApi(t, {
     files: { 'd.yaml': 'domain: d\ndescriptors:\n  - key: before\n' },
   });

@@ -1,5 +1,5 @@
-// What the pages of the console show, in a real browser: useful, empty and broken, light and dark, wide and
-// narrow. The pictures are in test-output/console, to be looked at.
+// Tests what the pages of the console show, in a real browser: useful, empty and broken, light and dark, wide and
+// narrow. The pictures are in test-output/console for inspection.
 import test from 'ava';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import type { FromWorkerMessage } from '../../shared/wire/fleet-messages.ts';
@@ -21,7 +21,7 @@ test.after.always(closeBrowser);
 
 const pages = ['fleet', 'rules', 'limited', 'unmatched', 'revisions', 'try'];
 
-browserTest('each page says what the fleet does, to everybody', async (t) => {
+browserTest('each page shows what the fleet does, to all users', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 20', 'per_unit: 30'));
   const worker = await startFed(t, place, 'w-1');
@@ -36,7 +36,7 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
 
   const { page, complaints, requests } = await visit(t, place);
   const expected: Readonly<Record<string, readonly RegExp[]>> = {
-    // First, as it is about the last minute.
+    // First, since it covers the last minute.
     limited: [/customer=ada d d\.customer .* 5 Counter ?Reset/, /d\.customer [\d.]+/],
     fleet: [/2 of 2 in force/, /w-1 .*in force/, /in 1 domain/],
     'rules?domain=d': [/customer 3 per year/, /checkout d\.yaml:3/, /shadow mode/],
@@ -66,7 +66,7 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
   await shows(page.locator('.verdict'), /is in force on all 2 connected workers/);
 });
 
-browserTest('workers with one node id are told apart, a link not judged is named', async (t) => {
+browserTest('workers with one node id are distinguished, an unjudged link is named', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const workers = [await startFed(t, place, 'edge'), await startFed(t, place, 'edge')];
   const [, port] = place.plane.xdsAddress.split(':');
@@ -86,11 +86,11 @@ browserTest('workers with one node id are told apart, a link not judged is named
   t.deepEqual(complaints, []);
 });
 
-browserTest('a page that is asked for while the console starts is shown', async (t) => {
+browserTest('a page that is requested while the console starts is shown', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   await startFed(t, place, 'w-1');
   const { page } = await openTab(t);
-  // Right before it would hear of another address, after the first one is shown.
+  // Right before the page would be notified of another address, after the first one is shown.
   await page.addInitScript(`
     const listen = addEventListener;
     globalThis.addEventListener = (type, ...rest) => {
@@ -104,7 +104,7 @@ browserTest('a page that is asked for while the console starts is shown', async 
 });
 
 browserTest(
-  'a value that nothing refuses leads to its counter, a rule has its history, and ? lists the keys',
+  'a value that is not refused links to its counter, a rule has its history, and ? lists the keys',
   async (t) => {
     const place = await startPlace(t, { 'd.yaml': sampleRules });
     place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 70000'));
@@ -128,7 +128,7 @@ browserTest(
   },
 );
 
-browserTest('a change is seen without a reload', async (t) => {
+browserTest('a change appears without a reload', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const { page } = await visit(t, place, 'rules?domain=d');
   await shows(page, /3 per year/);
@@ -137,7 +137,7 @@ browserTest('a change is seen without a reload', async (t) => {
   t.pass();
 });
 
-browserTest('on a phone every page is reached without scrolling sideways', async (t) => {
+browserTest('on a phone every page can be reached without scrolling sideways', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const { page } = await visit(t, place, 'zzz');
   await shows(page, /No such page/);
@@ -173,7 +173,7 @@ browserTest('on a phone every page is reached without scrolling sideways', async
   }
 });
 
-browserTest('without rules, workers and traffic each page says what to do', async (t) => {
+browserTest('without rules, workers and traffic each page explains what to do', async (t) => {
   const place = await startPlace(t, {});
   const { page, complaints } = await visit(t, place);
   const expected: Readonly<Record<string, RegExp>> = {
@@ -196,32 +196,29 @@ browserTest('without rules, workers and traffic each page says what to do', asyn
   t.deepEqual(complaints, []);
 });
 
-browserTest(
-  "a revision's errors have their line, and a silent control plane is said",
-  async (t) => {
-    const place = await startPlace(t, { 'd.yaml': sampleRules });
-    place.rules.replace('d.yaml', sampleRules.replace('unit: year', 'unit: yaer'));
-    const { page } = await visit(t, place, 'revisions');
-    await shows(page, /The newest revision is not served/);
-    await shows(page, /d\.yaml:5:25 Invalid rate limit unit 'yaer' rate_limit: \{ unit: yaer.*\^/);
-    await shows(page, /Did you mean 'year'/);
-    const violations = await look(page, 'broken-revision');
-    await page.goto(consoleUrl(place.plane, 'rules?domain=d'));
-    await shows(page, /3 per year/);
-    t.is(await place.plane.end('SIGTERM'), 0);
-    await shows(
-      page,
-      /The control plane does not answer\. What is shown is as of \d\d:\d\d\..*3 per year/,
-    );
-    await shows(page.locator('.foot'), /No answer/);
-    violations.push(...(await look(page, 'broken-silent')));
-    await place.plane.start();
-    await eventually('it is live again', async () => !/does not answer/.test(await readPage(page)));
-    t.deepEqual(violations, []);
-  },
-);
+browserTest('errors are shown with their lines, a silent control plane is reported', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  place.rules.replace('d.yaml', sampleRules.replace('unit: year', 'unit: yaer'));
+  const { page } = await visit(t, place, 'revisions');
+  await shows(page, /The newest revision is not served/);
+  await shows(page, /d\.yaml:5:25 Invalid rate limit unit 'yaer' rate_limit: \{ unit: yaer.*\^/);
+  await shows(page, /Did you mean 'year'/);
+  const violations = await look(page, 'broken-revision');
+  await page.goto(consoleUrl(place.plane, 'rules?domain=d'));
+  await shows(page, /3 per year/);
+  t.is(await place.plane.end('SIGTERM'), 0);
+  await shows(
+    page,
+    /The control plane does not answer\. What is shown is as of \d\d:\d\d\..*3 per year/,
+  );
+  await shows(page.locator('.foot'), /No answer/);
+  violations.push(...(await look(page, 'broken-silent')));
+  await place.plane.start();
+  await eventually('it is live again', async () => !/does not answer/.test(await readPage(page)));
+  t.deepEqual(violations, []);
+});
 
-browserTest('texts of others are shown as they are, and never run', async (t) => {
+browserTest('foreign texts are shown unchanged, and never executed', async (t) => {
   const hostile = '<script>alert(2)</script>\u202e\u0007';
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const worker = await startFed(t, place, '<script>alert(1)</script>');

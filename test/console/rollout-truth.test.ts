@@ -1,4 +1,4 @@
-// What the pages say in the middle of a rollout, with a worker that is dead, and without a control plane.
+// Tests what the pages show during a rollout, with a dead worker, and without a control plane.
 import test from 'ava';
 import { closeBrowser, look, openTab, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -17,7 +17,7 @@ import {
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
-browserTest('a filter finds values, rules and domains, and says where it finds none', async (t) => {
+browserTest('a filter finds values, rules and domains, or reports that it does not', async (t) => {
   const place = await startTrial(t);
   const { page, complaints } = await visit(t, place, 'limited?search=bob');
   await shows(page, /2 workers report Nothing matches 'bob'\./);
@@ -46,7 +46,7 @@ browserTest('a filter finds values, rules and domains, and says where it finds n
   t.deepEqual(violations, []);
 });
 
-browserTest('tile, rows and verdict say the same of a rollout, and of a dead worker', async (t) => {
+browserTest('tile, rows and verdict agree on a rollout, and on a dead worker', async (t) => {
   const place = await startTrial(t);
   const { page } = await visit(t, place, 'fleet');
   await shows(page, /Workers 1 of 2 in force, 1 on trial, 1 gone/);
@@ -81,7 +81,7 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
   t.deepEqual(violations, []);
 });
 
-browserTest('an undo says who has what, and what became of the revision lasts', async (t) => {
+browserTest('an undo lists who has which revision, and the outcome remains', async (t) => {
   const place = await startTrial(t);
   const { newest, inForce } = (await place.plane.fetch('/status')).body;
   const [tried, served] = [newest, inForce].map(({ id }) => id.slice(0, 12));
@@ -105,7 +105,7 @@ browserTest('an undo says who has what, and what became of the revision lasts', 
   await shows(page, list);
   await audited(place, new RegExp(`audit: r${named.slice(1)}(?:; [^:]+)?: done`));
   t.is(await page.getByRole('button', { name: /^Roll back to/ }).count(), 0);
-  // What was taken back is not what the revision after it is compared with.
+  // The next revision is not compared with the one that was taken back.
   await page
     .getByRole('button', { name: `What changed in ${served}` })
     .first()
@@ -120,7 +120,7 @@ browserTest('an undo says who has what, and what became of the revision lasts', 
 });
 
 browserTest(
-  'the chart says since when, names each minute once, tells its values, and lasts over a restart',
+  'the chart shows its start, labels each minute once, has its values as text, and survives a restart',
   async (t) => {
     const place = await startTrial(t);
     await eventually('there are slots', async () => {
@@ -137,7 +137,7 @@ browserTest(
   `);
     await page.goto(consoleUrl(place.plane, 'fleet'));
     await shows(page, /Requests per second, since \d\d:\d\d decisions over limit errors/);
-    // The canvas is drawn after the text beside it.
+    // The canvas is drawn after the text next to it.
     let labels: string[] = [];
     await eventually('it is drawn', async () => {
       labels = await page.evaluate<string[]>('drawn.filter((text) => text.includes(":"))');
@@ -146,7 +146,7 @@ browserTest(
     t.deepEqual(labels, [...new Set(labels)]);
     const chart = page.getByRole('img', { name: /^A chart of the requests per second since/ });
     const box = await chart.boundingBox();
-    // Minutes that no report covers have no values: the newest have.
+    // Minutes that no report covers have no values; the newest have.
     const told = /second, at \d\d:\d\d:\d\d decisions [\d.]+ over limit [\d.]+ errors 0/;
     await eventually('values are shown', async () => {
       for (const left of [110, 70, 40, 20, 10]) {
@@ -170,7 +170,7 @@ browserTest(
   },
 );
 
-browserTest('a refusal is red, and says how many workers refuse', async (t) => {
+browserTest('a refusal is red, and shows how many workers refuse', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const { xdsAddress: address } = place.plane;
   for (const id of ['a', 'b', 'c']) {
@@ -190,7 +190,7 @@ descriptors:
     rate_limit: { unit: year, requests_per_unit: 2 }
 `;
 
-browserTest('trying a request begins with its outcome; shadow mode refuses nothing', async (t) => {
+browserTest('trying a request shows its outcome first; shadow mode refuses nothing', async (t) => {
   const place = await startTrial(t, shadowRules.replace('domain: d\ndescriptors:\n', ''));
   for (const worker of place.workers) {
     for (let count = 0; count < 6; count++) await worker.decide('watched=ada');
@@ -210,7 +210,7 @@ browserTest('trying a request begins with its outcome; shadow mode refuses nothi
   await page.goto(consoleUrl(place.plane, 'why?domain=d&descriptor=customer%3Dada'));
   await shows(page, /on trial 3 per year -> 4 per year, in \w{12}/);
   violations.push(...(await look(page, 'why-trial')));
-  // Of two workers the one with the revision on trial has a larger limit.
+  // Of two workers, the one with the revision on trial has a larger limit.
   await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
   await shows(page, /Refused now \(429\): 6 of [34] a year, free again in \d/);
   violations.push(...(await look(page, 'try-refused')));

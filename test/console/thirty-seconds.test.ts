@@ -1,4 +1,5 @@
-// Six questions that somebody on call has half a minute for, each in three states of a fleet, answered with what is visible alone.
+// Tests six questions that an operator on call has half a minute for, each in three states of a fleet, answered only
+// from what is visible.
 import test from 'ava';
 import { closeBrowser, look, openTab, type Page, testWithBrowser } from '../support/browser.ts';
 import { consoleUrl, shows } from './console-fixture.ts';
@@ -11,7 +12,7 @@ async function open(page: Page, name: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
 }
 
-/** Each from whatever page is open. */
+/** Each can be asked from any page. */
 const questions = {
   async isInForceEverywhere(page: Page, answer: RegExp): Promise<void> {
     await shows(page.getByRole('status').first(), answer);
@@ -30,7 +31,7 @@ const questions = {
     await page.getByLabel('When').selectOption('In the last hour');
     await shows(page, answer);
   },
-  /** Types into the box that `/` opens, and takes the first thing that it finds. */
+  /** Types into the box that `/` opens, and chooses the first result. */
   async whyWasThisLimited(page: Page, answer: RegExp): Promise<void> {
     await page.keyboard.press('/');
     const dialog = page.getByRole('dialog');
@@ -43,7 +44,7 @@ const questions = {
     await dialog.waitFor({ state: 'detached' });
     await shows(page, answer);
   },
-  /** `button`: what the page of revisions offers; `what`: its dialog. */
+  /** `button`: offered by the page of revisions; `what`: its dialog. */
   async howDoIUndo(page: Page, button: RegExp, what: RegExp): Promise<void> {
     await open(page, 'Revisions');
     await page.getByRole('button', { name: button }).first().click();
@@ -74,11 +75,11 @@ browserTest(
     await questions.whoIsLimited(page, limited);
     await questions.whatChanged(
       page,
-      // A revision may be in force before the answer to who put it is on its way, or after it.
+      // A revision may be in force before or after the answer to its author is sent.
       /local Put domain d: a plan for gold (?=.*local Put domain d: ada asks too often )(?=.*Revision \w{12} 'ada asks too often' came into force)/,
     );
     await questions.whyWasThisLimited(page, why);
-    // Those that have used most come first, those without an answer last, and all but four are folded.
+    // Counters with the most use are first, those without an answer last, and all but four are folded.
     await shows(
       page,
       /Counted by w-\d 6 of 3 .* Counted by w-\d 6 of 3 .* Counted by plain-\d ! No answer .* 1 more Reset/,
@@ -171,7 +172,7 @@ browserTest(
     const violations = await look(page, 'questions-silent-undo');
     await page.keyboard.press('Escape');
 
-    // The page says where else it can be done.
+    // The page names another place where it can be done.
     await page
       .getByRole('link', { name: new URL(peer.adminUrl).host })
       .first()

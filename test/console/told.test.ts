@@ -1,5 +1,4 @@
-// What pages go on saying when nothing told them of a change, and what they say of a question before its answer is
-// there.
+// Tests what pages still show when a change was not announced, and what they show before a request is answered.
 import test from 'ava';
 import { startAdminApi } from '../support/admin-api.ts';
 import { closeBrowser, openTab, testWithBrowser } from '../support/browser.ts';
@@ -17,7 +16,7 @@ const options = {
   },
 };
 
-browserTest('a page says that nobody reports only until somebody does', async (t) => {
+browserTest('a page shows that no worker reports only until one does', async (t) => {
   const figures = {
     ...{ atMs: Date.now(), version: 'v', decisionsPerSecond: 1, overLimitPerSecond: 0 },
     ...{ errorsPerSecond: 0, nearLimitPerSecond: 0, noMatchPerSecond: 0 },
@@ -42,7 +41,7 @@ browserTest('a page says that nobody reports only until somebody does', async (t
   t.pass();
 });
 
-browserTest('a search opens what was found for its text, never for the one before', async (t) => {
+browserTest('a search opens the result for its own text, not the previous one', async (t) => {
   const { port } = await startAdminApi(t, options);
   const { page } = await openTab(t);
   const answers = Promise.withResolvers<void>();
@@ -71,7 +70,7 @@ browserTest('a search opens what was found for its text, never for the one befor
   t.false(await dialog.isVisible());
 });
 
-browserTest('a question that failed is asked again, whatever the page waits for', async (t) => {
+browserTest('a failed request is repeated, whatever the page waits for', async (t) => {
   const { port } = await startAdminApi(t, options);
   const { page } = await openTab(t);
   let isAway = true;

@@ -1,4 +1,4 @@
-// Where the answers of the console lead: from a refusal to its undo, from a name to its page, from a table to a file.
+// Tests where links in the console lead: from a refusal to its undo, from a name to its page, from a table to a file.
 import test from 'ava';
 import { closeBrowser, look, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -7,7 +7,7 @@ import { sampleRules, shows, startFed, startPlace, visit } from './console-fixtu
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
-/** Types into the box that `/` opens, and takes the first thing that it finds. */
+/** Types into the box that `/` opens, and chooses the first result. */
 async function find(page: Page, text: string, first: RegExp): Promise<void> {
   await page.keyboard.press('/');
   const dialog = page.getByRole('dialog');
@@ -18,7 +18,7 @@ async function find(page: Page, text: string, first: RegExp): Promise<void> {
 }
 
 browserTest(
-  'why a request is refused leads to who made it so, and to the dialog that undoes that change alone',
+  'the reason for a refusal links to the author of the limit, and to the dialog that undoes only that change',
   async (t) => {
     const place = await startPlace(t, {
       'd.yaml': sampleRules.replace('per_unit: 3', 'per_unit: 30'),
@@ -62,7 +62,7 @@ browserTest(
   },
 );
 
-browserTest('tables sort by their columns, and are taken along as CSV', async (t) => {
+browserTest('tables can be sorted by their columns and exported as CSV', async (t) => {
   const rules = ['k10', 'k9', 'k2'].map(
     (key) => `  - key: ${key}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
   );

@@ -1,5 +1,5 @@
-// A rule changed in the console: what is wrong with it and whom it would refuse beside it, and then the commit, or what
-// stands in its way.
+// Tests a change of a rule in the console: its problems and the requests that it would refuse are shown beside it, and
+// then the commit, or what prevents it.
 import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { closeBrowser, look, testWithBrowser } from '../support/browser.ts';
@@ -18,11 +18,11 @@ const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 browserTest(
-  'a rule is changed where it is shown: checked while it is written, with whom it would refuse, then committed',
+  'a rule is edited where it is shown: checked during editing, with the requests that it would refuse, then committed',
   async (t) => {
     const sourceUrl = 'https://git.example/rules/blob/main/{file}#L{line}';
     const place = await startPlace(t, { 'd.yaml': sampleRules }, '--source-url', sourceUrl);
-    // What was seen in the last two minutes counts, and those of a faster clock are over before all is looked at.
+    // Reports of the last two minutes count, and those of a faster clock would have expired before they are all read.
     const worker = await startFed(t, place, 'w-1', systemClock);
     for (let count = 0; count < 9; count++) await worker.decide('customer=ada');
     await eventually('ada is told', async () => {

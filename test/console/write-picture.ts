@@ -1,5 +1,5 @@
-// Writes the picture of the console that the documents show: `node test/console/write-picture.ts`. The page is the
-// real one, in a real browser; the fleet is invented.
+// Writes the picture of the console for the documents: `node test/console/write-picture.ts`. The page is real, in a
+// real browser; the fleet is invented.
 import { join } from 'node:path';
 import type { ConnectedWorker } from '../../control-plane/server/xds/workers.ts';
 import { startAdminApi } from '../support/admin-api.ts';
