@@ -1,4 +1,4 @@
-// The configuration store contract for Git: a whole repository, and a folder of one with more in it.
+// The configuration store contract for Git: a whole repository, and a folder of a larger repository.
 import { join } from 'node:path';
 import test from 'ava';
 import { createGitRepository } from '../support/git-repository.ts';

@@ -1,5 +1,5 @@
-// What every configuration store must do, as one suite: each implementation runs it from its own test
-// file. What only one of them can show is tested beside it.
+// What every configuration store must do, as one suite: each implementation runs it from its own test file. Behaviour
+// of a single implementation is tested next to it.
 import type { ExecutionContext, TestFn } from 'ava';
 import type { Revision } from '../../control-plane/server/store/revision.ts';
 import type { ConfigStore, WriteOptions } from '../../control-plane/server/store/store.ts';
@@ -10,12 +10,12 @@ import { eventually } from '../support/eventually.ts';
 import { pluck } from '../support/pluck.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
 
-/** A place that holds configuration, and the ways in which others change it. */
+/** A place with configuration, and the ways in which others change it. */
 export interface Place {
-  /** Another store on this place, as another control plane has it, with a state of its own unless
-   * `state` names one. Closed after the test. */
+  /** Another store on this place, as another control plane would open it, with its own state unless `state` names one.
+   * Closed after the test. */
   open(options?: { readonly bounds?: Bounds; readonly state?: string }): OpenedStore;
-  /** What others do: texts by path, undefined deletes. */
+  /** Changes by others: texts by path, undefined deletes. */
   put(files: Readonly<Record<string, string | Buffer | undefined>>): Promise<void>;
   hide(): void;
   show(): void;
@@ -27,9 +27,9 @@ export interface OpenedStore {
 }
 
 export interface ConfigStoreSuite {
-  /** Starts the titles. */
+  /** The prefix of the titles. */
   readonly name: string;
-  /** How many control planes may write to a place at once. */
+  /** How many control planes may write to a place concurrently. */
   readonly writers: 1 | 2;
   /** An empty place. */
   prepare(t: ExecutionContext): Promise<Place>;
@@ -48,7 +48,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
       await run(t, await suite.prepare(t));
     });
 
-  /** Two, or one that is asked twice. */
+  /** Two stores, or one that is used twice. */
   const openWriters = (place: Place) => {
     const { store } = place.open();
     return [store, suite.writers === 2 ? place.open().store : store];

@@ -1,6 +1,5 @@
-// The counter store contract for memcached, on one node and on several. Hits are added in the
-// background, so counters are looked at when nothing is under way any more; what one worker answers
-// is exact all the same.
+// The counter store contract for memcached, on one node and on several. Hits are added in the background, so counters
+// are read once no operation is pending; the answers of a single worker are still exact.
 import test from 'ava';
 import { chooseNode } from '../../worker/counters/memcached/memcached-nodes.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';

@@ -45,7 +45,7 @@ test('hits of per-second limits are only in the per-second store', async (t) => 
   t.is(await perSecond.command('GET', 'split_h'), null);
 });
 
-test('when the main store fails, the per-second store is not asked', async (t) => {
+test('when the main store fails, the per-second store is not called', async (t) => {
   const [main, perSecond] = await servers;
   const { store, close } = await open();
   t.teardown(close);

@@ -1,5 +1,5 @@
-// What every counter store must do, as one suite: each implementation runs it from its own test
-// file. What only one of them can show (faults of a server, expiry commands) is tested there.
+// What every counter store must do, as one suite: each implementation runs it from its own test file. Behaviour of a
+// single implementation (faults of a server, expiry commands) is tested there.
 import type { ExecutionContext, TestFn } from 'ava';
 import fc from 'fast-check';
 import { systemClock } from '../../shared/clock.ts';
@@ -23,14 +23,14 @@ export interface StoreUnderTest {
 }
 
 export interface CounterStoreSuite {
-  /** Starts the titles. */
+  /** The prefix of the titles. */
   readonly name: string;
-  /** A connected store. Its counters may be those of an earlier test: keys are never used twice. */
+  /** A connected store. It may contain counters of an earlier test: keys are never reused. */
   open(t: ExecutionContext): Promise<StoreUnderTest>;
-  /** Made of two stores that are asked one after the other: a request of which one part failed is
-   * not wholly counted, and requests that come at once may overtake each other between the two. */
+  /** Whether it consists of two stores that are called one after the other: a request that fails in part is not counted
+   * completely, and concurrent requests may overtake each other between the two. */
   readonly isComposite: boolean;
-  /** Titles of what does not hold for it, each with the reason. */
+  /** Titles of tests that do not apply, each with the reason. */
   readonly skip?: Readonly<Record<string, string>>;
 }
 
@@ -271,8 +271,8 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
 const batchSize = { minLength: 1, maxLength: 12 };
 const oneByOne = { minLength: 1, maxLength: 1 };
 
-/** Names in a property's requests; each run makes keys of its own from them. The last one takes the
- * largest number, and no refunds. */
+/** Names in a property's requests; each run derives its own keys from them. The last one gets the largest number, and
+ * no refunds. */
 const names = ['a', 'b', 's', 'full'] as const;
 type Name = (typeof names)[number];
 
@@ -287,8 +287,8 @@ const exactHit = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 0, max: 4 }) },
   { weight: 1, arbitrary: fc.constantFrom(2 ** 31 - 1, 2 ** 31, 2 ** 31 + 1, 2 ** 40) },
 );
-/** A counter that is filled up by sums and refunded at once has no order, so what is refunded here
- * cannot be filled up by numbers that are summed. */
+/** The order of sums that fill a counter and are refunded at once is undefined, so whatever is refunded here must not
+ * be filled up by summed numbers. */
 const hugeHit = fc.oneof(
   { weight: 6, arbitrary: exactHit },
   { weight: 1, arbitrary: fc.constantFrom(2 ** 53 - 1, 2n ** 53n + 1n, 2n ** 59n + 1n) },
@@ -371,7 +371,7 @@ async function compareCounters(
   }
 }
 
-/** Exact as far as a sum of some hits more is; above, both are rounded. */
+/** Exact while adding a few hits is exact; above that, both are rounded. */
 function isSame(after: readonly number[], wanted: readonly bigint[]): boolean {
   return wanted.every((value, index) => {
     const got = after[index] ?? Number.NaN;
@@ -388,7 +388,7 @@ function withKeys(hits: readonly PlannedHit[], prefix: string): HitOptions[] {
   }));
 }
 
-/** Counts and returns the counters after; throws when it fails. */
+/** Counts, and returns the resulting counters; throws when it fails. */
 async function countAfter(
   store: CounterStore,
   hits: readonly HitOptions[],

@@ -1,5 +1,5 @@
-// The contract of a shared text in an engine of its own, beside that of all shared texts and of the record in them: waits
-// are bounded, and what is reported names the setting and the host, and never a secret.
+// The contract of a shared text in an engine, in addition to that of all shared texts and of the record in them: waits
+// are bounded, and error messages name the setting and the host, but never a secret.
 import { randomUUID } from 'node:crypto';
 import type { ExecutionContext, TestFn } from 'ava';
 import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
@@ -10,9 +10,9 @@ import { testRecordKills } from './record-kills.ts';
 import { type DeclareTest, type SharedTextPlace, testSharedText } from './shared-text.ts';
 
 interface EngineTexts extends Pick<SharedTextPlace, 'open' | 'openReadOnly'> {
-  /** As `open` gives; its calls end after so long. */
+  /** Like `open`, but its calls end after this time. */
   openFor(timeoutMs: number): SharedText;
-  /** With a secret that the engine does not accept. */
+  /** Opens with a secret that the engine does not accept. */
   openWithSecret(secret: string): SharedText;
 }
 
@@ -22,13 +22,13 @@ interface EngineKind {
 }
 
 interface EnginePlace extends EngineTexts, SharedTextPlace {
-  /** As `host:port` of what `open` calls. */
+  /** The `host:port` that `open` connects to. */
   readonly address: string;
-  /** Until `show` it accepts connections and answers nothing. */
+  /** Accepts connections but does not answer, until `show` is called. */
   stall(): void;
 }
 
-/** All contracts of an engine whose server is called through the proxy. */
+/** All contracts of an engine whose server is reached through the proxy. */
 export function testEngine(
   test: TestFn,
   name: string,
@@ -45,7 +45,7 @@ export function testEngine(
     return {
       ...openTexts(randomUUID(), t),
       address: `127.0.0.1:${proxy.port}`,
-      // Without a listener.
+      // Nothing listens there.
       hide: () => proxy.retarget(1),
       stall: () => proxy.inject({ kind: 'stall' }),
       show,
@@ -59,7 +59,7 @@ export function testEngine(
 }
 
 function testEngineText(test: DeclareTest, { name, prepare }: EngineKind): void {
-  test(`${name}: an engine that answers nothing is given up on in time, and used again once it answers`, async (t) => {
+  test(`${name}: a call to an engine that does not answer ends in time, and the engine is used again once it answers`, async (t) => {
     const place = prepare(t);
     await place.open().swap(undefined, 'first');
     const text = place.openFor(300);
@@ -81,7 +81,7 @@ function testEngineText(test: DeclareTest, { name, prepare }: EngineKind): void 
     await t.throwsAsync(text.read(), { instanceOf: AppError });
   });
 
-  test(`${name}: what is reported names the setting and the host, and no secret`, async (t) => {
+  test(`${name}: messages name the setting and the host, and no secret`, async (t) => {
     const place = prepare(t);
     const secret = 'sesame-0123456789';
     const text = place.openWithSecret(secret);

@@ -1,4 +1,4 @@
-// The worker's gRPC services on a transport, deciding nothing: every descriptor is fine.
+// The worker's gRPC services on a transport, without decisions: every descriptor is OK.
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { codes } from '../../worker/decision/message.ts';

@@ -1,4 +1,4 @@
-// A gRPC caller made of node:http2 alone, so that tests see what is on the wire.
+// A gRPC caller built only on node:http2, so that tests see what is on the wire.
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect, constants } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
@@ -11,7 +11,7 @@ export interface RawAnswer {
   /** Percent-decoded. */
   readonly text: string;
   readonly messages: readonly Buffer[];
-  /** Of the first header block and the trailers together. */
+  /** The fields of the first header block and the trailers together. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** True when the stream ended with its first header block. */
   readonly isTrailersOnly: boolean;
@@ -32,7 +32,7 @@ export interface OpenCall {
 
 export type Caller = Awaited<ReturnType<typeof createCaller>>;
 
-/** Rejects when no session comes about. */
+/** Rejects when no session can be established. */
 export async function createCaller(address: ListenAddress, tls?: CallerTls) {
   const target =
     address.port === 0 ? { path: address.text } : { host: '127.0.0.1', port: address.port };
@@ -49,7 +49,7 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls) {
   });
   await Promise.race([
     once(session, 'remoteSettings', { signal: AbortSignal.timeout(60_000) }),
-    // Of the socket: a session does not always notice that its socket has failed.
+    // Errors of the socket: a session does not always notice that its socket has failed.
     new Promise((_resolve, reject) => {
       socket.once('close', () => reject(new Error('closed before it could be used')));
     }),
@@ -64,7 +64,7 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls) {
       ...headers,
     });
     const answer = readAnswer(stream);
-    // Who does not await the answer does not care how it ends.
+    // A caller that does not await the answer ignores how it ends.
     answer.catch(() => {});
     return {
       stream,
@@ -77,7 +77,7 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls) {
 
   return {
     session,
-    /** Whether a GOAWAY has come, from the first moment on. */
+    /** Whether a GOAWAY has arrived since the connection was opened. */
     get isToldToGo() {
       return isToldToGo;
     },
@@ -123,7 +123,7 @@ function readAnswer(stream: ClientHttp2Stream): Promise<RawAnswer> {
         reject(failure ?? new Error('the stream closed without an answer'));
         return;
       }
-      // The server has said all; what the caller might still send, nobody waits for.
+      // The server has finished; no one waits for what the caller might still send.
       stream.close();
       resolve({
         httpStatus,

@@ -1,5 +1,5 @@
-// Certificates for tests alone, valid until 2126: an authority, what it signed, and a stranger that it
-// did not sign. The keys protect nothing.
+// Certificates only for tests, valid until 2126: a CA, certificates that it signed, and one that it did not sign. The
+// keys protect nothing.
 import { readFileSync } from 'node:fs';
 
 export interface TestCertificate {
@@ -14,7 +14,7 @@ const readPair = (name: string): TestCertificate => ({
   key: read(`${name}.key`),
 });
 
-/** The authority's certificate; its key was thrown away. */
+/** The CA's certificate; its key was discarded. */
 export const authority = read('authority.pem');
 /** For localhost and 127.0.0.1. */
 export const serverCertificate = readPair('server');
@@ -24,9 +24,9 @@ export const renewedCertificate = readPair('renewed');
 export const clientCertificate = readPair('client');
 /** For other.example; its common name is proxy.example. */
 export const misnamedCertificate = readPair('misnamed');
-/** For proxy.example, by another authority. */
+/** For proxy.example, signed by another CA. */
 export const strangerCertificate = readPair('stranger');
-/** Signed by itself, so that it is an authority and can be shown as a client's certificate too. */
+/** Self-signed, so that it is a CA and can also be used as a client certificate. */
 export const secondAuthority = readPair('second-authority');
-/** Of the second authority, for proxy.example. */
+/** Signed by the second CA, for proxy.example. */
 export const secondClientCertificate = readPair('second-client');

@@ -1,5 +1,5 @@
-// The part of the gRPC transport contract that is about how connections end: at their age, and when the
-// server stops.
+// The part of the gRPC transport contract about the end of connections: at their maximum age, and when the server
+// stops.
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
@@ -98,7 +98,7 @@ export function checkConnectionEnds(check: Check): void {
   check('calls that cross the word to go are answered', async (t) => {
     const calls = recordCalls();
     const methods = { '/test.Echo/Echo': calls.method };
-    // On its own time, the server waits as long as a busy machine needs to carry the call across.
+    // The server uses its own clock here, and waits as long as a busy machine needs to transmit the call.
     const { transport, connectPeer } = await start(t, methods, {}, createManualClock());
     const peer = await connectPeer();
     peer.send(toCall(1, '/test.Echo/Echo', Buffer.from('before')));
@@ -179,7 +179,7 @@ export function checkConnectionEnds(check: Check): void {
   });
 }
 
-/** Answers after a while, as a store does, so that calls are in flight at any time. */
+/** Answers after a delay, as a store does, so that calls are always in flight. */
 const echoLater: UnaryMethod = {
   kind: 'unary',
   answer(bytes, start, end, call) {
@@ -189,7 +189,7 @@ const echoLater: UnaryMethod = {
   },
 };
 
-/** One call after the other until GOAWAY; rejects when one of them fails. Resolves with their number. */
+/** Makes one call after another until GOAWAY; rejects when one of them fails. Resolves with their number. */
 async function callUntilToldToGo(caller: Caller): Promise<number> {
   let answered = 0;
   while (!caller.isToldToGo) {
@@ -197,7 +197,7 @@ async function callUntilToldToGo(caller: Caller): Promise<number> {
       const { grpcStatus, text } = await caller.call('/test.Echo/Echo', Buffer.of());
       if (grpcStatus !== 0) throw new Error(`call ${answered + 1} failed: ${grpcStatus} ${text}`);
     } catch (error) {
-      // RFC 9113 8.7: not processed, and to be sent again elsewhere.
+      // RFC 9113 8.7: not processed, and to be retried elsewhere.
       if (caller.isToldToGo && errorText(error).includes('NGHTTP2_REFUSED_STREAM')) break;
       throw error;
     }
@@ -206,7 +206,7 @@ async function callUntilToldToGo(caller: Caller): Promise<number> {
   return answered;
 }
 
-/** Resolves when the server has seen and answered what came before, or hung up. */
+/** Resolves when the server has processed and answered everything before, or disconnected. */
 async function roundTrip(peer: Http2Peer): Promise<void> {
   const text = `round${String(peer.frames.length).padStart(3, '0')}`;
   const isPong = ({ type, payload }: Frame) => type === frameTypes.ping && `${payload}` === text;

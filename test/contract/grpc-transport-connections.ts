@@ -1,4 +1,4 @@
-// The part of the gRPC transport contract that is about addresses, TLS, and who may connect.
+// The part of the gRPC transport contract about addresses, TLS, and which clients may connect.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -204,7 +204,7 @@ export function checkConnections(check: Check): void {
   });
 }
 
-/** True when the server speaks first, as HTTP/2 servers do; false when it hangs up instead. */
+/** True when the server sends first, as HTTP/2 servers do; false when it disconnects instead. */
 function isServed(address: ListenAddress, tls?: CallerTls): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const target = { host: '127.0.0.1', port: address.port };
@@ -228,7 +228,7 @@ function peerName(caller: Caller): string | undefined {
   return socket.getPeerCertificate().subject.CN;
 }
 
-/** Listens in a way that leaves the file behind, as a killed process does. */
+/** Listens and leaves the socket file behind, as a killed process does. */
 async function leaveStaleSocket(path: string): Promise<void> {
   const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('up'))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,4 +1,4 @@
-// Transports under test, and methods for them to carry.
+// Transports under test, and methods to call on them.
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
@@ -57,7 +57,7 @@ export async function startTransport(
       t.teardown(caller.close);
       return caller;
     },
-    /** A connection that has exchanged SETTINGS and does nothing by itself. */
+    /** A connection that has exchanged SETTINGS and is otherwise passive. */
     async connectPeer(settings?: Readonly<Record<number, number>>) {
       const peer = await createHttp2Peer({ port: address.port });
       t.teardown(peer.close);
@@ -67,7 +67,7 @@ export async function startTransport(
   };
 }
 
-/** A method whose answers are given by the test. */
+/** A method whose answers the test provides. */
 export function recordCalls() {
   const calls = {
     replies: [] as (() => void)[],

@@ -1,5 +1,5 @@
-// The part of the gRPC transport contract that is about what a call is made of: header blocks, the
-// pieces of messages, their compression, deadlines, and the answers to what is none of these.
+// The part of the gRPC transport contract about the contents of a call: header blocks, fragments of messages,
+// compression, deadlines, and the answers to invalid input.
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
@@ -122,7 +122,7 @@ export function checkMessages(check: Check): void {
       peer.send(toWindowUpdate(1, allowed));
       t.true(await waitUntil(() => receivedBytes(peer, 1) === before + allowed, 60_000));
     }
-    // RFC 9113 6.9.2: the difference goes to streams that are open, too.
+    // RFC 9113 6.9.2: the difference also applies to open streams.
     peer.send(toSettings({ [settingIds.initialWindowSize]: 1000 }));
     t.true(await waitUntil(() => receivedBytes(peer, 1) === 1108, 60_000));
     peer.send(toWindowUpdate(1, 100_000));
@@ -145,7 +145,7 @@ export function checkMessages(check: Check): void {
     const peer = await (await start(t)).connectPeer({ [settingIds.initialWindowSize]: 0 });
     const request = largeRequest(30_000);
     for (const streamId of [1, 3, 5]) peer.send(...toParts(streamId, request));
-    // The first two are never allowed anything, and hold nobody up.
+    // The first two never get a window, and do not block the others.
     peer.send(toWindowUpdate(5, 100_000));
     t.deepEqual(await peer.answer(5), request);
     t.is(receivedBytes(peer, 1) + receivedBytes(peer, 3), 0);
@@ -195,7 +195,7 @@ export function checkMessages(check: Check): void {
     const call = (encoding: string, body: Buffer) => callCompressed(caller, encoding, body);
     t.deepEqual((await call('gzip', gzipSync(message))).messages, [message]);
     t.deepEqual((await call('gzip', gzipSync(Buffer.of()))).messages, [Buffer.of()]);
-    // What is not worth it is sent as it is, whatever the header announces.
+    // A message that is not worth compressing is sent uncompressed, whatever the header announces.
     const plain = await caller.call(path, message, { 'grpc-encoding': 'gzip' });
     t.deepEqual(plain.messages, [message]);
   });
@@ -298,7 +298,7 @@ export function checkMessages(check: Check): void {
       t.true(timeoutMs <= expectedMs && timeoutMs > expectedMs - 20_000, `${value}: ${timeoutMs}`);
       t.true(timeoutMs > 0, value);
     }
-    // The most nanoseconds that can be written are a tenth of a second, which a busy machine may miss.
+    // The largest number of nanoseconds is a tenth of a second, which a busy machine may exceed.
     await eventually('nanoseconds are read', async () => {
       await caller.call(path, text, { 'grpc-timeout': '99999999n' });
       const [timeoutMs = 0] = timeouts.splice(0);
@@ -375,7 +375,7 @@ export function checkMessages(check: Check): void {
     const caller = await (await start(t, { [path]: calls.method })).connect();
     const answer = caller.call(path, text, { 'grpc-timeout': '99999999H' });
     t.true(await waitUntil(() => calls.replies.length === 1, 60_000));
-    // Timers of the shortest time run in the order in which they were set.
+    // Timers with the shortest delay run in the order in which they were set.
     await new Promise((resolve) => setTimeout(resolve, 1));
     calls.replies[0]?.();
     t.is((await answer).grpcStatus, 0);
@@ -407,7 +407,7 @@ function largeRequest(length: number): Buffer {
   return toMessage(Buffer.alloc(length, 5));
 }
 
-/** A call whose message takes several frames; sent at once, it must fit into the first window. */
+/** A call whose message takes several frames; since it is sent at once, it must fit into the first window. */
 function toParts(streamId: number, message: Buffer): Buffer[] {
   return [
     toHeaders(streamId, grpcRequest(path)),
@@ -422,7 +422,7 @@ function receivedBytes(peer: Http2Peer, streamId: number): number {
     .reduce((sum, { payload }) => sum + payload.length, 0);
 }
 
-/** One message with the mark of a compressed one. */
+/** One message with the flag of a compressed one. */
 function callCompressed(caller: Caller, encoding: string | undefined, body: Buffer) {
   const call = caller.open(path, encoding === undefined ? {} : { 'grpc-encoding': encoding });
   call.stream.end(Buffer.concat([Buffer.of(1), toUInt32(body.length), body]));

@@ -1,5 +1,5 @@
-// What the gRPC transport must do, as one suite. Messages, addresses and the life of connections have files of their own;
-// the services that are carried are tested beside them.
+// What the gRPC transport must do, as one suite. Messages, addresses and the end of connections have their own files;
+// the services on it are tested next to them.
 import type { ExecutionContext, TestFn } from 'ava';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import type { GrpcMethod, UnaryMethod } from '../../worker/grpc/method.ts';
@@ -215,7 +215,7 @@ function checkCalls(check: Check): void {
     for (let index = 0; index < sent; index++) call.send(Buffer.of(1));
     t.true(await waitUntil(() => received > 0, 60_000));
     let before = -1;
-    // It has come to a halt when nothing more was taken for a while.
+    // It has stopped when nothing more was accepted for a while.
     await waitUntil(
       () => {
         const halted = received === before;

@@ -1,5 +1,5 @@
-// What leases promise over every counter store that they work with, as one suite: each store runs it from
-// its own test file. What needs a clock turned by hand stands beside the leases (worker/counters).
+// What leases guarantee on every counter store that supports them, as one suite: each store runs it from its own test
+// file. Tests that need a manual clock are next to the leases (worker/counters).
 import type { ExecutionContext, TestFn } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { type LimiterAlgorithm, limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
@@ -12,7 +12,7 @@ import { createRecordedLog } from '../support/recorded-log.ts';
 import type { StoreUnderTest } from './counter-store.ts';
 
 export interface LeasesSuite {
-  /** Starts the titles. */
+  /** The prefix of the titles. */
   readonly name: string;
   /** A connected store. Keys are never used twice. */
   open(t: ExecutionContext): Promise<StoreUnderTest>;
@@ -23,7 +23,7 @@ type Algorithm = LimiterAlgorithm | 'fixed_window';
 const day = 86_400;
 /** Above every counter. */
 const allHits = 2 ** 52;
-/** Longer than the tests, so that only what they do ends a lease. */
+/** Longer than the tests, so that only their actions end a lease. */
 const lease = { share: 0.05, forMs: 600_000 };
 let keysUsed = 0;
 
@@ -133,7 +133,7 @@ async function setUp(t: ExecutionContext, suite: LeasesSuite, algorithm: Algorit
   return {
     store: under.store,
     hit,
-    /** Also leased hits. */
+    /** Includes leased hits. */
     async used(limit: number): Promise<number> {
       const look = hit(limit, 0);
       await ask(under.store, look);

@@ -1,5 +1,5 @@
-// Sliding windows and token buckets against a plain model, with a clock that the test turns: in process
-// through the store, in Redis through the scripts as they are sent, but for the clock that they read.
+// Tests sliding windows and token buckets against a simple model, with a manual clock: in process through the store,
+// and in Redis through the real scripts, except that their clock is replaced.
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { type Limiter, limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
@@ -23,18 +23,18 @@ const valkeyProgram = findTool('valkey-server');
 const valkey =
   valkeyProgram === undefined ? undefined : startRedisServer(owner, { program: valkeyProgram });
 
-/** What comes in at one moment. */
+/** The hits of one moment. */
 interface Step {
   readonly afterMs: number;
-  /** By how much the worker's clock differs from the store's. */
+  /** The difference between the worker's clock and the store's. */
   readonly skewMs: number;
   /** Whether the store has dropped the counter. */
   readonly isEvicted: boolean;
-  /** Below 0 they are given back. */
+  /** A negative number is a refund. */
   readonly hits: readonly number[];
 }
 
-/** Takes the hits of one moment, and returns what became of each. */
+/** Counts the hits of one moment, and returns the result of each. */
 type TakeAll = (limiter: Limiter, windowSeconds: number, step: Step) => Promise<Hit[]>;
 
 const limiters = fc
@@ -120,7 +120,7 @@ test('in process, each decision is the model’s', async (t) => {
     fc.asyncProperty(limiters, steps, async (limiter, given) => {
       const clock = createManualClock();
       const store = new MemoryStore({ clock, log: createRecordedLog() });
-      // One clock, and nothing is dropped.
+      // There is a single clock, and no counter is dropped.
       const list = given.map((step) => ({ ...step, isEvicted: false }));
       await compare(t, limiter, list, clock, async (_, windowSeconds, step) => {
         const window = toWindow(limiter, windowSeconds, clock.wallMs());
@@ -154,7 +154,7 @@ test('in Redis, each decision is the model’s', async (t) => {
   );
 });
 
-/** By the script as it is sent, but for the clock that it reads. */
+/** Runs the real script, except that the clock it reads is replaced. */
 async function takeInRedis(
   server: RedisServer,
   key: string,
@@ -183,7 +183,7 @@ async function takeInRedis(
   return hits;
 }
 
-/** What happens to a counter before it is asked at last: hits, another limit in its place, a clock that is set. */
+/** What happens to a counter before the final request: hits, a different limit, a changed clock. */
 const histories = fc.record({
   algorithm: fc.constantFrom(...limiterAlgorithms),
   steps: fc.array(
@@ -191,7 +191,7 @@ const histories = fc.record({
       limit: fc.constantFrom(1, 2, 7, 60, 3_600),
       burst: fc.constantFrom(1, 3, 50),
       countsOver: fc.boolean(),
-      /** Of the grid of windows, as with another reset day of weeks. */
+      /** Shifts the grid of windows, as another reset day of weeks does. */
       shiftSeconds: fc.constantFrom(0, 0, 1),
       forMs: fc.oneof(fc.nat(5_000), fc.integer({ min: -600_000, max: 0 })),
       hits: fc.integer({ min: 0, max: 60 }),
@@ -201,7 +201,7 @@ const histories = fc.record({
 });
 
 for (const store of ['in process', 'in Redis'] as const) {
-  test(`${store}, whatever became of limit and clock, hits are refused for as long as their reset says`, async (t) => {
+  test(`${store}, whatever happens to limit and clock, hits are refused for as long as their reset time states`, async (t) => {
     const server = await redis;
     await fc.assert(
       fc.asyncProperty(histories, async ({ algorithm, steps: history }) => {
@@ -238,7 +238,7 @@ for (const store of ['in process', 'in Redis'] as const) {
         const isOver = (hit: Hit | undefined) => hit !== undefined && hit.after > hit.limit;
         if (reset > 1 && !isOver(early)) throw new Error(`admitted before ${reset} s`);
         if (isOver(late) && isOver(early)) throw new Error(`refused after ${reset} s`);
-        // Two windows, or the whole bucket from as far below nothing as it can be.
+        // Two windows, or the time to fill a bucket from its lowest possible level.
         const most = algorithm === 'token_bucket' ? (2 * last.burst * 3) / last.limit : 6;
         if (reset > Math.ceil(most)) throw new Error(`${reset} s are more than ${most}`);
       }),

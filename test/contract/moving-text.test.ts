@@ -1,4 +1,4 @@
-// A shared text that moves from beside the rules into an engine.
+// Tests a shared text that moves from beside the rules into an engine.
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -52,7 +52,7 @@ function createPlaces(t: ExecutionContext) {
   };
 }
 
-test('what is beside the rules is the record until something is written, which is in the engine alone', async (t) => {
+test('the text beside the rules is the record until the first write, which is made only to the engine', async (t) => {
   const { openBefore, openEngine, open } = createPlaces(t);
   await openBefore().swap(undefined, 'taken back');
   const [one, other] = [open(), open()];
@@ -65,7 +65,7 @@ test('what is beside the rules is the record until something is written, which i
   t.is((await openBefore().read())?.text, 'taken back');
 });
 
-test('what is removed from the engine later is not replaced by what was beside the rules', async (t) => {
+test('a text that is later removed from the engine is not replaced by the one beside the rules', async (t) => {
   const { openBefore, openEngine, open } = createPlaces(t);
   await openBefore().swap(undefined, 'of before');
   const [moving, late] = [open(), open()];
@@ -76,7 +76,7 @@ test('what is removed from the engine later is not replaced by what was beside t
   for (const each of [moving, late]) t.is(await each.read(), undefined);
 });
 
-test('without one beside the rules the engine has the record from the start', async (t) => {
+test('without one beside the rules, the engine has the record from the start', async (t) => {
   const { open, openEngine } = createPlaces(t);
   const text = open();
   t.is(await text.read(), undefined);
@@ -84,7 +84,7 @@ test('without one beside the rules the engine has the record from the start', as
   t.is((await openEngine().read())?.text, 'first');
 });
 
-test('as long as nobody knows what is beside the rules, nothing is known', async (t) => {
+test('while the text beside the rules cannot be read, the record is unknown', async (t) => {
   const { repository, openBefore, open } = createPlaces(t);
   await openBefore().swap(undefined, 'taken back');
   repository.hide();
@@ -94,14 +94,14 @@ test('as long as nobody knows what is beside the rules, nothing is known', async
   t.is((await text.read())?.text, 'taken back');
 });
 
-test('an engine with a record is asked alone', async (t) => {
+test('an engine with a record is the only source', async (t) => {
   const { repository, openEngine, open } = createPlaces(t);
   await openEngine().swap(undefined, 'first');
   repository.hide();
   t.is((await open().read())?.text, 'first');
 });
 
-test('what nobody can read beside the rules is set aside there', async (t) => {
+test('an unreadable text beside the rules is set aside there', async (t) => {
   const { openBefore, open } = createPlaces(t);
   await openBefore().swap(undefined, 'damaged');
   const text = open();

@@ -1,4 +1,4 @@
-// The contract of a process that is killed, for the record in a state directory.
+// The contract of killed processes for the record in a state directory.
 import test from 'ava';
 import { testRecordKills } from './record-kills.ts';
 

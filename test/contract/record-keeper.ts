@@ -1,5 +1,5 @@
-// The contract of the record that control planes share, and of who leads by it, run over each kind of shared
-// text, with time that the test turns.
+// The contract of the record that control planes share, and of the leadership based on it, run on each kind of shared
+// text, with a manual clock.
 import type { ExecutionContext } from 'ava';
 import type { OwnText } from '../../control-plane/server/record/own-text.ts';
 import {
@@ -52,7 +52,7 @@ const isInForce =
     withInForce(record, { revision: content, content });
 const holdBack: Change = (record) => withVerdict(record, heldBack);
 
-/** The shared text as one control plane reaches it. */
+/** The shared text as one control plane accesses it. */
 interface Reached extends SharedText {
   mode: 'fine' | 'denied' | 'away';
   reads: number;
@@ -100,7 +100,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
       log,
       place,
       lines: (part: string) => log.lines.filter((line) => line.includes(part)),
-      /** `own`: of an earlier process. */
+      /** `own`: the copy of an earlier process. */
       async join(
         called: string,
         own = createMemoryText(),
@@ -117,11 +117,11 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
         all.push(keeper);
         return { keeper, text, own };
       },
-      /** It does nothing any more. */
+      /** From now on it does nothing. */
       kill(keeper: RecordKeeper) {
         all.splice(all.indexOf(keeper), 1);
       },
-      /** All look once a second. */
+      /** All poll once a second. */
       async pass(seconds: number): Promise<void> {
         for (let second = 0; second < seconds; second++) {
           clock.advance(1_000);
@@ -133,7 +133,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     return fleet;
   }
 
-  test(`${name}: of two that begin at once one leads, and the other one follows`, async (t) => {
+  test(`${name}: of two that start at once, one leads and the other follows`, async (t) => {
     const fleet = openFleet(t);
     const two = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     t.true(two.every(({ state }) => isVacant(state) && !leads(state)));
@@ -147,7 +147,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true(two.every(({ state }) => !isVacant(state)));
   });
 
-  test(`${name}: a leader that gives signs of life keeps its lead, and one that stops loses it`, async (t) => {
+  test(`${name}: a leader that renews its term keeps its lead, and one that stops loses it`, async (t) => {
     const fleet = openFleet(t);
     const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     t.true(await one.write(begin));
@@ -165,7 +165,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true(await two.write(toStep(1)));
     t.true(leads(two.state));
     t.is(two.record.leader.name, 'two');
-    // It only stood still, and learns when it writes that it does not lead any more.
+    // It was only stalled, and learns at its next write that it no longer leads.
     t.true(leads(one.state));
     t.false(
       await one.write((record) => (record.leader.name === 'one' ? toStep(2)(record) : undefined)),
@@ -175,7 +175,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.false(isVacant(one.state));
   });
 
-  test(`${name}: what one wrote and another one writes upon an old record are both on record`, async (t) => {
+  test(`${name}: concurrent writes based on the same old record are both on record`, async (t) => {
     const fleet = openFleet(t);
     const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     await one.write(begin);
@@ -200,7 +200,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.deepEqual(two.record.rollout, rollout);
   });
 
-  test(`${name}: only a leader hands over, and only what is under way`, async (t) => {
+  test(`${name}: only a leader hands over, and only a running rollout`, async (t) => {
     const fleet = openFleet(t);
     const { keeper: one, text } = await fleet.join('one');
     const { keeper: two } = await fleet.join('two');
@@ -215,7 +215,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true(leads(one.state));
   });
 
-  test(`${name}: a control plane that was killed leads again at once, and no other one does`, async (t) => {
+  test(`${name}: a killed control plane leads again at once, and no other one does`, async (t) => {
     const fleet = openFleet(t);
     const { keeper: one, own } = await fleet.join('one');
     await one.write(begin);
@@ -231,7 +231,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(other.record.leader.plane, one.record.leader.plane);
   });
 
-  test(`${name}: nothing is read or written where nobody waits for a change`, async (t) => {
+  test(`${name}: nothing is read or written while no change is awaited`, async (t) => {
     const fleet = openFleet(t);
     const { keeper, text } = await fleet.join('one');
     t.is(text.reads, 1, 'the start reads');
@@ -248,7 +248,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.deepEqual([text.reads, text.swaps], [reads + 5, swaps]);
   });
 
-  test(`${name}: peers that speak of another record cause one read in a while, and none of this one`, async (t) => {
+  test(`${name}: peers that report another record cause one read per interval, and never change this one`, async (t) => {
     const fleet = openFleet(t);
     const { keeper: one, text } = await fleet.join('one');
     const { keeper: two } = await fleet.join('two');
@@ -269,7 +269,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(await listen('of nobody'), 2);
   });
 
-  test(`${name}: where nothing may be written, that is said once, nobody leads, and what has no steps is remembered`, async (t) => {
+  test(`${name}: a place without write permission is reported once, no control plane leads, and what has no steps is remembered`, async (t) => {
     const place = prepare(t);
     const fleet = openFleet(t, { ...place, open: place.openReadOnly });
     const { keeper: one, text, own } = await fleet.join('one');
@@ -298,7 +298,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(verdictOf(other.record, 'z', 'z')?.reason, 'errors');
   });
 
-  test(`${name}: while the place cannot be reached nobody takes over, and it is said once`, async (t) => {
+  test(`${name}: while the place cannot be reached, no control plane takes over, and it is reported once`, async (t) => {
     const fleet = openFleet(t);
     const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     await one.write(begin);
@@ -312,7 +312,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
   });
 
-  test(`${name}: a place that comes back is used again, and what was known of it is known still`, async (t) => {
+  test(`${name}: a place that recovers is used again, and its known content is kept`, async (t) => {
     const fleet = openFleet(t);
     const { keeper: one, text } = await fleet.join('one');
     const { keeper: two } = await fleet.join('two');
@@ -331,7 +331,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.false(isVacant(two.state));
   });
 
-  test(`${name}: what cannot be reached at the start is known from the copy`, async (t) => {
+  test(`${name}: a record that cannot be reached at the start is known from the copy`, async (t) => {
     const fleet = openFleet(t);
     const { keeper: one, own } = await fleet.join('one');
     await one.write((record) => holdBack(isInForce('a')(record) ?? record));
@@ -345,7 +345,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.false(await again.write(begin), 'nothing is written before it was read');
   });
 
-  test(`${name}: a record that somebody removed is written again`, async (t) => {
+  test(`${name}: a deleted record is written again`, async (t) => {
     const fleet = openFleet(t);
     const { keeper: one, own } = await fleet.join('one');
     await one.write((record) => holdBack(begin(record) ?? record));
@@ -358,7 +358,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(verdictOf(other.record, 'z', 'z')?.outcome, 'held_back');
   });
 
-  test(`${name}: a record of a newer version is refused by name, and nobody decides or writes by it`, async (t) => {
+  test(`${name}: a record of a newer version is refused by name, and no control plane decides or writes by it`, async (t) => {
     const fleet = openFleet(t);
     const { keeper: one } = await fleet.join('one');
     await one.write(begin);
@@ -386,7 +386,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     ['written by hand', () => '{"outcome":"in_force"}'],
     ['longer than any record', (text: string) => text.padEnd(600_000)],
   ] as const) {
-    test(`${name}: a record that is ${what} is set aside by name, and what is known takes its place`, async (t) => {
+    test(`${name}: a record that is ${what} is set aside by name, and the known content replaces it`, async (t) => {
       const fleet = openFleet(t);
       const { keeper: one } = await fleet.join('one');
       await one.write(begin);
@@ -418,7 +418,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true(parseRecord((await text.read())?.text ?? '').ok);
   });
 
-  test(`${name}: those that listen hear of each change, by whomever`, async (t) => {
+  test(`${name}: listeners are notified of each change, whoever makes it`, async (t) => {
     const fleet = openFleet(t);
     const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     const heard: (string | undefined)[] = [];

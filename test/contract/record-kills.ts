@@ -1,5 +1,5 @@
-// The contract of a process that is killed at any effect on the record, run over each place where that can be: what the next
-// one finds is as if the effect had happened, or as if it had not.
+// The contract of a process that is killed at any effect on the record, run on each place where that can happen: the
+// next process finds the state before or after the effect.
 import type { ExecutionContext } from 'ava';
 import { type OwnText, openOwnText } from '../../control-plane/server/record/own-text.ts';
 import {
@@ -18,13 +18,14 @@ import { sharedTiming } from '../support/simulated-fleet.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import type { DeclareTest } from './shared-text.ts';
 
-/** Such as that of a `SharedTextKind`; a text of undefined is the state directory alone. */
+/** Such as that of a `SharedTextKind`; if the text is undefined, there is only the state directory. */
 export interface KilledKind {
   readonly name: string;
   prepare(t: ExecutionContext): { open(): SharedText | undefined };
 }
 
-/** `before`: the effect does not happen. `unanswered`: it does, and its result is lost. `least`: the kills in each place. */
+/** `before`: the effect does not happen. `unanswered`: it happens, and its result is lost. `least`: the minimum number
+ * of kills in each place. */
 const moments = [
   { moment: 'before', least: 7 },
   { moment: 'unanswered', least: 6 },
@@ -34,7 +35,7 @@ type Moment = (typeof moments)[number]['moment'];
 const rollout = { id: 'one', revision: 'a'.repeat(40), content: 'a', outcome: 'running' } as const;
 const end = { reason: 'errors', by: '', atMs: 1 };
 
-/** What there is to be done, by what is on record: whoever comes continues there. */
+/** The work to be done, based on the record: each process continues where the record ends. */
 const changes: readonly ChangeRecord[] = [
   (record) => {
     const none = { step: 0, chosen: [], whole: [], reason: '' };
@@ -57,7 +58,7 @@ class Life {
   readonly #last: number;
   readonly #moment: Moment;
   #reached = 0;
-  /** What it had begun, and who was killed does not learn of. */
+  /** Operations that it has begun, whose results a killed process never receives. */
   readonly begun: Promise<unknown>[] = [];
 
   constructor(last: number, moment: Moment) {
@@ -68,7 +69,7 @@ class Life {
   /** Undefined when the process was killed before the effect, or before it could read the result. */
   perform<Result>(effect: () => Result, isRead = false): Result | undefined {
     if (this.isOver) return undefined;
-    // Killed after a read is killed before it.
+    // A kill after a read is the same as one before it.
     if (isRead && this.#moment === 'unanswered') return effect();
     if (++this.#reached < this.#last) return effect();
     if (this.#moment === 'unanswered') this.begun.push(Promise.resolve(effect()));
@@ -132,7 +133,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
             onOutcome() {},
           });
         };
-        /** How many changes it knows to be on record. */
+        /** The number of changes that it knows to be on record. */
         let known = 0;
         async function live(life: Life, keeper: RecordKeeper): Promise<void> {
           await keeper.start();
@@ -155,7 +156,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
           break;
         }
         kills++;
-        // Nothing of a process that was killed is written after the next one has started.
+        // A killed process writes nothing after the next one has started.
         await Promise.allSettled([...life.begun, settled()]);
         const before = known;
         const rest = new Life(Number.POSITIVE_INFINITY, moment);

@@ -1,5 +1,5 @@
-// The example application of the router, as its users meet it: the suite is called once for the server alone and once for
-// the server behind a proxy.
+// The example application of the router from its users' point of view: the suite is called once for the server alone
+// and once for the server behind a proxy.
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
@@ -20,7 +20,7 @@ type Modules = {
 
 export interface BoardUnderTest {
   readonly name: string;
-  /** The address that callers have, of a server that listens there. */
+  /** The address for callers of a server that listens at `url`. */
   readonly inFront: (url: string) => Promise<string>;
 }
 
@@ -51,7 +51,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
 
   test.after.always(`${name}: the application ends`, () => serving?.stop());
 
-  test.serial(`${name}: members alone are let in, and no form of another site`, async (t) => {
+  test.serial(`${name}: members alone have access, forms of other sites do not`, async (t) => {
     t.is((await fetch(`${url}/notes`)).status, 401);
     t.is(
       (
@@ -71,7 +71,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     t.is((await get('/openapi.json')).status, 200);
   });
 
-  test.serial(`${name}: the client is as proxies report, each request has its line`, async (t) => {
+  test.serial(`${name}: the client is as proxies report, each request is logged`, async (t) => {
     const answer = await get('/session', {
       'x-forwarded-for': '203.0.113.5',
       'x-forwarded-proto': 'https',
@@ -87,7 +87,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
   });
 
   test.serial(
-    `${name}: a note is written, found by tag, changed by who has its state`,
+    `${name}: a note is written, found by tag, and changed only by a client with its current state`,
     async (t) => {
       const { notes } = api();
       const written = await notes.POST({ text: 'first', tags: ['a', 'b-c'] });
@@ -117,7 +117,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     },
   );
 
-  test.serial(`${name}: a picture is stored while it arrives, and sent by ranges`, async (t) => {
+  test.serial(`${name}: a picture is stored while it arrives, and is sent by ranges`, async (t) => {
     const note = board.write({ author: 'ann', text: 'with a picture', tags: [] });
     const bytes = new Uint8Array(3_000_000).map((_, at) => at % 251);
     const picture = api().notes['[id]']?.picture ?? t.fail();
@@ -149,7 +149,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     await eventually('nothing is left of it', () => readdirSync(board.folder).length === 1);
   });
 
-  test.serial(`${name}: answers are compressed, and one that breaks is cut and told`, async (t) => {
+  test.serial(`${name}: answers are compressed, a failed one is cut and reported`, async (t) => {
     for (let count = 0; count < 300; count += 1) {
       board.write({ author: 'ben', text: 'the same words again', tags: [] });
     }
@@ -190,7 +190,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     },
   );
 
-  test.serial(`${name}: members talk in a room, and pages of other sites do not`, async (t) => {
+  test.serial(`${name}: members talk in a room, and pages of other sites cannot`, async (t) => {
     const open = (headers: Record<string, string>) =>
       new WebSocket(`${url.replace('http', 'ws')}/room`, ['board.v1'], { headers });
     const refused = once(open({ cookie, origin: 'https://evil.example' }), 'error');

@@ -1,4 +1,4 @@
-// The router's mount suite on node:http, on Fastify, and on a fetch server that is not ours.
+// The router's mount suite on node:http, on Fastify, and on a third-party fetch server.
 import { once } from 'node:events';
 import { request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

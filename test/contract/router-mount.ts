@@ -1,5 +1,5 @@
-// What every mount of the convention router does with real connections, beyond the routing cases:
-// the suite is called once for each kind of server, with what that server cannot do.
+// What every mount of the convention router does on real connections, beyond the routing cases: the suite is called
+// once for each kind of server, with the list of what that server cannot do.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
@@ -522,7 +522,7 @@ async function readResponse(sent: ReturnType<typeof httpRequest>) {
   return { status: response.statusCode as number, headers: response.headers, text };
 }
 
-/** The status line of the answer to a request whose first line lacks its version. */
+/** The status line of the answer to a request line without a version. */
 async function sendRaw(port: number, start: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});

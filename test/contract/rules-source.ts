@@ -1,5 +1,5 @@
-// What every source of rules must do, as one suite: each implementation runs it from its own test
-// file. What only one of them can show (files, a server's conversation) is tested there.
+// What every source of rules must do, as one suite: each implementation runs it from its own test file. Behaviour of a
+// single implementation (files, a server's conversation) is tested there.
 import type { ExecutionContext, TestFn } from 'ava';
 import type { LoadResult, RulesSource } from '../../worker/rules-source/source.ts';
 import { eventually } from '../support/eventually.ts';
@@ -9,14 +9,14 @@ export type Limits = Readonly<Record<string, number | 'bad'>>;
 
 export interface SourceUnderTest {
   readonly source: RulesSource;
-  /** Makes these the rules that the source is to bring, in place of all before. */
+  /** Makes these the rules that the source delivers, replacing all earlier ones. */
   put(limits: Limits): void;
 }
 
 export interface RulesSourceSuite {
-  /** Starts the titles. */
+  /** The prefix of the titles. */
   readonly name: string;
-  /** A source that was not started, and has these rules to bring. */
+  /** A source that has not been started, and has these rules to deliver. */
   open(t: ExecutionContext, limits: Limits): Promise<SourceUnderTest>;
 }
 
@@ -101,7 +101,7 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
     await source.close();
     const delivered = loads.length;
     put({ a: 2 });
-    // As long as another source of the same kind takes to bring its rules.
+    // As long as another source of the same kind takes to deliver its rules.
     await start(t, { a: 3 });
     t.is(loads.length, delivered);
   });

@@ -1,4 +1,4 @@
-// The contracts of shared texts, and of the record in them, for etcd, and what only etcd can show.
+// The contracts of shared texts and of the record in them for etcd, and behaviour that only etcd has.
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -62,7 +62,7 @@ testEngine(
   }),
 );
 
-test.serial('over TLS, with a certificate that etcd asks for', async (t) => {
+test.serial('over TLS, with a certificate that etcd requires', async (t) => {
   const folder = createTemporaryFolder(t);
   const write = (name: string, text: string): string => {
     const path = join(folder, name);
@@ -88,7 +88,7 @@ test.serial('over TLS, with a certificate that etcd asks for', async (t) => {
   await t.throwsAsync(stranger.read(), { message: /self.signed|unable to/i });
 });
 
-test.serial('a member that does not answer is followed by the next one', async (t) => {
+test.serial('after a member that does not answer, the next one is called', async (t) => {
   const endpoints = [
     new URL(`http://127.0.0.1:${await freePort()}`),
     new URL(`http://127.0.0.1:${proxy.port}`),
@@ -112,10 +112,10 @@ test.serial('a write whose answer is lost is an error, and is read afterwards', 
   t.is((await text.read())?.text, 'first');
 });
 
-test.serial('a token that etcd has forgotten is renewed', async (t) => {
+test.serial('a token that etcd has dropped is renewed', async (t) => {
   const text = openText(randomUUID());
   t.is(await text.read(), undefined);
-  // A new password ends the tokens of its user.
+  // A new password invalidates the tokens of its user.
   const root = (await server.call('/v3/auth/authenticate', { name: 'root', password: 'open' })) as {
     token: string;
   };

@@ -1,4 +1,5 @@
-// The contracts of shared texts, and of the record in them, for a ConfigMap of Kubernetes, and what only that can show.
+// The contracts of shared texts and of the record in them for a ConfigMap of Kubernetes, and behaviour that only
+// Kubernetes has.
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +20,7 @@ import { testEngine } from './engine-text.ts';
 
 const owner = ownedByFile(test);
 const namespace = 'rate-limit';
-/** As the API server calls the account of the chart's control planes. */
+/** The name of the account of the chart's control planes in the API server. */
 const planeAccount = 'system:serviceaccount:limits:sample-ratelane-control-plane';
 let server: KubernetesApiServer;
 let proxy: TcpProxy;
@@ -86,7 +87,7 @@ test.serial('a renewed token is used from the next call on', async (t) => {
   t.is((await text.swap(undefined, 'first')).kind, 'written');
 });
 
-test.serial('a ConfigMap that was made beforehand keeps what else it has', async (t) => {
+test.serial('a ConfigMap that was created beforehand keeps its other content', async (t) => {
   const name = randomUUID();
   const maps = `/api/v1/namespaces/${namespace}/configmaps`;
   await server.call('POST', maps, { metadata: { name, labels: { of: 'us' } }, data: { a: 'b' } });
@@ -99,7 +100,7 @@ test.serial('a ConfigMap that was made beforehand keeps what else it has', async
   });
 });
 
-test.serial('a namespace that is not there is named', async (t) => {
+test.serial('a missing namespace is named', async (t) => {
   for (const [token, message] of [
     ['writer', /^HTTP 403: .*in the namespace "nowhere"/],
     [adminToken, /^HTTP 404: namespaces "nowhere" not found/],

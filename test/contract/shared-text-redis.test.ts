@@ -1,4 +1,4 @@
-// The contracts of shared texts, and of the record in them, for Redis, and what only Redis can show.
+// The contracts of shared texts and of the record in them for Redis, and behaviour that only Redis has.
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,7 +51,7 @@ testEngine(
   }),
 );
 
-test.serial('over TLS, with a certificate that the server asks for', async (t) => {
+test.serial('over TLS, with a certificate that the server requires', async (t) => {
   const files = await writeRedisTls({
     authority,
     server: serverCertificate,
@@ -73,7 +73,7 @@ test.serial('over TLS, with a certificate that the server asks for', async (t) =
   await t.throwsAsync(missing.read(), { message: /^\/nowhere\.pem cannot be read/ });
 });
 
-test.serial('a password file is read at each call, and named if it has no password', async (t) => {
+test.serial('a password file is read at each call, and named if it has none', async (t) => {
   const file = join(createTemporaryFolder(t), 'password');
   const access = { ...open, passwordFile: file };
   const text = openText('of-file', access, 'writer');
@@ -95,33 +95,30 @@ test.serial('a write whose answer is lost is an error, and is read afterwards', 
   t.is((await text.read())?.text, 'first');
 });
 
-test.serial(
-  'what an operator wrote there reads as an empty text, and can be set aside',
-  async (t) => {
-    const name = randomUUID();
-    const text = openText(name);
-    await server.command('SET', `ratelane/record/${name}`, '{}');
-    t.is(await text.read(), undefined, 'it is in another database');
-    const first = await text.swap(undefined, 'first');
-    t.is(first.kind, 'written');
-    const other = new RedisSharedText(
-      {
-        kind: 'redis',
-        address: { host: '127.0.0.1', port: proxy.port },
-        isTls: false,
-        database: 0,
-        username: undefined,
-      },
-      name,
-      open,
-    );
-    const read = await other.read();
-    t.is(read?.text, '');
-    t.is(await other.setAside(read?.version ?? ''), `ratelane/record/${name}.unreadable`);
-    t.is(await server.command('GET', `ratelane/record/${name}.unreadable`), '{}');
-    t.is(await other.read(), undefined);
-  },
-);
+test.serial("an operator's text is read as an empty one, and can be set aside", async (t) => {
+  const name = randomUUID();
+  const text = openText(name);
+  await server.command('SET', `ratelane/record/${name}`, '{}');
+  t.is(await text.read(), undefined, 'it is in another database');
+  const first = await text.swap(undefined, 'first');
+  t.is(first.kind, 'written');
+  const other = new RedisSharedText(
+    {
+      kind: 'redis',
+      address: { host: '127.0.0.1', port: proxy.port },
+      isTls: false,
+      database: 0,
+      username: undefined,
+    },
+    name,
+    open,
+  );
+  const read = await other.read();
+  t.is(read?.text, '');
+  t.is(await other.setAside(read?.version ?? ''), `ratelane/record/${name}.unreadable`);
+  t.is(await server.command('GET', `ratelane/record/${name}.unreadable`), '{}');
+  t.is(await other.read(), undefined);
+});
 
 test.serial('a server that has lost the last write has no text of its version', async (t) => {
   const lossy = await startRedisServer(t);

@@ -8,9 +8,9 @@ import {
 import { AppError } from '../../shared/errors.ts';
 
 export interface SharedTextPlace {
-  /** Each with its own name for the place, as processes on several machines have. */
+  /** Each call uses its own name for the place, as processes on several machines would. */
   open(): SharedText;
-  /** An empty place that can be read, and not be written to. */
+  /** An empty place that can be read but not written. */
   openReadOnly(): SharedText;
   /** Makes it unreachable, and reachable again. */
   hide(): void;
@@ -29,7 +29,7 @@ export type DeclareTest = (
 ) => void;
 
 export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextKind): void {
-  test(`${name}: what one has written is what another reads`, async (t) => {
+  test(`${name}: a text written by one is read by the other`, async (t) => {
     const place = prepare(t);
     const [one, other] = [place.open(), place.open()];
     t.is(await one.read(), undefined);
@@ -42,7 +42,7 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     t.is((await place.open().read())?.text, 'second');
   });
 
-  test(`${name}: a text that is set aside is there no more, and no version comes twice`, async (t) => {
+  test(`${name}: a text that is set aside is no longer there, and no version occurs twice`, async (t) => {
     const place = prepare(t);
     const [one, other] = [place.open(), place.open()];
     const first = await one.swap(undefined, 'damaged');
@@ -56,7 +56,7 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     t.is((await one.read())?.text, 'anew');
   });
 
-  test(`${name}: of several that swap at once exactly one succeeds, again and again`, async (t) => {
+  test(`${name}: of several simultaneous swaps exactly one succeeds, again and again`, async (t) => {
     const place = prepare(t);
     const texts = Array.from({ length: 4 }, () => place.open());
     let before: string | undefined;
@@ -73,7 +73,7 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     }
   });
 
-  test(`${name}: a swap of what is not the newest any more is refused, and changes nothing`, async (t) => {
+  test(`${name}: a swap of an outdated version is refused, and changes nothing`, async (t) => {
     const place = prepare(t);
     const [one, other] = [place.open(), place.open()];
     const first = await one.swap(undefined, 'first');
@@ -86,7 +86,7 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     t.is((await other.read())?.text, 'third');
   });
 
-  test(`${name}: where nothing may be written, that is said, and it can be read all the same`, async (t) => {
+  test(`${name}: a place without write permission is reported, and can still be read`, async (t) => {
     const text = prepare(t).openReadOnly();
     const denied = await text.swap(undefined, 'first');
     t.is(denied.kind, 'denied');
@@ -94,7 +94,7 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     t.is(await text.read(), undefined);
   });
 
-  test(`${name}: a place that cannot be reached is no empty place`, async (t) => {
+  test(`${name}: an unreachable place is not mistaken for an empty one`, async (t) => {
     const place = prepare(t);
     const text = place.open();
     await text.swap(undefined, 'first');
@@ -103,7 +103,7 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     await t.throwsAsync(text.swap('1', 'second'), { instanceOf: AppError });
   });
 
-  test(`${name}: a place that recovers has the text that was there, and takes the next one`, async (t) => {
+  test(`${name}: a place that recovers has its previous text, and accepts the next one`, async (t) => {
     const place = prepare(t);
     const text = place.open();
     await text.swap(undefined, 'first');
@@ -116,7 +116,7 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     t.is((await place.open().read())?.text, 'second');
   });
 
-  test(`${name}: a text of the largest size is read as it was written, a longer one as an empty one`, async (t) => {
+  test(`${name}: a text of the largest size is read as written, a longer one as an empty one`, async (t) => {
     const place = prepare(t);
     const [one, other] = [place.open(), place.open()];
     const largest = 'ä'.repeat(maxSharedTextBytes / 2);
