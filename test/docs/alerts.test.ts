@@ -1,5 +1,5 @@
-// Each alert has its section in alerts.md, and each section there its alert: whoever is woken
-// up by one finds what to do. That each leads there is held by test/feature/output/observability.test.ts.
+// Each alert has its section in alerts.md, and each section its alert, so that operators on call find what to do.
+// test/feature/output/observability.test.ts tests that each alert links to its section.
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';
@@ -24,7 +24,7 @@ test('the alerts and the sections of their page are the same, in the same order'
   );
 });
 
-test('each section has what to check and what to do', (t) => {
+test('each section explains what to check and what to do', (t) => {
   for (const section of page.split('\n## ').slice(1)) {
     t.regex(section, /^- Check: /m, section.split('\n')[0]);
     t.regex(section, /^- Do: /m, section.split('\n')[0]);

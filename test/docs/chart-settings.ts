@@ -1,15 +1,16 @@
-// What the Helm chart's schema says of settings: which values a choice, a boolean or a duration has, from the tables of settings.
+// Adds settings to the Helm chart's schema: the values of each choice, boolean or duration, from the tables of
+// settings.
 import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { type Setting, type SettingsTable, toRows } from '../../shared/settings/setting.ts';
 import { workerTable } from '../../worker/settings/table.ts';
 
-/** A number has its unit, or a pod would say only at its start that it is missing. */
+/** A number needs its unit; otherwise a pod would report only at its start that it is missing. */
 const duration = '([0-9.]+(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+';
 
-/** Beside those of YAML. */
+/** In addition to those of YAML. */
 const booleans = ['true', 'false', 'True', 'False', 'TRUE', 'FALSE', 't', 'f', 'T', 'F', '1', '0'];
 
-/** The schema of the chart's values with the settings of the tables in it, for Biome to bring into form. */
+/** The schema of the chart's values with the settings of the tables in it; Biome formats it afterwards. */
 export function withSettings(schema: string): string {
   const read = JSON.parse(schema);
   read.definitions = {
@@ -35,11 +36,11 @@ function toProperties(table: SettingsTable): Record<string, object> {
   return Object.fromEntries(entries);
 }
 
-/** A word stands there in the ways of writing that people use, if the setting takes them. */
+/** Includes the usual spellings of a word, if the setting accepts them. */
 function toValues({ kind, words = [], parse }: Setting<unknown>): object | undefined {
   const takes = (text: string) => parse(text).ok;
   if (kind === 'bool') return { $ref: '#/definitions/boolean' };
-  // What is a duration or a number of seconds is anything.
+  // A setting that is a duration or a number of seconds accepts anything.
   if (kind === 'duration' && !takes('5')) {
     return { $ref: `#/definitions/${takes('0') ? 'durationOrZero' : 'duration'}` };
   }

@@ -1,5 +1,5 @@
-// What comments point to is there: a decision by its name in shared/docs/behaviour.md, such as `behaviour: verbs`, and a
-// file by its name. Nothing is cited by number, or from a document that is not in the repository.
+// What comments cite exists: a decision by its name in shared/docs/behaviour.md, such as `behaviour: verbs`, and a file
+// by its name. Nothing is cited by number, or from a document outside the repository.
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import test from 'ava';
@@ -26,12 +26,12 @@ const citations = comments.flatMap((comment) =>
   ),
 );
 
-test('decisions have names of their own, in kebab-case', (t) => {
+test('decisions have unique names in kebab-case', (t) => {
   for (const name of decisions) t.regex(name, /^[a-z0-9]+(?:-[a-z0-9]+)+$|^[a-z]+$/);
   t.deepEqual([...new Set(decisions)], decisions);
 });
 
-test('every decision that a comment cites is there', (t) => {
+test('every decision that a comment cites exists', (t) => {
   t.true(citations.length > 100);
   t.deepEqual(
     citations.filter(({ name }) => !decisions.includes(name)),
@@ -39,7 +39,7 @@ test('every decision that a comment cites is there', (t) => {
   );
 });
 
-test('every decision is cited where it is carried out', (t) => {
+test('every decision is cited where it is implemented', (t) => {
   const cited = new Set(citations.map(({ name }) => name));
   t.deepEqual(
     decisions.filter((name) => !cited.has(name)),
@@ -50,18 +50,18 @@ test('every decision is cited where it is carried out', (t) => {
 const foreign =
   /\bdecisions? \d|\brules? \d+(?: to \d+)?[);]|\(specification\b|\bthe specification\b|\b(?:reference|routing)-behaviour\b|\bthe (?:brief|issue)\b/i;
 
-test('nothing is cited by number, nor from a document that is elsewhere', (t) => {
+test('nothing is cited by number, or from a document elsewhere', (t) => {
   t.deepEqual(comments.filter(({ text }) => foreign.test(text)).map(placeOf), []);
 });
 
-/** Every end of every path: `counters/store.ts` and `store.ts` of `worker/counters/store.ts`. */
+/** Every suffix of every path: `counters/store.ts` and `store.ts` of `worker/counters/store.ts`. */
 const knownEnds = new Set(
   files.flatMap((path) => {
     const parts = path.split('/');
     return parts.map((_, at) => parts.slice(at).join('/'));
   }),
 );
-/** Made in another program's words: samples of names, and files of public packages. */
+/** Names from other programs: samples, and files of public packages. */
 const samples = new Set([
   'limits/index.ts',
   'limits/zones.ts',

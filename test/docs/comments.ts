@@ -1,4 +1,4 @@
-// The comments of a file, for tests of what they cite.
+// Reads the comments of a file, for tests of what they cite.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -7,13 +7,13 @@ const root = join(import.meta.dirname, '..', '..');
 export interface Comment {
   readonly file: string;
   readonly line: number;
-  /** Lines of a block are joined by blanks, without what marks them as comments. */
+  /** The lines of a block are joined by blanks, without comment markers. */
   readonly text: string;
   /** The line below the comment. */
   readonly below: string;
 }
 
-/** Comments that have their lines to themselves; those of one block are one. */
+/** Comments on lines of their own; those of one block are joined. */
 export function commentsOf(file: string): Comment[] {
   const comments: Comment[] = [];
   let before = -1;

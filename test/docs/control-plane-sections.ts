@@ -1,5 +1,4 @@
-// The sections of the control plane's documents that come from its code: settings, the commands of the
-// command line, the routes of the admin API, and the metrics.
+// The generated sections of the control plane's documents: settings, commands, routes of the admin API, and metrics.
 import type { Command } from 'commander';
 import { createProgram } from '../../control-plane/command/program.ts';
 import { createAdminApp } from '../../control-plane/server/admin/admin-app.ts';

@@ -1,4 +1,4 @@
-// Numbers that pages tell, held against the code: each sentence is made from the constants that it speaks of.
+// Compares numbers in pages with the code: each sentence is built from the constants that it describes.
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import { parse } from 'yaml';
@@ -73,13 +73,13 @@ const time = (ms: number) => (ms < 1000 ? `${ms} ms` : `${ms / 1000} s`);
 const words: Readonly<Record<number, string>> = {
   ...{ 1: 'a', 2: 'two', 4: 'four', 5: 'five', 6: 'six', 10: 'ten', 100: 'A hundred' },
 };
-/** Of whole minutes or seconds, as a sentence has it. */
+/** Formats whole minutes or seconds for a sentence. */
 const spoken = (ms: number) =>
   ms % 60_000 === 0
     ? `${words[ms / 60_000]} minute${ms === 60_000 ? '' : 's'}`
     : `${words[ms / 1000]} seconds`;
 
-/** From the first try of a notification to the end of the last one. */
+/** From the first attempt of a notification to the end of the last one. */
 function toLastTryMs(): number {
   const { retries, minTimeout, factor, maxTimeout } = notifier.retries;
   const waits = Array.from({ length: retries }, (_, index) =>
@@ -97,7 +97,7 @@ const read = (page: string) => readFile(new URL(`../../${page}`, import.meta.url
 
 const chart = parse(await read('compose/helm/ratelane/values.yaml'));
 const { min, max, cpuPercent } = chart.worker.autoscaling;
-/** `512Mi` as a page has it. */
+/** `512Mi` in the format of a page. */
 const { cpuMillis, memoryLimitMebibytes } = chart.worker.perProcess;
 const memoryOf = ({ limits }: { readonly limits: { readonly memory: string } }) =>
   limits.memory.replace(/(?=[GM]i$)/, ' ').replace(/$/, 'B');
@@ -203,7 +203,7 @@ test('as many hits may wait as decisions, for either kind of store', (t) => {
   t.deepEqual([maxWaitingHits, maxOpenMemcached], [maxWaiting, maxWaiting]);
 });
 
-test('what pages call a second is one', (t) => {
+test('the documented poll intervals are those of the code', (t) => {
   t.is(workerPorts.tlsIntervalMs, 1000, 'worker/docs/operating.md, shared/docs/behaviour.md');
   t.deepEqual([engineTiming.poll, gitTiming.poll], [2000, 5000], 'control-plane/docs/operating.md');
 });

@@ -1,4 +1,4 @@
-// What documents take from the code is what the code says now.
+// The generated parts of documents are up to date.
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';

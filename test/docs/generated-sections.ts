@@ -1,4 +1,4 @@
-// All parts of documents that are made from the code.
+// All generated parts of documents.
 import { policyKeys } from '../../control-plane/authoring/policy/policy-keys.ts';
 import { testKeys } from '../../control-plane/authoring/rehearsal/rule-tests/test-keys.ts';
 import { advisoryRules, meaningOf, severityOf } from '../../shared/rules/problem/problem-rule.ts';

@@ -1,4 +1,4 @@
-// Every relative link in every document leads to something: the file is there, and the heading too.
+// Every relative link in every document is valid: both the file and the heading exist.
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import test from 'ava';
@@ -7,12 +7,12 @@ import { listFiles } from '../support/listed-files.ts';
 const root = join(import.meta.dirname, '..', '..');
 const documents = listFiles('*.md');
 
-/** Without fenced blocks and inline code, whose brackets are no links. */
+/** Without fenced blocks and inline code, whose brackets are not links. */
 function withoutCode(markdown: string): string {
   return markdown.replace(/^```.*?^```/gms, '').replace(/`[^`\n]*`/g, '`code`');
 }
 
-/** As GitHub makes them of headings. */
+/** As GitHub derives them from headings. */
 function anchorsOf(markdown: string): Set<string> {
   const anchors = new Set<string>();
   const text = markdown.replace(/^```.*?^```/gms, '');
@@ -34,13 +34,13 @@ function linksOf(markdown: string): string[] {
   return inline.map(([, target = '']) => target).filter((target) => !/^[a-z]+:/.test(target));
 }
 
-test('there are documents to look at', (t) => {
+test('there are documents to check', (t) => {
   t.true(documents.includes('README.md'));
   t.true(documents.includes('worker/docs/operating.md'));
 });
 
 for (const document of documents) {
-  test(`every relative link of ${document} leads somewhere`, (t) => {
+  test(`every relative link of ${document} is valid`, (t) => {
     const markdown = readFileSync(join(root, document), 'utf8');
     for (const link of linksOf(markdown)) {
       const [path = '', anchor] = link.split('#');

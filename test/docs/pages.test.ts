@@ -1,5 +1,5 @@
-// Pages can be found and scanned: they are few, each opens with who it is for, the front page is short, and
-// what proves a sentence stands here, not in the tables of those who run the programs.
+// Pages are easy to find and to scan: they are few, each opens with its audience, the front page is short, and proofs
+// of a sentence are here, not in the tables for operators.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
@@ -11,18 +11,18 @@ import { listFiles } from '../support/listed-files.ts';
 const root = join(import.meta.dirname, '..', '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
-/** The front page is for everybody; the others have a form of their own. */
+/** The front page is for all readers; the others have their own format. */
 const pages = listFiles('*.md').filter(
   (path) => !['README.md', 'CHANGELOG.md', 'test/bench/results/results.md'].includes(path),
 );
 
 for (const page of pages) {
-  test(`${page} opens with who it is for`, (t) => {
+  test(`${page} opens with its audience`, (t) => {
     t.regex(read(page), /^# .*\n\nFor those who(?:se)? /);
   });
 }
 
-test('the front page is read in a few minutes', (t) => {
+test('the front page can be read in a few minutes', (t) => {
   const words = read('README.md').split(/\s+/).length;
   t.true(words < 1500, `${words} words`);
 });
@@ -43,7 +43,7 @@ test('the documents are few, and each is at most two links from the front page',
   t.true(all.length <= 30 && words <= 55_000, `${all.length} files, ${words} words`);
 });
 
-test('tables of those who run the programs name no tests', (t) => {
+test('tables for operators name no tests', (t) => {
   for (const page of pages.filter((path) => /^(?:worker|control-plane)\/docs\//.test(path))) {
     const rows = read(page).split('\n');
     t.deepEqual(
@@ -54,7 +54,7 @@ test('tables of those who run the programs name no tests', (t) => {
   }
 });
 
-test('each setting is told in one sentence', (t) => {
+test('each setting is described in one sentence', (t) => {
   const docs = [workerTable, controlPlaneTable].flatMap((table) =>
     toRows(table).map(({ setting }) => setting.doc),
   );

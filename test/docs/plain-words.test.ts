@@ -1,22 +1,22 @@
-// Words of everyday speech for which the field has a term, as the glossary asks: none is left in the
-// documents and in what `clean` names. `node test/docs/plain-words.ts FOLDER` lists those of a folder.
+// Finds everyday words for which the field has a term, as listed in the glossary: there are none in the documents and
+// the paths in `clean`. `node test/docs/plain-words.ts FOLDER` lists those of a folder.
 import test from 'ava';
 import { findPlainWords, readPlainWords } from './plain-words.ts';
 
-/** Folders join when their last word is mended. */
+/** Folders are added once they have none of these words. */
 const clean = [
   '*.md',
   'shared',
   'compose',
   'proto',
-  // A pattern of files of a folder: Git's `*` matches a slash as well.
+  // A pattern for files directly in a folder: Git's `*` also matches a slash.
   ':(glob)worker/*.ts',
   ...['client', 'fleet', 'listen', 'metrics', 'recording', 'settings', 'warm-up'].map(
     (room) => `worker/${room}`,
   ),
   'control-plane/command',
   ':(glob)control-plane/server/*.ts',
-  // GitHub's own example of a signature has one of the words.
+  // GitHub's own example of a signature contains one of the words.
   ':(exclude)control-plane/server/store/webhook.test.ts',
   ...['admin', 'console', 'metrics', 'notify', 'settings', 'store'].map(
     (room) => `control-plane/server/${room}`,
@@ -54,7 +54,7 @@ test('comments, texts of several words and titles are read, names and single wor
   ]);
 });
 
-test('of a page the sentences are read, without code, addresses of links and generated tables', (t) => {
+test('only the sentences of a page are read, without code, link targets and generated tables', (t) => {
   const page = [
     'It `tells` [what people](told.md) do.',
     '```',

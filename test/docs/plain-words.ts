@@ -1,6 +1,6 @@
-// Words of everyday speech for which the field has a term, as they are found in documents, comments, messages and titles
-// of tests; prints them for the paths that it is given: `node test/docs/plain-words.ts worker`. Only words that one can
-// judge by themselves are here: whether `may` is a permission or `place` a position depends on the sentence.
+// Finds everyday words for which the field has a term, in documents, comments, messages and titles of tests; prints
+// those in the given paths: `node test/docs/plain-words.ts worker`. Only words that can be judged without their
+// sentence are included: whether `may` is a permission or `place` a position depends on it.
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { generatedSections } from './generated-sections.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** Each with what to write instead. */
+/** Each with its replacement. */
 const terms: readonly (readonly [RegExp, string])[] = [
   [/\b(?:tells?|telling|told)\b/gi, 'report, notify, log, include; distinguish'],
   [/\b(?:says?|said|saying)\b/gi, 'report, state, name, contain, declare'],
@@ -41,7 +41,7 @@ export interface FoundWord {
   readonly text: string;
 }
 
-/** Each word of `terms` in the sentences of a file. */
+/** Finds each of the `terms` in the sentences of a file. */
 export function findPlainWords(file: string, content: string): FoundWord[] {
   const sentences = file.endsWith('.md')
     ? sentencesOfPage(file, content)
@@ -66,7 +66,7 @@ interface Sentence {
   readonly line: number;
 }
 
-/** Lines without blocks of code, inline code and links' targets; what is made from the code is judged there. */
+/** Lines without code blocks, inline code and link targets; generated text is checked in its source. */
 function sentencesOfPage(file: string, content: string): Sentence[] {
   const blank = (text: string) => text.replace(/[^\n]/g, ' ');
   let text = content.replace(/^ *```.*?^ *```/gms, blank).replace(/`[^`]*`/g, blank);
@@ -79,12 +79,12 @@ function sentencesOfPage(file: string, content: string): Sentence[] {
   return lines.map((line, at) => ({ text: line, line: at + 1 }));
 }
 
-/** A comment up to its line's end. One line of a block begins with `*`. */
+/** A comment up to the end of its line. A line of a block comment begins with `*`. */
 const commentOfCode = /(?:(?<=^\s*)\*(?!\/)|(?<=^|[\s;,{}()])(?:\/\/|\/\*\*?))(.*)$/;
 const commentOfConfig = /(?<=^|\s|\{\{)(?:#|\/\*)(.*)$/;
 const quoted = /(['"`])((?:\\.|(?!\1).)*)\1/g;
 
-/** Comments, and texts of at least two words. A text of several lines is no sentence to this reader. */
+/** Comments, and texts of at least two words. Texts that span several lines are not recognized. */
 function sentencesOfCode(content: string, comment: RegExp): Sentence[] {
   return content.split('\n').flatMap((line, at) => {
     const isComment = comment.exec(line)?.index === line.search(/\S/);

@@ -1,6 +1,6 @@
-// Every command of the sections on production and upgrades does what it says: all are run in order, as a reader would paste them.
-// kubectl and helm are stand-ins (test/support/chart-stand-ins.ts): the Secrets and the values of the page reach the
-// programs by the chart, and the commands in pods reach the programs.
+// Every command of the sections on production and upgrades works: all are run in order, as a reader would paste them.
+// kubectl and helm are stand-ins (test/support/chart-stand-ins.ts): the page's Secrets and values reach the programs
+// through the chart, and commands in pods reach the programs.
 import { spawn } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const commands = blocks
 const onMachines = commands.filter((each) => /^(CONFIG_|ratelane )/.test(each));
 const onKubernetes = commands.filter((each) => !onMachines.includes(each));
 const redisPassword = 'the-password-of-redis';
-/** Where nothing takes notifications, which nothing waits for. */
+/** Nothing accepts notifications there, and nothing waits for them. */
 const nobody = 'http://127.0.0.1:9/';
 const makesSecrets = (command: string) => /openssl|printf|create secret/.test(command);
 
@@ -101,7 +101,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
       startServer(t, standIns, folder, command);
       continue;
     }
-    // The first time at which the worker has its rules.
+    // The first time that the worker has its rules.
     let output = '';
     await eventually(
       shown,
@@ -133,7 +133,7 @@ function startServer(t: ExecutionContext, { environment }: StandIns, cwd: string
     try {
       process.kill(-(child.pid ?? 0), 'SIGTERM');
     } catch {
-      // All of its group have ended.
+      // All processes of its group have ended.
     }
     return closed;
   });

@@ -1,5 +1,5 @@
-// Each line of three tables is shown by a test, above which a comment quotes its cell: `Proof of PAGE: CELL`; or by a
-// scenario, whose head does.
+// Each line of three tables is proven by a test with a comment above it that quotes its cell: `Proof of PAGE: CELL`; or
+// by a scenario with such a line in its header.
 import { readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import test from 'ava';
@@ -8,7 +8,7 @@ import { commentsOf, notesOf } from './comments.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** The lines of a scenario's head. */
+/** The lines of a scenario's header. */
 function headOf(file: string) {
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
   return lines.flatMap((text, at) =>
@@ -29,7 +29,7 @@ const proofs = listFiles(
     }),
   );
 
-/** The cells of one column, without its head. An empty cell goes on with the one above. */
+/** The cells of one column, without its heading. An empty cell continues the one above. */
 function readColumn(text: string, column: number): string[] {
   const lines = text.split('\n');
   return lines
@@ -37,7 +37,7 @@ function readColumn(text: string, column: number): string[] {
     .map((line) => line.split(/(?<!\\) \| /)[column]?.replace(/^\| | \|$/g, '') ?? '');
 }
 
-/** The page, the column, and between which marks its table stands. */
+/** The page, the column, and the marks around its table. */
 const tables = [
   ['worker/docs/migrating.md', 0, 'differences:'],
   ['control-plane/docs/operating.md', 0, 'rollout:'],
@@ -49,7 +49,7 @@ for (const [page, column, mark] of tables) {
   const cells = readColumn(section ?? '', column);
   const own = proofs.filter((proof) => proof.page === basename(page));
 
-  test(`each line of ${page} is shown by a test`, (t) => {
+  test(`each line of ${page} is proven by a test`, (t) => {
     t.true(cells.length > 10, `${cells.length} lines`);
     t.deepEqual(
       cells.filter((cell) => !own.some((proof) => proof.cell === cell)),
@@ -57,7 +57,7 @@ for (const [page, column, mark] of tables) {
     );
   });
 
-  test(`each proof of ${page} quotes one of its lines and stands above a test`, (t) => {
+  test(`each proof of ${page} quotes one of its lines and is directly above a test`, (t) => {
     const isTest = /\b(?:test|check)\w*(?:\.serial)?\(|\w+Test\(|"(?:env|config|steps)":/;
     t.deepEqual(
       own

@@ -1,6 +1,6 @@
-// Every setting of the worker has a test that shows what it does, from its name in the environment to an effect
-// that can be seen from outside: a recorded case that sets it, or a test of test/ that has it in its title. A title
-// may take names from a list, which has them in quotes of their own, in test/feature/settings alone.
+// Every setting of the worker has a test of its effect, from its environment variable to a result that is visible from
+// outside: a recorded case that sets it, or a test in test/ with its name in the title. A title may insert quoted names
+// from a list, but only in test/feature/settings.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';

@@ -1,6 +1,5 @@
-// Every command that README.md shows does what it says: all are run in order, in a copy of the tree, as
-// a reader would paste them. A program that serves is seen ready, and runs until the next one that
-// serves begins.
+// Every command in README.md works: all are run in order, in a copy of the tree, as a reader would paste them. For a
+// program that serves, the test waits until it is ready, and lets it run until the next one begins.
 import { execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cp, symlink } from 'node:fs/promises';
@@ -18,7 +17,7 @@ const root = join(import.meta.dirname, '..', '..');
 const parts = ['control-plane', 'compose', 'proto', 'shared', 'worker', 'package.json'];
 const commandTimeoutMs = 90_000;
 
-/** In which way each program that serves is seen to be ready; none other is left running. */
+/** How each program that serves is recognized as ready; no other program is left running. */
 const servers: readonly { readonly command: string; readonly readyAt: 'worker' | 'admin' }[] = [
   { command: 'npm start', readyAt: 'worker' },
   { command: 'npm run -s worker', readyAt: 'worker' },
@@ -29,7 +28,7 @@ interface Place {
   readonly folder: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly healthOf: Readonly<Record<'worker' | 'admin', string>>;
-  /** What cannot be had in a test, and what stands for it; nothing else is changed. */
+  /** What is unavailable in a test, and its substitute; nothing else is changed. */
   readonly substitutions: readonly (readonly [string, string])[];
 }
 
@@ -39,7 +38,7 @@ function readCommands(): string[] {
     blocks
       .filter(({ language }) => language === 'sh')
       .flatMap(({ text }) => text.replaceAll('\\\n', ' ').trim().split('\n'))
-      // The run of this test is one of these.
+      // The running test is started by one of these.
       .filter((command) => !/^npm (?:test|run test:all)\b/.test(command))
   );
 }
@@ -79,14 +78,14 @@ async function prepare(t: ExecutionContext): Promise<Place> {
     substitutions: [
       ['https://example.com/rules.git', folder],
       ['localhost:6379', redis.url],
-      // The control plane that a pipeline asks has workers; this one has none.
+      // The control plane in a pipeline has workers; this one has none.
       ['status --wait', 'status --min-workers 0 --wait'],
       ['npm run -s client --', `npm run -s client -- -dial_string 127.0.0.1:${grpc}`],
     ],
   };
 }
 
-/** Resolves when it answers; gives what ends it, and all that it has started. */
+/** Resolves when the server answers; returns a function that ends it and all its processes. */
 async function startServer(
   t: ExecutionContext,
   place: Place,
@@ -110,7 +109,7 @@ async function startServer(
     try {
       process.kill(-(child.pid ?? 0), name);
     } catch {
-      // All of its group have ended.
+      // All processes of its group have ended.
     }
   };
   t.teardown(() => signal('SIGKILL'));

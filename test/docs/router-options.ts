@@ -1,4 +1,4 @@
-// The reference of the router's options, from the comments of their types.
+// Generates the reference of the router's options from the comments of their types.
 import { readFileSync } from 'node:fs';
 import type { GeneratedSection } from './generated-section.ts';
 
@@ -13,7 +13,7 @@ function readMembers(file: string, name: string): readonly (readonly [string, st
   const member = /\/\*\*([\s\S]*?)\*\/\s+(?:readonly )?(\w+)\??:/g;
   return [...body.matchAll(member)].map(([, comment = '', option = '']) => {
     const text = comment.replace(/\s*\n\s*\*?\s*/g, ' ').trim();
-    // The first sentence; the type has the rest.
+    // Only the first sentence; the type has the rest.
     const [first = ''] = text.split(/(?<=[.)])\s+(?=[A-Z@`])/);
     const [, byDefault] = /(?:@default|Default:) ([^.;]*)/.exec(text) ?? [];
     const isNamed = byDefault === undefined || first.includes('Default:');

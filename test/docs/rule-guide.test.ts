@@ -1,9 +1,9 @@
-// The guide to writing rules tells the truth: each of its rules is parsed, its requests are decided by
-// a worker in process, and its messages are compared to the letter.
+// The guide to writing rules is correct: each of its rules is parsed, a worker in process decides its requests, and its
+// messages are compared literally.
 //
-// A block `yaml` is a file of rules, several in a row are the files of one folder. What follows them
-// is checked against them: `requests` (with SETTING=VALUE, at DATE TIME, a request with its answer,
-// statistics NAME: COUNT N, ..., metadata JSON) and `problems`, the text that `check` prints.
+// A block `yaml` is a file of rules; consecutive ones are the files of one folder. The blocks that follow are checked
+// against them: `requests` (with SETTING=VALUE, at DATE TIME, a request with its answer, statistics NAME: COUNT N, ...,
+// metadata JSON) and `problems`, the output of `check`.
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
 import {
@@ -26,7 +26,7 @@ const unlimited = 0xffff_ffff;
 
 interface Example {
   readonly rules: readonly FencedBlock[];
-  /** What is claimed of them. */
+  /** The claims about the rules. */
   readonly claims: FencedBlock[];
 }
 
@@ -47,7 +47,7 @@ function findExamples(blocks: readonly FencedBlock[]): Example[] {
   return found;
 }
 
-/** By name, as a folder would have them. */
+/** By name, as in a folder. */
 function filesOf({ rules }: Example): Map<string, string> {
   const name = (index: number) => (rules.length === 1 ? 'rules.yaml' : `rules-${index + 1}.yaml`);
   return new Map(rules.map(({ text }, index) => [name(index), text]));
@@ -66,7 +66,7 @@ function problemsOf(example: Example): readonly Problem[] {
   return refuseMisplacedKeys([...problems, ...idle]);
 }
 
-/** A request of one or more descriptors, and what is said of each. */
+/** A request of one or more descriptors, and the expected answer of each. */
 function parseRequest(text: string, domain: string) {
   const descriptors = text.split(';').map((descriptor) => {
     const words = descriptor.trim().split(' ');
@@ -106,7 +106,7 @@ function describeStatus({ code, currentLimit, limitRemaining = 0 }: Status): str
   return currentLimit === undefined ? `${code}, no limit` : `${code}, ${limitRemaining} left`;
 }
 
-/** In the guide's words; the reset only where the guide tells it. */
+/** In the guide's notation; the reset is included only if the guide has it. */
 function describeReply({ overallCode, statuses }: Reply, withReset: boolean): string {
   const parts = statuses.map((status) => {
     const reset = withReset ? `, reset in ${status.durationUntilReset}` : '';
@@ -174,14 +174,14 @@ async function checkStatistics(t: ExecutionContext, worker: WorkerInProcess, lin
 
 for (const example of examples) {
   for (const claim of example.claims) {
-    test(`the ${claim.language} at line ${claim.line} are as the guide says`, async (t) => {
+    test(`the ${claim.language} at line ${claim.line} are as in the guide`, async (t) => {
       if (claim.language === 'requests') await checkRequests(t, example, claim);
       else t.is(formatProblems(problemsOf(example)), claim.text.trimEnd());
     });
   }
 }
 
-test('the guide has each key of the format in its table', (t) => {
+test("the guide's table has each key of the format", (t) => {
   const rows = readFileSync(guide, 'utf8').matchAll(
     /^\| `([a-z_]+)` \| (?:document|descriptor|rate)/gm,
   );

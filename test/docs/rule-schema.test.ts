@@ -1,4 +1,4 @@
-// The JSON Schema of rules documents says what `check` says, as far as a schema can.
+// The JSON Schema of rules documents agrees with `check`, as far as a schema can.
 import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import test from 'ava';
@@ -17,7 +17,7 @@ const isValid = new Ajv({ allErrors: true, strictTypes: false, strictRequired: f
   JSON.parse(formatRuleSchema()),
 );
 
-test('the schema that is kept is the one that the code makes', (t) => {
+test('the stored schema is the one that the code generates', (t) => {
   const kept = JSON.parse(read('shared/rules/rules.schema.json'));
   t.deepEqual(kept, JSON.parse(formatRuleSchema()), 'run npm run docs');
 });
@@ -27,7 +27,7 @@ for (const folder of ['compose/rules', 'test/fixtures/rules/good']) {
     if (!name.endsWith('.yaml')) continue;
     test(`${folder}/${name} is valid by the schema`, (t) => {
       const written = parse(read(`${folder}/${name}`), { version: '1.1', merge: true });
-      // A date is text to a rule.
+      // Rules treat a date as text.
       const document = JSON.parse(JSON.stringify(written));
       t.true(isValid(document), JSON.stringify(isValid.errors, undefined, 2));
     });
@@ -44,7 +44,7 @@ test('each sample names the schema', (t) => {
 });
 
 const kinds: readonly unknown[] = [null, {}, [], [{}], 'text', '', 7, 1.5, true];
-/** A key with such a value, in a place where it may stand, in a document that is fine without it. */
+/** A key with the given value, at a valid position, in a document that is valid without it. */
 function documentWith(key: string, section: Section, value: unknown): object {
   const change = { [key]: value };
   const lease = { share: '5%', for: '1s', ...(section === 'lease' && change) };
@@ -64,7 +64,7 @@ function documentWith(key: string, section: Section, value: unknown): object {
 
 for (const row of ruleKeys) {
   for (const section of row.sections) {
-    test(`the schema takes what check takes as ${row.name} of ${section}`, (t) => {
+    test(`the schema accepts what check accepts as ${row.name} of ${section}`, (t) => {
       for (const value of kinds) {
         const document = documentWith(row.name, section, value);
         const { problems } = parseRuleDocument(JSON.stringify(document), 'r.yaml');
@@ -98,12 +98,12 @@ for (const [what, descriptor] of mistakes) {
   });
 }
 
-test('the schema of policies that is kept is the one that the code makes', (t) => {
+test('the stored schema of policies is the one that the code generates', (t) => {
   const kept = JSON.parse(read('control-plane/authoring/policy/policy.schema.json'));
   t.deepEqual(kept, JSON.parse(formatPolicySchema()), 'run npm run docs');
 });
 
-test('the schema of node groups that is kept is the one that the code makes', (t) => {
+test('the stored schema of node groups is the one that the code generates', (t) => {
   const kept = JSON.parse(read('control-plane/server/snapshot/node-groups.schema.json'));
   t.deepEqual(kept, JSON.parse(formatNodeGroupsSchema()), 'run npm run docs');
 });
@@ -125,13 +125,13 @@ const nodeGroups = {
 const isGroups = new Ajv({ allowUnionTypes: true }).compile(JSON.parse(formatNodeGroupsSchema()));
 
 for (const [what, text] of Object.entries(nodeGroups)) {
-  test(`the schema of node groups says of ${what} what the control plane says`, (t) => {
+  test(`the schema of node groups agrees with the control plane on ${what}`, (t) => {
     const { problems } = parseNodeGroups(text, ['shop']);
     t.is(isGroups(parse(text)), !problems.some(isError), JSON.stringify(isGroups.errors));
   });
 }
 
-test('the policy of the page is one', (t) => {
+test('the policy in the page is valid', (t) => {
   const [, text = ''] =
     /^## Policies$.*?```yaml\n(.*?)```/ms.exec(read('control-plane/docs/commands.md')) ?? [];
   const { policy, problems } = parsePolicy(text);

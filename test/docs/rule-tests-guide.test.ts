@@ -1,5 +1,5 @@
-// The guide to tests of rules tells the truth: each of its examples is run, and what the command prints is compared
-// to the letter. Its schema marks what the command refuses.
+// The guide to tests of rules is correct: each of its examples is run, and the command's output is compared literally.
+// The schema rejects what the command refuses.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -22,7 +22,7 @@ const blocks = findFencedBlocks(guide);
 const examples = blocks.filter(({ language }) => language === 'yaml');
 
 for (const example of examples) {
-  test(`the example at line ${example.line} is as the guide says`, async (t) => {
+  test(`the example at line ${example.line} is as in the guide`, async (t) => {
     const folder = createTemporaryFolder(t);
     writeFileSync(join(folder, 'example_test.yaml'), example.text);
     const { code, out } = await runInProcess(['test', folder]);
@@ -33,7 +33,7 @@ for (const example of examples) {
   });
 }
 
-test('the schema of tests that is kept is the one that the code makes', (t) => {
+test('the stored schema of tests is the one that the code generates', (t) => {
   const kept = JSON.parse(
     read('control-plane/authoring/rehearsal/rule-tests/rule-tests.schema.json'),
   );
@@ -61,7 +61,7 @@ for (const name of [
   'worker-settings',
   'wrong-values',
 ]) {
-  test(`the schema of tests marks ${name} as the command does`, (t) => {
+  test(`the schema of tests agrees with the command on ${name}`, (t) => {
     t.false(isValid(toData(read(`test/fixtures/rule-tests/bad/${name}.yaml`))));
   });
 }

@@ -1,5 +1,4 @@
-// Every setting that a document names exists: a name that was changed or misspelled would send readers
-// the wrong way.
+// Every setting that a document names exists: an outdated or misspelled name would mislead readers.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -10,21 +9,21 @@ import { listFiles } from '../support/listed-files.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const documents = listFiles('*.md')
-  // Of other programs (the router, the tests), or full of another protocol's words.
+  // Documents of other programs (the router, the tests), or with many terms of another protocol.
   .filter((path) => !/^(?:shared\/router\/|test\/|shared\/grpc\/|CONTRIBUTING)/.test(path));
 
 const known = new Set([
   ...[workerTable, controlPlaneTable].flatMap((table) =>
     toRows(table).flatMap(({ setting }) => setting.names),
   ),
-  // Of commands.
+  // Variables of commands.
   ...[
     'RATELANE_ADMIN_URL',
     'RATELANE_ADMIN_CA',
     'RATELANE_ADMIN_TOKEN',
     'RATELANE_ADMIN_TOKEN_FILE',
   ],
-  // Words, not settings.
+  // Upper-case words that are not settings.
   ...[
     'OVER_LIMIT',
     'NOT_SERVING',
@@ -38,12 +37,12 @@ const known = new Set([
   ],
 ]);
 
-/** Of libraries, of systems and of other programs. */
+/** Variables of libraries, systems and other programs. */
 const isForeign = /^(?:AWS|GIT|NODE|OTEL|XDG)_/;
 
 for (const document of documents) {
   test(`the settings that ${document} names exist`, (t) => {
-    // Words of Envoy's configuration are Envoy's.
+    // Names in Envoy's configuration are Envoy's.
     const text = readFileSync(join(root, document), 'utf8').replaceAll(
       /^```yaml envoy\n.*?^```$/gms,
       '',

@@ -1,5 +1,5 @@
-// The list of the worker's statistics is complete, and has none that does not exist: held against the
-// names of workers with each store and each source of rules.
+// The list of the worker's statistics is complete, and contains none that does not exist: compared with the names of
+// workers with each store and each source of rules.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -19,7 +19,7 @@ const rules =
   'domain: d\ndescriptors: [{key: k, rate_limit: {unit: second, requests_per_unit: 5}}]\n';
 const memory = { BACKEND_TYPE: 'memory' };
 
-/** Timers are not shown by `/stats`. */
+/** `/stats` does not show timers. */
 const shown = catalogue.filter(({ kind }) => kind !== 'timer');
 const patternOf = (name: string) =>
   new RegExp(`^${name.replaceAll('.', '\\.').replace(/<[^>]*>/g, '.+')}$`);
@@ -46,7 +46,7 @@ async function namesOfProcesses(t: ExecutionContext, redisUrl: string): Promise<
   return namesOf(await worker.page('/stats'));
 }
 
-/** Counters of rules are shown once they have counted. */
+/** Counters of rules appear once they have counted. */
 function namesOfRules(): string[] {
   const metrics = createRegistry({ runtimeNamesMax: 10, log: createRecordedLog() });
   const stats = metrics.ruleStats('d.k', true);
@@ -77,7 +77,7 @@ async function namesOverTls(t: ExecutionContext): Promise<string[]> {
   return namesOf(await worker.page('/stats'));
 }
 
-test('every statistic that workers have is in the list, and every one of the list exists', async (t) => {
+test('the list contains exactly the statistics that workers have', async (t) => {
   const redis = await startRedisServer(t);
   const memcached = await startMemcachedServer(t);
   const names = new Set([
@@ -95,7 +95,7 @@ test('every statistic that workers have is in the list, and every one of the lis
     ...(await namesOfWorker(t, { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url })),
     ...(await namesOverTls(t)),
     ...namesOfRules(),
-    // There are none before the first stream.
+    // They do not exist before the first stream.
     ...createQuotaWorld(rules).statistics().keys(),
     ...(await namesOfFollower(t)),
     ...(await namesOfProcesses(t, redis.url)),
@@ -107,7 +107,7 @@ test('every statistic that workers have is in the list, and every one of the lis
     [],
     'missing in the list',
   );
-  // It is there from its first event (test/feature/settings/serving.test.ts).
+  // It exists from its first event on (test/feature/settings/serving.test.ts).
   names.add('ratelimit.service.call.should_rate_limit.undecodable');
   const isThere = ({ name }: { name: string }) =>
     [...names].some((one) => patternOf(name).test(one));

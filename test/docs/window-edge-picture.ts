@@ -1,12 +1,12 @@
-// The picture in the guide to rules: the same traffic at the edge of a window against the three algorithms,
-// decided by the counters in process with a turned clock.
+// Draws the picture in the guide to rules: the same traffic at the edge of a window with each of the three algorithms,
+// decided by the counters in process with a manual clock.
 import { type LimitShape, plainShape, toLimiter } from '../../shared/rules/limit-shape.ts';
 import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import { createHit, startCounting } from '../support/counting.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 
-/** A caller who asks six times a second around the full minute. */
+/** A caller that sends six requests a second around the full minute. */
 const firstSecond = 50;
 const seconds = 30;
 const hitsPerSecond = 6;
@@ -24,7 +24,7 @@ const rows: readonly (readonly [title: string, shape: Omit<LimitShape, 'unit'>])
   ],
 ];
 
-/** How many of the hits of each second are admitted. */
+/** The number of admitted hits in each second. */
 export async function admit(shape: LimitShape): Promise<number[]> {
   const clock = createManualClock(Date.parse('2026-01-01T00:00:00Z') + firstSecond * 1000);
   const store = new MemoryStore({ clock, log: createRecordedLog() });

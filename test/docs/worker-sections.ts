@@ -1,4 +1,4 @@
-// The sections of the worker's documents that come from its code: settings, statistics, errors.
+// The generated sections of the worker's documents: settings, statistics, errors.
 import { errorFacts } from '../../shared/errors.ts';
 import { toMarkdown } from '../../shared/settings/document.ts';
 import { catalogue } from '../../worker/metrics/catalogue.ts';

@@ -1,4 +1,4 @@
-// Writes what documents take from the code: `npm run docs`. Tests beside this compare them.
+// Writes the generated parts of documents: `npm run docs`. Tests in this folder compare them.
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { formatPolicySchema } from '../../control-plane/authoring/policy/policy-keys.ts';
 import { formatTestSchema } from '../../control-plane/authoring/rehearsal/rule-tests/test-keys.ts';
@@ -22,7 +22,7 @@ for (const { document, mark, text } of generatedSections) {
   await writeFile(document, written);
 }
 
-// What follows is brought into form by Biome, which the script runs next.
+// Biome, which the script runs next, formats the following files.
 await writeFile(
   inProject('control-plane/authoring/policy/policy.schema.json'),
   formatPolicySchema(),
