@@ -1,6 +1,6 @@
-// Nothing that a control plane, or a command of it, says has a secret in it: its output and every answer
-// of its ports are searched for every secret that it was given or sent, in whatever state it is. The
-// settings that hold secrets come from the table of settings, so that a new one is searched for too.
+// No output of a control plane or of its commands contains a secret: the output and every answer of its ports are
+// searched for every secret that it was given or sent, in each of its states. The settings that hold secrets come from
+// the table of settings, so that a new one is included automatically.
 import { createHmac } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { createSecrets } from '../support/secrets.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
-/** Each is in one of the tests below; a secret setting that is missing here fails the first one. */
+/** Each is used in one of the tests below; the first test fails for a secret setting that is missing here. */
 const covered = [
   '--git',
   'RATELANE_GIT_PASSWORD',
@@ -40,7 +40,7 @@ const covered = [
   '--record-password-file',
   '--record-key',
 ];
-/** With a user in them they end the start before anything else: test/feature/settings/secrets.test.ts. */
+/** A user in them ends the start before anything else: test/feature/settings/secrets.test.ts. */
 const refused = ['--source-url', '--peers', '--public-url', '--commit-status-url'];
 
 test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
@@ -74,13 +74,13 @@ function begin(t: ExecutionContext) {
       writeFileSync(path, `${text}\n`);
       return path;
     },
-    /** What was said elsewhere than on a control plane's output. */
+    /** Adds texts that are not part of a control plane's output. */
     note(text: string) {
       said += `${text}\n`;
     },
     create: ({ flags, ...options }: ControlPlaneOptions) =>
       createControlPlaneProcess(t, { ...options, flags: [...flags, '--log-level', 'debug'] }),
-    /** Fails when a secret was said. */
+    /** Fails when a secret was printed. */
     search(plane: ControlPlaneProcess) {
       const lines = `${plane.output()}\n${said}`.split('\n');
       t.deepEqual(
@@ -91,7 +91,7 @@ function begin(t: ExecutionContext) {
   };
 }
 
-/** Every route, its refusals included. */
+/** Calls every route, including requests that are refused. */
 async function useAdminApi(
   { note }: Run,
   plane: ControlPlaneProcess,
@@ -115,7 +115,7 @@ async function useAdminApi(
   }
 }
 
-/** Of a stream without an end what it begins with. */
+/** Reads only the beginning of an endless stream. */
 async function readAnswer(answer: Response): Promise<string> {
   const isEndless = answer.headers.get('content-type')?.startsWith('text/event-stream') === true;
   if (!isEndless || answer.body === null) return await answer.text();
@@ -123,7 +123,7 @@ async function readAnswer(answer: Response): Promise<string> {
   return '';
 }
 
-test.serial('a control plane with tokens that are right, wrong or misplaced', async (t) => {
+test.serial('a control plane with tokens that are correct, wrong or misplaced', async (t) => {
   const run = begin(t);
   const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 11) });
   const [read, write, worker] = [run.make('read'), run.make('write'), run.make('worker')];
@@ -289,7 +289,7 @@ for (const [what, toOptions] of Object.entries(engines)) {
   });
 }
 
-test.serial('receivers of notifications that refuse and quote what they are sent', async (t) => {
+test.serial('receivers of notifications that refuse and quote the request', async (t) => {
   const run = begin(t);
   const host = `http://127.0.0.1:${await startEchoWeb(t)}`;
   const hook = encodeURIComponent(run.make('--notify-url'));
@@ -311,7 +311,7 @@ test.serial('receivers of notifications that refuse and quote what they are sent
   run.search(plane);
 });
 
-test.serial('starts that fail by files, and a defect', async (t) => {
+test.serial('starts that fail because of files, and a defect', async (t) => {
   const run = begin(t);
   const directory = ['--config-dir', createRulesFolder(t).path];
   const tokens = run.file('--admin-tokens-file');

@@ -1,5 +1,5 @@
-// How the control plane begins and ends: what is wrong at the start, a store that does not answer, and
-// TLS with certificates on both sides.
+// Tests how the control plane starts and ends: errors at the start, a store that does not answer, and TLS with
+// certificates on both sides.
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -18,7 +18,7 @@ import { sourceCommand } from '../support/programs.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-test.serial('wrong settings, a port in use and files that are missing end the start', async (t) => {
+test.serial('wrong settings, a port in use and missing files end the start', async (t) => {
   const rules = createRulesFolder(t);
   const port = await listenFor(t, createServer());
   const cases: [readonly string[], RegExp][] = [
@@ -47,50 +47,47 @@ test.serial('wrong settings, a port in use and files that are missing end the st
   );
 });
 
-test.serial(
-  'a hanging repository keeps neither the last good rules nor a stop waiting',
-  async (t) => {
-    const repository = createGitRepository(t, { 'shop.yaml': ruleText('shop', 1) });
-    const access = { username: 'ann', password: 'a password' };
-    const url = await serveOverHttp(t, repository, access);
-    const proxy = await startTcpProxy(t, Number(new URL(url).port));
-    const proxied = new URL(url);
-    proxied.port = String(proxy.port);
-    const passwordFile = join(repository.folder, 'password');
-    writeFileSync(passwordFile, `${access.password}\n`);
-    const credentials = ['--git-username', access.username, '--git-password-file', passwordFile];
-    const plane = await createControlPlaneProcess(t, {
-      flags: ['--git', proxied.href, ...credentials],
-      env: gitEnvironment as Record<string, string>,
-    });
-    await plane.start();
-    t.is((await plane.run('status', '--min-workers', '0')).exitCode, 0);
-    t.is(await plane.end('SIGKILL'), 'SIGKILL');
+test.serial('a hanging repository delays neither the last good rules nor a stop', async (t) => {
+  const repository = createGitRepository(t, { 'shop.yaml': ruleText('shop', 1) });
+  const access = { username: 'ann', password: 'a password' };
+  const url = await serveOverHttp(t, repository, access);
+  const proxy = await startTcpProxy(t, Number(new URL(url).port));
+  const proxied = new URL(url);
+  proxied.port = String(proxy.port);
+  const passwordFile = join(repository.folder, 'password');
+  writeFileSync(passwordFile, `${access.password}\n`);
+  const credentials = ['--git-username', access.username, '--git-password-file', passwordFile];
+  const plane = await createControlPlaneProcess(t, {
+    flags: ['--git', proxied.href, ...credentials],
+    env: gitEnvironment as Record<string, string>,
+  });
+  await plane.start();
+  t.is((await plane.run('status', '--min-workers', '0')).exitCode, 0);
+  t.is(await plane.end('SIGKILL'), 'SIGKILL');
 
-    proxy.inject({ kind: 'stall' });
-    await plane.start();
-    const { body } = await plane.fetch('/status');
-    t.like(body, {
-      verdict: 'pending',
-      stale: { reason: 'store_unreachable' },
-      inForce: { limits: 1 },
-    });
-    t.is(await plane.end('SIGTERM'), 0);
+  proxy.inject({ kind: 'stall' });
+  await plane.start();
+  const { body } = await plane.fetch('/status');
+  t.like(body, {
+    verdict: 'pending',
+    stale: { reason: 'store_unreachable' },
+    inForce: { limits: 1 },
+  });
+  t.is(await plane.end('SIGTERM'), 0);
 
-    plane.begin();
-    await eventually('the admin port is open and says what is awaited', async () => {
-      const answer = await plane.fetch('/healthcheck').catch(() => undefined);
-      if (answer?.status !== 503) return false;
-      // Without its place: the answer is for everybody.
-      t.is(answer.body.detail, 'the store of the rules');
-      return true;
-    });
-    t.is(await plane.end('SIGTERM'), 0);
-    t.false(plane.output().includes(access.password));
-  },
-);
+  plane.begin();
+  await eventually('the admin port is open and says what is awaited', async () => {
+    const answer = await plane.fetch('/healthcheck').catch(() => undefined);
+    if (answer?.status !== 503) return false;
+    // Without the store's location: any caller can read the answer.
+    t.is(answer.body.detail, 'the store of the rules');
+    return true;
+  });
+  t.is(await plane.end('SIGTERM'), 0);
+  t.false(plane.output().includes(access.password));
+});
 
-/** What is loaded first after those modules that hear signals, later and later. */
+/** The first module loaded after the signal handlers, and later ones. */
 for (const [signal, moment] of [
   ['SIGTERM', '/shared/clock.ts'],
   ['SIGINT', '/command/run-command.ts'],
@@ -98,7 +95,7 @@ for (const [signal, moment] of [
 ] as const) {
   test.serial(`${signal} while ${moment} is being read ends serve with exit code 0`, async (t) => {
     const rules = createRulesFolder(t);
-    // Sends itself the signal at that very moment.
+    // Sends itself the signal at exactly that moment.
     const hook = `import { registerHooks } from 'node:module';
 registerHooks({
   load(url, context, next) {
@@ -127,7 +124,7 @@ for (const words of ['Admin API on', 'Workers are served']) {
   });
 }
 
-test.serial('half-written files of one that was killed are removed at the start', async (t) => {
+test.serial('half-written files of a killed process are removed at the start', async (t) => {
   const rules = createRulesFolder(t, { 'deep/shop.yaml': ruleText('shop', 1) });
   const staged = `.shop.yaml.${randomUUID()}.tmp`;
   const [old, young] = [join('deep', staged), `.other.yaml.${randomUUID()}.tmp`];
@@ -146,7 +143,7 @@ test.serial('half-written files of one that was killed are removed at the start'
   t.false(existsSync(join(state.path, leftOver)));
 });
 
-test.serial('both ports speak TLS, with certificates of the clients', async (t) => {
+test.serial('both ports use TLS, with client certificates', async (t) => {
   const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   const files = createRulesFolder(t, { 'ca.pem': authority, 'server.pem': serverCertificate.cert });
   files.write('server.key', serverCertificate.key);

@@ -1,5 +1,5 @@
-// `check --envoy` says what Envoy sends without asking it; here a real one sends every kind of action
-// to a worker, whose page of unmatched descriptors shows what arrived.
+// `check --envoy` predicts what Envoy sends; here a real Envoy sends every kind of action to a worker, whose page of
+// unmatched descriptors shows what arrived.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
@@ -10,13 +10,13 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
-/** Unsigned: Envoy leaves that to its filter for tokens. */
+/** Unsigned: Envoy leaves verification to its JWT filter. */
 const token = [{ alg: 'RS256' }, { sub: 'ada' }, 'signature']
   .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
   .join('.');
 const fixture = join(import.meta.dirname, '..', 'fixtures', 'envoy', 'every-action.yaml');
 
-/** What `check` takes this Envoy to send: the keys in their order, and the values it knows. */
+/** The descriptors that `check` expects this Envoy to send: the keys in order, and the known values. */
 function readExpected(yaml: string) {
   const { root, reporter } = parseYamlTree(yaml, 'envoy.yaml');
   if (root === undefined) throw new Error(JSON.stringify(reporter.toProblems()));
@@ -24,7 +24,7 @@ function readExpected(yaml: string) {
   return { descriptors, isComplete, unsent };
 }
 
-test('what check takes Envoy to send is what Envoy sends', async (t) => {
+test('Envoy sends what check expects it to send', async (t) => {
   const yaml = await readFile(fixture, 'utf8');
   const { descriptors, isComplete, unsent } = readExpected(yaml);
   t.true(isComplete);
@@ -42,7 +42,7 @@ test('what check takes Envoy to send is what Envoy sends', async (t) => {
   );
 
   const expected = descriptors
-    // Without the header there is no such descriptor, or no such entry.
+    // Without the header, there is no such descriptor, or no such entry.
     .filter(({ entries }) => entries[0]?.key !== 'never')
     .map(({ domain, entries }) => ({ domain, entries: entries.filter((e) => !e.isOptional) }));
   t.is(expected.length, 18);

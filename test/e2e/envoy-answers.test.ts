@@ -1,5 +1,5 @@
-// What a worker's answer becomes behind Envoy: statuses and headers for the caller, headers for what is
-// protected, hits that Envoy counts by, limits that it brings along, and what it does without an answer.
+// Tests the effect of a worker's answer behind Envoy: statuses and headers for the caller, headers for the protected
+// service, hits that Envoy counts, limits that Envoy sends, and the behaviour without an answer.
 import test from 'ava';
 import { type Echo, startEchoServer } from '../support/echo-server.ts';
 import { startEnvoy } from '../support/envoy.ts';
@@ -26,7 +26,7 @@ descriptors:
   - {key: watched, shadow_mode: true, rate_limit: {unit: year, requests_per_unit: 1}}
 `;
 const daySeconds = 86_400;
-/** What the requests of one test may need. */
+/** How long the requests of one test may take. */
 const stretchMs = 30_000;
 
 /** Routes whose descriptor has the header `x-who` as its value. */
@@ -34,7 +34,7 @@ function toRoute(key: string, path = key, limit: JsonObject = {}): RouteOptions 
   return { path: `/${path}`, rateLimits: [toLimit(key, limit)] };
 }
 
-/** The same for the filter instead of the router: only there Envoy takes up hits. */
+/** The same for the filter instead of the router: Envoy reads hits only there. */
 function toFilterRoute(key: string, path: string, limit: JsonObject): RouteOptions {
   const perRoute = {
     '@type': 'type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute',
@@ -91,7 +91,7 @@ const filters = [
   }),
 ];
 
-/** Hits of the whole request, which is how it was done before routes could say it. */
+/** Hits of the whole request, as configured before routes could set them. */
 const costFilter = toExtension(
   'envoy.filters.http.set_filter_state',
   'extensions.filters.http.set_filter_state.v3.Config',
@@ -106,7 +106,7 @@ const costFilter = toExtension(
   },
 );
 
-/** By the name of the listener: the rate limit filter's fields, and the filters before it. */
+/** By name of the listener: the fields of the rate limit filter, and the filters before it. */
 const listeners = {
   plain: [
     { enable_x_ratelimit_headers: 'DRAFT_VERSION_03', enable_retry_after_header: true },
@@ -126,7 +126,7 @@ const listeners = {
 } satisfies Record<string, [JsonObject, JsonObject[]]>;
 type ListenerName = keyof typeof listeners;
 
-/** Asks the worker that is to be ended. */
+/** Calls the worker that will be ended. */
 function toGone(fields: JsonObject): JsonObject {
   const grpcService = { envoy_grpc: { cluster_name: 'gone' } };
   return {
@@ -195,7 +195,7 @@ async function remaining(who: string): Promise<string | null> {
   return (await ask('plain', 'ten', who)).headers.get('ratelimit-remaining');
 }
 
-test.serial("the caller gets the worker's three headers, allowed or refused", async (t) => {
+test.serial("the caller gets the worker's three headers, whether allowed or refused", async (t) => {
   await startOfWindow('day', stretchMs);
   const seen = [];
   for (let round = 0; round < 4; round++) {
@@ -212,7 +212,7 @@ test.serial("the caller gets the worker's three headers, allowed or refused", as
   ]);
 });
 
-test.serial("the caller gets Envoy's own headers, made from the same answer", async (t) => {
+test.serial("the caller gets Envoy's own headers, derived from the same answer", async (t) => {
   const { headers } = await ask('plain', 'three', 'grace');
   t.is(headers.get('x-ratelimit-limit'), `3, 3;w=${daySeconds}`);
   t.is(headers.get('x-ratelimit-remaining'), '2');
@@ -221,7 +221,7 @@ test.serial("the caller gets Envoy's own headers, made from the same answer", as
   t.false(other.headers.has('x-ratelimit-limit'), 'where it was not asked to');
 });
 
-test.serial('what is protected gets three request headers, by the names set', async (t) => {
+test.serial('the upstream gets three request headers with the configured names', async (t) => {
   const { text } = await ask('plain', 'three', 'joan');
   const echo = JSON.parse(text) as Echo;
   t.is(echo['ratelimit-limit'], '3');
@@ -230,12 +230,12 @@ test.serial('what is protected gets three request headers, by the names set', as
   t.is(echo['ratelimit-reset'], undefined);
 });
 
-test.serial('what was asked is metadata of the request, for logs and other filters', async (t) => {
+test.serial("the request's metadata has the descriptors, for logs and filters", async (t) => {
   const { headers } = await ask('plain', 'told', 'ada');
   t.deepEqual(JSON.parse(headers.get('x-asked') ?? ''), [{ entries: ['ten=ada'] }]);
 });
 
-test.serial('a refusal marks itself as one, and can have a status of its own', async (t) => {
+test.serial('a refusal is marked as one, and can have its own status', async (t) => {
   await startOfWindow('day', stretchMs);
   for (let round = 0; round < 3; round++) t.is((await ask('renamed', 'three', 'mary')).status, 200);
   const { status, headers } = await ask('renamed', 'three', 'mary');
@@ -247,7 +247,7 @@ test.serial('a refusal marks itself as one, and can have a status of its own', a
   t.is(usual.headers.get('retry-after'), usual.headers.get('ratelimit-reset'));
 });
 
-test.serial('a rule in shadow mode refuses nobody', async (t) => {
+test.serial('a rule in shadow mode refuses no request', async (t) => {
   const statuses = [];
   for (let round = 0; round < 3; round++) {
     statuses.push((await ask('plain', 'watched', 'ada')).status);
@@ -255,7 +255,7 @@ test.serial('a rule in shadow mode refuses nobody', async (t) => {
   t.deepEqual(statuses, [200, 200, 200]);
 });
 
-test.serial('a route says how many hits a request is', async (t) => {
+test.serial('a route sets the number of hits of a request', async (t) => {
   const statuses = [];
   for (let round = 0; round < 3; round++) {
     statuses.push((await ask('plain', 'ten-by-four', 'constant')).status);
@@ -267,13 +267,13 @@ test.serial('a route says how many hits a request is', async (t) => {
   t.is(free.headers.get('ratelimit-remaining'), '1', 'looked at without counting');
 });
 
-test.serial('filter state envoy.ratelimit.hits_addend says how many hits there are', async (t) => {
+test.serial('filter state envoy.ratelimit.hits_addend sets the number of hits', async (t) => {
   const dear = await ask('costly', 'ten', 'state', { 'x-cost': '7' });
   t.is(dear.headers.get('ratelimit-remaining'), '3');
   t.is((await ask('costly', 'ten', 'state', { 'x-cost': '4' })).status, 429);
 });
 
-test.serial('a route can give hits back', async (t) => {
+test.serial('a route can refund hits', async (t) => {
   await ask('plain', 'ten-by-header', 'refund', { 'x-cost': '9' });
   t.is((await ask('plain', 'ten-back', 'refund')).status, 200);
   t.is(await remaining('refund'), '5', '9 less 5 and the one that asks');
@@ -283,7 +283,7 @@ test.serial('hits counted when the answer is known count for the next request', 
   const first = await ask('plain', 'ten-later', 'later');
   t.is(first.status, 200, '200 hits come with the end of the answer');
   t.false(first.headers.has('ratelimit-limit'), 'nothing was decided before');
-  // Looked at without counting.
+  // Reads the limit without counting.
   const look = () => ask('plain', 'ten-by-header', 'later', { 'x-cost': '0' });
   await eventually(
     'the hits are counted',
@@ -291,7 +291,7 @@ test.serial('hits counted when the answer is known count for the next request', 
   );
 });
 
-test.serial('a limit that Envoy brings along stands in for that of the rule', async (t) => {
+test.serial('a limit that Envoy sends replaces that of the rule', async (t) => {
   await startOfWindow('hour', stretchMs);
   const first = await ask('plain', 'override', 'vip');
   t.is(first.status, 200);
@@ -300,7 +300,7 @@ test.serial('a limit that Envoy brings along stands in for that of the rule', as
   t.is((await ask('plain', 'override', 'vip')).status, 429);
 });
 
-test.serial('a worker that is gone lets through or refuses, with a status, as set', async (t) => {
+test.serial('without a worker requests pass or are refused, as configured', async (t) => {
   const { gone } = await running;
   const askAll = () =>
     Promise.all((['open', 'closed', 'coded'] as const).map((name) => ask(name, 'ten', name)));

@@ -1,5 +1,5 @@
-// Two workers behind one Envoy under load, with the sample configuration: one is told to end, or
-// killed, and what callers notice is counted. Envoy refuses what was not decided, so that it shows.
+// Two workers behind one Envoy under load, with the sample configuration: one is terminated or killed, and the effects
+// on callers are counted. Envoy refuses undecided requests, which makes them visible.
 import test, { type ExecutionContext } from 'ava';
 import { startEnvoy } from '../support/envoy.ts';
 import { generousTimes, readEnvoySample } from '../support/envoy-sample.ts';
@@ -18,7 +18,7 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 1000000}
 `;
 
-/** One of two workers gets the signal under load; gives what failed, and what could. */
+/** Sends the signal to one of two workers under load; returns the requests that failed, and those that could have. */
 async function endOne(
   t: ExecutionContext,
   signal: 'SIGTERM' | 'SIGKILL',
@@ -45,7 +45,7 @@ async function endOne(
   );
   const admin = `admin: {address: {socket_address: {address: 127.0.0.1, port_value: ${adminPort}}}}\n`;
   const envoy = await startEnvoy(t, sample + admin, port);
-  /** How many connections to workers Envoy knows to have ended. */
+  /** The number of connections to workers that Envoy has seen end. */
   const countEnded = async () => {
     const stats = await fetch(`http://127.0.0.1:${adminPort}/stats?filter=ratelane.upstream_cx_d`);
     return Number(/upstream_cx_destroy: (\d+)/.exec(await stats.text())?.[1]);
@@ -55,7 +55,7 @@ async function endOne(
     const stats = await fetch(`http://127.0.0.1:${ports.debug}/stats`);
     return Number(/rate_limit\.shop\.customer\.total_hits: (\d+)/.exec(await stats.text())?.[1]);
   };
-  /** 0 where there was no answer. */
+  /** 0 if there was no answer. */
   const ask = () =>
     fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-customer': 'ada' } }).then(
       async (answer) => {
@@ -84,12 +84,12 @@ async function endOne(
   const end = await ending.waitForEnd(waitMs);
   await eventually('Envoy knows', async () => (await countEnded()) > endedBefore);
   const knownMs = performance.now();
-  // Longer than Envoy needs to find out by its health check.
+  // Longer than Envoy's health check needs to notice it.
   await loadContinues(4 * perSecond);
   await load.stop();
 
   const failed = load.results.filter(({ status }) => status !== 200);
-  /** Asked before Envoy could know that the process was gone, and not answered before the signal. */
+  /** Requests sent before Envoy could know that the process was gone, and not answered before the signal. */
   const concerned = load.results.filter(
     ({ startedMs, tookMs }) => startedMs <= knownMs && startedMs + tookMs >= signalMs,
   );
@@ -108,10 +108,10 @@ test.serial('a worker that gets SIGTERM under load costs no caller its answer', 
 
 // Proof of migrating.md: After the signal to stop, answers direct Envoy to other workers
 // (`x-envoy-immediate-health-check-fail`); the port closes when it does
-test.serial('nor does it where Envoy tries nothing again', async (t) => {
+test.serial('nor does it where Envoy does not retry', async (t) => {
   const { end, failed, output } = await endOne(t, 'SIGTERM', [
     ['num_retries: 2', 'num_retries: 0'],
-    // Not by chance either: Envoy has to be told, its checks are too far apart to find out.
+    // Not by chance either: Envoy must be notified, since its health checks are too far apart.
     ['interval: 1s', 'interval: 60s'],
   ]);
   t.is(end, 0);

@@ -1,4 +1,4 @@
-// Real Envoys that limit by themselves, with the sample configuration, and the worker that assigns their shares.
+// Real Envoys that enforce limits themselves, with the sample configuration, and the worker that assigns their shares.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
@@ -16,11 +16,11 @@ async function readSample(port: number, workerPort: number): Promise<string> {
     .replace('address: worker, port_value: 8081', `address: 127.0.0.1, port_value: ${workerPort}`);
 }
 
-test('two Envoys let through a limit between them, and their worker counts what they let through', async (t) => {
+test('two Envoys share a limit, and their worker counts the requests that they admit', async (t) => {
   const limit = 40;
   const worker = await startWorkerProcess(t, {
     env: { BACKEND_TYPE: 'memory' },
-    // By the year, so that no window ends in the middle of the test.
+    // Per year, so that no window ends during the test.
     rules: {
       'shop.yaml': `domain: shop\ndescriptors:\n  - key: customer\n    rate_limit: {unit: year, requests_per_unit: ${limit}}\n`,
     },
@@ -53,7 +53,7 @@ test('two Envoys let through a limit between them, and their worker counts what 
     'an assignment for each',
     async () => (await stat('ratelimit.quota.assignments')) >= 2,
   );
-  // One Envoy gets all the requests, and the other's share when it has reported that it needs none.
+  // One Envoy gets all the requests, and also the other's share once that has reported that it needs none.
   await eventually(
     'a limit that is used up',
     async () => {

@@ -1,5 +1,5 @@
-// The whole point: a real Envoy with the sample configuration, a worker behind it, and callers that
-// are refused when they are over their limit.
+// The main purpose: a real Envoy with the sample configuration, a worker behind it, and callers that are refused when
+// they exceed their limit.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
@@ -12,12 +12,12 @@ import { startWorkerProcess } from '../support/worker-process.ts';
 
 const compose = join(import.meta.dirname, '..', '..', 'compose');
 
-test('Envoy lets three requests a minute pass, and all of them while the worker is away', async (t) => {
+test('Envoy admits three requests a minute, and all of them while the worker is unreachable', async (t) => {
   const redis = await startRedisServer(t);
   const rules = await readFile(join(compose, 'rules', 'shop.yaml'), 'utf8');
   const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
-    // By the year, so that no window ends in the middle of the test.
+    // Per year, so that no window ends during the test.
     rules: { 'shop.yaml': rules.replace('unit: minute', 'unit: year') },
   });
   const [port, shopPort] = [await freePort(), await freePort()];
@@ -34,7 +34,7 @@ test('Envoy lets three requests a minute pass, and all of them while the worker 
     await answer.body?.cancel();
     return answer;
   };
-  // Until Envoy has found the worker healthy, requests pass unasked.
+  // Until Envoy considers the worker healthy, requests pass without a check.
   await eventually('limits', async () => (await ask('probe')).headers.has('ratelimit-limit'));
 
   const answers = [await ask('ada'), await ask('ada'), await ask('ada'), await ask('ada')];

@@ -1,4 +1,4 @@
-// The guides by need, executed as they stand: their calls through a real Envoy, and the tests of their rules.
+// Runs the how-to guides as written: their calls through a real Envoy, and the tests of their rules.
 
 import { readFileSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ import { startWorker } from '../support/worker-in-process.ts';
 
 const read = (page: string) =>
   readFileSync(join(import.meta.dirname, '../../worker/docs', page), 'utf8');
-/** The sections of the page that have rules, and that on token budgets. */
+/** The sections of the page that contain rules, except that on token budgets. */
 const guides = new Map(
   [...read('envoy.md').split('\n## ').slice(1), read('ai-gateways.md')].flatMap((section) => {
     const title = section.split('\n')[0]?.replace(/^# /, '') ?? '';
@@ -33,9 +33,9 @@ const guides = new Map(
 );
 const aiGateways = 'AI gateways';
 
-/** The block `yaml envoy` of a guide: what is to be in the configuration. */
+/** The block `yaml envoy` of a guide: parts of the configuration. */
 interface EnvoyPart {
-  /** Of the route that asks; default `/`. */
+  /** The path of the route with the rate limit; default `/`. */
   readonly path?: string;
   /** Fields of the connection manager. */
   readonly manager?: JsonObject;
@@ -54,7 +54,7 @@ function readGuide(name: string): (language: string) => string {
   };
 }
 
-/** The address of a proxy with the guide's configuration, whose worker stands still in time. */
+/** The address of a proxy with the guide's configuration, whose worker's clock is stopped. */
 async function startProxy(
   t: ExecutionContext,
   rules: string,
@@ -109,15 +109,15 @@ async function makeCalls(t: ExecutionContext, proxy: string, calls: string): Pro
   }
 }
 
-// What the page on AI gateways says of calls needs a model behind the proxy, and has a test of its own.
+// The calls in the page on AI gateways need a model behind the proxy, and have their own test.
 for (const name of [...guides.keys()].filter((each) => each !== aiGateways)) {
-  test(`${name}: calls through Envoy are answered as it says`, async (t) => {
+  test(`${name}: calls through Envoy are answered as the guide states`, async (t) => {
     const blockOf = readGuide(name);
     const log = join(createTemporaryFolder(t), 'access.log');
     const part = parse(blockOf('yaml envoy').replace('/dev/stdout', log)) as EnvoyPart;
     await makeCalls(t, await startProxy(t, blockOf('yaml'), part), blockOf('calls'));
     if (part.manager?.['access_log'] === undefined) return;
-    // Which Envoy writes every ten seconds.
+    // Envoy writes these every ten seconds.
     const refusals = async () => /^429 .*$/m.exec(await readFile(log, 'utf8'))?.[0];
     await eventually('the line of the refusal', async () => (await refusals()) !== undefined);
     t.is(await refusals(), blockOf('log').trim());

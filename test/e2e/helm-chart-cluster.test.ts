@@ -1,5 +1,5 @@
-// The Helm chart as an API server takes it, in a namespace that enforces the pod security standard "restricted": more
-// than can be said without one, as that every value is valid and no name is too long.
+// The Helm chart on an API server, in a namespace that enforces the pod security standard "restricted". This proves
+// more than a test without one, such as that every value is valid and no name is too long.
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';
@@ -14,7 +14,7 @@ import { type Manifest, readManifests, renderChart } from '../support/rendered-c
 const shapes: Readonly<Record<string, Manifest>> = parse(
   readFileSync(new URL('../fixtures/chart/shapes.yaml', import.meta.url), 'utf8'),
 );
-/** Of definitions that a cluster has only with the operator of Prometheus. */
+/** Kinds that a cluster has only with the Prometheus operator. */
 const foreign = ['ServiceMonitor', 'PrometheusRule'];
 const plurals: Readonly<Record<string, string>> = {
   Ingress: 'ingresses',

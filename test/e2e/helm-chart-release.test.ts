@@ -1,5 +1,5 @@
-// `helm test --logs` against an API server: the pod of the test runs against running programs, and its end and its log are
-// those that Helm reports.
+// `helm test --logs` against an API server: the test's pod runs against running programs, and Helm reports its result
+// and its log.
 import { execFile } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -73,7 +73,7 @@ testWith(
   },
 );
 
-/** For any version of Kubernetes: an API server that is built from a module does not know its own. */
+/** For any version of Kubernetes: an API server that is built from a module does not know its own version. */
 function copyChart(folder: string): string {
   const copy = join(folder, 'chart');
   cpSync(chartFolder, copy, { recursive: true });

@@ -1,5 +1,5 @@
-// What the Helm chart has kubelet ask, and what it tells people to run, held against running programs: their
-// settings, files and certificates are those that it gives to their pods.
+// Runs the probes of the Helm chart and the commands in its notes against running programs, with the settings, files
+// and certificates that the chart gives to its pods.
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http';
@@ -107,7 +107,7 @@ for (const [title, values, secrets] of [
       t.true(commands.length >= 7, release.notes);
       for (const command of commands.filter((each) => !each.includes('port-forward'))) {
         const { code, output } = await standIns.run(release.place(command), commandMs);
-        // A rollout that is not under way cannot be aborted, which only a token that may write is told.
+        // A rollout that is not running cannot be aborted, but only a token with write access receives that answer.
         t.is(code, command.includes('rollout abort') ? 5 : 0, `${command}\n${output}`);
       }
       t.is(
@@ -136,7 +136,7 @@ for (const [title, values, secrets] of [
   );
 }
 
-testChart('programs that wait for a store are not started anew, and get no callers', async (t) => {
+testChart('programs that wait for a store are not restarted, and get no callers', async (t) => {
   const port = await listenFor(t, createServer());
   const release = await createChartRelease(t, {
     worker: { settings: { KVSTORE_URL: `127.0.0.1:${port}` } },
@@ -150,13 +150,13 @@ testChart('programs that wait for a store are not started anew, and get no calle
   }
 });
 
-testChart('nobody outside of its pod reaches the debug port of a worker', async (t) => {
+testChart('the debug port of a worker cannot be reached from outside of its pod', async (t) => {
   const release = await createChartRelease(t, {});
   const { spec } = release.find('Deployment', 'sample-ratelane-worker').spec.template;
   t.is(release.environmentOf(spec.containers[0])['DEBUG_HOST'], '127.0.0.1');
 });
 
-/** Its address. The one that is protected asks for a password and a certificate. */
+/** The store's address. The protected store requires a password and a certificate. */
 async function startStore(t: ExecutionContext, isProtected: boolean): Promise<string> {
   if (!isProtected) {
     const redis = await startRedisServer(t);
@@ -190,7 +190,7 @@ async function startReceiver(t: ExecutionContext) {
   return { url: `http://127.0.0.1:${await listenFor(t, server)}/hook`, calls };
 }
 
-/** Those of NOTES.txt, each in one line. */
+/** The commands in NOTES.txt, one per line. */
 function readCommands(notes: string): string[] {
   return notes
     .replaceAll(/\\\n\s+/g, '')

@@ -1,5 +1,5 @@
-// The image, built by the steps of its Dockerfile and run as a container would be: by a user who is not
-// root, in a file system that cannot be written to, with nothing of the sources around it.
+// The image, built with the steps of its Dockerfile and run like a container: by a user who is not root, in a read-only
+// file system, without the sources.
 import { execFile, spawnSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { createRulesFolder, type RulesFolder, ruleText } from '../support/rules-
 import { startWorkerProcess } from '../support/worker-process.ts';
 
 const project = join(import.meta.dirname, '..', '..');
-/** Of one step. It installs and compiles, which a busy machine does in minutes. */
+/** For one step. It installs and compiles, which takes minutes on a busy machine. */
 const stepMs = 600_000;
 const buildMs = 1_200_000;
 const startMs = 60_000;
@@ -29,7 +29,7 @@ let image: FollowedImage;
 test.before('the image is built', async (t) => {
   t.timeout(buildMs);
   folder = await mkdtemp(join(tmpdir(), 'ratelane-image-'));
-  // As a cached layer: npm compares it with the lock file, and unpacks what is missing.
+  // Like a cached layer: npm compares it with the lock file, and adds what is missing.
   const layer = join(folder, 'build', 'ratelane', 'node_modules');
   await mkdir(layer, { recursive: true });
   const packages = await readdir(join(project, 'node_modules'));
@@ -43,7 +43,7 @@ test.before('the image is built', async (t) => {
     environment: { ...Object.fromEntries(entries), npm_config_prefer_offline: 'true' },
     timeoutMs: stepMs,
   });
-  // What the base image brings.
+  // The contents of the base image.
   await mkdir(join(image.root, 'usr', 'local', 'bin'), { recursive: true });
   await cp(process.execPath, join(image.root, 'usr', 'local', 'bin', 'node'));
   await chmod(folder, 0o755);
@@ -55,7 +55,7 @@ test.after.always('the image is removed', () => {
   return rm(folder, { recursive: true, force: true });
 });
 
-test.serial('it says what it is, and is not run by root', async (t) => {
+test.serial('it is labelled, and is not run by root', async (t) => {
   const { version, description, license } = JSON.parse(
     await readFile(join(project, 'package.json'), 'utf8'),
   );
@@ -68,7 +68,7 @@ test.serial('it says what it is, and is not run by root', async (t) => {
   t.regex(image.user, /^[1-9]\d*:[1-9]\d*$/);
 });
 
-test.serial('it has the programs and what they need, and neither sources nor tools', async (t) => {
+test.serial('it has the programs and their dependencies, but no sources or tools', async (t) => {
   const files = await readdir(join(image.root, 'ratelane'), { recursive: true });
   t.deepEqual(
     files.filter((path) => /\.ts$|^node_modules\/.*\.map$/.test(path)),
@@ -87,7 +87,7 @@ test.serial('it has the programs and what they need, and neither sources nor too
   }
 });
 
-test.serial('the licence of every package is there, whatever its file is called', async (t) => {
+test.serial('the licence of every package is included, whatever its file name', async (t) => {
   const inProject = await readdir(join(project, 'node_modules'), { recursive: true });
   const inImage = await readdir(join(image.root, 'ratelane', 'node_modules'), { recursive: true });
   const present = new Set(inImage);
@@ -146,7 +146,7 @@ for (const deployment of gatewayDeployments) {
   });
 }
 
-test.serial('the client and the config check are where scripts look for them', async (t) => {
+test.serial('the client and the config check are at the paths that scripts use', async (t) => {
   const wrong = await runTool('ratelimit_client', ['-descriptors', 'k']);
   t.is(wrong.code, 2, wrong.output);
   const nobody = ['-dial_string', '127.0.0.1:1', '-domain', 'shop', '-descriptors', 'k=v'];
@@ -167,7 +167,7 @@ test.serial('the client and the config check are where scripts look for them', a
   t.like(await check('-merge_domain_configs=false'), { code: 1 });
 });
 
-/** What is in the folders that a cluster mounts, ConfigMaps with the links that Kubernetes makes. */
+/** The content of folders that a cluster mounts; ConfigMaps have the links that Kubernetes creates. */
 function mount(folder: RulesFolder, { mounts }: GatewayDeployment): void {
   for (const [where, what] of Object.entries(mounts)) {
     const inside = where.slice(1);
@@ -192,7 +192,7 @@ const mappingText = `mappings:
     labels: {domain: "$1"}
 `;
 
-/** Paths of a cluster in the folder that stands for its file system. */
+/** Maps paths of a cluster to the folder that represents its file system. */
 function toLocal(environment: Readonly<Record<string, string>>, folder: string) {
   const entries = Object.entries(environment);
   return Object.fromEntries(
@@ -200,7 +200,7 @@ function toLocal(environment: Readonly<Record<string, string>>, folder: string) 
   );
 }
 
-/** As Envoy Gateway serves rules: over mutual TLS, with certificates of one authority. */
+/** Serves rules as Envoy Gateway does: over mutual TLS, with certificates of one CA. */
 async function startManagementServer(t: ExecutionContext, folder: RulesFolder) {
   const certs = join(folder.path, 'certs');
   const tls = ['--xds-tls-cert', join(certs, 'tls.crt'), '--xds-tls-key', join(certs, 'tls.key')];
@@ -234,7 +234,7 @@ function readableRules(t: ExecutionContext): RulesFolder {
   return folder;
 }
 
-/** A command of the image as the image's user runs it, where the tests may become that user. */
+/** A command of the image, run by the image's user if the tests can switch to that user. */
 function inImage([command = '', ...args]: readonly string[]): string[] {
   const [uid, gid] = image.user.split(':');
   const become = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];

@@ -1,5 +1,5 @@
-// What people send and write, at the largest size that is allowed and at its worst, while workers and probes are served:
-// by each route that takes long, and by each look at a store.
+// Large inputs of the worst kind, up to the largest allowed size, while workers and probes are served: through each
+// route that takes long, and with each poll of a store.
 import { once } from 'node:events';
 import { get } from 'node:http';
 import { connect } from 'node:http2';
@@ -11,14 +11,14 @@ import { createGitRepository } from '../support/git-repository.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
 
 const meter = new URL('../support/slice-meter.ts', import.meta.url);
-/** The largest document that is allowed has 4 MiB, with which this takes seven minutes of a processor: LARGE_MIB=4. */
+/** The largest document that is allowed has 4 MiB, which takes seven minutes of processor time: LARGE_MIB=4. */
 const mebibytes = Number(process.env['LARGE_MIB'] ?? 1);
-/** Of the thread's own time, garbage collections included. A slice is to take 20 ms, and 1 to 9 are usual; on a busy machine one
- * in hundred took 22. Where other programs share its core it may take longer by as much as work that is always the same, which
- * takes 4 ms. Before there were slices inputs of 4 MiB took 60 to 1,300. */
+/** Of the thread's own time, including garbage collection. A slice should take 20 ms; 1 to 9 are usual, and on a busy
+ * machine one in a hundred took 22. If other programs share its core, it may take longer, in proportion to a reference
+ * task that takes 4 ms. Before there were slices, inputs of 4 MiB took 60 to 1,300. */
 const longestMs = 30;
 const mostTimesSame = 8;
-/** Characters, somewhat below what a document may have. */
+/** In characters, somewhat below the limit of a document. */
 const most = mebibytes * 1024 * 1024 - 4_096;
 const examinedMs = 180_000;
 
@@ -27,7 +27,7 @@ const rule = (at: number, amount: number) =>
   `  - key: user\n    value: customer-${at}\n    rate_limit: {unit: minute, requests_per_unit: ${amount}}\n`;
 const head = `domain: shop\ndescriptors:\n${rule(0, 5)}`;
 
-/** As many rules as there may be. */
+/** As many rules as fit. */
 function fill(start: string, toRule: (at: number) => string, characters = most): string {
   const parts = [start];
   let length = start.length;
@@ -42,11 +42,11 @@ function fill(start: string, toRule: (at: number) => string, characters = most):
 const rulesOf = (amount: number, domain = 'shop', characters = most) =>
   fill(`domain: ${domain}\ndescriptors:\n`, (at) => rule(at, amount), characters);
 
-/** As many as have the parts that a document may have. */
+/** As many rules as fit into the allowed number of parts. */
 const fillParts = (start: string, toRule: (at: number) => string) =>
   fill(start, toRule, (most * 3) / 4);
 
-/** Good ones, which take more than others. */
+/** Valid documents that take longer than others. */
 const unusual: Readonly<Record<string, () => string>> = {
   'rules on one line': () =>
     `${fillParts('domain: shop\ndescriptors: [', (at) => `{key: k${at}, ${limit}}, `)}]\n`,
@@ -101,7 +101,7 @@ const stores = {
   },
 } as const;
 
-/** A control plane on a store, whose health is asked for and to whose xDS port others connect all the time. */
+/** A control plane on a store; meanwhile, its health is requested and clients connect to its xDS port all the time. */
 async function startMeasured(t: ExecutionContext, kind: keyof typeof stores) {
   t.timeout(900_000);
   const { write, flags } = stores[kind](t);
@@ -144,7 +144,7 @@ async function startMeasured(t: ExecutionContext, kind: keyof typeof stores) {
       session.close();
     }),
   ]);
-  /** As plane.fetch, for longer: a large change takes its time where other programs share the processor. */
+  /** Like plane.fetch, with a longer deadline: a large change takes time if other programs share the processor. */
   async function ask(path: string, init?: RequestInit) {
     const signal = AbortSignal.timeout(examinedMs);
     const answer = await fetch(`${plane.adminUrl}${path}`, { ...init, signal });
@@ -194,7 +194,7 @@ async function startMeasured(t: ExecutionContext, kind: keyof typeof stores) {
 
 const counted = { domain: 'shop', descriptors: [[{ key: 'user', value: 'customer-7' }]] };
 
-test.serial('what somebody asks about is examined while others are served', async (t) => {
+test.serial("a request's content is examined while other requests are served", async (t) => {
   const { post, ask, measure, end } = await startMeasured(t, 'directory');
   const small = manyFiles();
   const wrong = small
@@ -219,54 +219,50 @@ test.serial('what somebody asks about is examined while others are served', asyn
   await end();
 });
 
-test.serial(
-  'a large configuration is read, asked and changed while others are served',
-  async (t) => {
-    const { write, untilServed, post, ask, measure, end } = await startMeasured(t, 'directory');
-    const isDone = async (asked: ReturnType<typeof post>) => {
-      const { status, body } = await asked;
-      t.true(status < 300, JSON.stringify(body).slice(0, 300));
-      return body;
-    };
-    await measure('a look', () => untilServed(() => write('shop.yaml', rulesOf(5))));
-    const { revisions } = await isDone(ask('/revisions'));
-    const [{ id }] = revisions;
-    for (const path of [
-      ...['/status?look=true', '/rules', '/rules/shop?search=r-77', '/rules/shop?limit=5000'],
-      ...['/finds?text=r-77', '/domains', '/domains/shop?rule=shop.user_customer-7'],
-      ...[`/revisions/${id}`, '/sources?rule=shop.user_customer-7'],
-      ...['/sources/changes?rule=shop.user_customer-7', '/traffic/rules?domain=shop', '/top'],
-    ]) {
-      await measure(path, () => isDone(ask(path)));
-    }
-    await measure('explanations', () => isDone(post('/explanations', counted)));
-    await measure('effects', () => isDone(post('/effects', { domain: 'shop', yaml: rulesOf(6) })));
-    await measure('what a push would change', async () => {
-      const files = [{ path: 'shop.yaml', text: rulesOf(6) }];
-      await isDone(post('/revisions/diff', { files }));
-    });
-    await measure('a domain is put', () =>
-      untilServed(async () => {
-        const headers = { 'if-match': '*' };
-        await isDone(post('/domains/shop', { yaml: rulesOf(7) }, 'PUT', headers));
-      }),
-    );
-    const lift = (more: object) =>
-      isDone(post('/lifts', { ...counted, ...more, reason: 'a test' }));
-    await measure('a lift', () => untilServed(() => lift({ for: '1h' })));
-    await measure('the end of a lift', () => untilServed(() => lift({ end: true })));
-    await measure('the changes between revisions', async () => {
-      const { revisions: all } = await isDone(ask('/revisions'));
-      await isDone(ask(`/revisions/diff?from=${id}&to=${all[0].id}`));
-    });
-    await measure('a rollback', () =>
-      untilServed(() => isDone(post('/rollbacks', { revision: id, message: 'a test' }))),
-    );
-    await end();
-  },
-);
+test.serial('a large configuration is read and changed while others are served', async (t) => {
+  const { write, untilServed, post, ask, measure, end } = await startMeasured(t, 'directory');
+  const isDone = async (asked: ReturnType<typeof post>) => {
+    const { status, body } = await asked;
+    t.true(status < 300, JSON.stringify(body).slice(0, 300));
+    return body;
+  };
+  await measure('a look', () => untilServed(() => write('shop.yaml', rulesOf(5))));
+  const { revisions } = await isDone(ask('/revisions'));
+  const [{ id }] = revisions;
+  for (const path of [
+    ...['/status?look=true', '/rules', '/rules/shop?search=r-77', '/rules/shop?limit=5000'],
+    ...['/finds?text=r-77', '/domains', '/domains/shop?rule=shop.user_customer-7'],
+    ...[`/revisions/${id}`, '/sources?rule=shop.user_customer-7'],
+    ...['/sources/changes?rule=shop.user_customer-7', '/traffic/rules?domain=shop', '/top'],
+  ]) {
+    await measure(path, () => isDone(ask(path)));
+  }
+  await measure('explanations', () => isDone(post('/explanations', counted)));
+  await measure('effects', () => isDone(post('/effects', { domain: 'shop', yaml: rulesOf(6) })));
+  await measure('what a push would change', async () => {
+    const files = [{ path: 'shop.yaml', text: rulesOf(6) }];
+    await isDone(post('/revisions/diff', { files }));
+  });
+  await measure('a domain is put', () =>
+    untilServed(async () => {
+      const headers = { 'if-match': '*' };
+      await isDone(post('/domains/shop', { yaml: rulesOf(7) }, 'PUT', headers));
+    }),
+  );
+  const lift = (more: object) => isDone(post('/lifts', { ...counted, ...more, reason: 'a test' }));
+  await measure('a lift', () => untilServed(() => lift({ for: '1h' })));
+  await measure('the end of a lift', () => untilServed(() => lift({ end: true })));
+  await measure('the changes between revisions', async () => {
+    const { revisions: all } = await isDone(ask('/revisions'));
+    await isDone(ask(`/revisions/diff?from=${id}&to=${all[0].id}`));
+  });
+  await measure('a rollback', () =>
+    untilServed(() => isDone(post('/rollbacks', { revision: id, message: 'a test' }))),
+  );
+  await end();
+});
 
-test.serial('a look at rules of any kind is taken while others are served', async (t) => {
+test.serial('a poll of any kind of rules completes while others are served', async (t) => {
   const { write, untilServed, untilRefused, measure, end } = await startMeasured(t, 'directory');
   for (const [what, make] of Object.entries(unusual)) {
     await measure(what, () => untilServed(() => write('shop.yaml', make())));
@@ -290,7 +286,7 @@ test.serial('a look at rules of any kind is taken while others are served', asyn
   await end();
 });
 
-test.serial('a repository is read and written while others are served', async (t) => {
+test.serial('a repository is read and written while other requests are served', async (t) => {
   const plane = await startMeasured(t, 'Git');
   const { write, untilServed, untilRefused, post, measure, end } = plane;
   await measure('a look', () => untilServed(() => write('shop.yaml', rulesOf(5))));

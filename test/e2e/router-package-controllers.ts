@@ -1,4 +1,4 @@
-// The controllers of the application in the test of the router's package, which are copied there.
+// The controllers of the application that tests the router's package; they are copied there.
 import { Controller, type Fields, HttpError, op, Type } from '../../shared/router/index.ts';
 
 export class Notes extends Controller {

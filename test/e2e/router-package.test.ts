@@ -1,5 +1,5 @@
-// The router as its users get it: packed, installed outside of the repository, and an application of TypeScript built
-// and run on it, by each runtime that there is for this machine.
+// The router as its users install it: packed, installed outside of the repository, with a TypeScript application that
+// is built and run on it, by each runtime available for this machine.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -17,10 +17,10 @@ const installMs = 200_000;
 const startMs = 60_000;
 const npmFlags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
 
-/** What forbids to make code from texts, as some hosts do. */
+/** Forbids generating code from strings, as some hosts do. */
 const withoutEval = '--disallow-code-generation-from-strings';
 
-/** Node 24 is the one that runs this test. Others come as packages, for Linux on x64. */
+/** Node 24 runs this test. Others are installed as packages, for Linux on x64. */
 const runtimes: readonly {
   readonly name: string;
   readonly package?: string;
@@ -165,7 +165,7 @@ test.serial('the client is one small file, which loads nothing of Node', async (
   t.is(seen.size, 1);
 });
 
-test.serial("an application compiles against its types, these without others' types", async (t) => {
+test.serial('an application compiles against its types, and these compile alone', async (t) => {
   t.timeout(2 * startMs);
   const types = join(folder, 'node_modules', '@types');
   await mkdir(types);
@@ -179,7 +179,7 @@ test.serial("an application compiles against its types, these without others' ty
     JSON.stringify({ compilerOptions, include: ['main.ts', 'controllers'] }),
   );
   t.is(await compile(), '');
-  // Counted, since times differ: a compiler that infers through all kinds of schemas counts a million.
+  // Counted, since times vary: a compiler that infers through all kinds of schemas counts a million.
   const diagnostics = await compile('--skipLibCheck', '--extendedDiagnostics');
   const instantiations = Number(/Instantiations: +([0-9]+)/.exec(diagnostics)?.[1]);
   t.log(`${instantiations} instantiations of types for an application`);
@@ -194,7 +194,7 @@ async function compile(...flags: readonly string[]): Promise<string> {
   return stdout;
 }
 
-test.serial('where Node does not run TypeScript, the command says once what to do', async (t) => {
+test.serial('where Node does not run TypeScript, the command explains what to do', async (t) => {
   const command = join(folder, 'node_modules', 'ratelane-router', 'dist', 'shared', 'router');
   const main = join(command, 'command', 'main.js');
   const error = await t.throwsAsync<Error & { stderr: string }>(
@@ -206,7 +206,7 @@ test.serial('where Node does not run TypeScript, the command says once what to d
   );
 });
 
-test.serial('its command goes by its name', async (t) => {
+test.serial('its command uses its own name', async (t) => {
   const command = join(folder, 'node_modules', '.bin', 'ratelane-router');
   const { stdout } = await execute(process.execPath, [command, '--help'], { cwd: folder });
   t.regex(stdout, /^Usage: ratelane-router /);
@@ -229,7 +229,7 @@ for (const runtime of runtimes) {
   });
 }
 
-/** Undefined, and said aloud, where it cannot be had. */
+/** Undefined, with a log line, if it is not available. */
 async function findRuntime(
   t: ExecutionContext,
   { name, command, package: pack }: (typeof runtimes)[number],

@@ -1,4 +1,4 @@
-// `npm start`, as a newcomer meets it: what it prints can be pasted, and does what it says.
+// `npm start` from a newcomer's point of view: what it prints can be pasted, and works as stated.
 import { execFile, spawn } from 'node:child_process';
 import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { createTemporaryFolder } from '../support/temporary-folder.ts';
 const root = join(import.meta.dirname, '..', '..');
 const run = promisify(execFile);
 
-/** Those of a sample that runs beside others. */
+/** For a sample that runs beside others. */
 async function freePorts() {
   return {
     PORT: String(await freePort()),
@@ -23,12 +23,12 @@ async function freePorts() {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  test(`${signal} to all that a terminal has started ends npm start quietly, with 0, and all of it`, async (t) => {
+  test(`${signal} to all processes of a terminal ends npm start and its programs quietly, with 0`, async (t) => {
     const child = spawn('npm', ['start'], {
       cwd: root,
       env: { ...process.env, ...(await freePorts()) },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // A group of its own, as a shell gives to what it runs in the foreground.
+      // In its own process group, like a foreground command of a shell.
       detached: true,
     });
     const signalGroup = (name: NodeJS.Signals) => process.kill(-(child.pid ?? Number.NaN), name);
@@ -38,7 +38,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
         output += chunk;
       });
     }
-    // All of them write there: it is closed when the last one is gone.
+    // All processes write there: it is closed when the last one has ended.
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
     t.teardown(
       () => child.exitCode === null && child.signalCode === null && signalGroup('SIGQUIT'),
@@ -51,7 +51,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-test('npm start -- --help says what it starts, and where that can be changed, and starts nothing', async (t) => {
+test('npm start -- --help explains what it starts and how to change that, and starts nothing', async (t) => {
   const args = ['compose/start.ts', '--help'];
   const { stdout, stderr } = await run(process.execPath, args, { cwd: root, timeout: 60_000 });
   t.is(stderr, '');
@@ -71,7 +71,7 @@ test('npm start -- --help says what it starts, and where that can be changed, an
   t.regex(told, /^npm start takes no options, and got "--port=1"\n/);
 });
 
-test('the printed commands give what is printed beside them', async (t) => {
+test('the printed commands give the results printed beside them', async (t) => {
   // A copy of the tree, since the newcomer changes a rule.
   const folder = createTemporaryFolder(t);
   for (const name of ['package.json', 'proto', 'shared', 'worker', 'control-plane', 'compose']) {
@@ -79,7 +79,7 @@ test('the printed commands give what is printed beside them', async (t) => {
   }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const rulesFile = join(folder, 'compose', 'rules', 'shop.yaml');
-  // By the year, so that no window ends in the middle of the test.
+  // Per year, so that no window ends during the test.
   const rules = await readFile(rulesFile, 'utf8');
   await writeFile(rulesFile, rules.replace('unit: minute', 'unit: year'));
 

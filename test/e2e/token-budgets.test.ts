@@ -1,5 +1,5 @@
-// The guide to budgets for language-model tokens, executed as it stands: a real Envoy, a model that reports
-// its usage, and a worker whose clock the test turns.
+// Runs the guide to budgets for language-model tokens as written: a real Envoy, a model that reports its usage, and a
+// worker with a manual clock.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ function blockOf(language: string): string {
   return found.text;
 }
 
-/** The page's configuration, with the model of the body in the descriptor. */
+/** The page's configuration, with the model from the body in the descriptor. */
 function withModels(yaml: string): string {
   const { filter, actions } = parse(blockOf('yaml models envoy')) as {
     filter: object;
@@ -34,7 +34,7 @@ function withModels(yaml: string): string {
   return text.replace('"http_filters":[', () => `"http_filters":[${JSON.stringify(filter)},`);
 }
 
-/** Uses as many tokens as the header asks for. */
+/** Starts a model that uses as many tokens as the header requests. */
 async function startModel(t: ExecutionContext): Promise<number> {
   const server = createServer((request, response) => {
     request.resume();
@@ -79,7 +79,7 @@ async function startBudget(t: ExecutionContext, rules: string, complete = (yaml:
   };
   return {
     clock,
-    /** The status; resolves when what was used has been charged. */
+    /** Returns the status, once the usage has been charged. */
     async call(tokens: number, body = '{}', type = 'application/json'): Promise<number> {
       const before = await chargesOf();
       const headers = { 'x-customer': 'ada', 'x-tokens': String(tokens), 'content-type': type };
@@ -91,14 +91,14 @@ async function startBudget(t: ExecutionContext, rules: string, complete = (yaml:
       }
       return answer.status;
     },
-    /** Of a call whose response has no usage. */
+    /** A call whose response has no usage. */
     async callInVain(): Promise<number> {
       const headers = { 'x-customer': 'ada' };
       const answer = await fetch(`http://127.0.0.1:${envoyPort}/v1/chat`, { headers });
       await answer.arrayBuffer();
       return answer.status;
     },
-    /** `40 left` or `12s to wait`, asked as Envoy does before a call. */
+    /** `40 left` or `12s to wait`; checked as Envoy does before a call. */
     async whatIsLeft(): Promise<string> {
       const descriptor = { entries: [{ key: 'customer', value: 'ada' }], hitsAddend: 0 };
       const body = JSON.stringify({ domain: 'llm', descriptors: [descriptor] });
@@ -114,7 +114,7 @@ async function startBudget(t: ExecutionContext, rules: string, complete = (yaml:
   };
 }
 
-test('calls are let through as the guide says', async (t) => {
+test('calls are admitted as the guide states', async (t) => {
   const { clock, call, whatIsLeft } = await startBudget(t, blockOf('yaml'));
   const beganMs = clock.wallMs();
   for (const line of blockOf('calls').trim().split('\n')) {
@@ -129,7 +129,7 @@ test('calls are let through as the guide says', async (t) => {
   }
 });
 
-test('each model has a budget, by the body of the request, and none is missing without it', async (t) => {
+test('each model has a budget, selected by the body of the request, and a request without a model is still limited', async (t) => {
   const { call } = await startBudget(t, blockOf('yaml models'), withModels);
   const large = '{"model": "large-1"}';
   t.is(await call(1_200, large), 200);

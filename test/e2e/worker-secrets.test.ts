@@ -1,6 +1,6 @@
-// Nothing that a worker says has a secret in it: its output, the pages of its ports and its answers are
-// searched for every secret that it was given, in whatever state it is. The settings that hold secrets
-// come from the table of settings, so that a new one is searched for too.
+// No output of a worker contains a secret: its output, the pages of its ports and its answers are searched for every
+// secret that it was given, in each of its states. The settings that hold secrets come from the table of settings, so
+// that a new one is included automatically.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -23,14 +23,14 @@ import {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Variables that are no settings of ours and hold secrets as well. */
+/** Variables that are not our settings but also hold secrets. */
 const foreign: Environment = {
   OTEL_EXPORTER_OTLP_HEADERS: 'header',
   AWS_SECRET_ACCESS_KEY: 'text',
   AWS_SESSION_TOKEN: 'text',
 };
 
-/** How the secret settings are written; a secret setting that is missing here fails the first test. */
+/** The format of each secret setting; the first test fails for one that is missing here. */
 const forms: Readonly<Record<string, 'address' | 'host' | 'text' | 'header' | 'file'>> = {
   KVSTORE_URL: 'address',
   KVSTORE_AUTH: 'text',
@@ -72,7 +72,7 @@ test('every setting that holds a secret, or names a file that does, is in these 
   t.deepEqual(names.toSorted(), Object.keys(forms).toSorted());
 });
 
-test('what is called a password, a secret, a token or headers is a secret', (t) => {
+test('every setting called a password, a secret, a token or headers counts as a secret', (t) => {
   for (const { setting } of toRows(workerTable)) {
     const { names, kind, secret } = setting;
     const isNamed = names.some((name) => /AUTH$|PASSWORD|SECRET|TOKEN$|HEADERS$/.test(name));
@@ -120,18 +120,19 @@ function begin(t: ExecutionContext) {
     secrets,
     /** A value for the setting, with a new secret in it. */
     give,
-    /** All secret settings and variables, but for these. */
+    /** All secret settings and variables, except these. */
     giveAll(...except: string[]) {
       const names = [...Object.keys(forms), ...Object.keys(foreign)];
       return Object.fromEntries(
         names.filter((name) => !except.includes(name)).map((name) => [name, give(name)]),
       );
     },
-    /** What was said elsewhere than on the worker's output. */
+    /** Adds texts that are not part of the worker's output. */
     note(text: string) {
       said += `${text}\n`;
     },
-    /** A worker in this process, until it, or the failure of its start, says these words; notes all that it says. */
+    /** Starts a worker in this process, and waits until it, or the failure of its start, prints these words; records
+     * its output. */
     async launch(env: Environment, words: RegExp) {
       const options = { env: { LOG_LEVEL: 'trace', ...env }, rules: ruleText('shop', 5) };
       const worker = await launchWorker(t, options).catch(({ stack }: Error) => `${stack}\n`);
@@ -149,7 +150,7 @@ function begin(t: ExecutionContext) {
       if (failure === '') for (const page of pages) said += await worker.page(page);
       said += text();
     },
-    /** Fails when a secret was said. */
+    /** Fails when a secret was printed. */
     search() {
       const lines = said.split('\n');
       t.true(said.length > 100, 'it said something');
@@ -227,7 +228,7 @@ test.serial('a worker that serves, with stores that take its passwords', async (
   run.search();
 });
 
-/** In a file as the settings want it; tells the secret. */
+/** Writes a secret to a file in the required format; returns the secret. */
 function keepSecretAlone(path = ''): string {
   const secret = readFileSync(path, 'utf8').split('\n')[1] ?? '';
   writeFileSync(path, `${secret}\n`);
