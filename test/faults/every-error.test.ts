@@ -1,5 +1,5 @@
-// Whatever calls back with an error does so once in a worker and in a control plane that serve: both live, say what is
-// wrong, and do everything again afterwards.
+// Every callback that can report an error does so once in a running worker and a running control plane: both survive,
+// report the problem, and work completely afterwards.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -19,7 +19,8 @@ import { startWorkerProcess } from '../support/worker-process.ts';
 const root = join(import.meta.dirname, '..', '..');
 const rounds = 6;
 
-/** A program whose callbacks fail once each between `begin` and `end`, as do those of the processes that it forks. */
+/** A program whose callbacks fail once each between `begin` and `end`, including those of the processes that it
+ * forks. */
 function injectErrors(folder: string, main: string, flags: readonly string[]) {
   const report = join(folder, `${main.split('/')[0]}.errors`);
   const inject = join(import.meta.dirname, 'every-error', 'inject.ts');
@@ -29,7 +30,7 @@ function injectErrors(folder: string, main: string, flags: readonly string[]) {
       try {
         process.kill(Number(pid), 'SIGUSR2');
       } catch {
-        // It has ended.
+        // The process has ended.
       }
     }
   }
@@ -52,14 +53,14 @@ function injectErrors(folder: string, main: string, flags: readonly string[]) {
 
 interface Case {
   readonly name: string;
-  /** Where the rules are: of the control plane, and, if it reads them itself, of the worker. */
+  /** Where the rules are: for the control plane, and for a worker that reads them itself. */
   start(t: ExecutionContext): Promise<{
     readonly flags: readonly string[];
     readonly env: Readonly<Record<string, string>>;
     readonly change: (requests: number) => void;
-    /** What fails after something else has failed and was done again. */
+    /** Callbacks that fail after another failure, when the operation is retried. */
     readonly last: readonly string[];
-    /** Processes that decide for the worker, if there are several. */
+    /** The number of processes that decide for the worker, if there are several. */
     readonly processes?: number;
   }>;
 }
@@ -128,7 +129,7 @@ const cases: readonly Case[] = [
 ];
 
 for (const { name, start } of cases) {
-  test.serial(`every callback fails once, and all goes on: ${name}`, async (t) => {
+  test.serial(`every callback fails once, and everything continues: ${name}`, async (t) => {
     t.timeout(400_000);
     const folder = createTemporaryFolder(t);
     const notified: string[] = [];
@@ -196,7 +197,7 @@ for (const { name, start } of cases) {
       );
     };
     await becomes(100_000);
-    // While the worker itself starts, a process that cannot start ends it on purpose.
+    // During the worker's start, a process that cannot start ends the worker on purpose.
     await allServe();
 
     errorsOfPlane.begin();
@@ -217,7 +218,7 @@ for (const { name, start } of cases) {
     await errorsOfPlane.end();
     await errorsOfWorker.end();
 
-    // All of it works again.
+    // Everything works again.
     change(200_000);
     await becomes(200_000);
     await eventually('ten decisions', async () => {
@@ -249,7 +250,7 @@ for (const { name, start } of cases) {
     for (const output of [worker.output(), plane.output()]) {
       t.notRegex(output, /Unexpected error|defect|unhandled/i);
     }
-    // Only what throws in no callback of ours ends a process that decides.
+    // A deciding process ends only after an exception outside of our callbacks.
     for (const [line] of worker.output().matchAll(/Process \d+ .* failed: .*/g)) {
       t.true(!line.includes('\\n    at ') || line.includes('throws fails for a test'), line);
     }

@@ -1,8 +1,8 @@
-// Control planes that are broken in the middle of a rollout, a few of them: `npm run soak:kills` goes on for longer.
+// Breaks a few control planes during a rollout: `npm run soak:kills` runs for longer.
 import test from 'ava';
 import { runRounds } from './rollout-kills/run-rounds.ts';
 
-/** With seeds that break it when a worker has the revision, and repair it before a lease has passed. */
+/** The seeds break it when a worker has the revision, and repair it before a term has passed. */
 for (const { fault, seed, good, bad } of [
   { fault: 'SIGKILL', seed: 21, good: 1, bad: 0 },
   { fault: 'SIGTERM', seed: 6, good: 0, bad: 1 },

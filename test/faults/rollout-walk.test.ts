@@ -1,5 +1,5 @@
-// Random walks as every run of the tests has them, WALK_SEED=n to begin with the one that failed. `npm run
-// soak:rollout` takes others, and more of them.
+// The random walks of every test run; WALK_SEED=n starts with the one that failed. `npm run soak:rollout` takes other
+// walks, and more of them.
 import test from 'ava';
 import { drawWalk } from './rollout-walk/draw-walk.ts';
 import { runWalk } from './rollout-walk/run-walk.ts';
@@ -9,8 +9,8 @@ const firstSeed = Number(process.env['WALK_SEED'] ?? 1);
 /** About 5 s of one core. */
 const walks = 40;
 
-test.serial('whatever happens to a fleet, no rollout does what it may never do', async (t) => {
-  // Twenty other programs may want the processor.
+test.serial('whatever happens to a fleet, no rollout violates an invariant', async (t) => {
+  // Twenty other programs may compete for the processor.
   t.timeout(20 * 60_000);
   const findings = await runWalks({
     firstSeed,

@@ -1,10 +1,9 @@
-// The soak as every run of the tests has it: a minute of faults at random, SOAK_SEED=n for others.
-// `npm run soak` goes on for longer.
+// The soak of every test run: a minute of random faults; SOAK_SEED=n selects others. `npm run soak` runs for longer.
 import test from 'ava';
 import { runSoak } from './soak/run-soak.ts';
 
 const seconds = 60;
-/** By itself: Redis that fails, a memory cache, and Redis with a failure mode. */
+/** The default seed covers Redis that fails, a memory cache, and Redis with a failure mode. */
 const seed = Number(process.env['SOAK_SEED'] ?? 7);
 
 test('a minute of faults at random: every invariant holds', async (t) => {

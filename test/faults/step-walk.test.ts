@@ -1,4 +1,4 @@
-// Random walks of the three pure steps, STEP_SEED=n to begin with the one that failed. `npm run soak:steps` takes more of
+// Random walks of the three pure steps; STEP_SEED=n starts with the one that failed. `npm run soak:steps` takes more of
 // them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
@@ -9,11 +9,11 @@ const firstSeed = Number(process.env['STEP_SEED'] ?? 1);
 const walks = 150;
 
 test.serial(
-  'in whichever order the effects of a fleet are done, it does nothing that it may never do',
+  'in whatever order the effects of a fleet are done, no invariant is violated',
   async (t) => {
     t.timeout(10 * 60_000);
     for (let seed = firstSeed; seed < firstSeed + walks; seed++) {
-      // A process that never gets to its messages is taken for one that hangs, and its longer time is not heard of.
+      // A process that never handles its messages is considered hanging, and its extended timeout is not received.
       await nextTurn();
       const { finding, lines } = walk(seed);
       t.is(finding, undefined, [`STEP_SEED=${seed}`, ...lines].join('\n'));

@@ -1,7 +1,7 @@
-// Loaded into a program before it (`node --import`), and so into each process that it forks: while the file
-// `INJECTED_ERRORS.armed` exists, whatever calls back with an error does so once for each place in the code that waits for
-// it, and all that is open then breaks once. SIGUSR2: the file was made, or removed. Each error is a line of the file
-// INJECTED_ERRORS.
+// Preloaded into a program (`node --import`), and so into each process that it forks. While the file
+// `INJECTED_ERRORS.armed` exists, every callback that can report an error does so once for each place in the code that
+// waits for it, and every open socket and watcher breaks once. SIGUSR2: the file was created or removed. Each error is
+// logged as a line of the file INJECTED_ERRORS.
 import childProcess from 'node:child_process';
 import dgram from 'node:dgram';
 import { subscribe } from 'node:diagnostics_channel';
@@ -21,14 +21,14 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const report = process.env['INJECTED_ERRORS'] ?? '';
 const { appendFileSync } = fs;
 const injected = new Set<string>();
-/** Before the errors of a forked process. */
+/** Prefix of a forked process' errors. */
 let prefix = '';
-/** What breaks by itself, by its name: sockets, watchers. */
+/** Open sockets and watchers, which fail by themselves, with their names. */
 const open = new Map<EventEmitter, string>();
 let isArmed = false;
 
-/** `worker/fleet/link.ts:98`, the innermost place in the programs, of a timer the one that sets the clock; else the
- * library that asks; else undefined. */
+/** `worker/fleet/link.ts:98`, the innermost position in the programs (for a timer, where the clock is set); otherwise
+ * the calling library, or undefined. */
 function findPlace(): string | undefined {
   const lines = (new Error('place').stack ?? '').split('\n');
   const own = lines.find((line) => /\/(worker|control-plane|shared)\/(?!clock\.ts)/.test(line));
@@ -48,7 +48,7 @@ function note(error: string): boolean {
   return true;
 }
 
-/** The error of this call; undefined when its place has had one. */
+/** The error of this call; undefined when one was already injected at its place. */
 function failureOf(kind: string, isAllowed = (_place: string) => true): Error | undefined {
   const place = isArmed ? findPlace() : undefined;
   if (place === undefined || !isAllowed(place) || !note(`${kind} in ${place}`)) return undefined;
@@ -59,7 +59,7 @@ function replace(holder: object, name: string, wrap: (original: Call) => Call): 
   const callee = holder as Callee;
   const original = callee[name];
   if (original === undefined) throw new Error(`there is no ${name}`);
-  // Called with its own object: some are methods.
+  // Called with its own object, since some are methods.
   callee[name] = function (this: unknown, ...values: unknown[]) {
     return wrap(original.bind(this))(...values);
   };
@@ -95,7 +95,7 @@ function throwOnce(holder: object, kind: string, name: string): void {
   });
 }
 
-/** An event `error`, once for each place that makes such an object. */
+/** Emits `error` once for each place that creates such an object. */
 function breakOnce(emitter: EventEmitter, kind: string, end: (failure: Error) => void): void {
   const failure = failureOf(kind);
   if (failure !== undefined) setTimeout(end, 5, failure);
@@ -160,7 +160,7 @@ syncBuiltinESMExports();
 const { default: cluster } = await import('node:cluster');
 if (cluster.isWorker) breakForked();
 
-/** A channel fails where a process ends: nothing that was sent is lost on one that stays. */
+/** A channel fails when a process ends: messages on a channel that stays are never lost. */
 function breakFork(child: childProcess.ChildProcess): void {
   if (failureOf('fork, killed') !== undefined) child.kill('SIGKILL');
   replace(child, 'send', (original) => (message, handle, ...others) => {
@@ -178,7 +178,7 @@ function breakFork(child: childProcess.ChildProcess): void {
   });
 }
 
-/** As a timer has no error to call back with, its task throws: the process ends on purpose. */
+/** A timer has no callback for errors, so its task throws: the process ends on purpose. */
 function breakForked(): void {
   prefix = 'forked: ';
   open.set(process, 'channel');
@@ -233,7 +233,7 @@ function turn(): void {
 }
 
 function breakAllOpen(): void {
-  // A process that takes the place of another does not fail where that one has.
+  // A process that replaces another does not fail where the other one has.
   if (existsSync(report))
     for (const line of fs.readFileSync(report, 'utf8').split('\n')) injected.add(line);
   const failure = Object.assign(new Error('what is open fails for a test'), { code: 'EIO' });

@@ -1,5 +1,5 @@
-// A worker that outlives the control planes: when its stream ends it goes to the other address, as behind a balancer,
-// and keeps what it has meanwhile.
+// A worker that outlives the control planes: when its stream ends, it connects to the other address, as behind a
+// balancer, and keeps its rules meanwhile.
 import { randomUUID } from 'node:crypto';
 import {
   connectStreamWorker,
@@ -10,7 +10,7 @@ import {
 export interface LastingWorker {
   readonly id: string;
   has(text: string): boolean;
-  /** All that it was ever told. */
+  /** All versions that it was ever sent. */
   readonly told: readonly string[];
 }
 
@@ -20,7 +20,7 @@ interface CleanUp {
 
 const againMs = 300;
 
-/** Refuses what has `refused` in it, and limits nearly everything by what has `bad` in it. */
+/** Refuses rules that contain `refused`, and limits nearly everything under rules that contain `bad`. */
 export function startLastingWorker(
   t: CleanUp,
   id: string,
@@ -34,7 +34,7 @@ export function startLastingWorker(
 
   function connect(attempt: number): void {
     const address = addresses[attempt % addresses.length] ?? '';
-    // Each connection is ended by the worker itself.
+    // The worker itself ends each connection.
     const worker = connectStreamWorker(
       { teardown: () => {} },
       {

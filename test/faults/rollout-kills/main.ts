@@ -1,4 +1,4 @@
-// `npm run soak:kills`: exit code 0 when every round ended as it must, else 1 with what did not hold.
+// `npm run soak:kills`: exit code 0 when every round ended correctly, otherwise 1 with the violations.
 import { parseArgs } from 'node:util';
 import { readFlags, toSeed } from '../../support/read-flags.ts';
 import {
@@ -45,7 +45,7 @@ const { rounds, seed } = flags;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 const results: { source: Source; fault: Fault; result: RoundsResult }[] = [];
 for (const fault of flags.faults) {
-  // Rounds wait most of the time.
+  // Rounds mostly wait.
   const ran = await Promise.all(
     flags.sources.map(async (source) => ({
       source,

@@ -1,6 +1,6 @@
-// Real control planes that are killed, ended or frozen at the steps of rollouts: two of them on one directory or
-// Git repository, with six workers. Each round rolls out one revision, a good one or a bad one, breaks a control plane
-// at some moment, repairs it, and waits for the outcome.
+// Real control planes that are killed, ended or frozen at the steps of rollouts: two of them on one directory or Git
+// repository, with six workers. Each round rolls out one revision, good or bad, breaks a control plane at some moment,
+// repairs it, and waits for the outcome.
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ControlPlaneProcess,
@@ -15,7 +15,7 @@ import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 import { type LastingWorker, startLastingWorker } from './lasting-worker.ts';
 
-/** Rules in Git with their record, or in a directory with the record in an engine. */
+/** Rules in Git together with their record, or in a directory with the record in an engine. */
 export const sources = ['redis', 'etcd', 'git'] as const;
 export const faults = ['SIGKILL', 'SIGTERM', 'SIGSTOP'] as const;
 export type Source = (typeof sources)[number];
@@ -32,25 +32,25 @@ export interface RoundsOptions {
 export interface RoundsResult {
   readonly good: number;
   readonly bad: number;
-  /** From the change of the rules to its outcome at all workers and control planes. */
+  /** From the change of the rules to its outcome on all workers and control planes. */
   readonly worstSeconds: number;
   /** From the end of the repair. */
   readonly worstAfterRepairSeconds: number;
-  /** How many workers were ever told of a bad one. */
+  /** The most workers that were sent a bad revision. */
   readonly mostTold: number;
-  /** What did not hold. */
+  /** Violations. */
   readonly findings: readonly string[];
 }
 
-/** Of six workers one, three, all. */
+/** Of six workers: one, then three, then all. */
 const plan = '20%:2s,50%:2s';
 const workerCount = 6;
-/** A step that is bad goes no further. */
+/** A bad revision does not get beyond the first step. */
 const maxTold = 1;
 const momentMs = 90_000;
 const outcomeMs = 180_000;
 const frozenMs = 15_000;
-/** How long it stays away: for less than a lease, and longer. */
+/** How long the control plane is away: shorter than a term, and longer. */
 const awayMs: Readonly<Record<Source, readonly number[]>> = {
   redis: [0, 1_000, 12_000],
   etcd: [0, 1_000, 18_000],
@@ -61,11 +61,11 @@ interface Fleet {
   readonly planes: readonly ControlPlaneProcess[];
   readonly workers: readonly LastingWorker[];
   put(name: string): void;
-  /** Bad ones of earlier rounds, which every control plane has taken back: nobody is ever told of them again. */
+  /** Bad revisions of earlier rounds, which every control plane has taken back: no worker is ever sent them again. */
   readonly past: string[];
 }
 
-/** Ends at the first finding. */
+/** Ends at the first violation. */
 export async function runRounds(options: RoundsOptions): Promise<RoundsResult> {
   const { source, fault, rounds, seed, say } = options;
   const random = createRandom(seed);
@@ -244,7 +244,7 @@ async function describePlace(plane: ControlPlaneProcess, name: string): Promise<
   return `step ${step} of ${steps} (${phase}), ${leader?.isThis === true ? 'the leader' : 'not the leader'}`;
 }
 
-/** Whether this control plane says so too. */
+/** Whether this control plane reports it too. */
 async function isOver(plane: ControlPlaneProcess, name: string, isGood: boolean): Promise<boolean> {
   const { rollout, last } = (await plane.fetch('/rollouts')).body;
   if (rollout !== null) return false;

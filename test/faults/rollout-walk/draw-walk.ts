@@ -1,5 +1,5 @@
-// A walk as its seed has it: a fleet, and what happens to it at which second. Each event has a seed of its own, so
-// that a walk can be repeated with some of its events alone.
+// Derives a walk from its seed: a fleet, and what happens to it in which second. Each event has its own seed, so that a
+// walk can be repeated with only some of its events.
 import { createRandom } from '../../support/random.ts';
 import { type EventKind, eventKinds } from './events.ts';
 

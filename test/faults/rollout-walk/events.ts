@@ -1,4 +1,4 @@
-// What can happen to a fleet. Each says what it did, or nothing where it was impossible at that moment.
+// What can happen to a fleet. Each event returns what it did, or nothing if it was impossible at that moment.
 import { createRandom, type Random } from '../../support/random.ts';
 import type {
   SimulatedFleet,
@@ -11,19 +11,19 @@ export interface World {
   readonly fleet: SimulatedFleet;
   readonly revisions: Revisions;
   readonly planeNames: readonly string[];
-  /** Of the walk. */
+  /** Second of the walk. */
   readonly second: number;
-  /** Names of control planes that stand still. */
+  /** Names of stalled control planes. */
   readonly standing: Set<string>;
-  /** Contents that a person let through. */
+  /** Contents that an operator has approved. */
   readonly letThrough: Set<number>;
-  /** Workers that left by themselves; all others come back as soon as they can. */
+  /** Workers that left by themselves; all others reconnect as soon as they can. */
   readonly gone: Set<SimulatedWorker>;
-  /** Runs `task` so many seconds later, at the latest at the end of the walk. */
+  /** Runs `task` after this many seconds, at the latest at the end of the walk. */
   later(seconds: number, task: () => void | Promise<void>): void;
-  /** Something that the ledger has to know of. */
+  /** An event that the ledger must know about. */
   note(what: 'lie'): void;
-  /** Somebody was told that this rollout is over. */
+  /** A user was told that this rollout is over. */
   noteAborted(rollout: string): void;
 }
 
@@ -57,7 +57,7 @@ const events = {
     const before = past.length > 0 ? revisions.find(random.pick(past).revision) : undefined;
     if (before === undefined || before.content === 0) return undefined;
     const message = random.pick([undefined, 'back\n\nRollout: now', 'back\n\nRollout: steps']);
-    // What is on trial already goes on with its steps.
+    // Content that is already on trial continues with its steps.
     const isTried = [...fleet.planes.values()].some(({ cache }) => {
       const { trial } = cache.state();
       return trial && revisions.find(trial.revision.id)?.content === before.content;
@@ -108,7 +108,7 @@ const events = {
     if (plane === undefined) return undefined;
     const { fleet } = world;
     const count = 1 + random.below(5);
-    // Some have the node id of one that is there.
+    // Some share the node id of an existing worker.
     for (let index = 0; index < count; index++) {
       const other = random.chance(0.3) ? random.pick(fleet.workers) : undefined;
       const id = other?.id ?? `joined-${fleet.workers.length}`;
@@ -262,7 +262,7 @@ const events = {
 
 export type EventKind = keyof typeof events;
 
-/** With how often each is drawn. */
+/** With the weight of each. */
 export const eventKinds: readonly (readonly [EventKind, number])[] = [
   ['publish good', 6],
   ['publish refused', 3],
@@ -365,7 +365,7 @@ function startsAgain(world: World, name: string, random: Random): string {
   world.later(seconds, async () => {
     const { fleet, revisions } = world;
     if (fleet.planes.has(name)) return;
-    // Of a directory that took no writes it could not know what is in force, only what is newest.
+    // In a read-only directory, a control plane cannot know what is in force, only what is newest.
     const inForce = fleet.readRecord()?.inForce[0]?.revision ?? revisions.newest.id;
     const knowsAll = inForce === revisions.newest.id || fleet.canRead('', inForce);
     await fleet.startPlane(name, isFresh && knowsAll);

@@ -1,5 +1,5 @@
-// What must hold at each second of a walk, whatever happens, told from the workers and the record alone: this knows
-// nothing of how a rollout is decided (shared/spec: what a rollout believes, and what it never does).
+// Checks what must hold in each second of a walk, based only on the workers and the record: this code does not know how
+// a rollout is decided (shared/spec: what a rollout believes, and what it never does).
 
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -20,10 +20,10 @@ import type { Walk } from './draw-walk.ts';
 import type { Revisions } from './published.ts';
 import { createSaid } from './said.ts';
 
-/** An undo is at every worker that can be reached. */
+/** An undo must reach every reachable worker within this time. */
 const undoneWithin = 10;
 const takenBackWithin = 5;
-/** A look a second, an answer of a worker, and what is counted from one second to the next. */
+/** One poll a second, an answer of a worker, and counting from one second to the next. */
 const slack = 3;
 
 export interface LedgerDeps extends Pick<Walk, 'plan' | 'kind' | 'reportSeconds' | 'peerMs'> {
@@ -41,7 +41,7 @@ interface Known {
   planeSince: number;
   told: number | undefined;
   toldSince: number;
-  /** Takes what it is told, all the time. */
+  /** Since when it has accepted everything that it is sent. */
   takesSince: number;
   instance: string | undefined;
 }
@@ -59,13 +59,13 @@ export function createLedger(deps: LedgerDeps) {
   const peerSeconds = Math.ceil(deps.peerMs / 1_000);
   const checks = new Map<string, number>();
   const known = new Map<SimulatedWorker, Known>();
-  /** Since when a control plane runs, moves, and reaches store and peers. */
+  /** Since when a control plane has been running, is not stalled, and reaches the store and its peers. */
   const wellSince = new Map<string, { readonly plane: SimulatedPlane; readonly at: number }>();
-  /** By content: since when nobody may have it. */
+  /** By content: since when no worker may have it. */
   const unwantedSince = new Map<number, number>();
   let lieAt = Number.NEGATIVE_INFINITY;
   let record: RolloutRecord | undefined;
-  /** Of the open rollout. */
+  /** Values of the open rollout. */
   let given = { key: '', limit: 0, step: '', stepAt: 0 };
   let leader = { name: '', since: 0 };
   let overSince: number | undefined;
@@ -73,13 +73,13 @@ export function createLedger(deps: LedgerDeps) {
   let evidenceText = '';
   let connectedBefore: readonly number[] = [];
   const aborted = new Set<string>();
-  /** Who was ever told the revision of the open rollout. */
+  /** The workers that were ever sent the revision of the open rollout. */
   let exposed = { rollout: '', keys: new Set<string>(), left: new Set<string>() };
-  /** The last time that anybody refused something, or left. */
+  /** The last time that a worker refused something, or left. */
   let refusedAt = Number.NEGATIVE_INFINITY;
   let leftAt = Number.NEGATIVE_INFINITY;
   let rolloutSince = 0;
-  /** By content: when the record said that it is taken back. */
+  /** By content: when the record stated that it is taken back. */
   const takenBackAt = new Map<number, number>();
   let recordWrong: string | undefined;
   const countsDifferSince = new Map<string, number>();
@@ -87,7 +87,7 @@ export function createLedger(deps: LedgerDeps) {
   const otherInForceSince = new Map<string, number>();
   const said = createSaid({ fleet, revisions, planeNames, standing, pollSeconds, note });
 
-  /** One whose author wants what is on trial at once gives it to all, and puts that on record. */
+  /** A revision on trial whose author then wants it at once is given to all, and that is recorded. */
   function isSharing(name: string | undefined): boolean {
     const plane = name === undefined ? undefined : fleet.planes.get(name);
     if (plane === undefined) return false;
@@ -96,7 +96,7 @@ export function createLedger(deps: LedgerDeps) {
     return served === undefined || served !== contentOfRevision(record?.rollout?.revision ?? '');
   }
 
-  /** One that stands still tells nobody anything: who connects keeps what it has. */
+  /** A stalled control plane sends nothing: workers that connect to it keep their rules. */
   function isTelling(name: string | undefined): boolean {
     return isSharing(name) && name !== undefined && !standing.has(name);
   }
@@ -112,7 +112,7 @@ export function createLedger(deps: LedgerDeps) {
     } else recordWrong = `the record does not parse: ${reading.problem}`;
   };
 
-  /** What is good is taken back, or paused, for a reason that there is. */
+  /** A good revision is taken back or paused only for an existing reason. */
   function findInjustice(next: RolloutRecord): string | undefined {
     const { rollout } = next;
     const before = record?.rollout;
@@ -144,7 +144,7 @@ export function createLedger(deps: LedgerDeps) {
     return fleet.workers.some(({ answer, nacked }) => answer === 'refuse' || nacked !== undefined);
   }
 
-  /** What was taken back is tried again when it comes as another revision, and not by itself. */
+  /** Rules that were taken back are tried again as another revision, never automatically. */
   function findTriedAgain(next: RolloutRecord): string | undefined {
     const open = openRolloutOf(next);
     if (open === undefined || record?.rollout?.id === open.id) return undefined;
@@ -211,7 +211,7 @@ export function createLedger(deps: LedgerDeps) {
     return fleet.workers.filter(({ plane }) => plane !== undefined).length;
   }
 
-  /** The contents that somebody may have. */
+  /** The contents that some worker may have. */
   function wanted(): Set<number> {
     const contents = new Set<number>();
     const ids = [record?.inForce[0]?.revision];
@@ -227,13 +227,13 @@ export function createLedger(deps: LedgerDeps) {
     return contents;
   }
 
-  /** In a directory that took no writes, one that was away has not seen what is in force, and cannot get it. */
+  /** In a read-only directory, a control plane that was away has not seen the revision in force, and cannot read it. */
   function knowsInForce({ name }: SimulatedPlane): boolean {
     const inForce = record?.inForce[0];
     return inForce === undefined || fleet.canRead(name, inForce.revision);
   }
 
-  /** It keeps what it has. */
+  /** The worker keeps its rules. */
   function refuses({ told }: SimulatedWorker): boolean {
     return revisions.effects.get(contentOf(told) ?? 0)?.isRefused === true;
   }
@@ -242,8 +242,8 @@ export function createLedger(deps: LedgerDeps) {
     checks.set(check, (checks.get(check) ?? 0) + 1);
   }
 
-  /** Nobody has what was undone. A worker counts while it is connected to a control plane that has run, moved and
-   * reached everything for all the time, as nobody else could tell it. */
+  /** No worker has what was undone. A worker counts while it is connected to a control plane that has been running, not
+   * stalled, and connected all the time, since no other one could notify it. */
   function checkUndone(second: number): string | undefined {
     const contents = wanted();
     for (const each of revisions.all) {
@@ -272,7 +272,7 @@ export function createLedger(deps: LedgerDeps) {
     return undefined;
   }
 
-  /** What is wanted at once is there at once. */
+  /** A revision wanted at once reaches all workers at once. */
   function checkImmediate(second: number): string | undefined {
     const { newest } = revisions;
     if (!newest.isImmediate || second - newest.at <= undoneWithin) return undefined;
@@ -310,7 +310,7 @@ export function createLedger(deps: LedgerDeps) {
     const key = isOpen ? JSON.stringify([rollout.id, rollout.step, rollout.chosen]) : '';
     const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
     if (step !== given.step) given = { ...given, step, stepAt: second, limit: 0 };
-    // Workers that share a node id stay together: more of them may come, as far as the step allows.
+    // Workers that share a node id stay together: more of them may connect, as far as the step allows.
     const count = key === given.key ? countConnected() : most;
     given = { ...given, key, limit: Math.max(given.limit, shareOf(count)) };
     for (const { revision, outcome } of record?.verdicts ?? []) {
@@ -352,7 +352,8 @@ export function createLedger(deps: LedgerDeps) {
     return overSince !== undefined && second - overSince > pollSeconds + slack ? text : undefined;
   }
 
-  /** Others may get it in place of those that have left, and the share may shrink: it does not go round. */
+  /** Other workers may replace those that have left, and the share may shrink, but it must not rotate among the
+   * workers. */
   function findExposure(told: readonly SimulatedWorker[]): string | undefined {
     const keyOf = ({ id, instance }: SimulatedWorker) => instance ?? id;
     for (const worker of told) exposed.keys.add(keyOf(worker));
@@ -366,17 +367,17 @@ export function createLedger(deps: LedgerDeps) {
       : undefined;
   }
 
-  /** A bad revision is never what everybody gets, unless somebody let it through, or workers lied or were silent. */
+  /** A bad revision never reaches all workers, unless it was approved, or workers lied or were silent. */
   function checkBad(second: number): string | undefined {
     const inForce = record?.inForce[0] && contentOfRevision(record.inForce[0].revision);
     if (inForce === undefined || !revisions.isBad(inForce) || letThrough.has(inForce)) {
       return undefined;
     }
     note('a bad revision is not in force');
-    // Where something bad is in force already, it is no worse.
+    // If something bad is already in force, this is no worse.
     if ([...letThrough].some(revisions.isBad)) return undefined;
     const effect = revisions.effects.get(inForce);
-    // Without figures it is not seen.
+    // Without figures, it is not noticed.
     const isJudged = plan.onSilence === 'stop' && lieAt === Number.NEGATIVE_INFINITY;
     if (!effect?.isRefused && !isJudged) return undefined;
     if (effect?.isRefused && plan.onIndivisible === 'proceed') return undefined;
@@ -384,7 +385,7 @@ export function createLedger(deps: LedgerDeps) {
     return `content ${inForce} is in force, which is bad: ${JSON.stringify(effect)}`;
   }
 
-  /** Where all is well at the leader, what is bad is taken back soon. */
+  /** If the leader has no problems, a bad revision is taken back soon. */
   function checkEvidence(second: number): string | undefined {
     const rollout = record?.rollout;
     const isOpen = rollout?.outcome === 'running' || rollout?.outcome === 'paused';
@@ -454,7 +455,7 @@ export function createLedger(deps: LedgerDeps) {
     return having >= 3 && others >= 3 && inForce !== undefined && !revisions.isBad(inForce);
   }
 
-  /** What was taken back is given to nobody, also by a control plane that has just started. */
+  /** A revision that was taken back is given to no worker, even by a control plane that has just started. */
   function checkNeverAgain(second: number): string | undefined {
     const open = record?.rollout;
     const isOpen = open?.outcome === 'running' || open?.outcome === 'paused';
@@ -467,7 +468,7 @@ export function createLedger(deps: LedgerDeps) {
       if (at === undefined || told === tried || second - at <= pollSeconds + slack) continue;
       const well = wellSince.get(plane);
       if (well === undefined) continue;
-      // It has the worker from before.
+      // The worker already had it.
       if (contentOf(worker.has) === told) continue;
       const { newest } = revisions;
       if (newest.content === told && newest.isImmediate) continue;
@@ -477,7 +478,8 @@ export function createLedger(deps: LedgerDeps) {
     return undefined;
   }
 
-  /** Who has what is said as it is: of all workers by the control plane that leads, of its own by each other one. */
+  /** The reported number of workers with a revision is correct: of all workers by the leading control plane, of its own
+   * workers by the others. */
   function checkCounts(second: number): string | undefined {
     const open = record && openRolloutOf(record);
     const isQuiet =
@@ -518,7 +520,7 @@ export function createLedger(deps: LedgerDeps) {
     return undefined;
   }
 
-  /** All control planes that are well agree with the record. */
+  /** All healthy control planes agree with the record. */
   function checkAgreement(second: number): string | undefined {
     const inForce = record?.inForce[0] && contentOfRevision(record.inForce[0].revision);
     if (inForce === undefined || record === undefined) return undefined;
@@ -559,9 +561,9 @@ export function createLedger(deps: LedgerDeps) {
     noteLie(second: number) {
       lieAt = second;
     },
-    /** Somebody was told that this rollout is over. */
+    /** A user was told that this rollout is over. */
     noteAborted: (rollout: string) => void aborted.add(rollout),
-    /** After each second: what does not hold. */
+    /** After each second: returns the violated invariant. */
     check(second: number) {
       if (fleet.workers.some(({ lies }) => lies !== undefined)) lieAt = second;
       if (isAnyRefusing()) refusedAt = second;

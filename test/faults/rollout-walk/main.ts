@@ -1,4 +1,5 @@
-// `npm run soak:rollout`: exit code 0 when every invariant held, else 1 with the seeds that repeat it.
+// `npm run soak:rollout`: exit code 0 when every invariant held, otherwise 1 with the seeds that reproduce the
+// violation.
 import { parseArgs } from 'node:util';
 import { readFlags, toSeed } from '../../support/read-flags.ts';
 import { drawWalk } from './draw-walk.ts';

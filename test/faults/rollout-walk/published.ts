@@ -1,4 +1,4 @@
-// The revisions of a walk, and what each does to the workers that have it.
+// The revisions of a walk, and the effect of each on the workers that have it.
 import type { Revision } from '../../../control-plane/server/store/revision.ts';
 import { revisionOf } from '../../support/revision-store.ts';
 import { ruleText } from '../../support/rules-folder.ts';
@@ -6,11 +6,11 @@ import type { Effect } from '../../support/simulated-fleet.ts';
 
 export interface Published {
   readonly id: string;
-  /** Equal where workers get the same; 0: no rules at all. */
+  /** Equal if workers get the same rules; 0: no rules at all. */
   readonly content: number;
   /** In seconds of the walk. */
   readonly at: number;
-  /** Everybody gets it, without steps: it goes back, or says so. */
+  /** Whether all workers get it without steps: it is an undo, or its author requests that. */
   readonly isImmediate: boolean;
   readonly text: string;
 }
@@ -21,7 +21,7 @@ export interface Revisions {
   readonly effects: ReadonlyMap<number, Effect>;
   find(id: string): Published | undefined;
   isBad(content: number): boolean;
-  /** `content` undefined: a new one. */
+  /** `content` undefined: new content. */
   create(given: {
     readonly content?: number;
     readonly effect?: Effect;
@@ -60,6 +60,6 @@ export function createRevisions(effects: Map<number, Effect>): Revisions {
 }
 
 function toId(number: number): string {
-  // Its first digits tell it apart, as in the short ids for people.
+  // Its first digits identify it, as in the short ids for users.
   return String(number).padStart(4, '0').padEnd(40, 'f');
 }

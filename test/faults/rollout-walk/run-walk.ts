@@ -1,4 +1,4 @@
-// One walk from its start to its end: what happens, second by second, and what did not hold.
+// Runs one walk from start to end, second by second, and returns the violations.
 
 import { gitTiming } from '../../../control-plane/server/record/record-keeper.ts';
 import { leads } from '../../../control-plane/server/record/record-state.ts';
@@ -16,15 +16,15 @@ import { createRevisions, type Revisions } from './published.ts';
 
 export interface WalkResult {
   readonly events: readonly string[];
-  /** What did not hold. */
+  /** The violated invariant. */
   readonly finding: string | undefined;
   readonly checks: ReadonlyMap<string, number>;
-  /** Whether the newest revision, which was good, came to all only with somebody's help. */
+  /** How an operator had to help for the newest revision, which was good, to reach all workers. */
   readonly needed: string | undefined;
   readonly seconds: number;
 }
 
-/** Until a lease has run out, workers are gathered and the steps are done, each with a second hold. */
+/** Until a term has run out, workers have connected and the steps are done, each with a second hold. */
 const longestEnd = 200;
 
 export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult> {
@@ -130,7 +130,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
         const isPaused = fleet.readRecord()?.rollout?.outcome === 'paused';
         const plane = fleet.planes.get(walk.planes[0] ?? '');
         if (isPaused && (endsAt - second) % 30 === 0) {
-          // What pauses again has nothing to be compared with.
+          // A rollout that pauses again has nothing to be compared with.
           const action = needed === undefined ? 'resume' : 'promote';
           needed = `paused: ${fleet.readRecord()?.rollout?.reason}`;
           events.push(`${second} s: somebody says ${action}`);
@@ -161,7 +161,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
   return { events, finding, checks: ledger?.checks ?? new Map(), needed, seconds: second };
 }
 
-/** Some share an id, are of another make or have little to do. */
+/** Some share an id, are of another make or have little traffic. */
 function addWorkers(fleet: SimulatedFleet, walk: Walk): void {
   const random = createRandom(walk.seed + 2);
   const shares = random.chance(0.4);
@@ -178,7 +178,7 @@ function addWorkers(fleet: SimulatedFleet, walk: Walk): void {
   }
 }
 
-/** Whether the newest revision is at everybody, or at nobody for a reason. */
+/** Whether the newest revision is on all workers, or on none for a reason. */
 function isSettled(fleet: SimulatedFleet, revisions: Revisions): boolean {
   const record = fleet.readRecord();
   const { newest } = revisions;
@@ -192,7 +192,7 @@ function isSettled(fleet: SimulatedFleet, revisions: Revisions): boolean {
   const id = record?.inForce[0]?.revision;
   return fleet.workers.every(
     ({ plane, has, told }) =>
-      // In a directory that took no writes, a control plane that was away cannot get what is in force.
+      // In a read-only directory, a control plane that was away cannot read the revision in force.
       (id !== undefined && !fleet.canRead(plane ?? '', id)) ||
       (contentOf(told) === wanted && (isRefused || contentOf(has) === wanted)),
   );

@@ -1,4 +1,4 @@
-// Walks one after the other, each from a seed of its own: how many, what happened, and what did not hold.
+// Runs walks one after another, each with its own seed, and reports how many, what happened, and the violations.
 import { drawWalk } from './draw-walk.ts';
 import { runWalk } from './run-walk.ts';
 import { shrink } from './shrink.ts';
@@ -13,7 +13,7 @@ export interface WalksOptions {
 
 const shownEvents = 25;
 
-/** Resolves with what did not hold. */
+/** Resolves with the violations. */
 export async function runWalks(options: WalksOptions): Promise<readonly string[]> {
   const { firstSeed, walks, mostFindings, say } = options;
   const findings: string[] = [];

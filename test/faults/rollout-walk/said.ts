@@ -1,5 +1,5 @@
-// What each control plane says of a rollout, held against the record and the workers: the verdict of `status`, from
-// which its exit code follows, and the gauges. All of it may be a moment late, and nothing may stay wrong.
+// Compares what each control plane reports about a rollout with the record and the workers: the verdict of `status`,
+// which determines its exit code, and the gauges. All of it may be briefly outdated, but must not stay wrong.
 import { mergeStatus } from '../../../control-plane/server/admin/merged-status.ts';
 import {
   type StatusJson,
@@ -19,18 +19,18 @@ export interface SaidDeps {
   readonly revisions: Revisions;
   readonly planeNames: readonly string[];
   readonly standing: ReadonlySet<string>;
-  /** Between two looks at the record. */
+  /** Between two polls of the record. */
   readonly pollSeconds: number;
   note(check: string): void;
 }
 
-/** A status of all workers takes a while to make. */
+/** Building a status of all workers takes a while. */
 const everySeconds = 3;
 const lateSeconds = 10;
 
 export function createSaid(deps: SaidDeps) {
   const { fleet, revisions, planeNames, standing, pollSeconds, note } = deps;
-  /** By control plane and what is wrong. */
+  /** Since when, by control plane and problem. */
   const wrongSince = new Map<string, number>();
 
   function statusOf({ cache, workers, rollout }: SimulatedPlane): StatusJson {
@@ -51,7 +51,7 @@ export function createSaid(deps: SaidDeps) {
     });
   }
 
-  /** As whoever asks this control plane gets it, which asks the others. */
+  /** The verdict for a caller of this control plane, which asks the others. */
   function verdictAt(
     plane: SimulatedPlane,
     own: ReadonlyMap<string, StatusJson>,
@@ -70,7 +70,7 @@ export function createSaid(deps: SaidDeps) {
     return mergeStatus(status, peers, undefined).verdict;
   }
 
-  /** What the verdict has to be one of, where that follows. */
+  /** The possible verdicts, if they can be derived. */
   function wantedVerdicts(
     record: RolloutRecord,
     isCalm: boolean,
@@ -92,7 +92,7 @@ export function createSaid(deps: SaidDeps) {
     return snapshot && (numberOf(snapshot) ?? 0);
   }
 
-  /** What this control plane says that is not so. */
+  /** A report of this control plane that is wrong. */
   function findWrong(
     plane: SimulatedPlane,
     own: ReadonlyMap<string, StatusJson>,
@@ -116,7 +116,7 @@ export function createSaid(deps: SaidDeps) {
     const { rollout, isRecordShared } = toOverview(plane.cache, plane.workers, plane.rollout);
     const open = openRolloutOf(record);
     note('the gauges are so');
-    // In a directory one that was away may never get the revision on trial, and has none.
+    // In a directory, a control plane that was away may never see the revision on trial, and has none.
     const mayLack = open !== undefined && !fleet.canRead(plane.name, open.revision);
     if ((rollout === undefined) !== (open === undefined) && !mayLack) {
       wrong.push(
@@ -132,7 +132,7 @@ export function createSaid(deps: SaidDeps) {
   }
 
   return {
-    /** `wellFor`: for how many seconds a control plane has run and reached everything. */
+    /** `wellFor`: for how many seconds a control plane has been running and connected. */
     check(second: number, record: RolloutRecord | undefined, wellFor: (name: string) => number) {
       if (second % everySeconds !== 0 || record === undefined) return undefined;
       const running = [...fleet.planes.values()].filter(({ name }) => !standing.has(name));

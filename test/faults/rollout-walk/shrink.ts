@@ -1,10 +1,10 @@
-// Leaves out of a walk what it fails without.
+// Removes from a walk the events without which it still fails.
 import type { Walk, WalkEvent } from './draw-walk.ts';
 import { runWalk, type WalkResult } from './run-walk.ts';
 
 const maxTries = 120;
 
-/** Fewer events with a finding, which may be another one. */
+/** Fewer events that still cause a violation, possibly another one. */
 export async function shrink(
   walk: Walk,
 ): Promise<{ readonly walk: Walk; readonly result: WalkResult }> {

@@ -1,4 +1,4 @@
-// The workers that a soak breaks things for: what they count in, and what they do when that fails.
+// The workers of a soak: which store they use, and what they do when it fails.
 import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
 import type { Owner } from '../../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
@@ -11,7 +11,7 @@ export interface Configuration {
 
 export const configurations: readonly Configuration[] = [
   { name: 'Redis', store: 'redis', onFailure: 'error' },
-  // A memory cache that does not answer counts as 0, unless it is told otherwise.
+  // A memory cache that does not answer counts as 0 unless configured otherwise.
   { name: 'memcached', store: 'memcached', onFailure: 'allow' },
   { name: 'Redis, else allow', store: 'redis', onFailure: 'allow' },
   { name: 'Redis, else deny', store: 'redis', onFailure: 'deny' },
@@ -20,9 +20,9 @@ export const configurations: readonly Configuration[] = [
 
 export type SoakStore = Awaited<ReturnType<typeof startSoakStore>>;
 
-/** Of requests to Redis. */
+/** Timeout of requests to Redis. */
 export const storeTimeoutMs = 2_000;
-/** Of the rules: so long that none ends while a soak runs, but on one night in a year. */
+/** The window of the rules: so long that none ends during a soak, except in one night of the year. */
 const windowSeconds = 365 * 86_400;
 
 export async function startSoakStore(t: Owner, { store }: Configuration) {
@@ -57,7 +57,7 @@ export function toEnvironment(
   };
 }
 
-/** What the worker itself says about decisions that it made without the store, from its statistics. */
+/** The decisions that the worker reports to have made without the store, from its statistics. */
 export function countTroubles(statistics: string): number {
   const lines = statistics.matchAll(
     /^ratelimit\.(?:failure_mode\.\w+|memcache\.(?:multiget|increment|add)\.__code=error): (\d+)/gm,

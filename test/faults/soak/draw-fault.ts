@@ -1,10 +1,11 @@
-// Faults as a seed has them, and how long anything about them may take.
+// Derives faults from a seed, and how long each may last.
 import type { Random } from '../../support/random.ts';
 import type { Fault } from '../../support/tcp-proxy.ts';
 
-/** How long a fault may last at most. */
+/** The longest duration of a fault. */
 export const longestFaultMs = 3_000;
-/** Until all is well again after a repair; a second or less by itself, the rest is for a busy machine. */
+/** How long recovery from a repaired fault may take; it takes a second or less by itself, the rest is for a busy
+ * machine. */
 export const recoveryMs = 30_000;
 
 export function drawFault(random: Random): Fault {

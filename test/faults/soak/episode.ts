@@ -1,5 +1,5 @@
-// A worker of one configuration under a steady load, from its start to its end, while the ways to its
-// store and to its control plane are broken and repaired at random and its rules change.
+// A worker of one configuration under steady load, from its start to its end, while its connections to the store and
+// the control plane are broken and repaired at random and its rules change.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Owner } from '../../support/owner.ts';
 import { createRandom } from '../../support/random.ts';
@@ -24,9 +24,9 @@ import { createStoreBreaker } from './store-breaker.ts';
 
 const connections = 4;
 const warmUpMs = 3_000;
-/** Of an episode's time, for the checks at its end. */
+/** Part of an episode, for the checks at its end. */
 const finishMs = 3_000;
-/** What the worker may hold at the end beyond what it held after its warm-up. */
+/** How much more the worker may hold at the end than after its warm-up. */
 const moreFiles = 10;
 const moreMegabytes = 100;
 /** The pool and one overflow connection; the rules and the link. */

@@ -1,9 +1,8 @@
-// What a soak has seen so far: what was asked and answered, what was broken, how often each invariant was
-// checked, and what did not hold.
+// The results of a soak so far: requests and answers, faults, how often each invariant was checked, and violations.
 
 export type Findings = ReturnType<typeof createFindings>;
 
-/** More of the same says nothing new. */
+/** More of the same adds no information. */
 const maxViolations = 50;
 
 export function createFindings() {
@@ -12,16 +11,16 @@ export function createFindings() {
   const violations: string[] = [];
   return {
     answers: { ok: 0, over: 0, failed: 0 },
-    /** By what it is done to and how. */
+    /** By target and kind. */
     faults,
     checks,
     violations,
-    /** After a fault, until decisions are counted again. */
+    /** From a fault until decisions are counted again. */
     longestRecoveryMs: 0,
     goodPushes: 0,
     badPushes: 0,
     noteFault: (name: string) => void faults.set(name, (faults.get(name) ?? 0) + 1),
-    /** Counts the check of an invariant; `detail` says what was found when it does not hold. */
+    /** Counts the check of an invariant; `detail` returns the observation when it is violated. */
     check(invariant: string, holds: boolean, detail: string) {
       checks.set(invariant, (checks.get(invariant) ?? 0) + 1);
       if (!holds && violations.length < maxViolations) violations.push(`${invariant}: ${detail}`);

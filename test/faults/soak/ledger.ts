@@ -1,17 +1,17 @@
-// Who was asked about how often and what was answered, key by key, and whether that agrees with the
-// limit, with what the store has counted, and with what the worker says of its troubles.
+// Records the requests and answers of each key, and checks that they agree with the limit, with the store's counter,
+// and with the worker's reported store failures.
 import { waitUntil } from '../../support/wait-until.ts';
 import type { CallOutcome } from '../../support/worker-caller.ts';
 import type { Configuration, SoakStore } from './configuration.ts';
 import type { Findings } from './findings.ts';
 
-/** Of every value of key `k`. */
+/** The limit of every value of key `k`. */
 export const limit = 20;
 const hitsPerKey = 40;
 const keysAtOnce = 10;
-/** What was answered may be counted later by so much: in the background, or when a stall ends. */
+/** How much later an answered hit may be counted: in the background, or when a stall ends. */
 const settleMs = 3_000;
-/** The same where the worker knows of no trouble, on a machine that may stand still. */
+/** The same if the worker reports no failure, on a machine that may stall. */
 const patienceMs = 20_000;
 
 export interface Entry {
@@ -22,7 +22,7 @@ export interface Entry {
   over: number;
   failed: number;
   lastAnswerMs: number;
-  /** What OK answers said the limit had left. */
+  /** The remaining hits reported in OK answers. */
   readonly left: Set<number>;
 }
 
@@ -33,9 +33,9 @@ export interface LedgerDeps {
   readonly configuration: Configuration;
   readonly store: SoakStore;
   readonly findings: Findings;
-  /** As the worker said it last. */
+  /** The worker's last report. */
   readonly troubles: () => number;
-  /** As it says it now. */
+  /** The worker's current report. */
   readonly readTroubles: () => Promise<number>;
 }
 
@@ -47,7 +47,7 @@ export function createLedger(deps: LedgerDeps) {
   const checked: Entry[] = [];
   let made = 0;
   let turn = 0;
-  /** OK beyond the limits, of all keys. */
+  /** OK answers beyond the limits, over all keys. */
   let excess = 0;
 
   function createEntry(): Entry {
@@ -99,7 +99,7 @@ export function createLedger(deps: LedgerDeps) {
       patienceMs,
     );
     const counter = await store.countOf(value);
-    // After that: what is counted in the background may have failed only now.
+    // Read afterwards: counting in the background may have failed only now.
     const troubles = await deps.readTroubles();
     const isExact = failed === 0 && troubles === entry.troublesBefore;
     const text = `${toText(entry)}, counted ${counter}`;
@@ -121,10 +121,10 @@ export function createLedger(deps: LedgerDeps) {
   }
 
   return {
-    /** Whom to ask about next. */
+    /** The next value to request. */
     next,
     note,
-    /** Checks the keys that are through; with `all`, waits for them and checks every key again. */
+    /** Checks the finished keys; with `all`, waits for them and checks every key again. */
     async check(all: boolean) {
       const now = performance.now();
       const isDue = (entry: Entry) =>

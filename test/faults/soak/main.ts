@@ -1,4 +1,4 @@
-// `npm run soak`: exit code 0 when every invariant held, else 1 with the seed that repeats it.
+// `npm run soak`: exit code 0 when every invariant held, otherwise 1 with the seed that reproduces the violation.
 import { parseArgs } from 'node:util';
 import { readFlags, toSeed } from '../../support/read-flags.ts';
 import { runSoak } from './run-soak.ts';

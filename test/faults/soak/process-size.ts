@@ -1,4 +1,4 @@
-// How much a process holds, as Linux shows it; elsewhere nothing is known.
+// The resources of a process, as reported by Linux; unknown on other systems.
 import { readdirSync, readFileSync } from 'node:fs';
 
 export interface ProcessSize {

@@ -1,4 +1,4 @@
-// Changes the rules of a worker, well and badly, and breaks the way to its control plane meanwhile.
+// Changes the rules of a worker, to valid and invalid ones, and breaks its connection to the control plane meanwhile.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../support/random.ts';
 import type { RulesFolder } from '../../support/rules-folder.ts';
@@ -10,16 +10,16 @@ import { limit } from './ledger.ts';
 
 export interface RulesChangerDeps {
   readonly rules: RulesFolder;
-  /** To the control plane. */
+  /** The connection to the control plane. */
   readonly proxy: TcpProxy;
-  /** Of the rules, counted up over all episodes. */
+  /** Versions of the rules, counted over all episodes. */
   readonly versions: { newest: number };
   readonly findings: Findings;
-  /** The rules in force, as the worker shows them. */
+  /** The rules in force, according to the worker. */
   readonly readRules: () => Promise<string>;
 }
 
-/** Rules whose version can be seen where they are in force. */
+/** Rules that show their version where they are in force. */
 export function rulesOf(version: number): string {
   return `domain: d
 descriptors:
@@ -60,7 +60,7 @@ export function createRulesChanger(deps: RulesChangerDeps) {
     push,
     /** Waits for the newest rules to be in force. */
     checkNewest,
-    /** Until `isOver`. */
+    /** Runs until `isOver`. */
     async run(random: Random, isOver: () => boolean) {
       while (!isOver()) {
         await sleep(drawMs(random, longestFaultMs));
@@ -77,7 +77,7 @@ export function createRulesChanger(deps: RulesChangerDeps) {
         if (isGood) await checkNewest();
       }
     },
-    /** What is in force is good, and no older than before. */
+    /** The rules in force are valid, and no older than before. */
     async checkInForce() {
       const version = await readVersion();
       const isGood = version >= versionSeen && version <= versions.newest;

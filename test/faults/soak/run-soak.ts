@@ -1,5 +1,5 @@
-// A random soak from a seed: one worker after the other, each of another configuration, under load and
-// faults; at the end whether every invariant held, and what was done to it.
+// A random soak from a seed: one worker after another, each with a different configuration, under load and faults; at
+// the end it reports whether every invariant held, and the faults.
 import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
 import { createRandom } from '../../support/random.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
@@ -14,11 +14,11 @@ export interface SoakOptions {
   readonly say: (line: string) => void;
 }
 
-/** A worker has at least so much time. */
+/** The minimum time for a worker. */
 const shortestEpisodeSeconds = 18;
 const sayEveryMs = 10_000;
 
-/** Resolves with what did not hold. */
+/** Resolves with the violations. */
 export async function runSoak({ seconds, seed, say }: SoakOptions): Promise<readonly string[]> {
   const random = createRandom(seed);
   const findings = createFindings();

@@ -1,24 +1,23 @@
-// Calls of a worker at a steady rate, and whether each was answered in time, with a decision or with a
-// reason that helps.
+// Calls a worker at a steady rate, and checks that each call is answered in time, with a decision or a helpful reason.
 import type { Caller } from '../../support/worker-caller.ts';
 import { storeTimeoutMs } from './configuration.ts';
 import type { Findings } from './findings.ts';
 import type { Ledger } from './ledger.ts';
 
 const requestsPerSecond = 200;
-/** The bounds of the worker itself are 2 s and less; the rest is for a busy machine. */
+/** The worker's own limits are 2 s and less; the rest is for a busy machine. */
 const longestAnswerMs = 15_000;
-/** What fails after about so long was waited for in vain: something stood still, and nobody broke it. */
+/** A call that fails after about this time waited in vain: something stalled without a fault. */
 const silentMs = storeTimeoutMs - 100;
-/** A server that was silent is taken for away; until it is asked again decisions fail at once. */
+/** A silent server counts as unreachable: until it is tried again, decisions fail at once. */
 const awayMs = 10_000;
 
 export interface SteadyCallersDeps {
-  /** Asked in turn. */
+  /** Used in turn. */
   readonly callers: readonly Caller[];
   readonly ledger: Ledger;
   readonly findings: Findings;
-  /** Whether this text is a failure that a caller may get at all. */
+  /** Whether this text is a failure that callers may receive at all. */
   readonly isKnownFailure: (text: string) => boolean;
   readonly wasTroubledSince: (ms: number) => boolean;
 }
@@ -27,7 +26,7 @@ export function startSteadyCallers(deps: SteadyCallersDeps) {
   const { callers, ledger, findings } = deps;
   const open = new Set<Promise<void>>();
   const beganMs = performance.now();
-  /** When decisions failed without a fault: those that were waited for in vain, and the others. */
+  /** When decisions failed without a fault: after waiting in vain, and otherwise. */
   const silences: number[] = [];
   const failures: { readonly failedMs: number; readonly text: string }[] = [];
   let sent = 0;
@@ -51,7 +50,7 @@ export function startSteadyCallers(deps: SteadyCallersDeps) {
 
   function judgeFailures(): void {
     for (const { failedMs, text } of failures.splice(0)) {
-      // All that waits fails together, and the answers come in any order.
+      // All waiting calls fail together, and their answers arrive in any order.
       const isOwed = silences.some((ms) => failedMs > ms - 1_000 && failedMs < ms + awayMs);
       findings.check('no failure without a fault', isOwed, text);
     }

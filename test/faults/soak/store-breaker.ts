@@ -1,5 +1,4 @@
-// Breaks the way from a worker to its store again and again, and sees to it that hits are counted soon
-// after each repair.
+// Repeatedly breaks the connection from a worker to its store, and checks that hits are counted soon after each repair.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../support/random.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
@@ -11,7 +10,7 @@ import type { Findings } from './findings.ts';
 import { limit } from './ledger.ts';
 
 export interface StoreBreakerDeps {
-  /** Of the values that are asked about. */
+  /** Prefix of the requested values. */
   readonly prefix: string;
   readonly caller: Caller;
   readonly store: SoakStore;
@@ -19,7 +18,7 @@ export interface StoreBreakerDeps {
   readonly findings: Findings;
 }
 
-/** Counters in a row that must be counted: one connection may be well before another. */
+/** Consecutive counters that must be counted: one connection may recover before another. */
 const probesInARow = 5;
 const hitsBeyond = 5;
 const longestPauseMs = 1_500;
@@ -44,14 +43,14 @@ export function createStoreBreaker(deps: StoreBreakerDeps) {
   }
 
   return {
-    /** Whether the store was not well at some time since then, on performance.now(). */
+    /** Whether the store had a fault at some time since then, on performance.now(). */
     wasTroubledSince: (ms: number) => isTroubled || lastTroubledMs >= ms,
-    /** Until `isOver`. */
+    /** Runs until `isOver`. */
     async run(random: Random, isOver: () => boolean) {
       while (!isOver()) {
         await sleep(drawMs(random, longestPauseMs));
         isTroubled = true;
-        // One upon the other: what a slow or silent server holds is lost when its connections end.
+        // In quick succession: requests held by a slow or silent server are lost when its connections end.
         do {
           const fault = drawFault(random);
           findings.noteFault(`store ${fault.kind}`);
@@ -68,11 +67,11 @@ export function createStoreBreaker(deps: StoreBreakerDeps) {
         findings.check('the store counts again after a repair', isWell, `not in ${tookMs} ms`);
       }
     },
-    /** To be called when nothing else is asked: one more limit, from its first hit to beyond its last. */
+    /** Call when no other requests are running: uses up one more limit, from its first hit to beyond its last. */
     async checkExact() {
       let text = '';
       const hits = limit + hitsBeyond;
-      // On a busy machine the worker may take a slow memory cache for an absent one: then again.
+      // On a busy machine the worker may consider a slow memory cache unreachable: then it is repeated.
       const isExact = await waitUntil(async () => {
         const value = `${deps.prefix}exact${probes++}`;
         let ok = 0;

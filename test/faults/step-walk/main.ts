@@ -1,8 +1,8 @@
-// `npm run soak:steps`: exit code 0 when every invariant held, else 1 with the seeds that repeat it.
+// `npm run soak:steps`: exit code 0 when every invariant held, otherwise 1 with the seeds that reproduce the violation.
 import { parseArgs } from 'node:util';
 import { walk } from './walk.ts';
 
-/** `--trace`: with all that is so, second by second. */
+/** `--trace`: prints the whole state, second by second. */
 const { values } = parseArgs({
   options: {
     walks: { type: 'string', default: '10000' },

@@ -1,6 +1,6 @@
-// A fleet that is nothing but its states: control planes whose three pure steps (what is on record, what is served, what is
-// decided) are taken one event after the other, and workers. What an effect asks for is a task, and whoever walks says
-// which task is done next, so that each order of what happens, and an end between any two effects, can be had.
+// A fleet that consists only of its states: control planes whose three pure steps (what is on record, what is served,
+// what is decided) process one event after another, and workers. Each effect becomes a task, and the caller chooses
+// which task is done next, so that any order of events, and an end between any two effects, can be tested.
 
 import { Tally } from '../../../control-plane/server/fleet/tally.ts';
 import { toTotals } from '../../../control-plane/server/fleet/worker-figures.ts';
@@ -54,7 +54,7 @@ import { loadProtos } from '../../../shared/wire/protos.ts';
 
 export type Reach = 'fine' | 'denied' | 'away';
 
-/** What a content does to those that have it. */
+/** The effect of a content on the workers that have it. */
 export interface Effect {
   readonly isRefused?: boolean;
   readonly isDeadly?: boolean;
@@ -76,7 +76,7 @@ export interface SteppedWorker {
   tally: Tally | undefined;
 }
 
-/** An effect that is under way. */
+/** A pending effect. */
 export interface Task {
   readonly plane: SteppedPlane;
   /** Human-readable. */
@@ -98,10 +98,10 @@ export interface SteppedPlane {
   /** In its state directory. */
   own: KeptText | undefined;
   lastGood: Revision | undefined;
-  /** By job of the record: what it was wanted for. */
+  /** By job of the record: the callback that waits for it. */
   readonly writes: Map<number, (isWritten: boolean) => void>;
   lastJob: number;
-  /** By number: what the person who waits for the answer does with it. */
+  /** By number: the callback of the user who waits for the answer. */
   readonly asked: Map<number, (problem: string | undefined) => void>;
   lastAsked: number;
 }
@@ -117,7 +117,7 @@ const timing: LeaderTiming = { poll: 1_000, renew: 2_000, term: 8_000, readAgain
 const encode = loadProtos().rateLimitConfig.serialize;
 const outcomes = new Map<string, BuildOutcome>();
 
-/** Of small revisions alone, each once. */
+/** For small revisions only, each built once. */
 function build({ files, problems }: Revision): BuildOutcome {
   const key = JSON.stringify(files);
   const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };
@@ -130,12 +130,12 @@ export class SteppedFleet {
   readonly options: SteppedFleetOptions;
   readonly planes: readonly SteppedPlane[];
   readonly workers: SteppedWorker[] = [];
-  /** By content, as `numberOf` names it. */
+  /** By content, as returned by `numberOf`. */
   readonly effects = new Map<number, Effect>();
   /** The newest last. */
   readonly revisions: Revision[];
   readonly dropped = new Set<string>();
-  /** Each may be the next to be done. */
+  /** Any of them may be done next. */
   tasks: Task[] = [];
   shared: VersionedText | undefined;
   nowMs = 0;
@@ -173,7 +173,7 @@ export class SteppedFleet {
     this.#want(plane, { kind: 'start' }, () => this.#startServing(plane));
   }
 
-  /** What is under way is lost. */
+  /** Pending effects are lost. */
   kill(plane: SteppedPlane): void {
     plane.isUp = false;
     plane.isStanding = false;
@@ -182,7 +182,7 @@ export class SteppedFleet {
     for (const worker of this.workersOf(plane)) worker.plane = undefined;
   }
 
-  /** It ends when the record says so, or cannot. */
+  /** The control plane ends when the record allows it, or cannot be written. */
   stop(plane: SteppedPlane): void {
     if (plane.fleet === undefined) {
       this.kill(plane);
@@ -221,7 +221,7 @@ export class SteppedFleet {
     );
   }
 
-  /** A second of every control plane that moves, and of the workers. */
+  /** One second of every control plane that is not stalled, and of the workers. */
   pass(): void {
     this.nowMs += 1_000;
     this.wallMs += 1_000;
@@ -263,7 +263,7 @@ export class SteppedFleet {
     });
   }
 
-  /** Takes what it is told, refuses it, or is killed by it. */
+  /** Accepts what it is sent, refuses it, or is killed by it. */
   answer(worker: SteppedWorker): void {
     const { told, has, plane } = worker;
     if (plane === undefined || told === undefined || told === has || !worker.answers) return;
@@ -286,7 +286,7 @@ export class SteppedFleet {
     return toSnapshotState(serving, { reachable: failingSinceMs === undefined, ...since });
   }
 
-  // One event of one control plane, and its effects in their order.
+  // One event of one control plane, and its effects in order.
 
   happen(plane: SteppedPlane, event: FleetEvent): void {
     if (plane.fleet === undefined) return;
@@ -448,7 +448,7 @@ export class SteppedFleet {
       }
       case 'swap': {
         const { before, text } = effect;
-        // It is on record, and whoever wrote it does not know that yet.
+        // The text is on record, but the writer does not know that yet.
         this.#later(plane, 'record swap', () => {
           const result = this.#swap(plane, before, text);
           this.#later(plane, 'record swapped', () =>
@@ -475,8 +475,8 @@ export class SteppedFleet {
     return { kind: 'written', version: this.shared.version };
   }
 
-  /** As a failover of an engine, where it was about the same rollout and every control plane knows of it; false where it was
-   * not. */
+  /** Loses a write, as a failover of an engine does, if it was about the same rollout and every control plane knows it;
+   * otherwise returns false. */
   loseWrite(): boolean {
     const { version } = this.shared ?? {};
     const isKnown = this.planes.every(
@@ -555,7 +555,7 @@ export class SteppedFleet {
     return at !== -1 && at <= newestAt && !this.dropped.has(id);
   }
 
-  /** As Rollout.tellPeer does. */
+  /** Like Rollout.tellPeer. */
   #ask(plane: SteppedPlane, peer: SteppedPlane, record: string, undoes: boolean) {
     const url = peer.name;
     const isAway = plane.isCutOff || peer.isCutOff || peer.isStanding || peer.fleet === undefined;
@@ -663,7 +663,7 @@ export function numberOf(snapshot: Snapshot): number {
   return 0;
 }
 
-/** As RecordKeeper gives it. */
+/** Like the result of RecordKeeper. */
 function toMemory({ known: { record }, isKnown, options }: RecordState): RevisionMemory {
   return {
     isKnown,

@@ -1,4 +1,4 @@
-// One random walk of a fleet's states: what happens, in which order the effects are done, and what did not hold.
+// One random walk of a fleet's states: what happens, the order of the effects, and the violations.
 import {
   openRolloutOf,
   type RolloutRecord,
@@ -17,11 +17,11 @@ import {
 } from './stepped-fleet.ts';
 
 export interface WalkResult {
-  /** What happened, as the lines of a scenario. */
+  /** The events, as lines of a scenario. */
   readonly lines: readonly string[];
   readonly finding: string | undefined;
   readonly events: number;
-  /** How often each sentence was held against the fleet. */
+  /** How often each invariant was checked. */
   readonly checks: ReadonlyMap<string, number>;
 }
 
@@ -31,12 +31,12 @@ const plans = [
   '20%:2s,50%:3s',
   '10%:2s,50%:2s,on-indivisible=proceed',
 ];
-/** A take-back is at every worker that can be reached, with a look and a question to the peers. */
+/** A take-back reaches every reachable worker within this time, including a poll and a query to the peers. */
 const undoneSeconds = 12;
 /** Until it is repaired. */
 const brokenSeconds = 45;
 
-/** With its seed it is the same each time. */
+/** The same for the same seed. */
 export function walk(seed: number, isTraced = false): WalkResult {
   const walking = new Walk(createRandom(seed), isTraced);
   try {
@@ -60,13 +60,13 @@ class Walk {
   #second = 0;
   #passed = 0;
   #contents = 1;
-  /** What is done later, by the second. */
+  /** Delayed tasks, by second. */
   #due: { readonly at: number; readonly task: () => void }[] = [];
-  /** Contents that a person, or the word of their author, lets through. */
+  /** Contents that an operator, or their author's trailer, has let through. */
   readonly #letThrough = new Set<number>();
-  /** Those that were ever offered the revision of the rollout that is open. */
+  /** The workers that were ever offered the revision of the open rollout. */
   #offered = { id: '', instances: new Set<string>() };
-  /** Contents that were acknowledged by a worker. */
+  /** Contents that a worker has acknowledged. */
   readonly #acknowledged = new Set<number>();
   readonly #takenBack = new Set<string>();
   readonly #wellSince = new Map<string, number>();
@@ -117,7 +117,7 @@ class Walk {
     this.lines.push(line);
   }
 
-  /** What is on record, what each control plane serves, and what the workers are offered. */
+  /** Prints the record, what each control plane serves, and what the workers are offered. */
   #trace(): void {
     const { record, planes, workers, tasks } = this.#fleet;
     const short = (id: string | undefined) => id?.replace(/f+$/, '').replace(/^0+/, '');
@@ -142,7 +142,7 @@ class Walk {
     this.checks.set(check, (this.checks.get(check) ?? 0) + 1);
   }
 
-  /** One second, in which a share of what is under way is done, in some order. */
+  /** One second, in which a share of the pending effects is done, in some order. */
   #pass(share: number): void {
     const fleet = this.#fleet;
     const random = this.#random;
@@ -176,7 +176,7 @@ class Walk {
     if (worker.has !== undefined) this.#acknowledged.add(numberOf(worker.has));
   }
 
-  /** Each task that can be done, with this chance. */
+  /** Does each possible task with this chance. */
   #doSome(share: number): void {
     const fleet = this.#fleet;
     for (let left = 100; left > 0; left--) {
@@ -289,11 +289,11 @@ class Walk {
     }
   }
 
-  /** A kill takes what is under way with it; also between two effects. */
+  /** A kill also discards pending effects, even between two of them. */
   #end1(plane: SteppedPlane): void {
     const fleet = this.#fleet;
     if (!plane.isUp) return;
-    // What both places have lost cannot be known.
+    // A state that both places have lost cannot be known.
     const isFresh = this.#random.chance(0.3) && this.#second - this.#lostAt > undoneSeconds;
     const isStopped = this.#random.chance(0.3) && !plane.isStanding;
     for (let left = this.#random.below(4); left > 0; left--) this.#doSome(0.7);
@@ -343,7 +343,7 @@ class Walk {
     return Math.max(1, Math.floor((most * (this.#steps[step]?.percent ?? 100)) / 100));
   }
 
-  /** What is put on record follows from what was there. */
+  /** Each new record must follow from the previous one. */
   #checkRecord(before: RolloutRecord | undefined, now: RolloutRecord): void {
     const [was, is] = [before?.inForce[0], now.inForce[0]];
     const { rollout } = now;
@@ -375,7 +375,7 @@ class Walk {
         this.find(`content ${content} is in force, and nobody has had it: ${rollout.reason}`);
       }
       this.#note('what is bad is not in force for all');
-      // Somebody has let through one that is no better.
+      // An operator has let through one that is no better.
       const isWorse = !this.#fleet.effects.has(this.#contentOf(was.revision));
       const isBad = isWorse && this.#fleet.effects.has(content) && !isNobodys;
       if (isBad && !this.#letThrough.has(content) && !this.#isUndo(is.content, before)) {
@@ -384,7 +384,7 @@ class Walk {
     }
     if (!isOfRollout && !this.#letThrough.has(content)) {
       this.#note('what is in force at once was so before, or its author says so');
-      // Another revision with these rules may have come while that of `now` could not be put on record.
+      // Another revision with these rules may have come while the one with `now` could not be recorded.
       const isNow = this.#fleet.revisions.some(
         ({ id, message }) => this.#contentOf(id) === content && message?.includes('Rollout: now'),
       );
@@ -398,7 +398,7 @@ class Walk {
 
   #isUndo(content: string, before: RolloutRecord | undefined): boolean {
     const was = before?.inForce.some((each) => each.content === content) === true;
-    // A control plane that undoes an undo may not know of the first one yet, or its end has been lost.
+    // A control plane that undoes an undo may not know the first one yet, or its end has been lost.
     const within = before && openRolloutOf(before)?.content === content ? undoneSeconds : 5;
     return was || this.#second - (this.#inForceAt.get(content) ?? -undoneSeconds - 1) <= within;
   }
@@ -421,7 +421,7 @@ class Walk {
     if (open !== undefined && !isInForce) {
       this.#note('no more than the share of the step are ever offered it');
       const content = this.#contentOf(open.revision);
-      // Who has not read it yet may offer the same content by an earlier one.
+      // A control plane that has not read the record yet may offer the same content from an earlier one.
       const isKnown = ({ plane }: SteppedWorker) =>
         plane?.record.known.record.rollout?.id === open.id;
       if (open.id !== this.#offered.id) this.#offered = { id: open.id, instances: new Set() };
@@ -430,15 +430,15 @@ class Walk {
         if (isKnown(each) && contentOf(each.told) === content) instances.add(each.instance);
       }
       const offered = instances.size;
-      // Those that have left are on record until it is paused for that.
+      // Workers that have left stay on record until the rollout is paused because of that.
       const isGiven = open.chosen.length + open.whole.length > 0 || open.outcome === 'paused';
       const share = isGiven ? this.#shareAt(open.step) : 0;
-      // What comes with `now`, or was in force, is at all.
-      // A control plane may not know yet that what everybody had is undone.
+      // Content with `now`, or that was in force, may be on all workers. A control plane may not know yet that the
+      // content of all workers has been undone.
       const wasJustInForce = this.#second - (this.#inForceAt.get(open.content) ?? -10) <= 5;
       const isAtOnce =
         wasJustInForce || (this.#wanted(record).has(content) && this.#isAtOnce(content, record));
-      // They were offered it by what is lost.
+      // They were offered it because of a lost write.
       const isLost = this.#second - this.#lostAt <= undoneSeconds;
       if (offered > share && !isAtOnce && !isLost && !this.#letThrough.has(content)) {
         this.find(`${offered} are offered content ${content}, and the step has ${share}`);
@@ -485,7 +485,7 @@ class Walk {
     return contents;
   }
 
-  /** All is repaired, and somebody ends what waits for a person: then all have the same. */
+  /** Everything is repaired, and an operator ends what waits for one: then all workers have the same rules. */
   #end(): void {
     const fleet = this.#fleet;
     this.#say('# all is repaired');
@@ -517,10 +517,10 @@ class Walk {
     else this.find(why);
   }
 
-  /** Then a good revision comes to all by itself. */
+  /** Then a good revision reaches all workers by itself. */
   #goOn(): void {
     const fleet = this.#fleet;
-    // Where somebody has let a bad one through, those with it are no measure.
+    // If an operator has let a bad one through, the workers that have it are no basis for comparison.
     if (fleet.effects.has(this.#contentOf(fleet.record?.inForce[0]?.revision ?? ''))) return;
     this.#publish('good', this.#contents + 1);
     const isThere = () => {
