@@ -1,4 +1,4 @@
-// What `audit` and `GET /activity` say was done, by whom and why, also after a restart of the control plane.
+// Tests what `audit` and `GET /activity` list as done, by whom and why, also after a restart of the control plane.
 import test from 'ava';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -21,7 +21,7 @@ test('audit says who did what, the newest first, is filtered by person, object a
     return body.deeds.length === 2;
   });
 
-  // What control planes and workers do by themselves, as each start, is of no person.
+  // Automatic actions of control planes and workers, such as each start, have no user.
   const lines = async (...flags: string[]) => {
     const { stdout } = await plane.run('audit', ...flags);
     return stdout

@@ -1,4 +1,5 @@
-// Rules that commands change, over a directory: push, history, rollback and their conflicts, and what a worker gets.
+// Tests commands that change rules in a directory: push, history, rollback and their conflicts, and the rules that a
+// worker gets.
 import test from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
@@ -56,7 +57,7 @@ test('push, history and rollback, and a conflict that changes nothing', async (t
   t.deepEqual((await plane.fetch('/domains/shop')).body.files, [
     { path: 'shop.yaml', yaml: ruleText('shop', 31) },
   ]);
-  // The same state twice, but in force is what came last.
+  // The same state occurs twice, but only the later one is in force.
   const marks = (await plane.run('history')).stdout.trimEnd().split('\n');
   t.deepEqual(
     marks.map((line) => line.includes('[in force since ')),
@@ -67,7 +68,7 @@ test('push, history and rollback, and a conflict that changes nothing', async (t
   t.regex(plane.output(), /audit: .*roll back to .*done/);
 });
 
-test('watch shows what a worker gets, and a refusal is shown to everybody', async (t) => {
+test('watch shows what a worker gets, and a refusal is shown to all users', async (t) => {
   const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 41) });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();

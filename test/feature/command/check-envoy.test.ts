@@ -1,4 +1,4 @@
-// `check --envoy`: rules and an Envoy configuration held against each other, as text: check-envoy.txt.
+// Tests `check --envoy`, which compares rules with an Envoy configuration, as text: check-envoy.txt.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -17,8 +17,8 @@ function quotaOf(bucket: string): string {
   return `{"@type": ${type}.RateLimitQuotaFilterConfig, domain: shop, bucket_matchers: {on_no_match: {action: {typed_config: ${settings}}}}}`;
 }
 
-/** Parts of a scenario, in YAML's flow style: limits of the virtual host, its routes, the fields of the filter, and what
- * stands in the place of the routes. */
+/** Parts of a scenario, in YAML's flow style: limits of the virtual host, its routes, the filter's fields, and a
+ * replacement for the routes. */
 function writeEnvoy(folder: string): void {
   const read = (name: string, otherwise: string) => {
     const path = join(folder, name);
@@ -57,7 +57,7 @@ testScenarios(test, new URL('check-envoy.txt', import.meta.url), (words, { folde
   return runInProcess(words);
 });
 
-test('hostile files are bounded in time and in what is said', async (t) => {
+test('hostile files are bounded in time and output', async (t) => {
   const { path, write } = createRulesFolder(t);
   const many = Array.from(
     { length: 12_000 },

@@ -1,4 +1,4 @@
-// The check command, on the fixtures of the rules and on folders as people have them.
+// Tests the check command on the fixtures of the rules and on realistic folders.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,13 +11,13 @@ import { testScenarios } from '../../support/scenarios.ts';
 const fixtures = fileURLToPath(new URL('../../fixtures/', import.meta.url));
 const badFolder = join(fixtures, 'rules/bad');
 
-// Bytes that are not UTF-8 are found before the text is looked at; they have a test of their own.
+// Bytes that are not UTF-8 are found before the text is parsed; they have their own test.
 const badFiles = readdirSync(badFolder).filter(
   (name) => name.endsWith('.yaml') && name !== 'not-utf8.yaml',
 );
 
 for (const name of badFiles) {
-  test(`check tells what is wrong with ${name}, at the right line and column`, async (t) => {
+  test(`check reports what is wrong with ${name}, at the right line and column`, async (t) => {
     const file = join(badFolder, name);
     const expected = readExpectedText(file)
       .replaceAll(name, file)
@@ -27,7 +27,7 @@ for (const name of badFiles) {
     const lines = out.split('\n');
     const summary = lines.splice(-3).join('\n');
     t.regex(summary, /^\n1 file: \d+ errors?(, \d+ warnings?)?\n$/);
-    // Sorted by place here, and in the order of finding there.
+    // Sorted by position here, and by order of detection there.
     t.deepEqual(lines.sort(), expected.trimEnd().split('\n').sort());
   });
 }
@@ -39,7 +39,7 @@ test('rules without problems are counted', async (t) => {
   t.is(code, 0, out);
 });
 
-test('a warning is told, and the exit code stays 0', async (t) => {
+test('a warning is printed, and the exit code stays 0', async (t) => {
   const file = join(fixtures, 'check/unreachable-wildcard.yaml');
   const expected = readFileSync(file.replace(/yaml$/, 'txt'), 'utf8');
   const { code, out } = await runInProcess(['check', file]);
@@ -71,7 +71,7 @@ test('a terminal gets colours, unless NO_COLOR is set', async (t) => {
   t.is(refused.out, plain.out);
 });
 
-test('a file that is not UTF-8 has the place of its first bad byte', async (t) => {
+test('a file that is not UTF-8 is reported with the position of its first bad byte', async (t) => {
   const folder = createRulesFolder(t);
   const file = join(folder.path, 'a.yaml');
   writeFileSync(file, Buffer.from('646f6d61696e3a20610a2320e9740a', 'hex'));
@@ -80,7 +80,7 @@ test('a file that is not UTF-8 has the place of its first bad byte', async (t) =
   t.true(out.startsWith(`${file}:2:3: error: the file is not UTF-8 text\n`));
 });
 
-test('with what the workers count in, check names what their settings make of the rules', async (t) => {
+test('given the store of the counters, check reports problems of the rules with it', async (t) => {
   const folder = createRulesFolder(t);
   const limit = 'rate_limit: {unit: day, requests_per_unit: 1}';
   folder.write(

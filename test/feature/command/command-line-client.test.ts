@@ -1,4 +1,4 @@
-// The command-line client as a person or a script uses it: both programs run for real.
+// Tests the command-line client as used by a person or a script: both programs run for real.
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
@@ -49,14 +49,14 @@ test('the answer comes first, and an over-limit one cannot be mistaken for an OK
   );
 });
 
-test('a script can ask for an exit code of its own for an answer over the limit', async (t) => {
+test('a script can request a separate exit code for an answer over the limit', async (t) => {
   const script = (...args: string[]) => ask('-fail-over-limit', '-descriptors', ...args);
   t.is((await script('customer=eve', '-hits', '2')).code, 0);
   t.is((await script('customer=eve')).code, 3);
   t.is((await script('customer=eve', '-json')).code, 3);
 });
 
-test("the worker's refusal is told in its words, with exit code 1 and nothing on standard output", async (t) => {
+test("the worker's refusal is printed unchanged, with exit code 1 and nothing on standard output", async (t) => {
   t.deepEqual(await ask(), {
     code: 1,
     out: '',
@@ -66,7 +66,7 @@ test("the worker's refusal is told in its words, with exit code 1 and nothing on
   });
 });
 
-test('a worker that is not there is named, with what to try', async (t) => {
+test('an unreachable worker is named, with what to try', async (t) => {
   const { code, err } = await runClient('-dial_string', 'localhost:1', '-domain', 'shop');
   t.is(code, 1);
   t.regex(err, /^request error: rpc error: code = Unavailable desc = .*ECONNREFUSED/);
@@ -76,13 +76,13 @@ test('a worker that is not there is named, with what to try', async (t) => {
   );
 });
 
-test('a TLS file that is not there is named with its flag', async (t) => {
+test('a missing TLS file is named with its flag', async (t) => {
   const { code, err } = await ask('-grpc-use-tls', '-grpc-server-ca-file', '/nowhere/ca.pem');
   t.is(code, 1);
   t.regex(err, /^error connecting: -grpc-server-ca-file: .*\/nowhere\/ca\.pem/);
 });
 
-test('a worker with TLS is asked as the hints say, one that wants client certificates too', async (t) => {
+test('a worker with TLS is called as the hints describe, also one that requires client certificates', async (t) => {
   const secured = await startWorkerProcess(t, {
     env: {
       BACKEND_TYPE: 'memory',
@@ -160,7 +160,7 @@ for (const protocol of ['http', 'grpc'] as const) {
   );
 }
 
-test('-oltp-protocol: the answer is there also when the span cannot be sent, which is told', async (t) => {
+test('-oltp-protocol: the answer is printed even when the span cannot be sent, which is reported', async (t) => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
   const target = `127.0.0.1:${worker.ports.grpc}`;
   const question = ['-dial_string', target, '-domain', 'shop', '-descriptors', 'partner=x'];

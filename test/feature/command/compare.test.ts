@@ -1,4 +1,4 @@
-// `compare`: real workers asked what was recorded of a real worker.
+// Tests `compare`: requests recorded by a real worker are sent to real workers.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -55,7 +55,7 @@ function compare(path: string, reference: string, candidate: string, ...more: st
   return runInProcess(['compare', ...services, '--replay', path, '--speed', '0', ...more]);
 }
 
-test('a worker and another one on another store answer the same', async (t) => {
+test('two workers with different stores give the same answers', async (t) => {
   const path = await record(t);
   const redis = await startRedisServer(t);
   const reference = await startAsked(t, memory);
@@ -72,7 +72,7 @@ for (const [what, env, itsRules, kind] of [
   ['the metadata', { RESPONSE_DYNAMIC_METADATA: 'false' }, rules, 'metadata'],
   ['the mode', { QUOTA_MODE: 'true' }, rules, 'code'],
 ] as const) {
-  test(`${what} that differs is found within the first 100 requests that it touches`, async (t) => {
+  test(`${what} that differs is found within the first 100 requests that it affects`, async (t) => {
     const path = await record(t);
     const reference = await startAsked(t, memory);
     const candidate = await startAsked(t, { ...memory, ...env }, itsRules);
@@ -90,7 +90,7 @@ for (const [what, env, itsRules, kind] of [
   });
 }
 
-test('a difference is told with its request, and what both services say', async (t) => {
+test('a difference is reported with its request and the answers of both services', async (t) => {
   const path = await record(t);
   const reference = await startAsked(t, memory);
   const candidate = await startAsked(t, memory, rules.replace('unit: year', 'unit: month'));
@@ -101,13 +101,13 @@ test('a difference is told with its request, and what both services say', async 
   );
 });
 
-test('a service that dies midway is named, with what was compared until then', async (t) => {
+test('a service that dies midway is named, with the comparison until then', async (t) => {
   const path = await record(t);
   const reference = await startAsked(t, memory);
   const worker = await startWorker(t, { env: memory, rules });
   const { grpc } = await worker.started;
   const { createServer, connect } = await import('node:net');
-  // A way to the candidate that is cut after some requests.
+  // A proxy to the candidate that is cut after some requests.
   let requests = 0;
   const proxy = createServer((socket) => {
     const way = connect(grpc.port, '127.0.0.1');
@@ -132,7 +132,7 @@ test('a service that dies midway is named, with what was compared until then', a
   );
 });
 
-test('the pace is that of the recording, as many times as fast as asked', async (t) => {
+test('the pace is that of the recording, or the given multiple of it', async (t) => {
   const path = await record(t);
   const lines = (await readFile(path, 'utf8')).trim().split('\n');
   const [header = '', first = '{}', second = '{}'] = lines;
@@ -149,7 +149,7 @@ test('the pace is that of the recording, as many times as fast as asked', async 
   t.regex(err, /warning: 1 line left out, the first is line 4 of '.*': it is not JSON/);
 });
 
-test('a worker and itself answer the same over TLS and on a unix socket', async (t) => {
+test('a worker compared with itself gives the same answers over TLS and on a unix socket', async (t) => {
   const path = await record(t);
   const tlsFile = (name: string) => join('test', 'conformance', 'tls', name);
   const secured = await startAsked(t, {
@@ -180,7 +180,7 @@ test('a worker and itself answer the same over TLS and on a unix socket', async 
   t.regex(plain.err, /'unix:worker.sock': write the whole path, such as unix:\/run\/ratelane.sock/);
 });
 
-test('what cannot be asked, or is no address, is refused by name', async (t) => {
+test('an unreachable service or an invalid address is refused by name', async (t) => {
   const path = await record(t);
   const address = await startAsked(t, memory);
   const unreachable = await compare(path, address, '127.0.0.1:1');

@@ -1,10 +1,10 @@
-// The completion command. bash runs its script for real; the scripts of shells that a machine may not
-// have are compared with what they must say.
+// Tests the completion command. bash runs its script for real; the scripts of shells that may not be installed are
+// compared with the expected content.
 import { spawnSync } from 'node:child_process';
 import test from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
 
-/** What bash offers for the last word of the line. */
+/** The completions that bash offers for the last word of the line. */
 function completeInBash(name: string, script: string, ...words: string[]): string[] {
   const program = `${script}
 COMP_WORDS=("$@")
@@ -27,7 +27,7 @@ test('bash completes commands, options, values and shells', async (t) => {
   t.deepEqual(completeInBash('rl', out, 'check', 'rules', '--format', 'j'), ['json']);
   t.deepEqual(completeInBash('rl', out, 'explain', '--desc'), ['--descriptor']);
   t.deepEqual(completeInBash('rl', out, 'completion', ''), ['bash', 'zsh', 'fish']);
-  // Nothing of ours: bash goes on with paths.
+  // None of ours: bash continues with paths.
   t.deepEqual(completeInBash('rl', out, 'check', ''), []);
   t.deepEqual(completeInBash('rl', out, 'check', '--git', ''), []);
 });
@@ -80,7 +80,7 @@ test('fish gets each command with its options, values and descriptions', async (
   );
 });
 
-test('fish gets the programs of the package, and commands below control-plane alone', async (t) => {
+test('fish gets the programs of the package, and commands only below control-plane', async (t) => {
   const { out } = await runInProcess(['completion', 'fish']);
   const lines = out.split('\n');
   t.true(
@@ -94,7 +94,7 @@ test('fish gets the programs of the package, and commands below control-plane al
   );
 });
 
-test('the JSON has the script in it', async (t) => {
+test('the JSON contains the script', async (t) => {
   const script = await runInProcess(['completion', 'bash']);
   const { out } = await runInProcess(['completion', 'bash', '--json']);
   t.deepEqual(JSON.parse(out), { shell: 'bash', script: script.out });

@@ -1,4 +1,4 @@
-// The diff command: what changes for requests, whatever changes in the files.
+// Tests the diff command: it shows the changes for requests, whatever changes in the files.
 import test from 'ava';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';

@@ -1,4 +1,4 @@
-// The explain command: what a person asks when a request was refused, or was not.
+// Tests the explain command, which answers why a request was refused, or was not.
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -20,7 +20,7 @@ function explain(t: ExecutionContext, ...args: string[]): Promise<CommandRun> {
   return runInProcess(['explain', join(folder.path, 'shop.yaml'), ...args], { clock });
 }
 
-/** With the folder left out of the places. */
+/** Removes the folder from positions. */
 function plain(text: string): string {
   return text.replaceAll(/\/\S+\/(?=shop\.yaml)/g, '');
 }
@@ -29,13 +29,13 @@ testScenarios(test, new URL('explain.txt', import.meta.url), (words) =>
   runInProcess(words, { clock }),
 );
 
-test('what a terminal would act on is shown as its code', async (t) => {
+test('characters that a terminal would interpret are shown as their codes', async (t) => {
   const { out } = await explain(t, '--domain', 'shop', '--descriptor', 'user=a\u001b[2J');
   t.false(out.includes('\u001b'));
   t.true(out.includes('user=a\\u{1b}[2J'));
 });
 
-test('a request is explained by what is in force at a control plane, or by another revision of it', async (t) => {
+test('a request is explained by the rules in force on a control plane, or by another of its revisions', async (t) => {
   const { port, rules, store } = await startAdminApi(t, { files: { 'shop.yaml': shop } });
   const { id } = await store.read();
   const request = ['--domain', 'shop', '--descriptor', 'user=ada'];

@@ -1,4 +1,4 @@
-// What holds for all commands of the control plane: help, usage errors, exit codes, the real process.
+// Tests what all commands of the control plane share: help, usage errors, exit codes, the real process.
 import test from 'ava';
 import type { CommandFrame } from '../../../control-plane/command/command-frame.ts';
 import { createProgram } from '../../../control-plane/command/program.ts';
@@ -17,9 +17,9 @@ const frame: CommandFrame = {
 };
 const program = await createProgram(frame);
 
-// `serve` gives no answer but a log, whose form is a setting.
+// `serve` prints no answer but a log, whose format is a setting.
 for (const command of program.commands.filter((each) => each.name() !== 'serve')) {
-  test(`${command.name()} takes --json, and its help tells its exit codes`, async (t) => {
+  test(`${command.name()} accepts --json, and its help lists its exit codes`, async (t) => {
     const { code, out, err } = await runInProcess([command.name(), '--help']);
     t.is(code, 0);
     t.is(err, '');
@@ -29,7 +29,7 @@ for (const command of program.commands.filter((each) => each.name() !== 'serve')
   });
 }
 
-test('a program that is asked for one command does not load the others', async (t) => {
+test('a program that runs one command does not load the others', async (t) => {
   const alone = await createProgram(frame, 'check');
   t.deepEqual(
     alone.commands.map((command) => command.name()),
@@ -63,7 +63,7 @@ const runProcess = (args: readonly string[], options: Parameters<typeof runProgr
   runProgram([process.execPath, mainFile, ...args], options);
 
 for (const command of ['status', 'watch']) {
-  test(`${command} names a file that has more than the token, and shows nothing of it`, async (t) => {
+  test(`${command} names a file that has more than the token, and shows none of its content`, async (t) => {
     const folder = createRulesFolder(t);
     const path = `${folder.path}/token`;
     for (const text of ['ann write 2f1d9c44\nbob read 77ab9c44\n', '2f1d9c44\u20ac', '\n']) {
@@ -94,14 +94,14 @@ test('the process ends with the exit code of the command', async (t) => {
   t.regex(misused.err, /Did you mean check/);
 });
 
-test('under npm, paths are meant from where the person is', async (t) => {
+test("under npm, paths are relative to the user's directory", async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   const env = { npm_lifecycle_event: 'control-plane', INIT_CWD: folder.path };
   const { code, err } = await runProcess(['check', 'rules'], { env });
   t.is(code, 0, err);
 });
 
-test('a reader that closes the output early is no failure', async (t) => {
+test('a reader that closes the output early causes no failure', async (t) => {
   const folder = createRulesFolder(t);
   const rules = Array.from({ length: 5000 }, (_, index) => `  - {key: k${index}, value: v}`);
   folder.write('a.yaml', ['domain: a', 'descriptors:', ...rules].join('\n'));

@@ -1,4 +1,4 @@
-// Rules from a revision of a Git repository, for all commands that read rules.
+// Tests rules from a revision of a Git repository, for all commands that read rules.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import test, { type ExecutionContext } from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
-// Other processes have temporary repositories as well, so this one has a folder to itself.
+// Other processes also create temporary repositories, so this test has its own folder.
 const temporary = mkdtempSync(join(tmpdir(), 'command-git-'));
 process.env['TMPDIR'] = temporary;
 test.after.always(() => rmSync(temporary, { recursive: true, force: true }));
@@ -30,7 +30,7 @@ function createRepository(t: ExecutionContext) {
     path,
     write,
     git,
-    /** Gives the commit's id. */
+    /** Returns the commit's id. */
     commit() {
       git('add', '--all');
       git('commit', '--quiet', '--no-gpg-sign', '--message', 'change');
@@ -39,7 +39,7 @@ function createRepository(t: ExecutionContext) {
   };
 }
 
-test.serial('without a temporary directory every command says to name one', async (t) => {
+test.serial('without a temporary directory every command requests that one is named', async (t) => {
   const repository = createRepository(t);
   repository.write('a.yaml', ruleText('a', 1));
   repository.commit();
@@ -58,7 +58,7 @@ test.serial('without a temporary directory every command says to name one', asyn
   }
 });
 
-test('a revision is read as it was, by branch, tag, commit and expression', async (t) => {
+test('a revision is read with its own content, by branch, tag, commit and expression', async (t) => {
   const repository = createRepository(t);
   repository.write('rules/a.yaml', 'domain: a\ndescripters: []\n');
   const bad = repository.commit();
@@ -67,7 +67,7 @@ test('a revision is read as it was, by branch, tag, commit and expression', asyn
   const good = repository.commit();
   const check = async (...flags: string[]) => {
     const run = await runInProcess(['check', '--git', repository.path, '--json', ...flags]);
-    // Where git takes seconds, that is said.
+    // If git takes seconds, the command reports that.
     t.is(run.err.replaceAll(/^waiting: .*\n/gm, ''), '');
     const { commit, files } = JSON.parse(run.out) as { commit: string; files: number };
     t.is(files, 1);
@@ -95,7 +95,7 @@ test('a commit that only a name outside of branches leads to is fetched', async 
   t.like(JSON.parse(out), { commit: proposed, files: 2 });
 });
 
-test('problems name the path in the repository, and --git-path a folder of it', async (t) => {
+test('problems name the path in the repository, and --git-path selects a folder of it', async (t) => {
   const repository = createRepository(t);
   repository.write('rules/deep/a.yaml', 'domain: a\ndescripters: []\n');
   repository.write('docs/b.yaml', 'not: rules');
@@ -107,7 +107,7 @@ test('problems name the path in the repository, and --git-path a folder of it', 
   t.regex(out, /\n1 file: 1 error\n$/);
 });
 
-test.serial('what is not there ends with exit code 2, and leaves nothing behind', async (t) => {
+test.serial('a missing revision or folder ends with code 2, and leaves nothing', async (t) => {
   const repository = createRepository(t);
   repository.write('a.yaml', ruleText('a', 1));
   repository.commit();

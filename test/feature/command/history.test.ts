@@ -1,4 +1,4 @@
-// What `history` says became of each revision, also after a restart of the control plane.
+// Tests what `history` reports as the outcome of each revision, also after a restart of the control plane.
 import test from 'ava';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -7,7 +7,7 @@ import { ruleText } from '../../support/rules-folder.ts';
 
 const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
 
-test('history says since when and until when each revision was in force, what was invalid, and who did it, over restarts', async (t) => {
+test('history lists when each revision was in force, which were invalid, and the actors, over restarts', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, {
     flags: ['--git', repository.url, '--git-poll', '200ms'],
@@ -39,7 +39,7 @@ test('history says since when and until when each revision was in force, what wa
     `^${wrong.slice(0, 12)}  ${time}  .*  \\[invalid at ${time}\\]$`,
     `^ {14}a\\.yaml:4:25: .*yaer`,
     `^[0-9a-f]{12}  ${time}  .*  \\[was in force from (${time}) to (${time})\\]$`,
-    // What came before the control plane.
+    // Revisions from before the control plane's start.
     `^[0-9a-f]{12}  ${time}  .*: begin  \\[not known\\]$`,
   ];
   t.is(lines.length, wanted.length, stdout);

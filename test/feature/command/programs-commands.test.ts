@@ -1,5 +1,5 @@
-// What every program does alike on the command line: its version, its exit code for wrong usage, and an
-// output that is closed early.
+// Tests what all programs share on the command line: their version, their exit code for wrong usage, and an output that
+// is closed early.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
@@ -19,7 +19,7 @@ const run = (file: string, args: readonly string[], closesEarly = false) =>
   runProgram([process.execPath, file, ...args], { closesEarly });
 
 for (const [name, file] of Object.entries(programs)) {
-  test(`${name} tells its version`, async (t) => {
+  test(`${name} prints its version`, async (t) => {
     t.deepEqual(await run(file, ['--version']), {
       code: 0,
       out: `${packageFile.version}\n`,
@@ -34,12 +34,12 @@ for (const [name, file] of Object.entries(programs)) {
     t.regex(err, /nothing-of-the-kind/);
   });
 
-  test(`${name} ends quietly when nobody reads its output`, async (t) => {
+  test(`${name} ends quietly when its output is not read`, async (t) => {
     t.deepEqual(await run(file, ['--help'], true), { code: 0, out: '', err: '' });
   });
 }
 
-test('router routes ends quietly when nobody reads its output', async (t) => {
+test('router routes ends quietly when its output is not read', async (t) => {
   const folder = createTemporaryFolder(t);
   const controller = join(root, 'shared/router/controller.ts');
   const classes = Array.from(

@@ -1,4 +1,4 @@
-// `push` and `rollback` against a real admin API.
+// Tests `push` and `rollback` against a real admin API.
 import test, { type ExecutionContext } from 'ava';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
@@ -12,7 +12,7 @@ async function startPlane(t: ExecutionContext) {
 }
 
 for (const name of ['push', 'rollback']) {
-  test(`${name} --wait ends as status --wait does for the revision that was made`, async (t) => {
+  test(`${name} --wait ends as status --wait does for the new revision`, async (t) => {
     const { store, mine, run } = await startPlane(t);
     const { id } = await store.read();
     if (name === 'rollback') await run('push', mine.path);
@@ -50,7 +50,7 @@ for (const [option, value] of [
   });
 }
 
-test('push says what changes for requests before it does it', async (t) => {
+test('push lists the changes for requests before it makes them', async (t) => {
   const { store, mine, run } = await startPlane(t);
   const before = (await store.read()).id;
   const pushed = await run('push', mine.path);
@@ -63,7 +63,7 @@ test('push says what changes for requests before it does it', async (t) => {
   t.is((await run('push', mine.path)).out, 'nothing had to be changed\n');
 });
 
-test('push --dry-run says what would change, or why not, and changes nothing', async (t) => {
+test('push --dry-run lists what would change, or why it cannot, and changes nothing', async (t) => {
   const { store, mine, run } = await startPlane(t);
   const { id } = await store.read();
   const dry = (...args: string[]) => run('push', mine.path, '--dry-run', ...args);

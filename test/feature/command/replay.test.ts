@@ -1,4 +1,4 @@
-// Recorded decisions replayed by `check --replay`: what a real worker recorded, and files of every other kind.
+// Tests `check --replay` on recorded decisions: recordings of a real worker, and files of every other kind.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -54,7 +54,7 @@ async function replay(args: readonly string[]) {
   return { ...run, report: run.out.slice(run.out.indexOf('\n\n') + 2) };
 }
 
-test('what a worker recorded is decided again as it was, and shows what another limit would do', async (t) => {
+test('recorded decisions are reproduced, and the effect of another limit is shown', async (t) => {
   const folder = createFolder(t);
   const path = join(folder.path, 'decisions');
   const clock = createManualClock(startMs);
@@ -97,7 +97,7 @@ user=bob  d.user  12      14     +2
   );
 });
 
-// On a clock that stands still: a busy machine would be said to let people wait.
+// On a stopped clock: on a busy machine, progress messages would be printed.
 testScenarios(test, new URL('replay.txt', import.meta.url), (words) =>
   runInProcess(words, { clock: createManualClock(startMs) }),
 );

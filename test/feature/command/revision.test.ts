@@ -1,4 +1,4 @@
-// Revisions as people give them to commands: whole, or their beginning. What the admin API says: admin-server.txt.
+// Tests revisions as arguments of commands: full ids, or prefixes. admin-server.txt tests the admin API's answers.
 import test from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
@@ -11,7 +11,7 @@ const commands = (revision: string, folder: string) => [
   ['approve', revision, '--reason', 'meant'],
 ];
 
-test('a revision that is too short is refused with the least number of characters', async (t) => {
+test('a prefix that is too short is refused, and the message contains the minimum', async (t) => {
   const folder = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   for (const args of commands('abcde', folder.path)) {
     const { code, err } = await runInProcess([...args, '--admin-url', 'http://127.0.0.1:9']);
@@ -20,7 +20,7 @@ test('a revision that is too short is refused with the least number of character
   }
 });
 
-test('what is no revision is refused before anybody is asked', async (t) => {
+test('an invalid revision is refused before any control plane is called', async (t) => {
   for (const args of commands('HEAD~1', 'rules')) {
     const { code, err } = await runInProcess([...args, '--admin-url', 'http://127.0.0.1:9']);
     t.is(code, 2, args.join(' '));
@@ -28,7 +28,7 @@ test('what is no revision is refused before anybody is asked', async (t) => {
   }
 });
 
-test('the help of each option and argument that takes a revision says how short it may be', async (t) => {
+test('the help of each option and argument for a revision states the shortest prefix', async (t) => {
   for (const [name, count] of [
     ['status', 1],
     ['push', 1],

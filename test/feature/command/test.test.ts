@@ -1,4 +1,4 @@
-// The test command: on the samples, on a file for each kind of mistake, and on expectations that do not hold.
+// Tests the test command: on the samples, on a file for each kind of mistake, and on failing expectations.
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,7 +22,7 @@ function writeTest(folder: string, text: string, name = 'a_test.yaml'): string {
 const customers =
   'rules: {domain: shop, descriptors: [{key: customer, rate_limit: {unit: minute, requests_per_unit: 3}}]}\n';
 
-test('the samples hold, and reach each limit of the sample rules', async (t) => {
+test('the samples pass, and reach each limit of the sample rules', async (t) => {
   const { code, out } = await runInProcess(['test', samples, '--coverage']);
   t.is(code, 0);
   const shown = out.replaceAll(samples, 'compose/rule-tests');
@@ -39,7 +39,7 @@ coverage: 6 of 6 limits reached
 });
 
 for (const name of readdirSync(badFolder).filter((each) => each.endsWith('.yaml'))) {
-  test(`a file with ${name.slice(0, -5)} is told with place and hint, and not run`, async (t) => {
+  test(`a file with ${name.slice(0, -5)} is reported with position and hint, and not run`, async (t) => {
     const file = join(badFolder, name);
     const expected = readFileSync(file.replace(/yaml$/, 'txt'), 'utf8');
     const { code, out } = await runInProcess(['test', file]);
@@ -48,14 +48,14 @@ for (const name of readdirSync(badFolder).filter((each) => each.endsWith('.yaml'
   });
 }
 
-test('each expectation that does not hold is told where it is written', async (t) => {
+test('each failing expectation is reported at its position', async (t) => {
   const { code, out } = await runInProcess(['test', failing]);
   t.is(code, 1);
   const expected = readFileSync(failing.replace(/yaml$/, 'txt'), 'utf8');
   t.is(out.replaceAll(failing, 'answers_test.yaml'), expected);
 });
 
-test('--update writes what is, and changes nothing else', async (t) => {
+test('--update writes the actual values, and changes nothing else', async (t) => {
   const file = join(createTemporaryFolder(t), 'answers_test.yaml');
   copyFileSync(failing, file);
   const before = readFileSync(file, 'utf8').split('\n');
@@ -78,8 +78,8 @@ testScenarios(test, new URL('test.txt', import.meta.url), ([command = '', ...wor
     : runInProcess([command, ...words]),
 );
 
-/** Of the schema for JUnit XML that the xUnit plugin of Jenkins publishes (junit-10): what an element may hold, and
- * its attributes; those with a `!` must be there. */
+/** From the schema for JUnit XML that the xUnit plugin of Jenkins publishes (junit-10): the allowed content of an
+ * element, and its attributes; those with a `!` are required. */
 const junitSchema: Readonly<Record<string, { holds: string; attributes: string }>> = {
   testsuites: { holds: 'testsuite', attributes: 'name time tests failures errors' },
   testsuite: {
@@ -113,7 +113,7 @@ function checkJunit(t: ExecutionContext, element: XmlElement): void {
   }
 }
 
-test('JUnit XML keeps to its schema, whatever the names are', async (t) => {
+test('JUnit XML conforms to its schema, whatever the names are', async (t) => {
   const folder = createTemporaryFolder(t);
   const odd = `${customers}tests:\n  - {name: "a <b> & \\"c\\"\\u0001\\n]]>", domain: shop, requests: [{descriptor: {customer: ada}, remaining: 7}]}\n`;
   const files = [failing, join(badFolder, 'no-name.yaml'), writeTest(folder, odd), samples];
@@ -126,8 +126,8 @@ test('JUnit XML keeps to its schema, whatever the names are', async (t) => {
   checkJunit(t, root);
 });
 
-// A fifth of a second on a busy machine: ten times as long would be another kind of work.
-test.serial('the time of a thousand tests is moments', async (t) => {
+// A fifth of a second on a busy machine: ten times as long would mean a different complexity.
+test.serial('a thousand tests take only a moment', async (t) => {
   const tests = Array.from(
     { length: 1_000 },
     (_, index) => `  - name: case ${index}

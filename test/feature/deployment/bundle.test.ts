@@ -1,5 +1,5 @@
-// What `npm run build` makes, and what is lost when files are put together: their places, their order, and what reads
-// others beside it.
+// Tests the result of `npm run build`, and what bundling could break: the files' locations, their order, and files that
+// are read at run time.
 import { execFile } from 'node:child_process';
 import {
   existsSync,
@@ -27,7 +27,7 @@ test.before('programs are built where they find the packages', async () => {
 });
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
-test('everything that a program asks for by its path is in a build, and no module asks by other ways', (t) => {
+test('everything that a program loads by its path is in a build, and no module loads in other ways', (t) => {
   const asked = new Set<string>();
   const others: string[] = [];
   for (const path of globSync('{shared,worker,control-plane}/**/*.ts', { cwd: root })) {
@@ -38,7 +38,7 @@ test('everything that a program asks for by its path is in a build, and no modul
   }
   t.true(asked.size >= 6);
   for (const name of asked) t.true(existsSync(join(folder, name.replace(/\.ts$/, '.js'))), name);
-  // The first and the last ask for packages.
+  // The first and the last load packages.
   t.deepEqual(others.sort(), [
     'control-plane/server/console/assets.ts',
     'shared/own-files.ts',
@@ -46,7 +46,7 @@ test('everything that a program asks for by its path is in a build, and no modul
   ]);
 });
 
-test('a stack names the files and lines of the sources, as one of the sources does', async (t) => {
+test('a stack trace names the files and lines of the sources, like one from the sources', async (t) => {
   const broken = `process.stdout.write = () => { throw new Error('broken'); }`;
   const placesOf = async (main: string) => {
     const flags = ['--import', `data:text/javascript,${encodeURIComponent(broken)}`];
@@ -93,7 +93,7 @@ test('a worker loads neither the libraries nor the parts that only some workers 
   t.notRegex([...loaded].join('\n'), /-store-|xds-source|process-group|reflection|otel/);
 });
 
-test('building again leaves files as they are, and removes what belongs to no program', async (t) => {
+test('building again leaves files unchanged, and removes those that belong to no program', async (t) => {
   const file = join(folder, 'worker', 'main.js');
   const stray = join(folder, 'shared', 'stray.js');
   const { mtimeMs } = statSync(file);

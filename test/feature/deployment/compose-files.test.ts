@@ -1,5 +1,5 @@
-// The compositions in compose/: each overlay on the base, read by the library that Docker Compose
-// reads them with, and what they set held against what the programs know.
+// Tests the compositions in compose/: each overlay on the base, read by Docker Compose's own library, and their
+// settings compared with what the programs accept.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const overlays = readdirSync(folder).filter((name) => name.endsWith('.yaml') && 
 const compositions = [
   [],
   ...overlays.map((overlay) => [overlay]),
-  // What is seen of it does not depend on where it counts.
+  // The observability overlay does not depend on the store.
   ...overlays.map((overlay) => [overlay, 'observability.yaml']),
 ].filter(([first, second]) => second === undefined || first !== second);
 
@@ -24,7 +24,7 @@ interface Service {
   readonly build?: unknown;
   readonly command?: readonly string[];
   readonly entrypoint?: readonly string[];
-  /** Or each as NAME=value. */
+  /** Or a list of NAME=value. */
   readonly environment?: Readonly<Record<string, string>> | readonly string[];
   readonly volumes?: readonly { readonly type: string; readonly source: string }[];
   readonly depends_on?: Readonly<Record<string, unknown>>;

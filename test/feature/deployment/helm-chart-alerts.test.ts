@@ -1,4 +1,4 @@
-// The alerts of the Helm chart: each is about the programs of its own release, whatever that is called.
+// Tests the alerts of the Helm chart: each concerns only the programs of its own release, whatever its name.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -16,7 +16,7 @@ const testAlerts = testWith(test.serial, 'chart-check', 'promtool');
 const observability = join(import.meta.dirname, '..', '..', '..', 'compose', 'observability');
 const monitored = { serviceMonitor: { enabled: true }, prometheusRule: { enabled: true } };
 
-/** Where a release is, as Prometheus knows it by its ServiceMonitors. */
+/** The location of a release, as its ServiceMonitors report it to Prometheus. */
 interface Place {
   readonly release: string;
   readonly namespace: string;
@@ -32,7 +32,8 @@ test('the alerts and the dashboard of the chart are those of the composition', (
   }
 });
 
-/** As few units as show that each fires: one that is held back is not told as invalid as well, and what is gone is not down. */
+/** As few units as suffice to fire each alert: a held-back revision is not also reported as invalid, and a missing
+ * program is not down. */
 const apart = ['RatelaneRevisionInvalid', 'RatelaneWorkersGone', 'RatelaneControlPlanesGone'];
 const rest = Object.entries(alertCauses).filter(([alert]) => !apart.includes(alert));
 const together: [alerts: string[], series: PromtoolSeries][] = [
@@ -45,7 +46,7 @@ for (const [title, values, release] of [
   ['a nameOverride', { nameOverride: 'limits' }, 'sample-limits'],
   ['a fullnameOverride', { fullnameOverride: 'edge' }, 'edge'],
 ] as const) {
-  testAlerts(`each alert of a release with ${title} fires for its programs alone`, async (t) => {
+  testAlerts(`each alert of a release with ${title} fires only for its own programs`, async (t) => {
     const groups = await renderAlerts(t, { ...monitored, ...values });
     const here = { release, namespace: 'limits' };
     const alerts = groups.flatMap(({ rules }: Manifest) =>
@@ -58,12 +59,12 @@ for (const [title, values, release] of [
       { ...here, release: `${release}-too` },
       { ...here, release: `not-${release}` },
     ];
-    // That each has a cause of its own does not depend on a name.
+    // Whether each has its own cause does not depend on a name.
     const causes: [alerts: string | string[], series: PromtoolSeries][] =
       title === 'its own name' ? Object.entries(alertCauses) : together;
     await runRules(t, groups, [
       ...causes.map(([alert, series]) => unit(at(here, series), [alert].flat())),
-      // Somebody else's, beside programs of ours that are well.
+      // Programs of another release, beside ours without problems.
       ...others.map((there) => unit({ ...at(there, everyCause), ...at(here, calmSeries) }, [])),
     ]);
   });
@@ -84,7 +85,7 @@ async function renderAlerts(t: ExecutionContext, values: object): Promise<Manife
   return manifests.find(({ kind }) => kind === 'PrometheusRule').spec.groups;
 }
 
-/** The series as the ServiceMonitors of a release name their jobs. */
+/** The series with the jobs that the ServiceMonitors of a release set. */
 function at({ release, namespace }: Place, series: PromtoolSeries): PromtoolSeries {
   const named = Object.entries(series).map(([name, values]) => {
     const [, metric = '', given = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(name) ?? [];

@@ -1,5 +1,5 @@
-// What becomes of the values of the Helm chart, as text: helm-chart-values.txt. That manifests fit together, and what
-// programs make of them: helm-chart.test.ts.
+// Tests the effect of the Helm chart's values, as text: helm-chart-values.txt. helm-chart.test.ts tests that manifests
+// fit together, and how programs read them.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext, type TestFn } from 'ava';
@@ -19,11 +19,11 @@ import { type Outcome, testScenarios } from '../../support/scenarios.ts';
 const shapes: Readonly<Record<string, Manifest>> = parse(
   readFileSync(new URL('../../fixtures/chart/shapes.yaml', import.meta.url), 'utf8'),
 );
-/** What programs read from Secrets in place of a value. */
+/** What programs read from Secrets instead of a value. */
 const secrets = { chat: { url: 'https://chat.example/hooks/its-secret' } };
 const parsers = { worker: parseWorkerSettings, 'control-plane': parseControlPlaneSettings };
 
-/** What is at `a.b[0].c[name=x]` of a manifest, with `[*]` for each item and `[a.b/c]` for a key with dots. */
+/** The value at `a.b[0].c[name=x]` of a manifest, with `[*]` for each item and `[a.b/c]` for a key with dots. */
 function lookUp(manifest: Manifest, path: string): Manifest {
   let found: Manifest[] = [manifest];
   for (const [, key, item = ''] of path.matchAll(/([^.[\]]+)|\[([^\]]+)\]/g)) {
@@ -48,7 +48,7 @@ function find(manifests: readonly Manifest[], name: string): Manifest {
   return manifests.find(({ kind, metadata }) => `${kind}/${metadata.name}` === name);
 }
 
-/** Of a variable, its value; then what the program finds wrong with all of its settings. */
+/** The value of a variable, and the problems that the program reports in all of its settings. */
 function showEnvironment(pod: Manifest, program: string, names: readonly string[]): string[] {
   const environment = environmentOf(pod, secrets);
   const parsed = parsers[program as keyof typeof parsers](environment);
@@ -58,7 +58,7 @@ function showEnvironment(pod: Manifest, program: string, names: readonly string[
   ];
 }
 
-/** Where a pod has which Secret. */
+/** Where a pod mounts which Secret. */
 function showMounts({ spec }: Manifest): string[] {
   return spec.containers[0].volumeMounts.flatMap(({ name, mountPath }: Manifest) => {
     const { secret } = spec.volumes.find((volume: Manifest) => volume.name === name);
@@ -66,7 +66,7 @@ function showMounts({ spec }: Manifest): string[] {
   });
 }
 
-/** The lines that say what is wrong, each once; the schema's own are in no order. */
+/** The lines of errors, each once; the schema's own are in no particular order. */
 function findErrors(output: string): string {
   const lines = output.replace('[ERROR] values.yaml: ', '').match(/^(?:- |[\w/]+\.[\w.]+: ).*$/gm);
   return [...new Set(lines)].sort().join('\n');

@@ -1,7 +1,7 @@
-// The Helm chart: rendered and linted by Helm's own library, read by Kubernetes' own, strictly, and held against
-// its pod security standard "restricted" (test/setup/go-tools/chart-check); what it sets is held against what
-// the programs know and need. What becomes of each value: helm-chart-values.test.ts; its alerts:
-// helm-chart-alerts.test.ts; its probes, and what it tells people to run: test/e2e/helm-chart.test.ts.
+// Tests the Helm chart: rendered and linted by Helm's own library, parsed strictly by Kubernetes' own, and checked
+// against its pod security standard "restricted" (test/setup/go-tools/chart-check); its settings are compared with what
+// the programs accept and need. helm-chart-values.test.ts tests the effect of each value, helm-chart-alerts.test.ts the
+// alerts, and test/e2e/helm-chart.test.ts the probes and the commands in the notes.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,11 +22,11 @@ import {
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const project = join(import.meta.dirname, '..', '..', '..');
-/** After SIGTERM, as worker/docs/operating.md says. */
+/** After SIGTERM, according to worker/docs/operating.md. */
 const workerStopSeconds = 15;
 const testChart = testWith(test, 'chart-check');
 
-/** What programs read from Secrets in place of a value. */
+/** What programs read from Secrets instead of a value. */
 const secrets = { chat: { url: 'https://chat.example/hooks/its-secret' } };
 
 const readFixture = (name: string): Manifest =>
@@ -34,7 +34,7 @@ const readFixture = (name: string): Manifest =>
 const shapes: Readonly<Record<string, Manifest>> = readFixture('shapes');
 
 for (const [title, values] of Object.entries(shapes)) {
-  testChart(`the chart ${title} gives manifests that fit together`, async (t) => {
+  testChart(`the chart ${title} renders manifests that fit together`, async (t) => {
     const { code, output } = await render(t, values);
     t.is(code, 0, output);
     const manifests = readManifests(output);
@@ -117,7 +117,7 @@ for (const [title, values] of Object.entries(shapes)) {
   });
 }
 
-testChart('a repository over ssh is asked with the key and the hosts of a Secret', async (t) => {
+testChart('a repository over ssh is accessed with the key and the hosts of a Secret', async (t) => {
   const { code, output } = await render(t, shapes['with Git over ssh']);
   t.is(code, 0, output);
   const plane = findPod(output, 'sample-ratelane-control-plane');
@@ -128,7 +128,7 @@ testChart('a repository over ssh is asked with the key and the hosts of a Secret
     'the Secret has the one of the webhook alone',
   );
   t.is(environment['RATELANE_WEBHOOK_SECRET_FILE'], '/run/secrets/git/webhook-secret');
-  // As git runs it; ssh tells what it would do, with keys that exist.
+  // As git runs it; ssh prints what it would do, with existing keys.
   const folder = createTemporaryFolder(t);
   writeFileSync(join(folder, 'ssh-privatekey'), '');
   const command = environment['GIT_SSH_COMMAND']?.replaceAll('/run/secrets/git-ssh', folder);
@@ -168,7 +168,7 @@ testChart(
   },
 );
 
-testChart('labels and the tag of an image do without the + of a version', async (t) => {
+testChart('labels and the tag of an image omit the + of a version', async (t) => {
   const folder = join(createTemporaryFolder(t), 'ratelane');
   cpSync(chart, folder, { recursive: true });
   const file = join(folder, 'Chart.yaml');
@@ -184,7 +184,7 @@ testChart('labels and the tag of an image do without the + of a version', async 
   t.is(worker.spec.containers[0].image, 'ratelane:1.2.3-rc.1_build.5');
 });
 
-testChart('a Secret of settings that has changed starts the workers anew', async (t) => {
+testChart('a changed Secret of settings restarts the workers', async (t) => {
   const values = { worker: { settingsSecret: 'worker-secrets', annotations: { team: 'edge' } } };
   const template = async (resourceVersion?: string) => {
     const { code, output } = await render(t, values, {
@@ -202,7 +202,7 @@ testChart('a Secret of settings that has changed starts the workers anew', async
   t.deepEqual(same, before);
   t.notDeepEqual(after, before);
   t.is(after.metadata.annotations.team, 'edge');
-  // Neither the settings nor a hash of them, which guesses could be held against.
+  // Contains neither the settings nor a hash of them, which would allow testing guesses.
   t.deepEqual(
     { ...after, metadata: { ...after.metadata, annotations: undefined } },
     { ...before, metadata: { ...before.metadata, annotations: undefined } },
@@ -210,7 +210,7 @@ testChart('a Secret of settings that has changed starts the workers anew', async
   t.deepEqual(Object.values(after.metadata.annotations).sort(), ['8', 'edge']);
 });
 
-testChart('the token of the peers that was made first stays', async (t) => {
+testChart('the first token of the peers is kept', async (t) => {
   const tokenOf = async (existing?: Manifest) => {
     const { code, output } = await render(t, {}, existing);
     t.is(code, 0, output);
@@ -238,10 +238,10 @@ for (const { refused, values } of readFixture('contradictions')) {
   });
 }
 
-test('each value has its type in the schema, and nothing else is in there', (t) => {
+test('each value has its type in the schema, which contains nothing else', (t) => {
   const read = (file: string) =>
     parseAllDocuments(readFileSync(join(chart, file), 'utf8'))[0]?.toJS();
-  /** Maps whose keys are the user's. */
+  /** Maps whose keys the user chooses. */
   const open = new Set([
     ...['rules', 'worker.settings', 'controlPlane.settings'],
     ...['worker.resources', 'controlPlane.resources'],
@@ -266,7 +266,7 @@ test('each value has its type in the schema, and nothing else is in there', (t) 
   compare('', read('values.yaml'), { properties, additionalProperties: false });
 });
 
-test('the README of the chart has each Secret, and what it enables', (t) => {
+test('the README of the chart lists each Secret, and what it enables', (t) => {
   const readme = readFileSync(join(chart, 'README.md'), 'utf8');
   const values = parseAllDocuments(readFileSync(join(chart, 'values.yaml'), 'utf8'))[0]?.toJS();
   const found: string[] = [];
@@ -280,7 +280,7 @@ test('the README of the chart has each Secret, and what it enables', (t) => {
   const [, table = ''] = readme.split('\n## Secrets\n');
   const rows = [...table.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name]) => name);
   t.deepEqual(rows.filter((name) => /secret$/i.test(name ?? '')).sort(), found.sort());
-  // No name that the values do not have.
+  // Every name exists in the values.
   for (const [, name = ''] of readme.matchAll(/`((?:worker|controlPlane)\.[\w.]+)`/g)) {
     const value = name.split('.').reduce((all: Manifest, key) => all?.[key], values);
     t.not(value, undefined, name);
@@ -310,7 +310,7 @@ function checkPod(t: ExecutionContext, { spec }: Manifest): void {
     const { startupProbe, livenessProbe, readinessProbe } = container;
     for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
       if (probe === undefined) continue;
-      // The machine asks by itself: no process is started for it.
+      // The kubelet connects itself: no process is started for it.
       const { port } = probe.httpGet ?? probe.tcpSocket;
       t.true(names.has(port), `${port} is a port`);
     }
@@ -320,7 +320,7 @@ function checkPod(t: ExecutionContext, { spec }: Manifest): void {
   }
 }
 
-/** What people are told to run names what is there. */
+/** The commands in the notes name existing objects. */
 function checkNotes(
   t: ExecutionContext,
   notes: string,
@@ -350,7 +350,7 @@ function findPod(output: string, deployment: string): Manifest {
   return found.spec.template;
 }
 
-/** The names of Secrets by where the pod has them. */
+/** The names of Secrets by their mount path in the pod. */
 function mountedSecrets({ spec }: Manifest): Map<string, string> {
   const volumes = new Map(spec.volumes.map((volume: Manifest) => [volume.name, volume]));
   return new Map(

@@ -1,4 +1,4 @@
-// Where the image's health check asks.
+// Tests which address the image's health check calls.
 import test from 'ava';
 import { testLines } from '../../support/reviewed-lines.ts';
 
@@ -19,7 +19,7 @@ const {
 
 const shown = ({ host, port, isTls }: Target) => `${isTls ? 'https' : 'http'} ${host} ${port}`;
 
-/** Variables, then the command: where it asks a worker, and where a control plane. */
+/** Variables, then the command: the address for a worker, and for a control plane. */
 testLines(test, new URL('image-health.txt', import.meta.url), (given) => {
   const isVariable = (word: string) => /^[A-Z_]+=/.test(word);
   const words = given.split(' ');

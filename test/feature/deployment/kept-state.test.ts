@@ -1,6 +1,6 @@
-// What an earlier control plane left behind, in the middle of a rollout and after it, as files that two earlier versions
-// wrote (test/fixtures/kept, by the format of their record): this one goes on with them, and on the way back, where a
-// newer version has written, it keeps the rules in force.
+// Tests state that an earlier control plane left, during a rollout and after it, in files written by two earlier
+// versions (test/fixtures/kept, by the format of their record): this version continues with it. After a downgrade, when
+// a newer version has written the state, it keeps the rules in force.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -33,7 +33,7 @@ function write(folder: string, files: Files): void {
   }
 }
 
-/** `change` is done to the text of the fixture. */
+/** `change` is applied to the text of the fixture. */
 function restore(t: ExecutionContext, path: string, change = (text: string) => text) {
   const folder = createTemporaryFolder(t);
   const [, place] = path.split('/');
@@ -82,14 +82,14 @@ async function serve(
 
 for (const format of [2, 3]) {
   for (const place of places) {
-    test(`upgrade, record of format ${format}, ${place}: a rollout on its way goes on, with as many workers`, async (t) => {
+    test(`upgrade, record of format ${format}, ${place}: a running rollout continues, with as many workers`, async (t) => {
       const { having, status } = await serve(t, restore(t, `format-${format}/${place}/running`));
       await eventually('one has the new revision', () => having('second') === 1);
       t.is(having('first'), 2);
       t.is((await status()).rollout?.step, 1);
     });
 
-    test(`upgrade, record of format ${format}, ${place}: a rollout that is paused stays paused, for the same reason`, async (t) => {
+    test(`upgrade, record of format ${format}, ${place}: a paused rollout stays paused, for the same reason`, async (t) => {
       const { everTold, having, status } = await serve(
         t,
         restore(t, `format-${format}/${place}/paused`),
@@ -103,7 +103,7 @@ for (const format of [2, 3]) {
       t.is(everTold('second'), 0);
     });
 
-    test(`upgrade, record of format ${format}, ${place}: what was taken back stays taken back, and is so after another restart`, async (t) => {
+    test(`upgrade, record of format ${format}, ${place}: a taken-back revision stays taken back, also after another restart`, async (t) => {
       const kept = restore(t, `format-${format}/${place}/aborted`);
       for (const _ of [1, 2]) {
         const { everTold, having, status, stop } = await serve(t, kept);
@@ -115,7 +115,7 @@ for (const format of [2, 3]) {
       }
     });
 
-    test(`upgrade, record of format ${format}, ${place}: what was held back stays held back`, async (t) => {
+    test(`upgrade, record of format ${format}, ${place}: a held-back revision stays held back`, async (t) => {
       const { having, status } = await serve(t, restore(t, `format-${format}/${place}/held-back`));
       await eventually('all have what was in force', () => having('first') === 3);
       t.is((await status()).verdict, 'held_back');
@@ -123,7 +123,7 @@ for (const format of [2, 3]) {
   }
 }
 
-test('upgrade: a record that is beside the rules of a directory alone counts, and is there no more for the way back', async (t) => {
+test('upgrade: a record that is only beside the rules of a directory is used, and is removed there for the way back', async (t) => {
   const kept = restore(t, 'format-3/directory/aborted');
   rmSync(join(kept.stateDirectory, 'rollout.json'));
   for (const _ of [1, 2]) {
@@ -141,7 +141,7 @@ test('upgrade: a record that is beside the rules of a directory alone counts, an
 
 for (const place of places) {
   for (const state of states) {
-    test(`way back, ${place}, ${state}: with a record of a newer version all workers keep what is in force, and no step is taken`, async (t) => {
+    test(`way back, ${place}, ${state}: with a record of a newer version all workers keep the rules in force, and no step is taken`, async (t) => {
       const kept = restore(t, `format-3/${place}/${state}`, toNewer);
       const before = readRecords(kept, place);
       const empty = { ...kept, stateDirectory: join(kept.folder, 'empty') };
@@ -178,7 +178,7 @@ function toNewer(fixture: string): string {
   return JSON.stringify({ ...kept, rules });
 }
 
-/** Where they count. */
+/** Reads the records that are in use. */
 function readRecords({ store, stateDirectory }: ReturnType<typeof restore>, place: Place): unknown {
   if (place === 'git') {
     const args = ['-C', join(store, 'remote.git'), 'for-each-ref', 'refs/ratelane'];
@@ -187,7 +187,7 @@ function readRecords({ store, stateDirectory }: ReturnType<typeof restore>, plac
   return readFileSync(join(stateDirectory, 'rollout.json'), 'utf8');
 }
 
-test('way back: a state directory of a newer version is not written over until it is removed', async (t) => {
+test('way back: a state directory of a newer version is not overwritten until it is removed', async (t) => {
   const kept = restore(t, 'format-3/directory/aborted', toNewer);
   const own = join(kept.stateDirectory, 'rollout.json');
   const before = readFileSync(own, 'utf8');
@@ -204,7 +204,7 @@ test('way back: a state directory of a newer version is not written over until i
   await eventually('all have the newest', () => having('second') === 3);
 });
 
-test('way back: charts, activity and the last good revision of a newer version are named in the log, and done without', async (t) => {
+test('way back: charts, activity and the last good revision of a newer version are named in the log, and ignored', async (t) => {
   const kept = restore(t, 'format-3/directory/held-back');
   const names = ['last-hour.json', 'activity.json', 'last-good.revision.json'];
   for (const name of names) {

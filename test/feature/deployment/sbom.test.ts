@@ -1,10 +1,10 @@
-// The bill of materials that a release has, held against the lock file.
+// Compares the bill of materials of a release with the lock file.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 
 const root = join(import.meta.dirname, '..', '..', '..');
-// Plain JavaScript, which has no types.
+// Plain JavaScript, without types.
 const { createSbom, toReleaseLock } = await import(join(root, 'compose', 'package', 'sbom.mjs'));
 
 interface Component {
@@ -21,7 +21,7 @@ interface Locked {
   readonly devOptional?: boolean;
 }
 
-test('a release lists each package that its programs run with, as the lock file has it, and no other', (t) => {
+test('a release lists each package that its programs run with, as in the lock file, and no other', (t) => {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   const wanted = Object.entries(packages as Record<string, Locked>)
     .filter(([path, { dev }]) => path !== '' && !dev && !path.startsWith('node_modules/node-'))
@@ -43,7 +43,7 @@ test('a release lists each package that its programs run with, as the lock file 
   t.false(listed.some((line) => /^(?:ava|typescript)@/.test(line)));
 });
 
-test('the shrinkwrap of the package has the versions of the lock file, without what is bundled and without tools', (t) => {
+test('the shrinkwrap of the package has the versions of the lock file, without bundled packages and tools', (t) => {
   const read = (name: string) => JSON.parse(readFileSync(join(root, name), 'utf8'));
   const manifest = { name: 'ratelane', version: '1.0.0', dependencies: { ioredis: '^6.0.0' } };
   const { packages } = toReleaseLock(root, manifest, (name: string) => name === 'typebox');

@@ -1,4 +1,4 @@
-// The units for systemd, read by systemd itself where it is installed.
+// Tests the units for systemd, checked by systemd itself if it is installed.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { parseControlPlaneSettings } from '../../../control-plane/server/setting
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = join(import.meta.dirname, '..', '..', '..', 'compose', 'systemd');
-/** How long the programs take to stop at most, in seconds (worker/docs/operating.md). */
+/** The longest time that the programs take to stop, in seconds (worker/docs/operating.md). */
 const stopSeconds = 15;
 
 /** The values of each key, in order. */
@@ -32,7 +32,7 @@ const units = [
 ] as const;
 
 for (const [name, command] of units) {
-  test(`${name} starts its program with room for its connections, and ends it as the program wants`, (t) => {
+  test(`${name} starts its program with room for its connections, and ends it as the program requires`, (t) => {
     const unit = parseUnit(readFileSync(join(folder, name), 'utf8'));
     const one = (key: string) => unit.get(`Service.${key}`)?.at(-1);
     t.is(one('ExecStart'), `/usr/local/bin/${command}`);
@@ -53,7 +53,7 @@ for (const [name, command] of units) {
   });
 
   const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
-  test(`${name} is a unit that systemd accepts without a remark`, (t) => {
+  test(`${name} is a unit that systemd accepts without a warning`, (t) => {
     if (!hasSystemd) {
       t.pass('systemd is not installed here');
       return;

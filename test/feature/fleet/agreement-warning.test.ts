@@ -1,4 +1,4 @@
-// What `status` prints of workers that count differently, from answers that a test makes.
+// Tests what `status` prints about workers that count differently, for answers made by the test.
 import { createServer } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import type { AgreementsJson } from '../../../control-plane/server/admin/agreement-report.ts';
@@ -36,7 +36,7 @@ warning: workers count differently, because their settings differ: 1 has agreeme
   t.deepEqual(await statusOf(t, 'in_force', []), { code: 0, out, err: '' });
 });
 
-test('what workers call themselves is neither long nor acts on a terminal', async (t) => {
+test("workers' names are shortened, and have no effect on a terminal", async (t) => {
   const agreements = [kind('\x1b[2J', 1, `n\n\x1b]0;x${'y'.repeat(10_000)}`), kind('b', 1, 'b')];
   const { err } = await statusOf(t, 'in_force', [{ group: 'g\u202e', count: 2, agreements }]);
   t.notRegex(err, /[^\n\P{C}]/u);

@@ -1,5 +1,4 @@
-// Workers whose settings make them count differently: what each shows, and what a control plane that
-// they are connected to tells.
+// Tests workers whose settings make them count differently: what each shows, and what their control plane reports.
 import test, { type ExecutionContext } from 'ava';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
@@ -22,7 +21,7 @@ function startWorker(
   });
 }
 
-/** From /status, when the other pages have the same. */
+/** From /status, once the other pages show the same. */
 async function shownAgreement(t: ExecutionContext, worker: WorkerProcess): Promise<string> {
   const status = await worker.page('/status');
   const [, hash = ''] = /^agreement: ([0-9a-f]{8}), the same on all workers/m.exec(status) ?? [];
@@ -32,7 +31,7 @@ async function shownAgreement(t: ExecutionContext, worker: WorkerProcess): Promi
   return hash;
 }
 
-test('a worker that counts by other weeks is seen on its pages and by the control plane', async (t) => {
+test('a worker with another start of the week is shown as different by its pages and by the control plane', async (t) => {
   const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();

@@ -1,4 +1,4 @@
-// Counters of a request, asked for and reset through the control plane, on workers that count in one Redis.
+// Tests counters of a request that are read and reset through the control plane, on workers that count in one Redis.
 import test, { type ExecutionContext } from 'ava';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -47,7 +47,7 @@ async function startControlPlane(t: ExecutionContext) {
   return { controlPlane, rules, linked, counters, reset };
 }
 
-/** That count in one Redis. */
+/** Both count in one Redis. */
 async function startTwoWorkers(t: ExecutionContext) {
   const redis = await startRedisServer(t);
   const fleet = await startControlPlane(t);
@@ -64,10 +64,10 @@ async function startTwoWorkers(t: ExecutionContext) {
   return { ...fleet, redis, callers };
 }
 
-// One after the other: a worker answers within 1.5 s, also while it shares this process with others, and none of those
-// may be starting.
+// Serial: a worker answers within 1.5 s, even while it shares this process with others, but none of those may be
+// starting.
 test.serial(
-  'counters are shown and reset for all workers that count together, also what their caches know',
+  'counters are shown and reset for all workers that count together, including their caches',
   async (t) => {
     const { redis, controlPlane, rules, counters, reset, callers } = await startTwoWorkers(t);
     for (const key of ['k', 'bucket', 'slide']) {
@@ -110,7 +110,7 @@ test.serial(
       controlPlane.output(),
       /audit: reset counters of \(k=ada\) of domain d: a mistake: done.* who=bob/,
     );
-    // After new rules a worker may answer alone for a moment.
+    // After new rules, a worker may answer without a confirmation for a moment.
     await eventually('the other worker confirms a reset', async () => {
       const [answer] = JSON.parse((await reset('k=ada', '--json')).stdout).answers;
       return answer.confirmedBy === 'another' && !answer.differs && answer.together === 2;
@@ -118,61 +118,58 @@ test.serial(
   },
 );
 
-test.serial(
-  'what has no counter, unknown workers and tokens that only read are said',
-  async (t) => {
-    const { controlPlane, linked, counters, reset } = await startControlPlane(t);
-    const early = await counters('get', 'k=ada');
-    t.is(early.exitCode, 2);
-    t.regex(
-      early.stderr,
-      /^error: no worker has a link to this control plane \(CONFIG_FLEET_LINK\) \(HTTP 503\)/,
-    );
-    const env = { ...environment(controlPlane.xdsAddress, 'w-1'), BACKEND_TYPE: 'memory' };
-    await startWorker(t, { env });
-    await linked(1);
-    const wrong = [
-      await counters('get', 'nothing=x\u001b[31m'),
-      await counters('get', 'free=x'),
-      await controlPlane.run('counters', 'get', '--domain', 'e', '--descriptor', 'k=x'),
-      await counters('get', 'k=x', '--worker', 'w-11'),
-      await counters('reset', 'k=x'),
-    ];
-    t.deepEqual(
-      wrong.map(({ exitCode, stderr }) => [exitCode, stderr]),
+test.serial('missing counters, unknown workers and read-only tokens are reported', async (t) => {
+  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
+  const early = await counters('get', 'k=ada');
+  t.is(early.exitCode, 2);
+  t.regex(
+    early.stderr,
+    /^error: no worker has a link to this control plane \(CONFIG_FLEET_LINK\) \(HTTP 503\)/,
+  );
+  const env = { ...environment(controlPlane.xdsAddress, 'w-1'), BACKEND_TYPE: 'memory' };
+  await startWorker(t, { env });
+  await linked(1);
+  const wrong = [
+    await counters('get', 'nothing=x\u001b[31m'),
+    await counters('get', 'free=x'),
+    await controlPlane.run('counters', 'get', '--domain', 'e', '--descriptor', 'k=x'),
+    await counters('get', 'k=x', '--worker', 'w-11'),
+    await counters('reset', 'k=x'),
+  ];
+  t.deepEqual(
+    wrong.map(({ exitCode, stderr }) => [exitCode, stderr]),
+    [
+      [1, 'error: worker w-1: no rule of domain d is for (nothing=x\\u{1b}[31m)\n'],
+      [1, 'error: worker w-1: rule d.free is unlimited, so nothing is counted\n'],
+      [1, 'error: worker w-1: there are no rules for domain e\n'],
       [
-        [1, 'error: worker w-1: no rule of domain d is for (nothing=x\\u{1b}[31m)\n'],
-        [1, 'error: worker w-1: rule d.free is unlimited, so nothing is counted\n'],
-        [1, 'error: worker w-1: there are no rules for domain e\n'],
-        [
-          2,
-          "error: no worker with the node id w-11 has a link to this control plane; did you mean 'w-1'? (HTTP 404)\n",
-        ],
-        [2, 'error: counters reset needs --reason TEXT\n'],
+        2,
+        "error: no worker with the node id w-11 has a link to this control plane; did you mean 'w-1'? (HTTP 404)\n",
       ],
-    );
-    const ask = (path: string, token: string) =>
-      controlPlane.fetch(path, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          domain: 'd',
-          descriptors: [[{ key: 'k', value: 'ada' }]],
-          ...(path === '/resets' && { reason: 'x' }),
-        }),
-      });
-    t.is((await ask('/counters', reader)).status, 200);
-    t.is((await ask('/resets', reader)).status, 403);
-    t.is((await ask('/resets', 'unknown'.repeat(5))).status, 401);
-    t.regex(
-      controlPlane.output(),
-      /audit: POST \/resets: 403: the token ann may only read.* who=ann/,
-    );
-    const alone = await reset('k=ada', '--worker', 'w-1');
-    t.is(alone.exitCode, 0);
-    t.regex(alone.stdout, /\n0 +2 +year.*\nconfirmed only by the worker that reset: w-1\n$/);
-  },
-);
+      [2, 'error: counters reset needs --reason TEXT\n'],
+    ],
+  );
+  const ask = (path: string, token: string) =>
+    controlPlane.fetch(path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        domain: 'd',
+        descriptors: [[{ key: 'k', value: 'ada' }]],
+        ...(path === '/resets' && { reason: 'x' }),
+      }),
+    });
+  t.is((await ask('/counters', reader)).status, 200);
+  t.is((await ask('/resets', reader)).status, 403);
+  t.is((await ask('/resets', 'unknown'.repeat(5))).status, 401);
+  t.regex(
+    controlPlane.output(),
+    /audit: POST \/resets: 403: the token ann may only read.* who=ann/,
+  );
+  const alone = await reset('k=ada', '--worker', 'w-1');
+  t.is(alone.exitCode, 0);
+  t.regex(alone.stdout, /\n0 +2 +year.*\nconfirmed only by the worker that reset: w-1\n$/);
+});
 
 test.serial('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) => {
   const { controlPlane, linked, counters, reset } = await startControlPlane(t);
@@ -197,7 +194,7 @@ test.serial('counters are not reset where CONFIG_FLEET_LINK_RESET is false', asy
   );
 });
 
-test.serial('a worker of several processes tells and resets counters as one does', async (t) => {
+test.serial('several processes report and reset counters like a single one', async (t) => {
   const redis = await startRedisServer(t);
   const { controlPlane, linked, counters, reset } = await startControlPlane(t);
   const worker = await spawnWorkerProcess(t, {
@@ -210,7 +207,7 @@ test.serial('a worker of several processes tells and resets counters as one does
     },
   });
   await eventually('the ports are open', worker.isReady);
-  // Connections are handed out in turn.
+  // Connections are distributed in turn.
   const callers = [1, 2].map(() => createCaller(t, `127.0.0.1:${worker.ports.grpc}`));
   await linked(1);
   for (let round = 0; round < 3; round++) {

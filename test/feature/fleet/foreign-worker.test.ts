@@ -1,4 +1,4 @@
-// A worker that is not ours beside one that is: people are told which rules it cannot enforce.
+// Tests a worker of another make beside one of ours: status lists the rules that it cannot enforce.
 import test from 'ava';
 import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
 import { callDiscovery, discoveryProtos } from '../../support/ads-fixture.ts';
@@ -25,7 +25,7 @@ descriptors:
     rate_limit: {unlimited: true}
 `;
 
-test('status names the workers that cannot enforce what the rules ask for', async (t) => {
+test('status names the workers that cannot enforce fields of the rules', async (t) => {
   const folder = createRulesFolder(t, { 'shop.yaml': rules });
   const controlPlane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', folder.path],

@@ -1,5 +1,5 @@
-// What the chart of a real control plane knows of the last hour: revisions, rollouts and resets as they happen, and all of
-// it after a restart.
+// Tests what the chart of a real control plane shows of the last hour: revisions, rollouts and resets as they happen,
+// and all of it after a restart.
 import test from 'ava';
 import { sampleRules, startFed, startPlace } from '../../console/console-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -50,14 +50,15 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
   t.is((await plane.fetch('/resets', { method: 'POST', headers, body })).status, 200);
   const marks = await readMarks();
   t.is(marks.at(-1)?.text, 'local: reset counters of (customer=ada) of domain d: a good customer');
-  // Processes that come, and what they do to the answers, have marks of their own: an outage is dated back to its begin.
+  // Processes that connect, and their effect on answers, have their own marks: an outage is dated back to its
+  // beginning.
   const toPeople = (of: readonly Mark[]) =>
     of.filter(({ kind }) => !/^(?:control_plane|workers|outage)$/.test(kind));
   const ofPeople = toPeople(marks);
   t.deepEqual(pluck(ofPeople, 'kind'), ['rollout', 'taken_back', 'rollout', 'in_force', 'reset']);
   t.is(ofPeople[1]?.revision, newest.id);
   let slots: readonly Slot[] = [];
-  // Those of the slot in which the first worker came are not: only its end would be known.
+  // The slot in which the first worker connected stays unknown: only its end would be known.
   await eventually('decisions are known', async () => {
     await worker.decide('customer=ada');
     slots = (await plane.fetch('/traffic')).body.slots;
@@ -71,7 +72,7 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
   );
   await plane.start();
   const after = (await plane.fetch('/traffic')).body;
-  // A report may have come before the end.
+  // A report may have arrived before the end.
   const kept: readonly Slot[] = after.slots.slice(0, slots.length);
   t.deepEqual(
     pluck(kept, 'at'),

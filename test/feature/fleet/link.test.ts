@@ -1,5 +1,5 @@
-// The link between workers and the control plane that feeds them: whole workers, on a clock that runs faster,
-// so that reports follow each other quickly.
+// Tests the link between workers and the control plane that configures them: whole workers, on an accelerated clock, so
+// that reports follow each other quickly.
 import test, { type ExecutionContext } from 'ava';
 import { OpenLink } from '../../../control-plane/server/fleet/fleet-link.ts';
 import { createResource, createSnapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
@@ -20,8 +20,8 @@ import { startWorker } from '../../support/worker-in-process.ts';
 const stepMs = 5;
 const times = 10;
 
-/** Time that goes on ten times as fast while this process runs, and stands still with it: a report's period, of
- * which the last report has all, does not end on a busy machine either. */
+/** A clock that runs ten times as fast while this process runs, and stops with it: on a busy machine, a report's
+ * period, which its last report covers, does not end early. */
 function startClock(t: ExecutionContext): Clock {
   const clock = createManualClock(systemClock.wallMs());
   const timer = setInterval(() => clock.advance(stepMs * times), stepMs);
@@ -41,7 +41,7 @@ function environment(url: string, id = 'w-1'): Record<string, string> {
   };
 }
 
-/** A control plane of which the test sees what workers tell it; key `k` of domain `d` has `limit` hits. */
+/** A control plane that records what workers report; key `k` of domain `d` has `limit` hits. */
 async function startListener(t: ExecutionContext, limit = 0) {
   const method = loadFleetLink();
   const hellos: HelloMessage[] = [];
@@ -76,7 +76,7 @@ async function startListener(t: ExecutionContext, limit = 0) {
   return { url: `localhost:${ads.port}`, hellos, reports, links };
 }
 
-test('a worker tells what it decides, by rule and by value, and at its end as well', async (t) => {
+test('a worker reports its decisions, by rule and by value, and again at its end', async (t) => {
   const { url, hellos, reports } = await startListener(t);
   const worker = await startWorker(t, { env: environment(url), clock: startClock(t) });
   await eventually('a first report', () => reports.length > 0);
@@ -118,7 +118,7 @@ test('a worker tells what it decides, by rule and by value, and at its end as we
   );
 });
 
-test('a worker tells what it answers without its store', async (t) => {
+test('a worker reports what it answers without its store', async (t) => {
   const { url, reports } = await startListener(t, 1);
   const { BACKEND_TYPE: _, ...xds } = environment(url);
   const store = { KVSTORE_URL: `127.0.0.1:${await freePort()}`, KVSTORE_FAILURE_MODE: 'allow' };
@@ -131,7 +131,7 @@ test('a worker tells what it answers without its store', async (t) => {
   t.like(reports.at(-1)?.store, { kind: 'redis', serversAway: 1 });
 });
 
-test('a worker tells of which domain the requests are that fail', async (t) => {
+test('a worker reports the domain of requests that fail', async (t) => {
   const { url, reports } = await startListener(t, 1);
   const { BACKEND_TYPE: _, ...xds } = environment(url);
   const redis = await startRedisServer(t);
@@ -148,7 +148,7 @@ test('a worker tells of which domain the requests are that fail', async (t) => {
   );
 });
 
-test('a worker tells how long the calls of its store take', async (t) => {
+test('a worker reports how long the calls of its store take', async (t) => {
   const { url, reports } = await startListener(t, 1);
   const redis = await startRedisServer(t);
   const { BACKEND_TYPE: _, ...xds } = environment(url);
@@ -162,7 +162,7 @@ test('a worker tells how long the calls of its store take', async (t) => {
   t.regex(await worker.page('/status'), /^the store's time: \d+ calls in the last .* on average/m);
 });
 
-test('a link that breaks costs no decision, and what is counted meanwhile is told on the next one', async (t) => {
+test('a broken link costs no decision, and what is counted meanwhile is reported on the next link', async (t) => {
   const { url, hellos, reports, links } = await startListener(t);
   const worker = await startWorker(t, { env: environment(url), clock: startClock(t) });
   const caller = createCaller(t, (await worker.started).grpc.text);
@@ -178,7 +178,7 @@ test('a link that breaks costs no decision, and what is counted meanwhile is tol
   await eventually('all is told', () => reports.at(-1)?.totals?.decisions === 7);
   t.is(reports.at(-1)?.totals?.overLimit, 7);
   t.is(new Set(hellos.map(({ instance }) => instance)).size, 1);
-  // The last report of a period has all of it.
+  // The last report of a period covers all of it.
   const periods = new Map(
     reports.map(({ limited }) => [limited?.periodStart, limited?.values[0]?.count ?? 0]),
   );
@@ -188,7 +188,7 @@ test('a link that breaks costs no decision, and what is counted meanwhile is tol
   );
 });
 
-test('without CONFIG_FLEET_LINK nothing is told', async (t) => {
+test('without CONFIG_FLEET_LINK nothing is reported', async (t) => {
   const { url, hellos } = await startListener(t);
   const env = { ...environment(url), CONFIG_FLEET_LINK: 'false' };
   const without = await startWorker(t, { env, clock: startClock(t) });
@@ -198,7 +198,7 @@ test('without CONFIG_FLEET_LINK nothing is told', async (t) => {
   t.notRegex(await without.page('/status'), /link to the control plane/);
 });
 
-test('CONFIG_FLEET_LINK_VALUES: values are told as they are, as hashes or not at all', async (t) => {
+test('CONFIG_FLEET_LINK_VALUES: values are reported in clear text, as hashes or not at all', async (t) => {
   const seen: unknown[] = [];
   for (const values of ['plain', 'hashed', 'none']) {
     const { url, hellos, reports } = await startListener(t);
@@ -222,7 +222,7 @@ test('CONFIG_FLEET_LINK_VALUES: values are told as they are, as hashes or not at
   ]);
 });
 
-test('a server that is no control plane of ours is said once, and gives rules as before', async (t) => {
+test('a management server of another make is logged once, and delivers rules as before', async (t) => {
   const server = await startScriptedAdsServer(t);
   const starting = startWorker(t, { env: environment(server.url), clock: startClock(t) });
   const stream = await server.stream(0);

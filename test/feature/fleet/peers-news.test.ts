@@ -1,4 +1,4 @@
-// A revision that one control plane has found is found by its peers at once, whoever told it of that.
+// Tests that a revision found by one control plane is found by its peers at once, whatever notified it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -53,7 +53,7 @@ test('a webhook that reaches one control plane reaches all', async (t) => {
   });
 });
 
-test('a change that is made at one control plane is seen by all', async (t) => {
+test('a change that is made on one control plane is seen by all', async (t) => {
   const { one, other, headers } = await startTwo(t);
   const change = {
     method: 'PUT',

@@ -1,4 +1,4 @@
-// Control planes that ask each other over TLS, with certificates of both sides and one token that they share.
+// Tests control planes that call each other over TLS, with certificates on both sides and a shared token.
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../../shared/errors.ts';
@@ -21,7 +21,7 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const token = 'p'.repeat(32);
 
-/** Certificates, the shared token, and the settings of an admin port that has TLS and asks for certificates. */
+/** Certificates, the shared token, and the settings of an admin port with TLS and client certificates. */
 function writeFiles(t: ExecutionContext) {
   const files = createRulesFolder(t, { 'ca.pem': authority, 'server.pem': serverCertificate.cert });
   files.write('server.key', serverCertificate.key);
@@ -42,7 +42,7 @@ function writeFiles(t: ExecutionContext) {
   };
 }
 
-test('a rollout goes through control planes that share certificates and a token, as soon as they trust each other', async (t) => {
+test('a rollout spans control planes that share certificates and a token, once they trust each other', async (t) => {
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { write, at, adminTls, certificates, token: shown } = writeFiles(t);
   const access = [...certificates, ...shown];
@@ -53,7 +53,7 @@ test('a rollout goes through control planes that share certificates and a token,
     createControlPlaneInProcess(t, {
       adminPort: ports[own],
       flags: [
-        // One that others can reach: nobody has access without a token.
+        // An address that others can reach: without a token, no caller has access.
         ...['--admin-address', `0.0.0.0:${ports[own]}`],
         ...['--config-dir', rules.path, '--rollout', 'canary=50%,hold=1s', ...adminTls],
         ...['--peers', `https://127.0.0.1:${ports[1 - own]}`, '--peers-ca', at('peers-ca.pem')],
@@ -98,7 +98,7 @@ test('a rollout goes through control planes that share certificates and a token,
   }
 });
 
-test('files for peers that cannot be used end the start, and name their setting', async (t) => {
+test('unusable files for peers end the start, and their setting is named', async (t) => {
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { write, at } = writeFiles(t);
   write('short', 'short');
@@ -120,7 +120,7 @@ test('files for peers that cannot be used end the start, and name their setting'
   }
 });
 
-test('a token that goes to peers in clear text is told once, and the start goes on', async (t) => {
+test('a token that is sent to peers in clear text is reported once, and the start continues', async (t) => {
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const { at } = writeFiles(t);
   const plane = await createControlPlaneInProcess(t, {

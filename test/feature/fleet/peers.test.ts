@@ -1,5 +1,5 @@
-// `top` and `counters` of a control plane with peers: real admin APIs and real links, with workers that are
-// streams of the test's own.
+// Tests `top` and `counters` of a control plane with peers: real admin APIs and real links, with workers simulated by
+// streams of the test.
 import { createServer, type RequestListener, request } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
@@ -27,7 +27,7 @@ const rulesText =
   'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]\n';
 const peer = (url: string): PeerSource => ({ kind: 'url', url: new URL(url) });
 
-/** On its time, what answers late on a busy machine is not late. */
+/** With this slower clock, late answers of a busy machine are in time. */
 const slowly = 20;
 const slowClock: Clock = {
   wallMs: () => systemClock.wallMs() / slowly,
@@ -41,7 +41,7 @@ interface GivenWorker {
   /** Values that it limits, and how often. */
   readonly limited?: Readonly<Record<string, number>>;
   readonly used?: number;
-  /** Whether it says that it has reset what it has not. */
+  /** Whether it falsely reports a reset. */
   readonly lies?: boolean;
 }
 
@@ -65,7 +65,7 @@ function toReport(limited: Readonly<Record<string, number>>): FromWorkerMessage 
   };
 }
 
-/** A control plane whose workers answer each question, and what they were asked. */
+/** A control plane whose workers answer each query, and the queries that they received. */
 async function startPlane(
   t: ExecutionContext,
   workers: readonly GivenWorker[],
@@ -89,7 +89,7 @@ async function startPlane(
   const ads = await startAds(t, { methods: new Map([[fleet.path, fleet.open]]) });
   t.teardown(() => fleet.stop());
   const asked: string[] = [];
-  /** Of those that count together and do what they say. */
+  /** Workers that count together and report truthfully. */
   const store = { used: workers.find(({ countsAlone }) => !countsAlone)?.used ?? 0 };
   for (const { id, countsAlone = false, limited = {}, used = 0, lies = false } of workers) {
     const stream = callDiscovery<FromWorkerMessage, ToWorkerMessage>(t, ads.port, method);
@@ -97,7 +97,7 @@ async function startPlane(
     const hello = { nodeId: id, instance, agreement: 'a', countsAlone, allowsReset: true };
     stream.send({ hello: { ...hello, values: 2 } });
     stream.send(toReport(limited));
-    // The order of their arrival says which of those that count together are asked.
+    // The order of arrival decides which of the workers that count together are asked.
     await eventually('it has a link', () => fleet.list().at(-1)?.hello.nodeId === id);
     const answer = async (): Promise<void> => {
       const { counters: question } = await stream.next();
@@ -130,7 +130,7 @@ async function startPlane(
     tokens: `ann read ${reader}\nbob write ${writer}\n`,
     fleet,
     peers,
-    // All will answer: the wait guards against a hang alone.
+    // All will answer: the limit only guards against hanging.
     peerAnswerMs: 60_000,
     port,
   });
@@ -142,7 +142,7 @@ async function startPlane(
   return { url, log: api.log, asked, run, counters };
 }
 
-test('top is the sum of all control planes, also of values that are small on each', async (t) => {
+test('top is the sum over all control planes, including values that are small on each', async (t) => {
   const many = (name: string) =>
     Object.fromEntries(Array.from({ length: 45 }, (_, index) => [`${name}-${index}`, 100]));
   const b = await startPlane(t, [{ id: 'b', limited: { ...many('b'), everywhere: 60 } }]);
@@ -159,7 +159,7 @@ test('top is the sum of all control planes, also of values that are small on eac
   t.regex(out, /\n10 +0 +20 +d\.k\n|\n[\d.]+ +0 +[\d.]+ +d\.k\n$/);
 });
 
-test('a reset reaches the workers of all control planes, and each of them writes it down', async (t) => {
+test('a reset reaches the workers of all control planes, and each of them logs it', async (t) => {
   const b = await startPlane(t, [{ id: 'b-1' }, { id: 'b-2' }]);
   const a = await startPlane(t, [{ id: 'a' }], [peer(b.url)]);
   const { code, err } = await a.counters('reset', '--reason', 'a mistake');
@@ -186,7 +186,7 @@ async function startPeer(t: ExecutionContext, answer: RequestListener): Promise<
   return `http://127.0.0.1:${await listenFor(t, server)}`;
 }
 
-/** What `top` and `counters get` say of peers that give no answer; what the others have they show. */
+/** What `top` and `counters get` report about peers without an answer; the answers of the others are shown. */
 async function readComplaints(
   { run, counters }: Awaited<ReturnType<typeof startPlane>>,
   t: ExecutionContext,
@@ -205,7 +205,7 @@ async function readComplaints(
   return complaints;
 }
 
-test('a peer that is away or lies is named, and the others are shown', async (t) => {
+test('a peer that is unreachable or lies is named, and the others are shown', async (t) => {
   const lying = await startPeer(t, (_request, response) => {
     response.setHeader('content-type', 'application/json');
     response.end('{"answers":[{}],"values":"all"}');
@@ -223,7 +223,7 @@ test('a peer that is away or lies is named, and the others are shown', async (t)
   ]);
 });
 
-/** The way to a control plane; requests of `isLost` get no answer. */
+/** A proxy to a control plane; requests for which `isLost` is true get no answer. */
 function startWay(t: ExecutionContext, to: string, isLost: (path: string) => boolean) {
   return startPeer(t, (incoming, response) => {
     const { method, headers, url = '' } = incoming;
@@ -236,7 +236,7 @@ function startWay(t: ExecutionContext, to: string, isLost: (path: string) => boo
   });
 }
 
-test('a peer that gave no counters and answers by now is a reason to fail, beside one that is lost', async (t) => {
+test('a peer that returned no counters but answers by now is a failure, like one that is lost', async (t) => {
   const other = await startPlane(t, []);
   const busy = await startPlane(t, [{ id: 'b', used: 2 }]);
   let isLost = false;
@@ -250,7 +250,7 @@ test('a peer that gave no counters and answers by now is a reason to fail, besid
   t.is(code, 1);
 });
 
-test('a peer that is lost is named, and no reason to fail where its workers are known to be elsewhere', async (t) => {
+test('a lost peer is named, and is no failure if its workers are known to be elsewhere', async (t) => {
   const other = await startPlane(t, []);
   let isLost = false;
   const way = await startWay(t, other.url, () => isLost);
@@ -267,7 +267,7 @@ test('a peer that is lost is named, and no reason to fail where its workers are 
 });
 
 test('a control plane among its own peers counts itself once, however long its answer takes', async (t) => {
-  // It would end the process.
+  // An unhandled rejection would end the process.
   const onUnhandled = (error: unknown) => t.fail(`${error}`);
   process.on('unhandledRejection', onUnhandled);
   t.teardown(() => void process.off('unhandledRejection', onUnhandled));

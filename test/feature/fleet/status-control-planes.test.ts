@@ -1,4 +1,4 @@
-// `status` against real admin APIs: revisions that are not the newest, and no workers.
+// Tests `status` against real admin APIs: revisions that are not the newest, and no workers.
 import test, { type ExecutionContext } from 'ava';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
@@ -13,7 +13,7 @@ async function startPlane(t: ExecutionContext, files: Readonly<Record<string, st
 const status = (url: string, ...args: string[]) =>
   runInProcess(['status', '--admin-url', url, ...args]);
 
-test('no workers are no success, unless none are asked for', async (t) => {
+test('without workers status fails, unless none are required', async (t) => {
   const { url } = await startPlane(t, { 'a.yaml': rules(1) });
   const out = /^revision [0-9a-f]{12} is served, but no workers are connected\n$/;
   const some = await status(url);
@@ -26,7 +26,7 @@ test('no workers are no success, unless none are asked for', async (t) => {
   t.is((await status(url, '--min-workers', 'x')).code, 2);
 });
 
-test('limits are those that workers get, whatever rules there are', async (t) => {
+test('the reported limits are those that workers get, whatever rules exist', async (t) => {
   const limits = async (groups: string) => {
     const files = { 'a.yaml': rules(1), 'node-groups.yaml': `groups:\n${groups}` };
     const { url } = await startPlane(t, files);
@@ -44,7 +44,7 @@ test('limits are those that workers get, whatever rules there are', async (t) =>
   ]);
 });
 
-test('a revision that was superseded is as good as the newest one', async (t) => {
+test('a superseded revision is as good as the newest one', async (t) => {
   const { url, rules: folder, store } = await startPlane(t, { 'a.yaml': rules(1) });
   const { id: first } = await store.read();
   folder.replace('a.yaml', rules(2));
@@ -56,10 +56,10 @@ test('a revision that was superseded is as good as the newest one', async (t) =>
   });
 });
 
-test('a revision that the store does not have is told at once', async (t) => {
+test('a revision that the store does not have is reported at once', async (t) => {
   const { url } = await startPlane(t, { 'a.yaml': rules(1) });
   const run = await status(url, '--revision', 'abcdef012345', '--wait', '--timeout', '10m');
   t.like(run, { code: 2, out: '' });
-  // A slow machine says first that it waits for an answer.
+  // A slow machine first reports that it waits for an answer.
   t.regex(run.err, /^error: no such revision: abcdef012345\n$/m);
 });

@@ -1,5 +1,5 @@
-// A control plane that is asked for the status speaks for its peers too: real admin APIs, and peers that are
-// away, slow or lie.
+// Tests that a control plane's status covers its peers too: real admin APIs, and peers that are unreachable, slow or
+// lying.
 import { createServer, type RequestListener } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import { watchWorkers } from '../../../control-plane/server/admin/merged-status.ts';
@@ -16,7 +16,7 @@ import { createManualClock } from '../../support/manual-clock.ts';
 const files = {
   'a.yaml': 'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]\n',
 };
-/** What a busy machine needs: a peer that is held up must not look like one that is away. */
+/** For a busy machine: a delayed peer must not be mistaken for an unreachable one. */
 const peerAnswerMs = 60_000;
 const tokens = `pipeline read ${'r'.repeat(32)}\n`;
 
@@ -35,7 +35,7 @@ const statusOf = async (url: string, init?: RequestInit) =>
   // biome-ignore lint/suspicious/noExplicitAny: looked into by the test
   (await (await fetch(`${url}/status`, init)).json()) as any;
 
-/** With so many workers that have what it serves. */
+/** A control plane with this many workers that have what it serves. */
 async function serveLike(
   t: ExecutionContext,
   url: string,
@@ -51,7 +51,7 @@ async function serveLike(
   });
 }
 
-test('the status is that of the workers of all control planes', async (t) => {
+test('the status covers the workers of all control planes', async (t) => {
   const alone = await startPlane(t, []);
   const peers = [await serveLike(t, alone, 3), await serveLike(t, alone, 4)];
   const asked = await startPlane(t, peers.map(peer));
@@ -73,7 +73,7 @@ test('the status is that of the workers of all control planes', async (t) => {
   t.is(run.code, 0, run.out);
 });
 
-test('each control plane is shown with what it serves, and with what it may forget', async (t) => {
+test('each control plane is listed with what it serves, and with what it may forget', async (t) => {
   const alone = await startPlane(t, []);
   const problem = '/rules takes no writes (EROFS)';
   const { inForce, memory } = await statusOf(alone);
@@ -105,7 +105,7 @@ test('a peer that does not answer is named, and the status is not known', async 
   t.is(run.code, 3);
 });
 
-/** A peer that has workers with these instances until one says otherwise; without any it is away. */
+/** A peer that has workers with these instances, until `become` changes them; without any it is unreachable. */
 async function serveInstances(t: ExecutionContext, first: readonly (string | null)[]) {
   const body = await statusOf(await startPlane(t, []));
   let instances: readonly (string | null)[] | undefined = first;
@@ -124,7 +124,7 @@ async function serveInstances(t: ExecutionContext, first: readonly (string | nul
   };
 }
 
-test('a peer that is away leaves unknown those of its workers that are at no other control plane', async (t) => {
+test('with an unreachable peer, only those of its workers that are at no other control plane are unknown', async (t) => {
   const lost = await serveInstances(t, ['a', 'b', 'c', null]);
   const other = await serveInstances(t, ['d']);
   const asked = await startPlane(t, [peer(lost.url), peer(other.url)]);
@@ -133,12 +133,12 @@ test('a peer that is away leaves unknown those of its workers that are at no oth
   const away = `not known: peer ${lost.url} gives no answer (HTTP 503), so it is unknown for`;
   const lasting = 'where it is gone for good, take it out of --peers';
   t.is((await statusOf(asked)).text, `${away} 4 workers; ${lasting}`);
-  // Of a worker that names no instance nobody knows whether it is the same one.
+  // It is unknown whether a worker without an instance is the same one.
   other.become(['d', 'a', 'c', null]);
   t.is((await statusOf(asked)).text, `${away} 2 of its 4 workers; ${lasting}`);
 });
 
-test('a peer that is gone for good is a warning where all of its workers came to others', async (t) => {
+test('a peer that is gone for good is a warning if all of its workers have connected to others', async (t) => {
   const lost = await serveInstances(t, ['a', 'b']);
   const other = await serveInstances(t, ['c']);
   const asked = await startPlane(t, [peer(lost.url), peer(other.url)]);
@@ -157,7 +157,7 @@ test('a peer that is gone for good is a warning where all of its workers came to
   t.false('instances' in (await statusOf(asked)), 'they are for peers');
 });
 
-test('a peer that has just been lost is remembered with its workers, whoever asks first', async (t) => {
+test('the workers of a peer that has just been lost are remembered, whoever asks first', async (t) => {
   const lost = await serveInstances(t, ['a']);
   const other = await serveInstances(t, ['a']);
   const clock = createManualClock();
@@ -175,11 +175,11 @@ test('a peer that has just been lost is remembered with its workers, whoever ask
   t.deepEqual(answers[0], { url: lost.url, error: 'HTTP 503', last: ['a'] });
 });
 
-/** What is said of each peer that is not there. */
+/** The error of each unreachable peer. */
 const errorsOf = ({ controlPlanes }: { controlPlanes: { error: string | null }[] }) =>
   controlPlanes.flatMap(({ error }) => (error === null ? [] : error.replace(/.*\((.*)\).*/, '$1')));
 
-test('a peer that is slow, or answers without an end, is waited for two seconds', async (t) => {
+test('the wait for a peer that is slow, or answers without an end, is two seconds', async (t) => {
   const slow = await serve(t, () => {});
   const endless = await serve(t, (_request, response) => {
     const timer = setInterval(() => response.write(' '.repeat(1024)), 10);
@@ -194,7 +194,7 @@ test('a peer that is slow, or answers without an end, is waited for two seconds'
   );
 });
 
-test('peers are asked with the token of whoever asks', async (t) => {
+test("requests to peers carry the caller's token", async (t) => {
   const one = await startPlane(t, [], { tokens });
   const asked = await startPlane(t, [peer(one)], { tokens });
   const authorization = `Bearer ${'r'.repeat(32)}`;

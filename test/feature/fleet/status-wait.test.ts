@@ -1,4 +1,4 @@
-// `status --wait` keeps to its time, and outlasts a control plane that is away for a moment.
+// Tests that `status --wait` meets its deadline, and tolerates a control plane that is briefly unreachable.
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
@@ -11,7 +11,7 @@ const inForce = { verdict: 'in_force', text: '', newest, workers, disagreements:
 const told = 'revision 111111111111 is in force on all 2 connected workers\n';
 const pending = { ...inForce, verdict: 'pending', text: 'not yet' };
 
-/** Takes connections, and says no more than `said` on them. */
+/** Accepts connections, and sends only `said` on them. */
 async function listenInSilence(t: ExecutionContext, said = ''): Promise<string> {
   const server = createTcpServer((socket) => void socket.write(said));
   return `http://127.0.0.1:${await listenFor(t, server)}`;
@@ -19,11 +19,11 @@ async function listenInSilence(t: ExecutionContext, said = ''): Promise<string> 
 
 interface Admin {
   readonly url: string;
-  /** How often it was asked. */
+  /** The number of requests. */
   readonly asked: () => number;
 }
 
-/** `listeners` answer one after another, the last one from then on. */
+/** `listeners` answer one request each in order; the last one answers all further requests. */
 async function serve(t: ExecutionContext, ...listeners: RequestListener[]): Promise<Admin> {
   let asked = 0;
   const server = createServer((request, response) => {
@@ -47,7 +47,7 @@ async function status(url: string, ...args: string[]) {
   return { ...run, tookMs: performance.now() - startedMs };
 }
 
-/** A process that stands still at the wrong moment hears nothing in time: then once more. */
+/** A process that stalls at the wrong moment receives nothing in time: then it is repeated once. */
 async function statusUntil(isHeard: (run: CommandRun) => boolean, url: string, ...args: string[]) {
   let run = await status(url, ...args);
   for (let again = 0; again < 4 && !isHeard(run); again++) run = await status(url, ...args);
@@ -60,7 +60,7 @@ const silences: readonly [what: string, said: string][] = [
 ];
 
 for (const [what, said] of silences) {
-  test(`--wait ends at its time when the address ${what}`, async (t) => {
+  test(`--wait ends at its deadline when the address ${what}`, async (t) => {
     const url = await listenInSilence(t, said);
     const { code, out, err } = await status(url, '--wait', '--timeout', '2s');
     t.is(code, 2);
@@ -72,7 +72,7 @@ for (const [what, said] of silences) {
   });
 }
 
-test('--wait gives an answer a second to come, however short its time is', async (t) => {
+test('--wait waits a second for an answer, however short its deadline is', async (t) => {
   const slow: RequestListener = (request, response) =>
     void setTimeout(() => answer(200, inForce)(request, response), 100);
   const { url } = await serve(t, slow);
@@ -80,7 +80,7 @@ test('--wait gives an answer a second to come, however short its time is', async
   t.like(await statusUntil(({ code }) => code === 0, url, ...args), { code: 0, out: told });
 });
 
-test('--timeout without --wait is wrong usage, and asks nobody', async (t) => {
+test('--timeout without --wait is wrong usage, and sends no request', async (t) => {
   const { url } = await serve(t, () => t.fail('it was asked'));
   t.like(await status(url, '--timeout', '60s'), {
     code: 2,
@@ -90,14 +90,14 @@ test('--timeout without --wait is wrong usage, and asks nobody', async (t) => {
 });
 
 for (const away of [502, 503, 504]) {
-  test(`--wait asks again after HTTP ${away}, until there is an answer`, async (t) => {
+  test(`--wait retries after HTTP ${away}, until there is an answer`, async (t) => {
     const page = answer(away, '<h1>nobody is behind this proxy</h1>');
     const { url, asked } = await serve(t, page, page, answer(200, pending), answer(200, inForce));
     t.like(await status(url, '--wait'), { code: 0, out: told });
     t.is(asked(), 4);
   });
 
-  test(`HTTP ${away} until the end is what --wait tells, as no answer`, async (t) => {
+  test(`HTTP ${away} until the end is reported by --wait as no answer`, async (t) => {
     const { url, asked } = await serve(t, answer(away, { detail: 'no upstream' }));
     const refusal = `error: no upstream (HTTP ${away})\n`;
     const isHeard = ({ err }: CommandRun) => asked() > 1 && err.endsWith(refusal);
@@ -110,20 +110,20 @@ for (const away of [502, 503, 504]) {
     t.true(tookMs >= 1_000, `it took ${tookMs} ms`);
   });
 
-  test(`without --wait, HTTP ${away} is told at once`, async (t) => {
+  test(`without --wait, HTTP ${away} is reported at once`, async (t) => {
     const { url, asked } = await serve(t, answer(away, { detail: 'no upstream' }));
     t.like(await status(url), { code: 2, out: '', err: `error: no upstream (HTTP ${away})\n` });
     t.is(asked(), 1);
   });
 }
 
-test('--wait outlasts a connection that ends without an answer', async (t) => {
+test('--wait tolerates a connection that ends without an answer', async (t) => {
   const hangUp: RequestListener = (request) => void request.socket.destroy();
   const { url } = await serve(t, hangUp, answer(200, inForce));
   t.like(await status(url, '--wait'), { code: 0, out: told });
 });
 
-test('--wait gives up at once on what is refused for ever, and on a defect', async (t) => {
+test('--wait gives up at once on a permanent refusal, and on a defect', async (t) => {
   for (const refused of [401, 403, 404, 500]) {
     const { url, asked } = await serve(t, answer(refused, { detail: 'no' }));
     const { code, err } = await status(url, '--wait');
@@ -133,7 +133,7 @@ test('--wait gives up at once on what is refused for ever, and on a defect', asy
   }
 });
 
-test('--wait says what it waits for while a proxy answers in place of the control plane', async (t) => {
+test('--wait prints what it waits for while a proxy answers in place of the control plane', async (t) => {
   const { url } = await serve(t, answer(503, ''));
   const said = /^waiting: for an answer: the admin API at \S+ answers HTTP 503 \(\d+ s\)$/m;
   const args = ['--wait', '--timeout', '3s'];
@@ -142,7 +142,7 @@ test('--wait says what it waits for while a proxy answers in place of the contro
   t.regex(err, said);
 });
 
-test('a page that is no answer of a control plane is told as such', async (t) => {
+test('a page that is not an answer of a control plane is reported as such', async (t) => {
   const { url } = await serve(t, answer(200, '<h1>Back soon</h1>'));
   const run = await status(url);
   t.is(run.code, 2);

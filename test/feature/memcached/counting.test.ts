@@ -1,5 +1,5 @@
-// What a memory cache holds after decisions: lifetimes, sums, foreign values, the choice of nodes, and
-// the statistics of all that.
+// Tests the content of a memory cache after decisions: lifetimes, sums, foreign values, the choice of nodes, and the
+// related statistics.
 import test, { type ExecutionContext } from 'ava';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { countOn, createHit, type HitOptions } from '../../support/counting.ts';
@@ -11,7 +11,7 @@ import {
 } from '../../support/memcached-store.ts';
 import { ownedByFile } from '../../support/owner.ts';
 
-/** For tests that use keys of their own and do not look at the server's numbers. */
+/** For tests with their own keys that do not read the server's statistics. */
 const shared = startMemcachedServer(ownedByFile(test));
 
 async function setUp(
@@ -38,7 +38,7 @@ test('a counter lives for its window and the jitter', async (t) => {
   const lifetimes = new Set<number>();
   for (let index = 0; index < 20; index++) {
     const seconds = (await memcached.secondsToLive(`jitter_${index}`)) ?? 0;
-    // The server's clock ticks once a second, and the test takes some.
+    // The server's clock ticks once a second, and the test takes some seconds.
     t.true(seconds > 980 && seconds <= 1301, `${seconds} s`);
     lifetimes.add(Math.round(seconds / 10));
   }
@@ -67,11 +67,11 @@ test('a counter outlives its window by a second, since the server does not count
     await store.settled();
     lifetimes.push((await memcached.secondsToLive(`window_${index}`)) ?? 0);
   }
-  // The longest, because the test may stand still at any time.
+  // The longest, because the test may stall at any time.
   t.is(Math.max(...lifetimes), 501);
 });
 
-test('later hits of windows that are no longer leave the lifetime as it is', async (t) => {
+test('later hits of windows that are no longer leave the lifetime unchanged', async (t) => {
   const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
   await count(store, { key: 'kept_', windowSeconds: 500 });
   await store.settled();
@@ -93,7 +93,7 @@ test('more keys than fit into one command are all read', async (t) => {
 test('the hits of other workers count', async (t) => {
   const { memcached, store } = await setUp(t);
   const other = await openMemcachedStore(t, { urls: [memcached.url] });
-  // Both find no counter, and both try to make it.
+  // Both find no counter, and both try to create it.
   await Promise.all([
     ...Array.from({ length: 50 }, (_, index) => count(store, { key: `both_${index}` })),
     ...Array.from({ length: 50 }, (_, index) => count(other, { key: `both_${index}`, hits: 2 })),
@@ -113,7 +113,7 @@ test('one worker sees its own hits, although they are added in the background', 
   t.pass();
 });
 
-test('a refund of a counter that loses a digit reads right', async (t) => {
+test('a refunded counter that loses a digit is read correctly', async (t) => {
   const { memcached, store } = await setUp(t);
   await memcached.set('digits_', '10');
   t.deepEqual((await count(store, { key: 'digits_', hits: 1, refund: true })).after, [9]);
@@ -123,7 +123,7 @@ test('a refund of a counter that loses a digit reads right', async (t) => {
   t.is(await memcached.get('digits_'), '10');
 });
 
-test('what is no counter counts as 0 and is told', async (t) => {
+test('a value that is no counter counts as 0 and is logged', async (t) => {
   const { memcached, store } = await setUp(t);
   await memcached.set('foreign_', 'something else');
   await memcached.set('overlong_', 'x'.repeat(100_000));
@@ -142,7 +142,7 @@ test('what is no counter counts as 0 and is told', async (t) => {
   t.is(store.metrics.counter('ratelimit.memcache.increment.__code=error').value, 2);
 });
 
-test('a key that the protocol cannot carry fails its request alone', async (t) => {
+test('a key that the protocol cannot represent fails only its own request', async (t) => {
   const { memcached, store } = await setUp(t);
   const [bad, good] = await Promise.all([
     count(store, { key: 'fine_' }, { key: 'x'.repeat(251), descriptorIndex: 4 }),
@@ -177,7 +177,7 @@ test('calls are counted by their outcome', async (t) => {
 });
 
 // Proof of migrating.md: `MEMSTORE_MAX_IDLE_CONNS` bounds the connections to a node
-test('no more connections are opened than are to be kept', async (t) => {
+test('no more connections are opened than are kept', async (t) => {
   const memcached = await startMemcachedServer(t);
   const readTotal = async () => (await memcached.stats()).get('total_connections') ?? 0;
   const before = await readTotal();
@@ -188,7 +188,7 @@ test('no more connections are opened than are to be kept', async (t) => {
     );
   }
   await store.settled();
-  // One more is the one that asks.
+  // One more is the one that queries the statistics.
   t.is((await readTotal()) - before, 3 + 1);
 });
 

@@ -1,5 +1,5 @@
-// Where memory caches are found and how they are spoken to: SRV records of a real DNS server, looked up
-// again and again. TLS: test/feature/settings/memcached.test.ts.
+// Tests how memory caches are found and connected to: SRV records of a real DNS server, resolved repeatedly. TLS:
+// test/feature/settings/memcached.test.ts.
 import { Resolver } from 'node:dns/promises';
 import test, { type ExecutionContext } from 'ava';
 import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
@@ -53,7 +53,7 @@ test('the nodes of a record are used in the order of their texts', async (t) => 
   );
 });
 
-test('a record that changes changes the nodes; a failing look-up does not', async (t) => {
+test('a changed record changes the nodes; a failing query does not', async (t) => {
   const [first, second] = [await startMemcachedServer(t), await startMemcachedServer(t)];
   const { dns, setNodes, resolveSrv } = await startDns(t);
   setNodes(first);
@@ -74,7 +74,7 @@ test('a record that changes changes the nodes; a failing look-up does not', asyn
   await store.settled();
   t.is(await second.get('moving_'), '1');
   await eventually('the old connections are closed', async () => {
-    // The test's own connection is left.
+    // Only the test's own connection remains.
     return (await first.stats()).get('curr_connections') === (await idleConnections(t));
   });
 
@@ -98,19 +98,19 @@ test('a record that changes changes the nodes; a failing look-up does not', asyn
   t.true(store.log.lines.includes('notice memory cache: the nodes can be looked up again'));
 });
 
-/** What a memcached that serves nobody but the asking test counts. */
+/** The connections of a memcached that only the test itself uses. */
 async function idleConnections(t: ExecutionContext): Promise<number | undefined> {
   return (await (await startMemcachedServer(t)).stats()).get('curr_connections');
 }
 
-test('hits that are on their way to a node that leaves the list are still added', async (t) => {
+test('hits that are in flight to a node that leaves the list are still added', async (t) => {
   const [first, second] = [await startMemcachedServer(t), await startMemcachedServer(t)];
   const { setNodes, resolveSrv } = await startDns(t);
   setNodes(first);
   const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 } as const;
   const store = await openMemcachedStore(t, { source, resolveSrv });
   let sent = 0;
-  // Some are under way whenever the list changes.
+  // Some are in flight whenever the list changes.
   const countSome = async () => {
     await Promise.all(Array.from({ length: 20 }, () => countOne(store, `leaving_${sent++ % 7}`)));
   };
@@ -128,7 +128,7 @@ test('hits that are on their way to a node that leaves the list are still added'
 });
 
 for (const how of ['failing', 'silent', 'normal'] as const) {
-  test(`the start fails when the record cannot be looked up: ${how}`, async (t) => {
+  test(`the start fails when the record cannot be resolved: ${how}`, async (t) => {
     const { dns, resolveSrv } = await startDns(t, how === 'silent' ? 200 : undefined);
     dns.behave(how);
     const store = createRecordedMemcachedStore({
@@ -145,7 +145,7 @@ for (const how of ['failing', 'silent', 'normal'] as const) {
   });
 }
 
-test('the start can be given up during the look-up', async (t) => {
+test('the start can be aborted during the DNS query', async (t) => {
   const store = createRecordedMemcachedStore({
     source: { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 0 },
     resolveSrv: () => new Promise(() => {}),
@@ -158,7 +158,7 @@ test('the start can be given up during the look-up', async (t) => {
   t.is(await t.throwsAsync(starting), reason);
 });
 
-test('without a node everything counts as 0, and that is told', async (t) => {
+test('without a node everything counts as 0, and that is logged', async (t) => {
   const store = await openMemcachedStore(t, { urls: [] });
   t.is(await countOne(store, 'nowhere_'), 1);
   t.is(await countOne(store, 'nowhere_'), 1);
@@ -166,7 +166,7 @@ test('without a node everything counts as 0, and that is told', async (t) => {
   t.is(store.metrics.counter('ratelimit.memcache.multiget.__code=error').value, 2);
 });
 
-test('the start fails when a file of TLS is no good', async (t) => {
+test('the start fails when a TLS file is invalid', async (t) => {
   const files = { ca: `${kit}server.key`, cert: undefined, key: undefined };
   const store = createRecordedMemcachedStore({
     urls: ['localhost:1'],

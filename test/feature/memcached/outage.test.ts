@@ -1,5 +1,5 @@
-// Memory caches that are gone, silent, cut off or talk nonsense: no decision fails, none waits long,
-// counting goes on by itself, and nothing is counted twice.
+// Tests memory caches that are gone, silent, cut off or answer nonsense: no decision fails or waits long, counting
+// resumes by itself, and nothing is counted twice.
 import { createServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -17,7 +17,7 @@ const openGauge = 'ratelimit.store.breaker.open';
 const readError = 'ratelimit.memcache.multiget.__code=error';
 const incrementError = 'ratelimit.memcache.increment.__code=error';
 
-/** For silence: the proxy keeps connections, accepts others, and passes nothing on. */
+/** For silence: the proxy keeps connections, accepts others, and forwards nothing. */
 async function startBehindProxy(t: ExecutionContext) {
   const memcached = await startMemcachedServer(t);
   const proxy = await startTcpProxy(t, memcached.port);
@@ -37,7 +37,7 @@ function count(store: CounterStore, hits: readonly HitOptions[], timeoutMs = 20_
   return countOn(store, hits.map(createHit), { deadlineMs });
 }
 
-/** As `count`, with a deadline so near that a busy machine may take it for past at first. */
+/** Like `count`, with a deadline so short that it may already have passed on a busy machine. */
 async function countInHurry(store: CounterStore, hits: readonly HitOptions[]) {
   for (;;) {
     const outcome = await count(store, hits, 60);
@@ -49,7 +49,7 @@ function errorsOf(store: RecordedMemcachedStore): string[] {
   return store.log.lines.filter((line) => line.startsWith('error'));
 }
 
-test('a node that is not there counts as 0, and is told at the start', async (t) => {
+test('an unreachable node counts as 0, and is reported at the start', async (t) => {
   const url = `127.0.0.1:${await freePort()}`;
   const store = await open(t, [url]);
   await eventually('the failure is told', () => errorsOf(store).length > 0);
@@ -73,7 +73,7 @@ test('a node that is not there counts as 0, and is told at the start', async (t)
   });
 });
 
-test('a node that goes away and comes back is counted in again', async (t) => {
+test('a node that fails and recovers is used again', async (t) => {
   const memcached = await startMemcachedServer(t);
   const store = await open(t, [memcached.url]);
   t.deepEqual((await count(store, [{ key: 'back_', hits: 5 }])).after, [5]);
@@ -108,22 +108,22 @@ test('an idle connection that ends is replaced', async (t) => {
   t.is(proxy.accepted, 2);
 });
 
-test('a silent node is waited for no longer than its timeout', async (t) => {
+test('the wait for a silent node is no longer than its timeout', async (t) => {
   const { proxy, url } = await startBehindProxy(t);
   const store = await openMemcachedStore(t, { urls: [url], clock: systemClock });
-  // A busy machine may have taken a slow answer for none.
+  // A busy machine may have timed out on a slow answer.
   await eventually('it answers', async () => {
     const { after } = await count(store, [{ key: 'silent_', hits: 7 }]);
     await store.settled();
     return (after[0] ?? 0) > 7 && store.metrics.gauge(openGauge).value === 0;
   });
   proxy.inject({ kind: 'stall' });
-  // By its deadline none would be answered before the test is over.
+  // Only their deadline would answer these, and that is after the test.
   const asked = [1, 2, 3].map(() => count(store, [{ key: 'silent_' }], 600_000));
   const results = await Promise.all(asked);
   for (const { error, after, tookMs } of results) {
     t.is(error, undefined);
-    // Each by itself: nothing is known of the others either.
+    // Each separately: the results of the others are unknown too.
     t.deepEqual(after, [1]);
     t.true(tookMs >= 400, `${tookMs} ms`);
   }
@@ -135,7 +135,7 @@ test('a silent node is waited for no longer than its timeout', async (t) => {
   });
 });
 
-test('a deadline that is earlier ends the wait', async (t) => {
+test('an earlier deadline ends the wait', async (t) => {
   const { proxy, url } = await startBehindProxy(t);
   const store = await openMemcachedStore(t, { urls: [url] });
   await count(store, [{ key: 'hurry_' }]);
@@ -147,7 +147,7 @@ test('a deadline that is earlier ends the wait', async (t) => {
   proxy.heal();
 });
 
-test('one node that is gone leaves the counters of the others exact', async (t) => {
+test('one unreachable node leaves the counters of the others exact', async (t) => {
   const memcached = await startMemcachedServer(t);
   const store = await open(t, [memcached.url, `127.0.0.1:${await freePort()}`]);
   const keys = Array.from({ length: 20 }, (_, index) => `half_${index}`);
@@ -187,7 +187,7 @@ test('200 cut answers: every hit is counted once', async (t) => {
   t.true(proxy.accepted >= 200);
 });
 
-test('the close waits for the hits that were answered', async (t) => {
+test('close waits for the hits that were answered', async (t) => {
   const memcached = await startMemcachedServer(t);
   const store = await openMemcachedStore(t, { urls: [memcached.url] });
   const counting = Promise.all(
@@ -199,13 +199,13 @@ test('the close waits for the hits that were answered', async (t) => {
   t.deepEqual(store.log.lines, []);
 });
 
-test('the close gives up after its grace, and says what is lost', async (t) => {
+test('close gives up after its grace period, and reports what is lost', async (t) => {
   const { proxy, url } = await startBehindProxy(t);
   const store = await openMemcachedStore(t, { urls: [url] });
   await count(store, [{ key: 'lost_' }]);
   await store.settled();
   proxy.inject({ kind: 'stall' });
-  // Decided by its deadline, so that its hits are on their way.
+  // Answered by its deadline, so that its hits are still in flight.
   await countInHurry(store, [{ key: 'lost_' }]);
   const waiting = count(store, [{ key: 'lost_' }]);
   await store.close(50);
@@ -230,7 +230,7 @@ test.serial('more than 65,536 waiting requests fail at once', async (t) => {
   t.is(results[65_535]?.after[0], 65_536);
 });
 
-test('counters that another begins at that moment, or that the server has no room for, are told apart', async (t) => {
+test('counters that another worker creates at that moment, and those that the server has no room for, are distinguished', async (t) => {
   const begun = new Set<string>();
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -271,7 +271,7 @@ for (const [what, said] of [
       socket.write(said);
     });
     const port = await listenFor(t, server);
-    // What it says may pass for an answer; then it is silent.
+    // Its reply may pass for an answer; then it is silent.
     const urls = [`127.0.0.1:${port}`];
     const store = await openMemcachedStore(t, { urls, clock: systemClock });
     for (let round = 0; round < 3; round++) {

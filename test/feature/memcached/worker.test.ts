@@ -1,4 +1,4 @@
-// A whole worker on memory caches: its health, what it lets through, its warnings, and its end.
+// Tests a whole worker on memory caches: its health, the requests that it admits, its warnings, and its end.
 import test, { type ExecutionContext } from 'ava';
 import { callHealthCheck } from '../../conformance/grpc-call.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -38,7 +38,7 @@ async function ask(worker: WorkerProcess, ...users: readonly string[]): Promise<
 }
 
 // Proof of migrating.md: With a memory cache the worker is healthy
-test.serial('a worker without its memory cache is healthy and lets all through', async (t) => {
+test.serial('a worker without its memory cache is healthy and admits all requests', async (t) => {
   const url = `127.0.0.1:${await freePort()}`;
   const worker = await startWorker(t, { MEMCACHE_HOST_PORT: url });
   const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
@@ -52,7 +52,7 @@ test.serial('a worker without its memory cache is healthy and lets all through',
 });
 
 // Proof of migrating.md: Hits under way to a memory cache are added before the process ends
-test.serial('hits that were answered are counted although the worker is told to end', async (t) => {
+test.serial('hits that were answered are counted although the worker is ended', async (t) => {
   t.timeout(240_000);
   const memcached = await startMemcachedServer(t);
   const users: string[] = [];
@@ -66,7 +66,7 @@ test.serial('hits that were answered are counted although the worker is told to 
     t.is(await ask(worker, ...users), 200);
     worker.signal('SIGTERM');
     t.is(await worker.waitForEnd(60_000), 0);
-    // What a busy machine makes of an answer is that there was none, and the hits are not added.
+    // On a busy machine, an answer may time out, and then the hits are not added.
     if (attempt === 5 || !/memory cache .*: no answer/.test(worker.output())) break;
   }
   const yearSeconds = 365 * 86_400;
@@ -74,7 +74,7 @@ test.serial('hits that were answered are counted although the worker is told to 
   for (const user of users) t.is(await memcached.get(`shop_user_${user}_${start}`), '1');
 });
 
-test.serial('what a memory cache cannot do is told at the start', async (t) => {
+test.serial('features that a memory cache lacks are reported at the start', async (t) => {
   const worker = await startWorker(t, { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' });
   for (const told of [
     /STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=\\?"true\\?" has no effect with BACKEND_TYPE/,

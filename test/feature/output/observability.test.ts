@@ -1,5 +1,5 @@
-// Alerts and dashboard of compose/observability: read by Prometheus' own tool, fed with what each alert
-// is for, and held against what real programs say of themselves.
+// Tests the alerts and the dashboard of compose/observability: checked by Prometheus' own tool, fed with the conditions
+// of each alert, and compared with the metrics of real programs.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
@@ -33,14 +33,13 @@ interface Alert {
 const groups: readonly { readonly rules: readonly Alert[] }[] = parse(read('alerts.yaml')).groups;
 const alerts = groups.flatMap(({ rules }) => rules);
 const dashboard = JSON.parse(read('grafana/dashboards/ratelane.json'));
-/** As Grafana asks them with every job. */
+/** With every job, as Grafana sends them. */
 const expressions: string[] = dashboard.panels.flatMap((panel: { targets: { expr: string }[] }) =>
   panel.targets.map(({ expr }) => expr.replaceAll('$job', '.*')),
 );
 
 const uptime = 'ratelimit_node_uptime_seconds';
-/** Alerts that are for a single event: the counter, which is shown once it has counted, and the minutes
- * for which they fire. */
+/** Alerts for a single event: the counter, which appears once it has counted, and the minutes for which they fire. */
 const singleEvents: readonly (readonly [alert: string, counter: string, minutes: number])[] = [
   ['RatelaneAnsweredWithoutStore', 'ratelimit_failure_mode_deny', 5],
   ['RatelaneRulesRefused', 'ratelimit_service_config_load_error', 10],
@@ -119,14 +118,14 @@ testWith(test, 'promtool')("the first event of a worker's life alerts, for a whi
       ),
       // At its start.
       unit({ [uptime]: '_x70 0+60x90', [counter]: '_x70 1x90' }, [73, [alert]], [72 + minutes, []]),
-      // Four minutes later: it does not end between.
+      // Four minutes later, without an end in between.
       unit(
         { [uptime]: '_x70 30+60x90', [counter]: '_x74 1x90' },
         [71 + minutes, [alert]],
         [73 + minutes, [alert]],
         [75 + minutes, []],
       ),
-      // After a restart, at the address where the former process had counted one as well.
+      // After a restart, at the address where the previous process had also counted one.
       unit(
         { [uptime]: '7200+60x65 stale 0+60x90', [counter]: '1x65 stale _x4 1x90' },
         [65, []],
@@ -166,7 +165,7 @@ testWith(test, 'promtool')(
     const input_series = toInput({
       ratelimit_service_config_load_success: '_x30 2x30',
       ratelimit_service_config_load_error: '_x30 2x30',
-      // Both of a worker whose scrape failed.
+      // Both for a worker whose scrape failed.
       'ratelimit_service_config_load_success{instance="b"}': '7x29 stale 7x30',
       'ratelimit_service_config_load_error{instance="b"}': '7x29 stale 7x30',
     });
@@ -193,7 +192,7 @@ testWith(test, 'promtool')("the dashboard's expressions can be read", async (t) 
   t.is(code, 0, output);
 });
 
-test('each alert says what is wrong and where to read on', (t) => {
+test('each alert describes the problem and links to its section', (t) => {
   for (const { alert, labels, annotations } of alerts) {
     t.true(['critical', 'warning', 'info'].includes(labels.severity), alert);
     t.truthy(annotations.summary, alert);
@@ -202,7 +201,7 @@ test('each alert says what is wrong and where to read on', (t) => {
   }
 });
 
-test('Grafana finds its dashboard and its source of data where they are', (t) => {
+test('Grafana finds its dashboard and its data source at their paths', (t) => {
   const [source] = parse(read('grafana/datasources/prometheus.yaml')).datasources;
   const [provider] = parse(read('grafana/dashboards/dashboards.yaml')).providers;
   const compose = parse(readFileSync(join(project, 'compose', 'observability.yaml'), 'utf8'));
@@ -214,7 +213,7 @@ test('Grafana finds its dashboard and its source of data where they are', (t) =>
   t.true(source.isDefault, 'it is what the variable is at first');
 });
 
-test("the dashboard's source of data and its job are variables", (t) => {
+test("the dashboard's data source and its job are variables", (t) => {
   const names = dashboard.templating.list.map(({ name }: { name: string }) => name);
   t.deepEqual(names, ['datasource', 'job']);
   for (const { title, datasource, targets } of dashboard.panels) {
@@ -227,7 +226,7 @@ test("the dashboard's source of data and its job are variables", (t) => {
   }
 });
 
-test('the collector has what its pipelines name, and the port that workers send to', (t) => {
+test('the collector has everything that its pipelines name, and the port that workers send to', (t) => {
   const config = parse(read('otel-collector.yaml'));
   for (const [name, pipeline] of Object.entries(config.service.pipelines)) {
     for (const [kind, used] of Object.entries(pipeline as Record<string, string[]>)) {
@@ -241,7 +240,7 @@ test('the collector has what its pipelines name, and the port that workers send 
   t.is(endpoint.split(':')[1], port);
 });
 
-test('alerts and dashboard name metrics that workers and control plane have', async (t) => {
+test('alerts and dashboard name existing metrics of workers and control plane', async (t) => {
   const redis = await startRedisServer(t);
   const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
   const tls = createTemporaryFolder(t);
@@ -310,7 +309,7 @@ test('alerts and dashboard name metrics that workers and control plane have', as
     async () => {
       const names = await namesNow();
       missing = used.filter((name) =>
-        // A regular expression goes on after it.
+        // The name is followed by a regular expression.
         name.endsWith('_') ? ![...names].some((other) => other.startsWith(name)) : !names.has(name),
       );
       return missing.length === 0;

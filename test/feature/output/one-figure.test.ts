@@ -1,4 +1,5 @@
-// How often was a rule hit, and how often was it over its limit? Every surface has the same answer, whatever the rule is.
+// Tests that all surfaces agree on how often a rule was hit and how often it was over its limit, for every kind of
+// rule.
 import test from 'ava';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -47,19 +48,19 @@ interface Expected {
   readonly entries: Entries;
   /** Another descriptor of the same requests. */
   readonly beside?: Entries;
-  /** Of each request. */
+  /** Hits of each request. */
   readonly addend?: number;
-  /** How many requests are sent, and how many of them once the rules have changed. */
+  /** How many requests are sent, and how many of them after the change of the rules. */
   readonly sent: number;
   readonly sentLater?: number;
   readonly metricKey: string;
-  /** Of a pulled metric, after the domain. */
+  /** Labels of a pulled metric, after the domain. */
   readonly labels: string;
-  /** In the control plane; default: the metric key. */
+  /** The name in the control plane; default: the metric key. */
   readonly rule?: string;
   readonly hits: number;
   readonly over: number;
-  /** Of a list: by the window of each limit, how often it was over. */
+  /** For a list: by the window of each limit, how often it was over. */
   readonly limits?: Readonly<Record<string, number>>;
 }
 
@@ -78,7 +79,7 @@ const rules: readonly Expected[] = [
   ...['plain', 'shadow', 'gone', 'timed', 'quota', 'leased'].map((key) => oneKey(key)),
   oneKey('list', { limits }),
   oneKey('named', { metricKey: 'd.named_v', labels: 'key1="named_v"', rule: 'd.named', limits }),
-  // Nothing is counted for these.
+  // Not counted.
   oneKey('free', { hits: 0, over: 0 }),
   oneKey('replaced', { sent: 0, hits: 0, over: 0 }),
   oneKey('replacing', { beside: [['replaced', 'v']] }),
@@ -92,7 +93,7 @@ const rules: readonly Expected[] = [
   oneKey('several', { sent: 1, addend: hits }),
   oneKey('sliding'),
   oneKey('bucket'),
-  // The sixth is over the limit of 5, and the last one over that of 7.
+  // The sixth is over the limit of 5, and the last one over the limit of 7.
   oneKey('changing', { sent: 6, sentLater: 2, over: 2 }),
   {
     ...oneKey('path', { metricKey: 'd.path_/x/', labels: 'key1="path_/x/"', rule: 'd.path_/x/*' }),
@@ -110,7 +111,7 @@ const rules: readonly Expected[] = [
 
 type Figures = ReturnType<typeof toFigures>;
 
-test('the hits of a rule are the same number at every surface', async (t) => {
+test('all surfaces report the same number of hits of a rule', async (t) => {
   t.timeout(180_000);
   const folder = createRulesFolder(t, { 'd.yaml': lasting(5) + gone });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', folder.path] });
@@ -162,10 +163,10 @@ test('the hits of a rule are the same number at every surface', async (t) => {
   );
   for (const rule of rules) await send(rule, rule.sentLater ?? 0);
 
-  /** `window`: of one limit of a list, where the surface has it. */
+  /** `window`: that of one limit of a list, on surfaces that distinguish them. */
   type Read = (rule: Expected, window?: string) => Promise<Figures> | Figures;
   const surfaces: Readonly<Record<string, Read>> = {
-    // First, as they are about the last minute.
+    // First, since it covers the last minute.
     'who is limited, by the admin API': async (rule, window) =>
       toFigures((await plane.fetch('/top')).body, rule, window),
     'who is limited, by the command': async (rule, window) =>
@@ -199,7 +200,7 @@ test('the hits of a rule are the same number at every surface', async (t) => {
   };
   const readChart: Read = async ({ metricKey, rule = metricKey }) => {
     const seriesOfRule = (await readSeries()).filter((each) => each.rule === rule);
-    // Hits per second, to two digits, of slots of five seconds.
+    // Hits per second, to two digits, in slots of five seconds.
     const sum = (values: readonly number[]) =>
       Math.round(values.reduce((all, each) => all + each * 5, 0));
     return {
@@ -229,7 +230,7 @@ test('the hits of a rule are the same number at every surface', async (t) => {
   for (const rule of rules) {
     await check(`the console's chart of the rule: ${rule.metricKey}`, rule, () => readChart(rule));
   }
-  // A rule is one row, whatever it has: its values and the limits of its list are in it.
+  // A rule is one row, including its values and the limits of its list.
   const { body: top } = await plane.fetch('/top');
   const names = (top as Top).rules.map(({ rule }) => rule);
   const known = new Set(['d.start', ...rules.map(({ metricKey, rule = metricKey }) => rule)]);
@@ -255,7 +256,8 @@ interface Top {
   })[];
 }
 
-/** Rates are of a time that the answer does not have: a rule with one limit, which was hit as often, tells it. */
+/** Rates cover a time that the answer does not contain: it is derived from a rule with one limit, which was hit as
+ * often. */
 function toFigures(
   { rules: rates }: Top,
   { metricKey, rule = metricKey }: Expected,

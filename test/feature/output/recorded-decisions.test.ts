@@ -1,4 +1,4 @@
-// Recorded decisions, from what callers ask to the lines of the file.
+// Tests recorded decisions, from requests of callers to the lines of the file.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
