@@ -30,7 +30,7 @@ import type { WebhookDeps } from './admin/webhook-route.ts';
 import { ComparedClocks } from './compared-clocks.ts';
 import { addConsoleRoutes } from './console/console-routes.ts';
 import { createFleet } from './fleet/fleet.ts';
-import { createTrafficHistory } from './fleet/traffic-history.ts';
+import { TrafficHistory } from './fleet/traffic-history.ts';
 import { createActivity } from './history/activity/activity.ts';
 import { type Audit, createAudit } from './history/activity/audit.ts';
 import { openKeptActivity } from './history/activity/kept-activity.ts';
@@ -155,7 +155,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     store: store.description,
     activity,
   });
-  const history = createTrafficHistory(clock);
+  const history = new TrafficHistory(clock);
   const marks = createMarks(clock);
   const keptHour = openKeptHour({
     ...deps,

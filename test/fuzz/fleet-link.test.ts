@@ -5,7 +5,7 @@ import { findingRuleOwners } from '../../control-plane/server/admin/rule-owners.
 import { toTopJson } from '../../control-plane/server/admin/top-json.ts';
 import { toTrafficJson } from '../../control-plane/server/admin/traffic-json.ts';
 import { createFleet } from '../../control-plane/server/fleet/fleet.ts';
-import { createTrafficHistory } from '../../control-plane/server/fleet/traffic-history.ts';
+import { TrafficHistory } from '../../control-plane/server/fleet/traffic-history.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -96,7 +96,7 @@ function checkNumbers(shown: unknown, path = ''): void {
 test.serial('a control plane shows numbers within bounds whatever workers report', async (t) => {
   const clock = createManualClock();
   const log = createRecordedLog();
-  const fleet = createFleet({ method, history: createTrafficHistory(clock), log, clock });
+  const fleet = createFleet({ method, history: new TrafficHistory(clock), log, clock });
   let taken = 0;
   let ended = 0;
   await fuzz(t, 'reports of hostile workers', async (random) => {

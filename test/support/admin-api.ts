@@ -10,7 +10,7 @@ import { mostLongAnswers } from '../../control-plane/server/admin/long-answer.ts
 import { parseTokens, type TokenSet } from '../../control-plane/server/admin/tokens.ts';
 import { addConsoleRoutes } from '../../control-plane/server/console/console-routes.ts';
 import { createFleet, type Fleet } from '../../control-plane/server/fleet/fleet.ts';
-import { createTrafficHistory } from '../../control-plane/server/fleet/traffic-history.ts';
+import { TrafficHistory } from '../../control-plane/server/fleet/traffic-history.ts';
 import { createActivity } from '../../control-plane/server/history/activity/activity.ts';
 import { type Audit, createAudit } from '../../control-plane/server/history/activity/audit.ts';
 import { createMarks } from '../../control-plane/server/history/last-hour/marks.ts';
@@ -109,7 +109,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     clock,
   });
   const workers = { vanished: () => [], list: () => [], ...api.workers };
-  const history = createTrafficHistory(clock);
+  const history = new TrafficHistory(clock);
   const fleet = { ...createFleet({ method: loadFleetLink(), history, log, clock }), ...api.fleet };
   const marks = createMarks(clock);
   const rollout = new Rollout({

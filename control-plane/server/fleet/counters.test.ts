@@ -6,7 +6,7 @@ import type {
 } from '../../../shared/wire/fleet-messages.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { type AskedWorker, createCounters } from './counters.ts';
+import { type AskedWorker, Counters } from './counters.ts';
 
 interface FakeWorker extends AskedWorker {
   readonly got: ToWorkerMessage[];
@@ -67,7 +67,7 @@ function lying(_store: Store, reset: boolean): Answer {
 
 /** Workers with one store that answer at once, and the questions that they got. */
 function startGroup(answers: Readonly<Record<string, typeof honest>>, store: Store = { used: 3 }) {
-  const counters = createCounters(createManualClock());
+  const counters = new Counters(createManualClock());
   const asked: string[] = [];
   const workers = Object.entries(answers).map(([id, answerOf]) => {
     const worker: AskedWorker = {
@@ -87,7 +87,7 @@ function startGroup(answers: Readonly<Record<string, typeof honest>>, store: Sto
 }
 
 test('two of those that count together are asked, and each that counts alone', async (t) => {
-  const counters = createCounters(createManualClock());
+  const counters = new Counters(createManualClock());
   const workers = [
     toWorker('a'),
     toWorker('b'),
@@ -214,7 +214,7 @@ test('a counter that a worker could not reset is not dropped by the other worker
 
 test('a reset that is answered slowly or not at all takes three seconds at most', async (t) => {
   const clock = createManualClock();
-  const counters = createCounters(clock);
+  const counters = new Counters(clock);
   const [slow, silent] = [toWorker('slow'), toWorker('silent')];
   const asking = counters.ask([slow, silent], { ...question, reset: true });
   t.is(silent.got.length, 1);
@@ -238,7 +238,7 @@ test('a reset that is answered slowly or not at all takes three seconds at most'
 
 test('a worker that is silent, answers for another, or says too much keeps nobody', async (t) => {
   const clock = createManualClock();
-  const counters = createCounters(clock);
+  const counters = new Counters(clock);
   const [silent, liar] = [
     toWorker('silent', { countsAlone: true }),
     toWorker('liar', { countsAlone: true }),
@@ -265,7 +265,7 @@ test('a hundred of very many workers that count alone are asked, and the others 
   const workers = Array.from({ length: 130 }, (_, index) =>
     toWorker(`w-${index}`, { countsAlone: true }),
   );
-  const asking = createCounters(clock).ask(workers, question);
+  const asking = new Counters(clock).ask(workers, question);
   clock.advance(1_500);
   const { answers, notAsked } = await asking;
   t.deepEqual([answers.length, notAsked], [100, 30]);

@@ -54,12 +54,6 @@ export interface AskedWorker {
   send(message: ToWorkerMessage): void;
 }
 
-export interface Counters {
-  ask(workers: readonly AskedWorker[], question: CountersQuestion): Promise<CountersResult>;
-  /** An answer that has come, of whichever worker. */
-  take(worker: AskedWorker, answer: CountersAnswerMessage): void;
-}
-
 /** A worker answers within a second, also that its store does not. */
 const readingMs = 1_500;
 /** For each of the three questions of a reset, which are asked in turn. */
@@ -71,31 +65,54 @@ const maxGroups = 100;
 const maxCounters = 400;
 const maxTextLength = 4_096;
 
-export function createCounters(clock: Clock): Counters {
-  const open = new Map<
+export class Counters {
+  readonly #clock: Clock;
+  readonly #open = new Map<
     number,
     { readonly worker: AskedWorker; readonly settle: (answer: CountersAnswerMessage) => void }
   >();
-  let lastId = 0;
+  #lastId = 0;
 
-  async function askOne(
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async ask(workers: readonly AskedWorker[], question: CountersQuestion): Promise<CountersResult> {
+    const groups = groupWorkers(workers, question.worker);
+    const now = groups.slice(0, maxGroups);
+    const answers = await Promise.all(
+      now.map((group) =>
+        question.reset ? this.#reset(group, question) : this.#read(group, question),
+      ),
+    );
+    return { answers: answers.flat(), notAsked: groups.length - now.length };
+  }
+
+  /** An answer that has come, of whichever worker. */
+  take(worker: AskedWorker, answer: CountersAnswerMessage): void {
+    const question = this.#open.get(answer.id);
+    // Only the one that was asked may answer.
+    if (question?.worker === worker) question.settle(answer);
+  }
+
+  async #askOne(
     worker: AskedWorker,
     { domain, descriptors, reset }: CountersQuestion,
     timeoutMs: number,
   ): Promise<Told> {
     // Numbers on the wire are 32 bits long.
-    lastId = (lastId + 1) % 2 ** 32;
-    const id = lastId;
+    this.#lastId = (this.#lastId + 1) % 2 ** 32;
+    const id = this.#lastId;
     const answered = Promise.withResolvers<CountersAnswerMessage>();
     const seconds = Math.round(timeoutMs / 100) / 10;
-    const cancel = clock.after(timeoutMs, () =>
+    const cancel = this.#clock.after(timeoutMs, () =>
       answered.resolve({ id, problem: `no answer within ${seconds}s`, counters: [] }),
     );
-    open.set(id, { worker, settle: answered.resolve });
+    this.#open.set(id, { worker, settle: answered.resolve });
     worker.send({ counters: { id, reset, ...toAsked({ domain, descriptors }) } });
     const { problem, counters } = await answered.promise;
     cancel();
-    open.delete(id);
+    this.#open.delete(id);
     return {
       problem: problem === '' ? undefined : problem.slice(0, maxTextLength),
       counters: counters
@@ -105,35 +122,35 @@ export function createCounters(clock: Clock): Counters {
     };
   }
 
-  function read({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
+  #read({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
     return Promise.all(
       asked.slice(0, askedTogether).map(async (worker) => ({
         ...describe(worker, all),
-        ...(await askOne(worker, question, readingMs)),
+        ...(await this.#askOne(worker, question, readingMs)),
         confirmedBy: undefined,
       })),
     );
   }
 
   /** Resets through one worker, and reads through another one whether it is done. */
-  async function reset({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
+  async #reset({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
     // One that may not reset is asked only where there is none that may.
     const worker = asked.find(({ hello }) => hello.allowsReset) ?? asked[0];
     if (worker === undefined) return [];
     const others = all.filter((each) => each !== worker);
     const reader = others[0] ?? worker;
     const reading = { ...question, reset: false };
-    const before = await askOne(reader, reading, resetStepMs);
+    const before = await this.#askOne(reader, reading, resetStepMs);
     const answer = { ...describe(worker, all), confirmedBy: undefined };
     // Of several descriptors one has no counter: then none is reset.
     const refusal = before.counters.find(({ problem }) => problem !== '');
     if (refusal !== undefined && before.counters.some(({ problem }) => problem === '')) {
       return [{ ...answer, ...before, problem: `nothing is reset: ${refusal.problem}` }];
     }
-    const said = await askOne(worker, question, resetStepMs);
+    const said = await this.#askOne(worker, question, resetStepMs);
     if (said.problem !== undefined) return [{ ...answer, ...said }];
     for (const other of others) other.send({ forget: toAsked(question) });
-    const after = await askOne(reader, reading, resetStepMs);
+    const after = await this.#askOne(reader, reading, resetStepMs);
     const doubt = findDoubt({ before, said, after }, question);
     if (doubt !== undefined) {
       const problem = `worker ${nameOf(reader)} ${doubt}`.slice(0, maxTextLength);
@@ -143,21 +160,6 @@ export function createCounters(clock: Clock): Counters {
     const confirmedBy = reader === worker ? 'itself' : 'another';
     return [{ ...answer, ...after, confirmedBy: hasCounters ? confirmedBy : undefined }];
   }
-
-  return {
-    async ask(workers, question) {
-      const groups = groupWorkers(workers, question.worker);
-      const now = groups.slice(0, maxGroups);
-      const answerOf = question.reset ? reset : read;
-      const answers = await Promise.all(now.map((group) => answerOf(group, question)));
-      return { answers: answers.flat(), notAsked: groups.length - now.length };
-    },
-    take(worker, answer) {
-      const question = open.get(answer.id);
-      // Only the one that was asked may answer.
-      if (question?.worker === worker) question.settle(answer);
-    },
-  };
 }
 
 /** The answer of a worker, cut to its bounds. */

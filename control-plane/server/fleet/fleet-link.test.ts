@@ -12,7 +12,7 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { frame } from '../../../test/support/raw-discovery.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createFleet } from './fleet.ts';
-import { createTrafficHistory } from './traffic-history.ts';
+import { TrafficHistory } from './traffic-history.ts';
 
 const method = loadFleetLink();
 const toBytes = (message: FromWorkerMessage) => frame(method.requestSerialize(message));
@@ -42,7 +42,7 @@ const report: ReportMessage = {
 
 async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   const log = createRecordedLog();
-  const fleet = createFleet({ method, history: createTrafficHistory(clock), log, clock });
+  const fleet = createFleet({ method, history: new TrafficHistory(clock), log, clock });
   const ads = await startAds(t, { methods: new Map([[fleet.path, fleet.open]]) });
   t.teardown(async () => {
     fleet.stop();

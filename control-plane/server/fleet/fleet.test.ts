@@ -14,7 +14,7 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createFindFigures, toTrafficJson, toTrafficText } from '../admin/traffic-json.ts';
 import { createFleet } from './fleet.ts';
-import { createTrafficHistory } from './traffic-history.ts';
+import { TrafficHistory } from './traffic-history.ts';
 import { toTotals } from './worker-figures.ts';
 
 const method = loadFleetLink();
@@ -41,7 +41,7 @@ function toReport(given: Partial<TotalsMessage>, seconds = 5): ReportMessage {
 
 async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   const log = createRecordedLog();
-  const fleet = createFleet({ method, history: createTrafficHistory(clock), log, clock });
+  const fleet = createFleet({ method, history: new TrafficHistory(clock), log, clock });
   const methods = new Map([[fleet.path, fleet.open]]);
   const ads = await startAds(t, { methods });
   t.teardown(() => fleet.stop());

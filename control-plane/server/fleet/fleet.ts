@@ -16,9 +16,9 @@ import type { HelloMessage, ReportMessage } from '../../../shared/wire/fleet-mes
 import type { CallHandler, GrpcCall } from '../call-handler.ts';
 import {
   type AskedWorker,
+  Counters,
   type CountersQuestion,
   type CountersResult,
-  createCounters,
 } from './counters.ts';
 import { OpenLink } from './fleet-link.ts';
 import {
@@ -40,15 +40,15 @@ import {
   staleMs,
 } from './limits.ts';
 import {
-  createRuleRates,
   type RuleRate,
+  RuleRates,
   type RuleSeries,
   type SeriesSlots,
   type SeriesSpan,
 } from './rule-rates.ts';
 import { type Counted, Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
-import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
+import { type UnmatchedSample, UnmatchedSamples } from './unmatched-samples.ts';
 import { toFigures, type WorkerFigures } from './worker-figures.ts';
 import { toAlreadyConnected } from './worker-name.ts';
 
@@ -115,9 +115,9 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
   /** The members by instance, in the order of arrival. */
   const members = new Map<string, Member>();
   const links = new Set<OpenLink>();
-  const counters = createCounters(clock);
-  const ruleRates = createRuleRates(clock);
-  const unmatched = createUnmatchedSamples();
+  const counters = new Counters(clock);
+  const ruleRates = new RuleRates(clock);
+  const unmatched = new UnmatchedSamples();
   /** The series of two starts of this process differ. */
   const seriesPrefix = randomUUID();
   let seriesCount = 0;
@@ -265,8 +265,8 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     rules: () => ruleRates.read(),
     ruleSeries: (domain, span) => ruleRates.readSeries(domain, span),
     seriesSlots: (span) => ruleRates.readSlots(span),
-    history: history.read,
-    unmatched: unmatched.read,
+    history: () => history.read(),
+    unmatched: () => unmatched.read(),
     stop() {
       for (const link of links) {
         link.finish(grpcStatus.unavailable, 'the control plane is stopping');

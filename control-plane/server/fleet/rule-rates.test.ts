@@ -1,12 +1,12 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { createRuleRates } from './rule-rates.ts';
+import { RuleRates } from './rule-rates.ts';
 
 const link = {};
 
 test('rates of rules are those of the last minute of all workers, and rules without hits go', (t) => {
   const clock = createManualClock();
-  const rates = createRuleRates(clock);
+  const rates = new RuleRates(clock);
   const rule = (name: string, hits: number) => ({
     rule: name,
     hits,
@@ -35,7 +35,7 @@ test('rates of rules are those of the last minute of all workers, and rules with
 
 test('a report over a long time, of an absurd number or of too many rules is not taken for traffic of now', (t) => {
   const clock = createManualClock();
-  const rates = createRuleRates(clock);
+  const rates = new RuleRates(clock);
   const rule = (name: string) => ({ rule: name, hits: 1, overLimit: 0, nearLimit: 0 });
   rates.take(link, [rule('late')], 3_600);
   rates.take(link, [rule('late')], Number.NaN);
@@ -52,7 +52,7 @@ test('a report over a long time, of an absurd number or of too many rules is not
 
 test('under constant load all slots of a rule are alike, whenever the reports come', (t) => {
   const clock = createManualClock();
-  const rates = createRuleRates(clock);
+  const rates = new RuleRates(clock);
   for (let index = 0; index < 20; index++) {
     const seconds = [4.8, 5.4, 4.7, 5.2, 4.9][index % 5] ?? 0;
     clock.advance(seconds * 1000);
@@ -68,7 +68,7 @@ test('under constant load all slots of a rule are alike, whenever the reports co
 
 test('a control plane that was started lately tells the rates since then, and not those of a minute', (t) => {
   const clock = createManualClock();
-  const rates = createRuleRates(clock);
+  const rates = new RuleRates(clock);
   for (let second = 5; second <= 30; second += 5) {
     clock.advance(5_000);
     rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
@@ -79,7 +79,7 @@ test('a control plane that was started lately tells the rates since then, and no
 
 test('a slot of a rule is shown when no report that is in time can add to it', (t) => {
   const clock = createManualClock();
-  const rates = createRuleRates(clock);
+  const rates = new RuleRates(clock);
   const shown = () => rates.readSeries('d', 'minute')[0]?.hits.filter((hits) => hits > 0);
   clock.advance(10_000);
   rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
@@ -92,7 +92,7 @@ test('a slot of a rule is shown when no report that is in time can add to it', (
 
 test('numbers of workers that no counter can have do not spoil the sums', (t) => {
   const clock = createManualClock();
-  const rates = createRuleRates(clock);
+  const rates = new RuleRates(clock);
   for (const hits of [1e300, 1e300, Number.POSITIVE_INFINITY, -5, Number.NaN]) {
     rates.take(link, [{ rule: 'd.k', hits, overLimit: hits, nearLimit: hits }], 5);
   }
@@ -103,7 +103,7 @@ test('numbers of workers that no counter can have do not spoil the sums', (t) =>
 
 test('a quarter of an hour of a rule is told by the minute, also after its hits have ended', (t) => {
   const clock = createManualClock();
-  const rates = createRuleRates(clock);
+  const rates = new RuleRates(clock);
   for (let second = 5; second <= 1_200; second += 5) {
     clock.advance(5_000);
     const hits = second <= 900 ? 50 : 0;

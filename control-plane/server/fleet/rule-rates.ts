@@ -4,8 +4,8 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { RuleTrafficMessage } from '../../../shared/wire/fleet-messages.ts';
 import { maxNameLength } from './limits.ts';
-import { createSharedTable } from './shared-table.ts';
-import { createSlots, openSlots, slotMs } from './slots.ts';
+import { SharedTable } from './shared-table.ts';
+import { openSlots, Slots, slotMs } from './slots.ts';
 import { toCount } from './worker-figures.ts';
 
 export interface RuleRate {
@@ -27,19 +27,6 @@ export interface RuleSeries {
   readonly hits: readonly number[];
   readonly overLimit: readonly number[];
   readonly nearLimit: readonly number[];
-}
-
-export interface RuleRates {
-  /** Takes the hits that the worker of a link has counted in that many seconds until now. */
-  take(link: object, rules: readonly RuleTrafficMessage[], seconds: number): void;
-  /** The link is gone. */
-  leave(link: object): void;
-  /** The rates of the rules that had hits in the last minute. */
-  read(): RuleRate[];
-  /** The series of the rules of one domain. */
-  readSeries(domain: string, span: SeriesSpan): RuleSeries[];
-  /** The slots that the series of all rules end with. */
-  readSlots(span: SeriesSpan): SeriesSlots;
 }
 
 export interface SeriesSlots {
@@ -79,145 +66,167 @@ interface Row {
   last: number;
 }
 
-export function createRuleRates(clock: Clock): RuleRates {
-  const rows = createSharedTable<Row>(maxRules);
-  const slots = createSlots(clock);
-  const startMs = clock.monotonicMs();
-  let current = slots.now();
+export class RuleRates {
+  readonly #clock: Clock;
+  readonly #rows = new SharedTable<Row>(maxRules);
+  readonly #slots: Slots;
+  readonly #startMs: number;
+  /** The first slot that is seen from its start. */
+  readonly #firstWhole: number;
+  #current: number;
   /** The slots of which any report covers a part. */
-  const covered = new Set<number>();
-  const firstWhole = current + 1;
+  readonly #covered = new Set<number>();
 
-  /** The offset of a slot in this ring. */
-  function placeOf({ kept }: Ring, slot: number): number {
-    return (slot % kept) * fields;
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#slots = new Slots(clock);
+    this.#startMs = clock.monotonicMs();
+    this.#current = this.#slots.now();
+    this.#firstWhole = this.#current + 1;
   }
 
-  function toRing({ per }: Ring, slot: number): number {
-    return Math.floor(slot / per);
+  /** Takes the hits that the worker of a link has counted in that many seconds until now. */
+  take(link: object, rules: readonly RuleTrafficMessage[], seconds: number): void {
+    this.#moveOn();
+    if (!(seconds <= longestSeconds)) return;
+    const shares = this.#slots.share(seconds, keptSlots);
+    for (const { slot } of shares) this.#covered.add(slot);
+    for (let index = 0; index < rules.length && index < maxRulesPerReport; index++) {
+      const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
+      const row = this.#rowOf(link, rule);
+      if (row === undefined) continue;
+      row.last = this.#current;
+      for (const span of spans) {
+        const counts = row.counts[span];
+        for (const { slot, share } of shares) {
+          const at = placeOf(rings[span], toRing(rings[span], slot));
+          counts[at] = (counts[at] ?? 0) + toCount(hits) * share;
+          counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit) * share;
+          counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit) * share;
+        }
+      }
+    }
   }
 
-  function moveOn(): void {
-    const now = slots.now();
-    if (now <= current) return;
-    for (const [rule, { counts, last }] of rows.entries()) {
+  /** The link is gone. */
+  leave(link: object): void {
+    this.#rows.leave(link);
+  }
+
+  /** The rates of the rules that had hits in the last minute. */
+  read(): RuleRate[] {
+    this.#moveOn();
+    // The slot of now is not over.
+    const spanMs = shownSlots * slotMs - this.#slots.leftMs();
+    const passedMs = this.#clock.monotonicMs() - this.#startMs;
+    const seconds = Math.max(slotMs, Math.min(spanMs, passedMs)) / 1000;
+    return this.#lately('minute').map(([rule, row]) => {
+      const rate = (field: number) =>
+        spanOf(row, 'minute', field, this.#current).reduce((sum, count) => sum + count, 0) /
+        seconds;
+      return {
+        rule,
+        hitsPerSecond: rate(0),
+        overLimitPerSecond: rate(1),
+        nearLimitPerSecond: rate(2),
+      };
+    });
+  }
+
+  /** The series of the rules of one domain. */
+  readSeries(domain: string, span: SeriesSpan): RuleSeries[] {
+    this.#moveOn();
+    const start = `${domain}.`;
+    const { per, shown } = rings[span];
+    const last = this.#lastOf(rings[span]);
+    const known = Math.min(shown, Math.max(0, last - Math.ceil(this.#firstWhole / per) + 1));
+    const seconds = (per * slotMs) / 1000;
+    return this.#lately(span)
+      .filter(([rule]) => rule.startsWith(start))
+      .map(([rule, row]) => {
+        const series = (field: number) =>
+          spanOf(row, span, field, last)
+            .slice(shown - known)
+            .map((count) => count / seconds);
+        return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
+      });
+  }
+
+  /** The slots that the series of all rules end with. */
+  readSlots(span: SeriesSpan): SeriesSlots {
+    this.#moveOn();
+    const { per, shown } = rings[span];
+    const last = this.#lastOf(rings[span]);
+    const isCovered = (ringSlot: number) =>
+      Array.from({ length: per }, (_, index) => ringSlot * per + index).every((slot) =>
+        this.#covered.has(slot),
+      );
+    return {
+      untilMs: this.#slots.toWallMs((last + 1) * per),
+      known: Array.from({ length: shown }, (_, index) => isCovered(last - shown + 1 + index)),
+    };
+  }
+
+  #moveOn(): void {
+    const [before, now] = [this.#current, this.#slots.now()];
+    if (now <= before) return;
+    for (const [rule, { counts, last }] of this.#rows.entries()) {
       if (now - last >= rememberedSlots) {
-        rows.remove(rule);
+        this.#rows.remove(rule);
         continue;
       }
       for (const span of spans) {
         const ring = rings[span];
         const end = toRing(ring, now);
-        const begin = Math.max(toRing(ring, current), end - ring.kept) + 1;
+        const begin = Math.max(toRing(ring, before), end - ring.kept) + 1;
         for (let slot = begin; slot <= end; slot++) {
           counts[span].fill(0, placeOf(ring, slot), placeOf(ring, slot) + fields);
         }
       }
     }
-    current = now;
-    for (const slot of covered) if (now - slot >= rememberedSlots) covered.delete(slot);
+    this.#current = now;
+    for (const slot of this.#covered) {
+      if (now - slot >= rememberedSlots) this.#covered.delete(slot);
+    }
   }
 
   /** The newest slot of the ring that is over. */
-  function lastOf({ per }: Ring): number {
-    return Math.floor((current - openSlots + 1) / per) - 1;
+  #lastOf({ per }: Ring): number {
+    return Math.floor((this.#current - openSlots + 1) / per) - 1;
   }
 
-  function rowOf(link: object, rule: string): Row | undefined {
-    const known = rows.find(link, rule);
+  #rowOf(link: object, rule: string): Row | undefined {
+    const known = this.#rows.find(link, rule);
     if (known !== undefined || rule.length > maxNameLength) return known;
     const counts = {
       minute: new Float32Array(rings.minute.kept * fields),
       quarter: new Float32Array(rings.quarter.kept * fields),
     };
-    const row = { counts, last: current };
-    return rows.add(link, rule, row) ? row : undefined;
-  }
-
-  /** Of one field, in the span that ends with this slot of its ring, the oldest first. */
-  function spanOf({ counts }: Row, span: SeriesSpan, field: number, last: number): number[] {
-    const ring = rings[span];
-    return Array.from(
-      { length: ring.shown },
-      (_, index) => counts[span][placeOf(ring, last - ring.shown + 1 + index) + field] ?? 0,
-    );
+    const row = { counts, last: this.#current };
+    return this.#rows.add(link, rule, row) ? row : undefined;
   }
 
   /** The rows that had hits in the span. */
-  function lately(span: SeriesSpan): (readonly [string, Row])[] {
+  #lately(span: SeriesSpan): (readonly [string, Row])[] {
     const most = span === 'minute' ? keptSlots : rememberedSlots;
-    return [...rows.entries()].filter(([, { last }]) => current - last < most);
+    return [...this.#rows.entries()].filter(([, { last }]) => this.#current - last < most);
   }
+}
 
-  return {
-    take(link, rules, seconds) {
-      moveOn();
-      if (!(seconds <= longestSeconds)) return;
-      const shares = slots.share(seconds, keptSlots);
-      for (const { slot } of shares) covered.add(slot);
-      for (let index = 0; index < rules.length && index < maxRulesPerReport; index++) {
-        const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
-        const row = rowOf(link, rule);
-        if (row === undefined) continue;
-        row.last = current;
-        for (const span of spans) {
-          const counts = row.counts[span];
-          for (const { slot, share } of shares) {
-            const at = placeOf(rings[span], toRing(rings[span], slot));
-            counts[at] = (counts[at] ?? 0) + toCount(hits) * share;
-            counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit) * share;
-            counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit) * share;
-          }
-        }
-      }
-    },
-    leave: rows.leave,
-    read() {
-      moveOn();
-      // The slot of now is not over.
-      const spanMs = shownSlots * slotMs - slots.leftMs();
-      const seconds = Math.max(slotMs, Math.min(spanMs, clock.monotonicMs() - startMs)) / 1000;
-      return lately('minute').map(([rule, row]) => {
-        const rate = (field: number) =>
-          spanOf(row, 'minute', field, current).reduce((sum, count) => sum + count, 0) / seconds;
-        return {
-          rule,
-          hitsPerSecond: rate(0),
-          overLimitPerSecond: rate(1),
-          nearLimitPerSecond: rate(2),
-        };
-      });
-    },
-    readSeries(domain, span) {
-      moveOn();
-      const start = `${domain}.`;
-      const { per, shown } = rings[span];
-      // The last slot of the ring that is over, and the first one that was seen from its start.
-      const last = lastOf(rings[span]);
-      const known = Math.min(shown, Math.max(0, last - Math.ceil(firstWhole / per) + 1));
-      const seconds = (per * slotMs) / 1000;
-      return lately(span)
-        .filter(([rule]) => rule.startsWith(start))
-        .map(([rule, row]) => {
-          const series = (field: number) =>
-            spanOf(row, span, field, last)
-              .slice(shown - known)
-              .map((count) => count / seconds);
-          return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
-        });
-    },
-    readSlots(span) {
-      moveOn();
-      const { per, shown } = rings[span];
-      const last = lastOf(rings[span]);
-      const isCovered = (ringSlot: number) =>
-        Array.from({ length: per }, (_, index) => ringSlot * per + index).every((slot) =>
-          covered.has(slot),
-        );
-      return {
-        untilMs: slots.toWallMs((last + 1) * per),
-        known: Array.from({ length: shown }, (_, index) => isCovered(last - shown + 1 + index)),
-      };
-    },
-  };
+/** The offset of a slot in this ring. */
+function placeOf({ kept }: Ring, slot: number): number {
+  return (slot % kept) * fields;
+}
+
+function toRing({ per }: Ring, slot: number): number {
+  return Math.floor(slot / per);
+}
+
+/** Of one field, in the span that ends with this slot of its ring, the oldest first. */
+function spanOf({ counts }: Row, span: SeriesSpan, field: number, last: number): number[] {
+  const ring = rings[span];
+  return Array.from(
+    { length: ring.shown },
+    (_, index) => counts[span][placeOf(ring, last - ring.shown + 1 + index) + field] ?? 0,
+  );
 }

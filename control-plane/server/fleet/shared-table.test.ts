@@ -1,22 +1,22 @@
 import test from 'ava';
-import { createSharedTable } from './shared-table.ts';
+import { SharedTable } from './shared-table.ts';
 
-function fill(table: ReturnType<typeof createSharedTable>, link: object, names: Iterable<string>) {
+function fill(table: SharedTable<string>, link: object, names: Iterable<string>) {
   for (const name of names) if (table.find(link, name) === undefined) table.add(link, name, name);
 }
 const names = (of: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${of}${index}`);
-const keysOf = (table: ReturnType<typeof createSharedTable>, of: string) =>
+const keysOf = (table: SharedTable<string>, of: string) =>
   [...table.entries()].filter(([key]) => key.startsWith(of)).map(([key]) => key);
 
 test('one link alone may fill the table, and its further entries find no room', (t) => {
-  const table = createSharedTable<string>(10);
+  const table = new SharedTable<string>(10);
   fill(table, {}, names('a', 15));
   t.deepEqual(keysOf(table, 'a'), names('a', 10));
 });
 
 test('a link that comes later takes its share from the one with the most, the oldest first', (t) => {
-  const table = createSharedTable<string>(10);
+  const table = new SharedTable<string>(10);
   const [a, b] = [{}, {}];
   fill(table, a, names('a', 10));
   fill(table, b, names('b', 8));
@@ -27,7 +27,7 @@ test('a link that comes later takes its share from the one with the most, the ol
 });
 
 test('an entry of many links counts for all of them, and is not lost to a few that flood', (t) => {
-  const table = createSharedTable<string>(100);
+  const table = new SharedTable<string>(100);
   const fleet = names('w', 50).map(() => ({}));
   for (const link of fleet) fill(table, link, names('common', 40));
   for (let flood = 0; flood < 5; flood++) fill(table, {}, names(`flood${flood}-`, 100));
@@ -36,7 +36,7 @@ test('an entry of many links counts for all of them, and is not lost to a few th
 });
 
 test('entries of links that are gone make room first, unless another link has them too', (t) => {
-  const table = createSharedTable<string>(10);
+  const table = new SharedTable<string>(10);
   const [gone, here, next] = [{}, {}, {}];
   fill(table, gone, names('x', 6));
   fill(table, here, names('h', 4));
@@ -49,7 +49,7 @@ test('entries of links that are gone make room first, unless another link has th
 });
 
 test('the bound holds with more links than places', (t) => {
-  const table = createSharedTable<string>(10);
+  const table = new SharedTable<string>(10);
   for (const [index, link] of names('l', 100)
     .map(() => ({}))
     .entries()) {

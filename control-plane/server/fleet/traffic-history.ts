@@ -1,7 +1,7 @@
 // The decisions of the whole fleet in the last hour, in slots of five seconds. Memory does not go by the number
 // of workers or rules. A slot that no report covers is not known, which is another thing than nothing to decide.
 import type { Clock } from '../../../shared/clock.ts';
-import { createSlots, openSlots, slotMs } from './slots.ts';
+import { openSlots, Slots, slotMs } from './slots.ts';
 
 /** Counts of one slot. */
 export interface TrafficSlot {
@@ -14,56 +14,55 @@ export interface TrafficSlot {
 
 export type TrafficCounts = Omit<TrafficSlot, 'atMs'>;
 
-export interface TrafficHistory {
-  /** Takes the decisions that a worker has counted in that many seconds until now. */
-  take(counts: TrafficCounts, seconds: number): void;
-  /** The known slots of the last hour, the oldest first, without those that reports may still add to. */
-  read(): TrafficSlot[];
-  /** Takes the slots that an earlier process knew. */
-  restore(slots: readonly TrafficSlot[]): void;
-}
-
 /** An hour. */
 const slotCount = 3_600_000 / slotMs;
 const none: TrafficCounts = { decisions: 0, overLimit: 0, errors: 0 };
 
-export function createTrafficHistory(clock: Clock): TrafficHistory {
-  const slots = createSlots(clock);
-  const known = new Map<number, TrafficCounts>();
+export class TrafficHistory {
+  readonly #slots: Slots;
+  readonly #known = new Map<number, TrafficCounts>();
 
-  function isOld(slot: number): boolean {
-    return slot < slots.now() - openSlots + 1 - slotCount;
+  constructor(clock: Clock) {
+    this.#slots = new Slots(clock);
   }
 
-  return {
-    take({ decisions, overLimit, errors }, seconds) {
-      for (const { slot, share, isFromStart } of slots.share(seconds, slotCount)) {
-        // Of the first slot after a time without reports only the end would be known.
-        if (!isFromStart && !known.has(slot) && !known.has(slot - 1)) continue;
-        const before = known.get(slot) ?? none;
-        known.set(slot, {
-          decisions: before.decisions + decisions * share,
-          overLimit: before.overLimit + overLimit * share,
-          errors: before.errors + errors * share,
-        });
-      }
-      if (known.size <= slotCount + openSlots) return;
-      for (const slot of known.keys()) {
-        if (isOld(slot)) known.delete(slot);
-      }
-    },
-    read() {
-      const end = slots.now() - openSlots;
-      return [...known]
-        .filter(([slot]) => slot <= end && !isOld(slot))
-        .sort(([a], [b]) => a - b)
-        .map(([slot, counts]) => ({ atMs: slots.toWallMs(slot), ...counts }));
-    },
-    restore(all) {
-      for (const { atMs, ...counts } of all) {
-        const slot = slots.ofWallMs(atMs);
-        if (slot < slots.now() && !isOld(slot)) known.set(slot, counts);
-      }
-    },
-  };
+  /** Takes the decisions that a worker has counted in that many seconds until now. */
+  take({ decisions, overLimit, errors }: TrafficCounts, seconds: number): void {
+    const known = this.#known;
+    for (const { slot, share, isFromStart } of this.#slots.share(seconds, slotCount)) {
+      // Of the first slot after a time without reports only the end would be known.
+      if (!isFromStart && !known.has(slot) && !known.has(slot - 1)) continue;
+      const before = known.get(slot) ?? none;
+      known.set(slot, {
+        decisions: before.decisions + decisions * share,
+        overLimit: before.overLimit + overLimit * share,
+        errors: before.errors + errors * share,
+      });
+    }
+    if (known.size <= slotCount + openSlots) return;
+    for (const slot of known.keys()) {
+      if (this.#isOld(slot)) known.delete(slot);
+    }
+  }
+
+  /** The known slots of the last hour, the oldest first, without those that reports may still add to. */
+  read(): TrafficSlot[] {
+    const end = this.#slots.now() - openSlots;
+    return [...this.#known]
+      .filter(([slot]) => slot <= end && !this.#isOld(slot))
+      .sort(([a], [b]) => a - b)
+      .map(([slot, counts]) => ({ atMs: this.#slots.toWallMs(slot), ...counts }));
+  }
+
+  /** Takes the slots that an earlier process knew. */
+  restore(slots: readonly TrafficSlot[]): void {
+    for (const { atMs, ...counts } of slots) {
+      const slot = this.#slots.ofWallMs(atMs);
+      if (slot < this.#slots.now() && !this.#isOld(slot)) this.#known.set(slot, counts);
+    }
+  }
+
+  #isOld(slot: number): boolean {
+    return slot < this.#slots.now() - openSlots + 1 - slotCount;
+  }
 }

@@ -1,11 +1,11 @@
 import test from 'ava';
-import { createUnmatchedSamples } from './unmatched-samples.ts';
+import { UnmatchedSamples } from './unmatched-samples.ts';
 
 const link = {};
 const sample = (value: string) => ({ domain: 'd', entries: [{ key: 'k', value }] });
 
 test('the same descriptor is listed once, with how often it was sampled, the last ones first', (t) => {
-  const samples = createUnmatchedSamples();
+  const samples = new UnmatchedSamples();
   samples.take(link, [sample('a'), sample('b')], 1);
   samples.take(link, [sample('a')], 2);
   t.deepEqual(
@@ -18,7 +18,7 @@ test('the same descriptor is listed once, with how often it was sampled, the las
 });
 
 test('samples that workers report take bounded memory', (t) => {
-  const samples = createUnmatchedSamples();
+  const samples = new UnmatchedSamples();
   const long = 'x'.repeat(1_000);
   for (let report = 0; report < 100; report++) {
     const reported = Array.from({ length: 50 }, (_, index) => sample(`${report}-${index}-${long}`));
@@ -37,7 +37,7 @@ test('samples that workers report take bounded memory', (t) => {
 });
 
 test('a link that reports without end takes no sample of another link, and its own last ones are kept', (t) => {
-  const samples = createUnmatchedSamples();
+  const samples = new UnmatchedSamples();
   const [flooding, innocent] = [{}, {}];
   samples.take(innocent, [sample('seldom')], 1);
   for (let report = 0; report < 100; report++) {

@@ -1,7 +1,7 @@
 // Descriptors that found no rule, as the workers report samples of them: each once, the last ones of each link.
 import type { Entry } from '../../../shared/rules/rule.ts';
 import type { UnmatchedMessage } from '../../../shared/wire/fleet-messages.ts';
-import { createSharedTable } from './shared-table.ts';
+import { SharedTable } from './shared-table.ts';
 
 export interface UnmatchedSample {
   readonly domain: string;
@@ -10,15 +10,6 @@ export interface UnmatchedSample {
   readonly samples: number;
   /** Wall time of the last one. */
   readonly lastMs: number;
-}
-
-export interface UnmatchedSamples {
-  /** Takes the samples of one report of a link, which is not trusted. */
-  take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void;
-  /** The link is gone. */
-  leave(link: object): void;
-  /** The last one of each link, then the one before of each, and so on. */
-  read(): UnmatchedSample[];
 }
 
 /** A sample that may be reported again. */
@@ -32,32 +23,43 @@ const maxPerReport = 20;
 const maxEntries = 32;
 const maxTextLength = 128;
 
-export function createUnmatchedSamples(): UnmatchedSamples {
-  const known = createSharedTable<Kept>(maxSamples);
-  const cut = (text: string) => text.slice(0, maxTextLength);
+export class UnmatchedSamples {
+  readonly #known = new SharedTable<Kept>(maxSamples);
 
-  return {
-    take(link, reported, atMs) {
-      for (const given of reported.slice(0, maxPerReport)) {
-        const domain = cut(given.domain);
-        const entries = given.entries
-          .slice(0, maxEntries)
-          .map(({ key, value }) => ({ key: cut(key), value: cut(value) }));
-        const text = JSON.stringify([domain, entries]);
-        const before = known.find(link, text);
-        if (before !== undefined) {
-          before.samples++;
-          before.lastMs = atMs;
-          known.touch(text);
-          continue;
-        }
-        const sample = { domain, entries, samples: 1, lastMs: atMs };
-        if (known.add(link, text, sample)) continue;
-        known.removeOldest(link);
-        known.add(link, text, sample);
+  /** Takes the samples of one report of a link, which is not trusted. */
+  take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void {
+    const known = this.#known;
+    for (const given of reported.slice(0, maxPerReport)) {
+      const domain = cut(given.domain);
+      const entries = given.entries
+        .slice(0, maxEntries)
+        .map(({ key, value }) => ({ key: cut(key), value: cut(value) }));
+      const text = JSON.stringify([domain, entries]);
+      const before = known.find(link, text);
+      if (before !== undefined) {
+        before.samples++;
+        before.lastMs = atMs;
+        known.touch(text);
+        continue;
       }
-    },
-    leave: known.leave,
-    read: () => known.inTurn().map((sample) => ({ ...sample })),
-  };
+      const sample = { domain, entries, samples: 1, lastMs: atMs };
+      if (known.add(link, text, sample)) continue;
+      known.removeOldest(link);
+      known.add(link, text, sample);
+    }
+  }
+
+  /** The link is gone. */
+  leave(link: object): void {
+    this.#known.leave(link);
+  }
+
+  /** The last one of each link, then the one before of each, and so on. */
+  read(): UnmatchedSample[] {
+    return this.#known.inTurn().map((sample) => ({ ...sample }));
+  }
+}
+
+function cut(text: string): string {
+  return text.slice(0, maxTextLength);
 }

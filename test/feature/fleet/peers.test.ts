@@ -4,7 +4,7 @@ import { createServer, type RequestListener, request } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createFleet, type Fleet } from '../../../control-plane/server/fleet/fleet.ts';
-import { createTrafficHistory } from '../../../control-plane/server/fleet/traffic-history.ts';
+import { TrafficHistory } from '../../../control-plane/server/fleet/traffic-history.ts';
 import type { PeerSource } from '../../../control-plane/server/record/peers/peer-list.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { loadFleetLink } from '../../../shared/wire/fleet.ts';
@@ -74,7 +74,7 @@ async function startPlane(
 ) {
   const linked = createFleet({
     method,
-    history: createTrafficHistory(slowClock),
+    history: new TrafficHistory(slowClock),
     log: createRecordedLog(),
     clock: slowClock,
   });

@@ -5,7 +5,7 @@ import test from 'ava';
 import { createManualClock, type ManualClock } from '../../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../../../test/support/rules-folder.ts';
-import { createTrafficHistory } from '../../fleet/traffic-history.ts';
+import { TrafficHistory } from '../../fleet/traffic-history.ts';
 import { openKeptHour } from './kept-hour.ts';
 import { createMarks } from './marks.ts';
 
@@ -13,7 +13,7 @@ const slotMs = 5_000;
 
 function setUp(stateDirectory: string, clock: ManualClock, store = '/rules') {
   const log = createRecordedLog();
-  const history = createTrafficHistory(clock);
+  const history = new TrafficHistory(clock);
   const marks = createMarks(clock);
   const kept = openKeptHour({
     stateDirectory,
