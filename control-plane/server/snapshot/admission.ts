@@ -107,7 +107,8 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
   const plain = { isHeldBack: false, exception: undefined, trial: 'stays' } as const;
   if (!outcome.ok) return { ...plain, becomes: 'refused', problems: outcome.problems };
   const { built } = outcome;
-  const takenBack = findTakenBack(candidate, given.memory);
+  const said = findTakenBack(candidate, given.memory);
+  const takenBack = said && toTakenBack(said.reason);
   const isUndo = wasInForce(built.content, given);
   const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given, isUndo));
   const { id: revision, author, message } = whole;
@@ -143,12 +144,11 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
  */
 export function isOutdated(newest: Judged, given: Circumstances): boolean {
   const { whole, isHeldBack, invalidSinceMs } = newest;
-  const content = contentOf(newest);
   const { serving, memory, allowsRemoval } = given;
   // A rollout that has begun has no such word on record any more.
   const isHeldNow = !mayRemove(whole, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
   if (whole.id === serving.trial?.whole.id) return isHeldNow;
-  if (isHeldBack) return content !== undefined && isApproved(whole, content, memory);
+  if (isHeldBack) return isApproved(newest, memory);
   if (invalidSinceMs !== undefined) return false;
   const isInForce = whole.id === serving.inForce?.revision.id;
   return isHeldNow || (!isInForce && findTakenBack(newest, memory) !== undefined);
@@ -215,12 +215,9 @@ function wasBad({ id }: Revision, content: string, memory: RevisionMemory): bool
   return isSaid || memory.wasTakenBack(content);
 }
 
-function findTakenBack(candidate: Candidate, memory: RevisionMemory): Problem | undefined {
+function findTakenBack(candidate: Candidate, memory: RevisionMemory): Said | undefined {
   const { whole, saidBefore } = candidate;
-  const content = contentOf(candidate);
-  if (content === undefined) return undefined;
-  const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore, whole.id);
-  return word && toTakenBack(word.reason);
+  return takenBackBy(verdictOn(candidate, memory), saidBefore, whole.id);
 }
 
 function* findLargeRemoval(
@@ -230,8 +227,7 @@ function* findLargeRemoval(
   isUndo: boolean,
 ): Generator<void, Problem | undefined> {
   const { whole } = candidate;
-  const { content } = built;
-  if (mayRemove(whole, allowsRemoval) || isApproved(whole, content, memory)) return undefined;
+  if (mayRemove(whole, allowsRemoval) || isApproved(candidate, memory)) return undefined;
   const heldBack = findHeldBack(candidate, memory);
   if (heldBack !== undefined) {
     return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
@@ -240,17 +236,21 @@ function* findLargeRemoval(
   return yield* findingRemoval(before.built, built, isUndo);
 }
 
-function isApproved({ id }: Revision, content: string, memory: RevisionMemory): boolean {
-  return memory.verdictOf(id, content)?.outcome === 'approved';
+/** Undefined also where it is invalid. */
+function verdictOn(candidate: Candidate, memory: RevisionMemory): Said | undefined {
+  const content = contentOf(candidate);
+  return content === undefined ? undefined : memory.verdictOf(candidate.whole.id, content);
+}
+
+export function isApproved(candidate: Candidate, memory: RevisionMemory): boolean {
+  return verdictOn(candidate, memory)?.outcome === 'approved';
 }
 
 /** By those that know what it would remove, also where that is not known here, or not any more. */
 function findHeldBack(candidate: Candidate, memory: RevisionMemory): Said | undefined {
-  const { whole, saidBefore } = candidate;
-  const content = contentOf(candidate);
   const inForce = memory.inForce?.content;
-  if (content === undefined || inForce === content) return undefined;
-  return heldBackBy(memory.verdictOf(whole.id, content), saidBefore, inForce);
+  if (inForce === contentOf(candidate)) return undefined;
+  return heldBackBy(verdictOn(candidate, memory), candidate.saidBefore, inForce);
 }
 
 export function toTakenBack(reason: string): Problem {

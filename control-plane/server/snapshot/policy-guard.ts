@@ -74,19 +74,16 @@ export function* judgingByPolicy(
     ...findPolicyChange(before, after, made.ofPolicy()),
     ...(info.isUndo ? [] : yield* findChangeProblems(before, after, made)),
   ];
-  const kept = told(violations.filter(isKept));
-  const excused = breaches.map((breach) => findExcuse(breach));
-  const [exception] = excused.filter((each) => each !== undefined && each !== '');
-  const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
+  const excuses = new Map(breaches.map((breach) => [breach, findExcuse(breach)]));
+  const excused = breaches.filter((breach) => excuses.get(breach) !== undefined);
+  const exception = [...excuses.values()].find((reason) => reason);
   return {
-    refused: breaches.filter((_, index) => excused[index] === undefined).map(toRefusal),
+    refused: breaches.filter((breach) => excuses.get(breach) === undefined).map(toRefusal),
     tolerated: [
-      ...kept,
-      ...breaches
-        .filter((_, index) => excused[index] !== undefined)
-        .map(({ problem }) => asWarning(problem)),
+      ...told(violations.filter(isKept)),
+      ...excused.map(({ problem }): Problem => ({ ...problem, severity: 'warning' })),
     ],
-    exception: exception === undefined ? undefined : toExcerpt(exception, 500),
+    exception: exception && toExcerpt(exception, 500),
   };
 }
 

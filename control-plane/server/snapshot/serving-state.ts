@@ -15,6 +15,7 @@ import {
   type Circumstances,
   contentOf,
   findSaidBefore,
+  isApproved,
   isOutdated,
   type Judged,
   type Judgement,
@@ -308,10 +309,8 @@ function reconsider(turn: Turn, facts: Facts): Turn {
 
 /** It was taken back, and an operator wants it all the same. */
 function isTriedAgain(newest: NewestRevision, { memory }: Facts): boolean {
-  const { whole, problems } = newest;
-  const content = contentOf(newest);
-  if (content === undefined || !problems.some(({ rule }) => rule === 'taken-back')) return false;
-  return memory.verdictOf(whole.id, content)?.outcome === 'approved';
+  const isTakenBack = newest.problems.some(({ rule }) => rule === 'taken-back');
+  return isTakenBack && isApproved(newest, memory);
 }
 
 /** Takes the revision that waited for the end of a trial. */

@@ -97,12 +97,7 @@ const resourceHeads = new WeakMap<Resource, { readonly sotw: Buffer; readonly de
 
 /** A DiscoveryResponse with everything, as one buffer that all subscribers to everything share. */
 export function toWholeBody(snapshot: Snapshot): ResponseBody {
-  let body = wholeBodies.get(snapshot);
-  if (body === undefined) {
-    body = [Buffer.concat(toSelectedBody(snapshot))];
-    wholeBodies.set(snapshot, body);
-  }
-  return body;
+  return makeOnce(wholeBodies, snapshot, () => [Buffer.concat(toSelectedBody(snapshot))]);
 }
 
 /** A DiscoveryResponse for a selection: many parts, without copying resources. */
@@ -116,18 +111,11 @@ export function toSelectedBody(snapshot: Snapshot): ResponseBody {
 
 /** The delta from `held` to `snapshot`, as one buffer that all holders of the same share. */
 export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBody {
-  let bodies = deltaBodies.get(snapshot);
-  if (bodies === undefined) {
-    bodies = new WeakMap();
-    deltaBodies.set(snapshot, bodies);
-  }
-  let body = bodies.get(held);
-  if (body === undefined) {
+  const bodies = makeOnce(deltaBodies, snapshot, () => new WeakMap());
+  return makeOnce(bodies, held, () => {
     const { bytes, names } = toDelta(held, snapshot, new Set());
-    body = { bytes: [Buffer.concat(bytes)], names };
-    bodies.set(held, body);
-  }
-  return body;
+    return { bytes: [Buffer.concat(bytes)], names };
+  });
 }
 
 /**
@@ -167,16 +155,19 @@ const nonceAllowance = 20;
 
 /** The part of a resource's field before its Any, in either protocol. */
 function toResourceHeads(resource: Resource): { readonly sotw: Buffer; readonly delta: Buffer } {
-  let heads = resourceHeads.get(resource);
-  if (heads === undefined) {
-    const { name, version, any } = resource;
-    const anyHead = toFieldHead(2, any.length);
-    const labels = Buffer.concat([toStringField(3, name), toStringField(1, version), anyHead]);
-    heads = {
-      sotw: anyHead,
-      delta: Buffer.concat([toFieldHead(2, labels.length + any.length), labels]),
-    };
-    resourceHeads.set(resource, heads);
-  }
-  return heads;
+  return makeOnce(resourceHeads, resource, ({ name, version, any }) => {
+    const sotw = toFieldHead(2, any.length);
+    const labels = Buffer.concat([toStringField(3, name), toStringField(1, version), sotw]);
+    return { sotw, delta: Buffer.concat([toFieldHead(2, labels.length + any.length), labels]) };
+  });
+}
+
+function makeOnce<Key extends object, Made>(
+  known: WeakMap<Key, Made>,
+  key: Key,
+  make: (key: Key) => Made,
+): Made {
+  const made = known.get(key) ?? make(key);
+  known.set(key, made);
+  return made;
 }
