@@ -1,10 +1,13 @@
 // What an engine is called with besides its address: a password, and the files of TLS. Files are read at each call,
 // so that renewed ones are used from the next one on.
+import type { Static, TSchema } from 'typebox';
+import { Value } from 'typebox/value';
 import { AppError, errorText } from '../../../../shared/errors.ts';
 import { maskFile } from '../../../../shared/settings/shown-value.ts';
 import { readSecretFile } from '../../../../shared/small-file.ts';
 import { readTlsFiles, type TlsFiles } from '../../../../shared/tls.ts';
 import { trimEnd } from '../../../../shared/trim-end.ts';
+import type { ComparedClocks } from '../../compared-clocks.ts';
 import { callJson, type JsonAnswer, type JsonCall } from '../../json-call.ts';
 
 export interface EngineAccess {
@@ -45,8 +48,29 @@ export async function readEngineTls(access: EngineAccess): Promise<JsonCall['tls
 const maxAnswerBytes = 4 * 1024 * 1024;
 const maxMessageLength = 300;
 
-export function callEngine(url: URL, call: Omit<JsonCall, 'maxAnswerBytes'>): Promise<JsonAnswer> {
-  return callJson(url, { ...call, maxAnswerBytes });
+/** `name`: of the engine, with whose clock this machine's is compared. */
+export async function callEngine(
+  url: URL,
+  call: Omit<JsonCall, 'maxAnswerBytes'>,
+  { name, clocks }: { readonly name: string; readonly clocks: ComparedClocks | undefined },
+): Promise<JsonAnswer> {
+  const compare = clocks?.start();
+  const answer = await callJson(url, { ...call, maxAnswerBytes });
+  compare?.(name, answer.date);
+  return answer;
+}
+
+/** `engine`: what should have answered. Throws an AppError `store` where that has refused the call, or another program
+ * answers. */
+export function readAnswer<Schema extends TSchema>(
+  answer: JsonAnswer,
+  schema: Schema,
+  engine: string,
+): Static<Schema> {
+  const { status, value } = answer;
+  if (status !== 200 && status !== 201) throw new AppError('store', showFailure(answer));
+  if (Value.Check(schema, value)) return value;
+  throw new AppError('store', `what answers is not ${engine}`);
 }
 
 /** What an engine says of a call that failed: `HTTP 403: etcdserver: permission denied`. */

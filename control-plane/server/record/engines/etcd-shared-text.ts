@@ -1,8 +1,7 @@
 // A text that control planes share in etcd, over the JSON gateway of its API of version 3: one key, replaced by a
 // transaction that compares its revision.
 import Type, { type Static, type TSchema } from 'typebox';
-import { Value } from 'typebox/value';
-import { AppError, errorText } from '../../../../shared/errors.ts';
+import { AppError } from '../../../../shared/errors.ts';
 import { redact } from '../../../../shared/redact.ts';
 import type { ComparedClocks } from '../../compared-clocks.ts';
 import type { JsonAnswer } from '../../json-call.ts';
@@ -11,6 +10,7 @@ import type { SwapResult } from '../../store/shared-text.ts';
 import {
   callEngine,
   type EngineAccess,
+  readAnswer,
   readEnginePassword,
   readEngineTls,
   showFailure,
@@ -140,27 +140,23 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
     const { endpoints } = this.#place;
     const endpoint = endpoints[this.#failures % endpoints.length];
     const headers = this.#token === undefined ? {} : { authorization: this.#token };
-    const compare = this.#clocks?.start();
+    const engine = { name: `etcd at ${endpoint?.host}`, clocks: this.#clocks };
     try {
       const tls = await readEngineTls(this.#access);
       const call = { method: 'POST', headers, body, tls, signal } as const;
-      const answer = await callEngine(new URL(path, endpoint), call);
-      compare?.(`etcd at ${endpoint?.host}`, answer.date);
+      const answer = await callEngine(new URL(path, endpoint), call, engine);
       // A member without a leader.
       if (answer.status >= 500) this.#failures++;
       return answer;
     } catch (error) {
       this.#failures++;
-      throw new AppError('store', errorText(error), { cause: error });
+      throw error;
     }
   }
 }
 
 function read<Schema extends TSchema>(answer: JsonAnswer, schema: Schema): Static<Schema> {
-  const { status, value } = answer;
-  if (status !== 200) throw new AppError('store', showFailure(answer));
-  if (Value.Check(schema, value)) return value;
-  throw new AppError('store', 'what answers is not the JSON gateway of etcd (v3)');
+  return readAnswer(answer, schema, 'the JSON gateway of etcd (v3)');
 }
 
 function toBase64(text: string): string {

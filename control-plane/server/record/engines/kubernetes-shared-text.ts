@@ -2,7 +2,6 @@
 // resourceVersion. Token and CA of the pod are read at each call, as Kubernetes renews them.
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
-import { Value } from 'typebox/value';
 import { AppError, errorText } from '../../../../shared/errors.ts';
 import { type HostPort, showHostPort } from '../../../../shared/host-port.ts';
 import { redact } from '../../../../shared/redact.ts';
@@ -11,7 +10,7 @@ import type { ComparedClocks } from '../../compared-clocks.ts';
 import type { JsonAnswer } from '../../json-call.ts';
 import { asideSuffix } from '../../store/set-aside.ts';
 import type { SwapResult } from '../../store/shared-text.ts';
-import { callEngine, readEngineTls, showFailure } from './engine-access.ts';
+import { callEngine, readAnswer, readEngineTls, showFailure } from './engine-access.ts';
 import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
 export interface KubernetesPlace {
@@ -137,20 +136,15 @@ export class KubernetesSharedText extends EngineText<AbortSignal> {
     const tls = { ca: join(credentials, 'ca.crt'), cert: undefined, key: undefined };
     const token = (await readSmallFile(join(credentials, 'token'), maxTokenBytes)).trim();
     const base = `https://${showHostPort(address)}/api/v1/namespaces/${this.#place.namespace}`;
-    const compare = this.#clocks?.start();
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(method === 'PATCH' && { 'content-type': 'application/merge-patch+json' }),
+    };
+    const engine = { name: `Kubernetes at ${showHostPort(address)}`, clocks: this.#clocks };
     try {
-      const answer = await callEngine(new URL(`${base}/configmaps${path}`), {
-        method,
-        headers: {
-          authorization: `Bearer ${token}`,
-          ...(method === 'PATCH' && { 'content-type': 'application/merge-patch+json' }),
-        },
-        body,
-        tls: await readEngineTls({ password: '', passwordFile: undefined, tls }),
-        signal,
-      });
-      compare?.(`Kubernetes at ${showHostPort(address)}`, answer.date);
-      return answer;
+      const read = await readEngineTls({ password: '', passwordFile: undefined, tls });
+      const call = { method, headers, body, tls: read, signal };
+      return await callEngine(new URL(`${base}/configmaps${path}`), call, engine);
     } catch (error) {
       throw new AppError('store', redact(errorText(error), [token]), { cause: error });
     }
@@ -171,8 +165,5 @@ function toResult(answer: JsonAnswer): SwapResult {
 }
 
 function readConfigMap(answer: JsonAnswer): Static<typeof configMap> {
-  const { status, value } = answer;
-  if (status !== 200 && status !== 201) throw new AppError('store', showFailure(answer));
-  if (Value.Check(configMap, value)) return value;
-  throw new AppError('store', 'what answers is not the API of Kubernetes');
+  return readAnswer(answer, configMap, 'the API of Kubernetes');
 }
