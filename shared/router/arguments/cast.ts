@@ -20,8 +20,9 @@ type Refusal = Extract<Cast, { readonly ok: false }>;
 
 const integer = /^-?\d+$/;
 const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
-const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
-const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
+/** `on` is what browsers send of a checkbox. */
+const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes', 'on']);
+const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no', 'off']);
 
 export type CastValue = (value: unknown, from: Origin) => Cast;
 
@@ -96,7 +97,7 @@ function castText(type: string, text: string): Cast {
     const word = text.toLowerCase();
     if (truths.has(word)) return { ok: true, value: true };
     if (falsehoods.has(word)) return { ok: true, value: false };
-    return refuse('must be true or false (1, yes, t, 0, no, f, or empty for false)');
+    return refuse('must be true or false (1, yes, t, on, 0, no, f, off, or empty for false)');
   }
   const value = Number(text);
   if (type === 'integer') {

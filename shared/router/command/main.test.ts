@@ -251,6 +251,13 @@ export class Default extends Controller {
   const changed = nextUrl();
   await writeFile(service, 'export {};');
   t.not(await changed, '', 'so is a module of a folder beside');
+  const known = nextUrl();
+  const later = join(folder, 'services', 'later.ts');
+  await writeFile(later, '');
+  t.not(await known, '', 'and a new one');
+  const edited = nextUrl();
+  await writeFile(later, 'export {};');
+  t.not(await edited, '', 'which is watched, too');
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   t.deepEqual(await ended, [0, null]);

@@ -3,7 +3,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';
 import type { HostPort } from '../../host-port.ts';
@@ -145,30 +146,49 @@ function loadApp(prefix: readonly string[], options: AppOptions = {}): Promise<A
   return createApp({ controllerPrefix: prefix, env: process.env, ...options });
 }
 
-/** Of the working directory, at any depth. */
-async function listModules(folder = '.'): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
+/** Of the working directory, at any depth, but for the folders of controllers. */
+async function listModules(without: readonly string[], folder = '.'): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const lists = entries.map(async (entry) => {
     const path = join(folder, entry.name);
-    if (/^(?:\.|node_modules$)/.test(entry.name)) return [];
-    if (entry.isDirectory()) return listModules(path);
+    if (/^(?:\.|node_modules$)/.test(entry.name) || without.includes(resolve(path))) return [];
+    if (entry.isDirectory()) return listModules(without, path);
     return /\.[cm]?[jt]sx?$/.test(path) ? [path] : [];
   });
   return (await Promise.all(lists)).flat();
 }
 
+/** Between two looks for new modules. */
+const listingMs = 1_000;
+
 /** By `node --watch`: modules cannot be unloaded. A file that an application writes, such as a database, restarts nothing. */
+async function watchModules(folders: readonly string[], signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const modules = await listModules(folders);
+    const watched = [...folders, ...modules].map((path) => `--watch-path=${path}`);
+    const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
+    const flags = [...process.execArgv, ...watched, '--watch-preserve-output'];
+    const child = spawn(process.execPath, [...flags, ...args], { stdio: 'inherit' });
+    const ended = once(child, 'exit');
+    do await setTimeoutPromise(listingMs, undefined, { signal }).catch(() => {});
+    while (
+      !signal.aborted &&
+      child.exitCode === null &&
+      String(await listModules(folders)) === String(modules)
+    );
+    if (child.exitCode !== null) return;
+    child.kill('SIGTERM');
+    await ended;
+  }
+}
+
 async function serveWatched(prefixes: readonly string[]): Promise<Pick<Serving, 'stop'>> {
-  const folders = await Promise.all(prefixes.map(findRoot));
-  const watched = [...folders, ...(await listModules())].map((path) => `--watch-path=${path}`);
-  const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
-  const flags = [...process.execArgv, ...watched, '--watch-preserve-output'];
-  const child = spawn(process.execPath, [...flags, ...args], { stdio: 'inherit' });
-  const ended = once(child, 'exit');
+  const over = new AbortController();
+  const watching = watchModules(await Promise.all(prefixes.map(findRoot)), over.signal);
   return {
     async stop() {
-      child.kill('SIGTERM');
-      await ended;
+      over.abort();
+      await watching;
     },
   };
 }
