@@ -30,5 +30,10 @@ test('a cookie that browsers would refuse, or with attributes in its value, is a
   });
   t.throws(() => setCookie(headers, 'a', '', { maxAge: 0.5 }), { instanceOf: TypeError });
   t.throws(() => setCookie(headers, 'a', '', { sameSite: 'none', secure: false }));
+  t.throws(() => setCookie(headers, '__Secure-a', '', { secure: false }), { message: /secure/ });
+  t.throws(() => setCookie(headers, '__Host-a', '', { domain: 'a.example' }), {
+    message: /domain/,
+  });
+  t.throws(() => setCookie(headers, 'a', 'x'.repeat(5_000)), { message: /too long/ });
   t.is(headers.get('set-cookie'), null);
 });

@@ -20,6 +20,9 @@ export interface CookieOptions {
 
 const attribute = /^[\x20-\x3a\x3c-\x7e]*$/;
 
+/** Browsers store no longer one. */
+const maxCharacters = 4096;
+
 /** The value of a cookie of a request; undefined without it. Of several the first, as browsers order them. */
 export function readCookie(headers: Headers, name: string): string | undefined {
   for (const pair of (headers.get('cookie') ?? '').split(';')) {
@@ -50,7 +53,12 @@ export function setCookie(
   if (maxAge !== undefined && !Number.isSafeInteger(maxAge)) {
     throw new TypeError('the age of a cookie is a number of whole seconds');
   }
+  // A browser would drop these without a word.
   if (sameSite === 'none' && !secure) throw new TypeError('sameSite none needs secure');
+  if (/^__(?:Host|Secure)-/i.test(name) && !secure) throw new TypeError(`${name} needs secure`);
+  if (/^__Host-/i.test(name) && (path !== '/' || domain !== undefined)) {
+    throw new TypeError(`${name} has the path / and no domain`);
+  }
   const parts = [
     `${name}=${encodeURIComponent(value)}`,
     `Path=${path}`,
@@ -60,5 +68,7 @@ export function setCookie(
     ...(secure ? ['Secure'] : []),
     `SameSite=${sameSite.charAt(0).toUpperCase()}${sameSite.slice(1)}`,
   ];
-  headers.append('set-cookie', parts.join('; '));
+  const cookie = parts.join('; ');
+  if (cookie.length > maxCharacters) throw new TypeError(`the cookie ${name} is too long`);
+  headers.append('set-cookie', cookie);
 }

@@ -139,7 +139,7 @@ function castObject(schema: Plain, compile: (inner: unknown) => CastValue): Cast
     if (from === 'xml' && typeof value === 'string' && value.trim() === '') {
       return { ok: true, value: {} };
     }
-    if (!isPlain(value)) return refuse('must be an object');
+    if (!isPlain(value) || value instanceof File) return refuse('must be an object');
     if (from === 'json') return { ok: true, value };
     const fields = new Map<string, unknown>();
     for (const [name, field] of Object.entries(value)) {

@@ -3,7 +3,7 @@
 // where that is forbidden.
 import type Type from 'typebox';
 import Format from 'typebox/format';
-import Schema from 'typebox/schema';
+import Schema, { Pointer } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { eachSchema, isPlain, mapSchemas, type Plain } from '../schema/json-schema.ts';
 import { patternCharacters, whyExponential } from '../schema/pattern.ts';
@@ -92,13 +92,30 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
     /** The value without what the schema does not declare. Only after `load`. */
     compileFilter(declared: Plain) {
       needsValues = true;
-      return (value: unknown): unknown => loaded().Clean(declared, value);
+      const schema = withLargestFirst(declared);
+      const validator = Schema.Compile(schema);
+      return (value: unknown): unknown => {
+        const kept = loaded().Clean(schema, value);
+        if (validator.Check(kept) || !mayHoldMore(schema, kept)) return kept;
+        throw new TypeError('what the method returned has another shape than returns declares');
+      };
     },
     /** Loads what the compiled functions need. */
     async load(): Promise<void> {
       if (needsValues) values ??= await import('typebox/value');
     },
   };
+}
+
+/** The first alternative that a value fits is the one that it is cut to: those with more fields go before those with fewer. */
+function withLargestFirst(declared: Plain): Plain {
+  const schema = mapSchemas(declared, withLargestFirst);
+  const size = (one: Plain) => Object.keys(one['properties'] ?? {}).length;
+  for (const keyword of ['anyOf', 'oneOf']) {
+    const all = schema[keyword];
+    if (Array.isArray(all)) schema[keyword] = all.toSorted((a, b) => size(b) - size(a));
+  }
+  return schema;
 }
 
 function withDefs(schema: Plain, $defs: Plain): Plain {
@@ -167,25 +184,41 @@ function isUndeclared({ keyword, schemaPath }: { keyword: string; schemaPath: st
 }
 
 function findProblems(schema: object, value: unknown): readonly SchemaProblem[] {
-  // The bound is TypeBox's for all users: it is restored before others can see it.
+  const errors = errorsOf(schema, value);
+  const telling = errors.filter((error) => isUndeclared(error) || !summaries.has(error.keyword));
+  // Of an object in which something else is wrong it names all fields: the innermost goes first.
+  const [first] = errors;
+  if (telling.length === 0 && first?.keyword === 'unevaluatedProperties') {
+    const names = first.params.unevaluatedProperties.map(String);
+    return names.map((name) => ({ at: `${first.instancePath}/${name}`, reason: 'is unknown' }));
+  }
+  return (telling.length > 0 ? telling : errors).map((error) => ({
+    at: error.instancePath,
+    reason: isUndeclared(error) ? 'is unknown' : error.message,
+  }));
+}
+
+/** The bound is TypeBox's for all users: it is restored before others can see it. */
+function errorsOf(schema: object, value: unknown) {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: maxProblems });
   try {
-    const [, errors] = Schema.Errors(schema, value);
-    const telling = errors.filter((error) => isUndeclared(error) || !summaries.has(error.keyword));
-    // Of an object in which something else is wrong it names all fields: the innermost goes first.
-    const [first] = errors;
-    if (telling.length === 0 && first?.keyword === 'unevaluatedProperties') {
-      const names = first.params.unevaluatedProperties.map(String);
-      return names.map((name) => ({ at: `${first.instancePath}/${name}`, reason: 'is unknown' }));
-    }
-    return (telling.length > 0 ? telling : errors).map((error) => ({
-      at: error.instancePath,
-      reason: isUndeclared(error) ? 'is unknown' : error.message,
-    }));
+    return Schema.Errors(schema, value)[1];
   } finally {
     Settings.Set({ maxErrors });
   }
+}
+
+/** Whether an object or a list stands where another thing is declared: it is not cut to what is declared then. */
+function mayHoldMore(schema: object, value: unknown): boolean {
+  const errors = errorsOf(schema, value);
+  return (
+    errors.length >= maxProblems ||
+    errors.some(({ keyword, instancePath }) => {
+      const isOther = keyword === 'type' || keyword === 'anyOf' || keyword === 'oneOf';
+      return isOther && typeof Pointer.Get(value, instancePath) === 'object';
+    })
+  );
 }
 
 const fileCheck = {

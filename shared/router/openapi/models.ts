@@ -14,7 +14,7 @@ import { uploadKeyword } from '../upload.ts';
 export class Models {
   /** By name. */
   readonly schemas: Record<string, unknown>;
-  /** From the text of a schema to its name. */
+  /** From the wanted name and the text of a schema to its name. */
   readonly #names = new Map<string, string>();
 
   constructor(schemas: Readonly<Record<string, unknown>>) {
@@ -49,30 +49,30 @@ export class Models {
   }
 
   #refer(target: Plain, ref: string, scope: Scope): string {
-    const text = contentOf(target);
-    let name = this.#names.get(text);
+    const wanted = toName(target, ref);
+    const key = `${wanted} ${contentOf(target)}`;
+    let name = this.#names.get(key);
     if (name === undefined) {
-      name = this.#nameOf(target, ref);
-      this.#names.set(text, name);
+      name = wanted;
+      for (let number = 2; name in this.schemas; number += 1) name = `${wanted}${number}`;
+      this.#names.set(key, name);
       this.schemas[name] = {};
       this.schemas[name] = this.#describe(target, scope, true);
     }
     return `#/components/schemas/${name}`;
   }
-
-  #nameOf({ $id: id, title }: Plain, ref: string): string {
-    const given = String(id ?? title ?? ref.replace('#/$defs/', '')).replace(/[^\w.-]+/g, '-');
-    const wanted = /^[A-Za-z]/.test(given) ? given : `Model${given.replace(/^\W+/, '')}`;
-    let name = wanted;
-    for (let number = 2; name in this.schemas; number += 1) name = `${wanted}${number}`;
-    return name;
-  }
 }
 
-/** The same for schemas that differ in order, and in that one takes further fields: as in an answer. */
+function toName({ $id: id, title }: Plain, ref: string): string {
+  const given = String(id ?? title ?? ref.replace('#/$defs/', '')).replace(/[^\w.-]+/g, '-');
+  return /^[A-Za-z]/.test(given) ? given : `Model${given.replace(/^\W+/, '')}`;
+}
+
+/** The same for schemas that differ in order, in how they are named, and in that one takes further fields: as in an answer. */
 function contentOf(schema: Plain): string {
   return JSON.stringify(schema, (keyword, value: unknown) => {
     if (/^(?:additional|unevaluated)Properties$/.test(keyword) && value === false) return undefined;
+    if (keyword === '$id' || keyword === '$defs') return undefined;
     if (!isPlain(value)) return value;
     return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
   });

@@ -58,15 +58,19 @@ test('a raw body is described by the types that are declared for it, else as any
   t.deepEqual([statuses.includes('413'), statuses.includes('415')], [true, false]);
 });
 
-test('conditions and a limited method have their statuses', async (t) => {
+test('conditions and a limited method have their statuses, and a model that names itself is there once', async (t) => {
+  const node = Type.Object({ next: Type.Optional(Type.Ref('Node')) });
   class Notes extends Controller {
     static readonly GET = op({ etag: true, guard: limited(() => true) }, () => 'a');
     static readonly PUT = op({ etag: true }, () => 'a');
+    static readonly PATCH = op({ body: Type.Cyclic({ Node: node }, 'Node') }, () => 'a');
   }
   const { app } = await createTestClient({ '': { Notes } });
-  const { paths } = app.describe() as unknown as {
+  const { paths, components } = app.describe() as unknown as {
     paths: Record<string, Record<string, Operation>>;
+    components: { schemas: object };
   };
+  t.deepEqual(Object.keys(components.schemas), ['Problem', 'Node']);
   const statusesOf = (verb: string) => Object.keys(paths['/notes']?.[verb]?.['responses'] ?? {});
   t.deepEqual(statusesOf('get'), ['200', '304', '400', '404', '405', '412', '429', '500']);
   t.deepEqual(statusesOf('put'), ['200', '400', '404', '405', '412', '500']);
