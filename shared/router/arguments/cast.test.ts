@@ -2,12 +2,14 @@ import test from 'ava';
 import fc from 'fast-check';
 import Type from 'typebox';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
-import type { Plain } from '../schema/json-schema.ts';
+import { closed, type Plain } from '../schema/json-schema.ts';
 import { upload } from '../upload.ts';
 import { compileCast } from './cast.ts';
 import { createSchemaCompiler } from './schema.ts';
 
-const { compile } = createSchemaCompiler({ sku: (text) => /^[a-z]{2}-[0-9]{4}$/.test(text) });
+const { compile, compileFilter, load } = createSchemaCompiler({
+  sku: (text) => /^[a-z]{2}-[0-9]{4}$/.test(text),
+});
 const accepts = (schema: Plain) => {
   const check = compile(schema);
   return (value: unknown) => check(value).length === 0;
@@ -15,16 +17,30 @@ const accepts = (schema: Plain) => {
 const cast = (schema: object, from: 'text' | 'json', value: unknown) =>
   compileCast(schema as Plain, accepts)(value, from);
 
-/** What becomes of a value, and in lines of formats how it is checked. */
+compileFilter({});
+await load();
+
+/** What becomes of a value, or what is wrong with it. */
 testLines(test, new URL('cast.txt', import.meta.url), (given) => {
-  const [schema = '', from = '', value = ''] = given.split(/ <- (text|json|check) /);
-  if (from === 'check') {
-    const [problem] = compile(JSON.parse(schema))(JSON.parse(value));
-    return problem?.reason ?? 'right';
+  const [text = '', how = '', value = ''] = given.split(/ <- (text|json|check|closed|filter) /);
+  const schema: Plain = text.startsWith('{"') ? JSON.parse(text) : Type.Script(text);
+  const parsed: unknown = JSON.parse(value);
+  try {
+    if (how === 'filter') return JSON.stringify(compileFilter(schema)(parsed));
+    if (how === 'text' || how === 'json') {
+      const result = cast(schema, how, parsed);
+      return result.ok ? JSON.stringify(result.value) : toLine(result);
+    }
+    const problems = compile(how === 'closed' ? closed(schema) : schema)(parsed);
+    return problems.map(toLine).join(', ') || 'right';
+  } catch (error) {
+    return (error as Error).message;
   }
-  const result = cast(JSON.parse(schema), from as 'text' | 'json', JSON.parse(value));
-  return result.ok ? JSON.stringify(result.value) : `${result.at ?? ''} ${result.reason}`.trim();
 });
+
+function toLine({ at = '', reason }: { readonly at?: string; readonly reason: string }): string {
+  return `${at} ${reason}`.trim();
+}
 
 test('every safe integer survives being written', (t) => {
   fc.assert(

@@ -37,28 +37,3 @@ test('defaults inside lists, objects, alternatives and references are filled in,
     tree: { tags: [], kids: [{ tags: [], kids: [] }] },
   });
 });
-
-test('an unknown keyword, and a pattern that is too slow, are refused by name', (t) => {
-  t.throws(() => compile({ type: 'string', maxLenght: 3 } as Type.TSchema), {
-    message: 'unknown keyword "maxLenght"',
-  });
-  t.throws(() => compile(Type.String({ pattern: '^(a+)+$' })), {
-    message: /the pattern \^\(a\+\)\+\$ can take exponential time/,
-  });
-  t.throws(() => compile(Type.Record(Type.String({ pattern: '^(a+)+$' }), Type.Any())), {
-    message: /can take exponential time/,
-  });
-});
-
-test('a text that a pattern is tried on is bounded, by its schema or by 256 characters', (t) => {
-  const check = compile(Type.String({ pattern: '^a*a*a*$' }));
-  t.deepEqual(check('a'.repeat(256)), []);
-  t.is(check('a'.repeat(257)).length, 1);
-  t.deepEqual(compile(Type.String({ pattern: '^a*$', maxLength: 999 }))('a'.repeat(999)), []);
-  const named = compile(Type.Record(Type.String({ pattern: '^a*a*$' }), Type.Null()));
-  t.deepEqual(named({ ['a'.repeat(256)]: null }), []);
-  t.true(named({ ['a'.repeat(257)]: null }).length > 0);
-  t.deepEqual(compile(Type.Record(Type.String(), Type.Null()))({ ['a'.repeat(999)]: null }), []);
-  const version = Type.TemplateLiteral([Type.Literal('v'), Type.Number(), Type.Literal('-x')]);
-  t.deepEqual(compile(version)('v1-x'), []);
-});

@@ -3,6 +3,7 @@
 import {
   createServer,
   type IncomingMessage,
+  type OutgoingHttpHeaders,
   type RequestListener,
   type Server,
   type ServerResponse,
@@ -10,7 +11,7 @@ import {
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { cancelStream } from '../answer/stream.ts';
-import { ListedHeaders } from '../request/listed-headers.ts';
+import { type HeaderList, ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
 import type { ServedMethod } from '../table/served-method.ts';
 import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
@@ -101,12 +102,14 @@ export function isWebSocket({ method, headers }: IncomingMessage): boolean {
 }
 
 export function toRequestLike(request: IncomingMessage, response?: ServerResponse): RequestLike {
-  const headers = new ListedHeaders(request.rawHeaders);
+  const given = new ListedHeaders(request.rawHeaders);
+  const isOfHttp2 = request.httpVersionMajor === 2;
+  const headers = isOfHttp2 ? withoutPseudo(given) : given;
   return {
     method: request.method ?? '',
     target: request.url ?? '',
     headers,
-    body: hasBody(headers) ? request : undefined,
+    body: isOfHttp2 || hasBody(headers) ? request : undefined,
     remoteAddress: request.socket.remoteAddress,
     scheme: 'encrypted' in request.socket ? 'https' : 'http',
     signal: response && (() => toGoneSignal(response)),
@@ -122,6 +125,21 @@ function toGoneSignal(response: ServerResponse): AbortSignal {
   if (response.closed) look();
   else response.once('close', look);
   return gone.signal;
+}
+
+/** HTTP/2 names the host in a field of its own, and has bodies without a length (RFC 9113, section 8). */
+function withoutPseudo(given: ListedHeaders): ListedHeaders {
+  const headers = new ListedHeaders([...given].filter(([name]) => !name.startsWith(':')).flat());
+  const authority = given.get(':authority');
+  if (authority !== null) headers.set('host', authority);
+  return headers;
+}
+
+/** Without fields of the connection, which it does not have, and each name once. */
+function ofHttp2(list: HeaderList): OutgoingHttpHeaders {
+  const headers = new ListedHeaders(list);
+  for (const name of ['connection', 'upgrade', 'keep-alive']) headers.delete(name);
+  return { ...Object.fromEntries(headers), 'set-cookie': headers.getSetCookie() };
 }
 
 function hasBody(headers: Headers): boolean {
@@ -145,7 +163,8 @@ function send(
 ): Promise<void> | undefined {
   // One without a body is complete as well, which the parser has not reported where the answer is there at once.
   if (given.body !== undefined && !request.complete) endUnread(request, response);
-  response.writeHead(status, headers as string[]);
+  if (request.httpVersionMajor < 2) response.writeHead(status, headers as string[]);
+  else response.writeHead(status, ofHttp2(headers));
   if (!isWhole(body)) {
     // To a connection that has closed already a pipeline neither sends nor ends anything.
     if (response.destroyed) return cancelStream(body);
