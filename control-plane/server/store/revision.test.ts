@@ -35,6 +35,8 @@ test('a trailer selects what the author means, if git recognizes it as a trailer
     'clean up\n\nsome words\n\nAllow-Removal: yes\n\n',
     'x\n\nSome words of it\nAllow-Removal: yes\nSigned-off-by: a <a@b>',
     'x\n\nAllow-Removal:\n  yes',
+    'x\r\n\r\nAllow-Removal: yes\r\nSigned-off-by: a\r\n',
+    `x\n\nNote: a\nB: ${'c\nB: '.repeat(2000)}\nAllow-Removal: yes`,
     'x\n\nAllow-Removal: yes\n# a comment\n\n# Conflicts:\n#\ta.yaml\n',
     toInfoText(`x\n\n${'word '.repeat(900)}\n\nAllow-Removal: yes${coAuthor.repeat(50)}`),
   ]) {
@@ -49,8 +51,12 @@ test('a trailer selects what the author means, if git recognizes it as a trailer
     'x\n\none\ntwo\nthree\nfour\nfive\nsix\nseven\nAllow-Removal: yes\nSigned-off-by: a <a@b>',
     'x\n\nquoted:\n  Allow-Removal: yes',
     'x\n\u00a0\nAllow-Removal: yes',
+    'x\n\f\nAllow-Removal: yes',
+    'x\n\n# ------------------------ >8 ------------------------\nAllow-Removal: yes',
+    `x\n\n${`${'word '.repeat(180)}\n`.repeat(12)}Signed-off-by: a\nAllow-Removal: yes`,
+    `x\n\nAllow-Removal: yes\nNote: ${'y'.repeat(4200)}\n\n${'word '.repeat(1000)}`,
   ]) {
-    t.false(says(message), message);
+    t.false(says(toInfoText(message)), message);
   }
   t.true(says('clean up\n\nSigned-off-by: a\nallow-removal:  YES \nOther: b'));
   t.false(says('what does Allow-Removal: yes do?'));

@@ -61,7 +61,12 @@ export function toInfoText(text: string): string | undefined {
   const isKept = blank >= trimmed.length - maxLastParagraph;
   const end = isKept ? trimmed.slice(blank) : trimmed.slice(-maxEndLength);
   const lastLines = end.includes('\n') ? end.slice(end.indexOf('\n')) : '';
-  return `${trimmed.slice(0, maxInfoLength - lastLines.length - 1)}…${lastLines}`.toWellFormed();
+  const cut = (lines: string) =>
+    `${trimmed.slice(0, maxInfoLength - lines.length - 1)}…${lines}`.toWellFormed();
+  const short = cut(lastLines);
+  if (isKept || trailersOf(short).length === 0) return short;
+  // What stands in the middle, or beside other text, has no effect by being cut either.
+  return trailersOf(trimmed).length > 0 ? cut(`\n${lastLines}`) : cut('\n\n…');
 }
 
 /** A line in the last paragraph of a commit's or change's message, which travels with the revision. */
@@ -96,6 +101,8 @@ export function valuesOf(message: string | undefined, name: string): string[] {
 }
 
 const trailerLine = /^([A-Za-z0-9-]+)[ \t]*:(.*)$/;
+/** Git ignores what comes after this line. */
+const scissors = '# ------------------------ >8 ------------------------';
 /** If one of these lines is present, git recognizes trailers in a last paragraph that also contains other text. */
 const knownLine = /^(?:Signed-off-by: |\(cherry picked from commit )/;
 
@@ -103,8 +110,10 @@ const knownLine = /^(?:Signed-off-by: |\(cherry picked from commit )/;
  * a trailer, or where git itself wrote one and at least a quarter of the lines are trailers. Trailers anywhere else,
  * such as in the messages of the commits that a squash merge lists, have no effect. */
 function trailersOf(message: string): readonly Trailer[] {
+  const all = message.split(/\r?\n/);
+  const cut = all.indexOf(scissors);
   // Lines with this beginning are git's own, such as those about a merge's conflicts.
-  const given = message.split(/\r?\n/).filter((line) => !line.startsWith('#'));
+  const given = all.slice(0, cut === -1 ? all.length : cut).filter((line) => !line.startsWith('#'));
   const lines = given.slice(0, given.findLastIndex((line) => !isBlank(line)) + 1);
   const blank = lines.findLastIndex(isBlank);
   if (blank === -1) return [];
@@ -132,7 +141,7 @@ function trailersOf(message: string): readonly Trailer[] {
 
 /** Git treats other spaces as text. */
 function isBlank(line: string): boolean {
-  return /^[ \t\r\f\v]*$/.test(line);
+  return /^[ \t\r]*$/.test(line);
 }
 
 /** The message with this trailer added. */
