@@ -85,6 +85,13 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     t.deepEqual((await request.result).after, [3, 1, 0]);
   });
 
+  check('a window of 100 years is counted', async (t, { store, readCounter }) => {
+    const hit = { key: freshKey(), windowSeconds: 100 * 365 * 86_400 };
+    t.deepEqual(await countAfter(store, [hit]), [1]);
+    t.is(await readCounter(hit.key), '1');
+    t.deepEqual(await countAfter(store, [hit]), [2]);
+  });
+
   check('hits of 0 look, and create the counter', async (t, { store, readCounter }) => {
     const key = freshKey();
     t.deepEqual(await countAfter(store, [{ key, hits: 0 }]), [0]);

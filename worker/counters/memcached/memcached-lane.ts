@@ -16,6 +16,9 @@ const maxKeysPerGet = 64;
 export const maxPendingChanges = 65_536;
 /** memcached interprets lifetimes above 30 days as dates. */
 const maxRelativeSeconds = 2_592_000;
+/** Dates are signed numbers of 32 bits: a later one would be long past. */
+const lastDate = 2 ** 31 - 1;
+const never = 0;
 /** Known lifetimes need no end by the clock: an expired item is not found, and added again. */
 const noTime = 0;
 
@@ -262,7 +265,8 @@ export class MemcachedLane {
   #drawExpiry({ windowSeconds }: Change): number {
     const lifetime = windowSeconds + 1 + Math.floor(Math.random() * this.#deps.jitterMaxSeconds);
     if (lifetime <= maxRelativeSeconds) return lifetime;
-    return Math.floor(this.#clock.wallMs() / 1000) + lifetime;
+    const date = Math.floor(this.#clock.wallMs() / 1000) + lifetime;
+    return date > lastDate ? never : date;
   }
 
   #fail(change: Change, answer: Answer): void {
