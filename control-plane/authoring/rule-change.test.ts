@@ -1,5 +1,6 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { pluck } from '../../test/support/pluck.ts';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import { checkRules } from './checked-rules.ts';
 import { type ComparedRules, compareRules } from './rule-change.ts';
@@ -21,4 +22,12 @@ testLines(test, new URL('rule-change.txt', import.meta.url), (given) => {
   const [before = '', after = ''] = given.split(' => ');
   const changes = compareRules(rulesOf(before), rulesOf(after));
   return changes.map(({ kind, text }) => `${kind}: ${text}`).join('; ') || 'no change';
+});
+
+test('of very many patterns that have changed places their domain is named', (t) => {
+  const rules = Array.from({ length: 150 }, (_, at) => `{key: k, value: "*${at}*"}`);
+  const [one, other] = [rules, rules.toReversed()].map((all) => rulesOf(all.join(', ')));
+  t.deepEqual(pluck(compareRules(one as ComparedRules, other as ComparedRules), 'kind'), [
+    'order_changed',
+  ]);
 });

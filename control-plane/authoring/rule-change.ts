@@ -17,6 +17,7 @@ import { findDocumentsAt, hasEnds, toTimeText } from '../../shared/rules/rule-en
 import { limitModes } from '../../shared/rules/rule-keys.ts';
 import { sortInSteps } from '../../shared/sorted-in-steps.ts';
 import type { CheckedRules } from './checked-rules.ts';
+import { findingChangedPlaces } from './wildcard-order.ts';
 
 export type RuleChangeKind =
   | 'domain_added'
@@ -33,6 +34,8 @@ export type RuleChangeKind =
   | 'burst_changed'
   /** Limits of a list are added, removed or reordered. */
   | 'list_changed'
+  /** So many wildcards have changed places that what they both match is not listed. */
+  | 'order_changed'
   | 'blocked'
   | 'unblocked'
   | 'unlimited'
@@ -94,8 +97,9 @@ export function* comparing<Item>(
   for (const domain of domains) {
     yield;
     const [was, is] = [before.ruleSet.domains.get(domain), after.ruleSet.domains.get(domain)];
-    if (was === undefined) add(domainChange('domain_added', domain));
-    if (is === undefined) add(domainChange('domain_removed', domain));
+    if (was === undefined) add({ ...ofDomain('domain_added', domain), text: 'the domain is new' });
+    if (is === undefined)
+      add({ ...ofDomain('domain_removed', domain), text: 'the domain is gone' });
     if (was === is) continue;
     const rulesBefore = was && (yield* was.lookup());
     const rulesAfter = is && (yield* is.lookup());
@@ -103,8 +107,12 @@ export function* comparing<Item>(
     const ends = [...had, ...has].some(hasEnds);
     const lastingBefore = ends ? yield* findLasting(domain, had) : undefined;
     const lastingAfter = ends ? yield* findLasting(domain, has) : undefined;
-    const groups = yield* groupRequests(yield* placeDocuments(had), yield* placeDocuments(has));
-    for (const group of groups) {
+    const [placedBefore, placedAfter] = [yield* placeDocuments(had), yield* placeDocuments(has)];
+    const groups = yield* groupRequests(placedBefore, placedAfter);
+    if (!(yield* addCommon(groups, placedBefore, placedAfter))) {
+      add({ ...ofDomain('order_changed', domain), text: 'many patterns have changed places' });
+    }
+    for (const group of groups.values()) {
       const sample = group.requests.map(toSample);
       const compare = (one: DomainRules | undefined, other: DomainRules | undefined) =>
         compareMatches(domain, group, one?.match(sample), other?.match(sample));
@@ -158,7 +166,7 @@ function toPlaces({ requests, ruleBefore, ruleAfter }: RequestGroup) {
 function* groupRequests(
   before: readonly PlacedRule[],
   after: readonly PlacedRule[],
-): Generator<void, Iterable<RequestGroup>> {
+): Generator<void, Map<string, RequestGroup>> {
   const groups = new Map<string, RequestGroup>();
 
   function* visit(
@@ -168,7 +176,7 @@ function* groupRequests(
   ): Generator<void, void> {
     const { key, value, untilMs } = rule.descriptor;
     const requests = [...above, { key, value }];
-    const identity = JSON.stringify(requests.map((entry) => [entry.key, entry.value]));
+    const identity = toIdentity(requests);
     const known = groups.get(identity) ?? { requests, ruleBefore: undefined, ruleAfter: undefined };
     const end = untilMs === undefined ? {} : { [`end${side}`]: untilMs };
     groups.set(identity, { ...known, [`rule${side}`]: rule, ...end });
@@ -178,7 +186,49 @@ function* groupRequests(
 
   for (const rule of before) yield* visit(rule, [], 'Before');
   for (const rule of after) yield* visit(rule, [], 'After');
-  return groups.values();
+  return groups;
+}
+
+function toIdentity(requests: readonly Entry[]): string {
+  return JSON.stringify(requests.map(({ key, value }) => [key, value]));
+}
+
+/** Groups of what wildcards that have changed places both match, in one domain. */
+const maxCommon = 5_000;
+
+/** Adds these; false where there are too many. In steps. */
+function* addCommon(
+  groups: Map<string, RequestGroup>,
+  before: readonly PlacedRule[],
+  after: readonly PlacedRule[],
+): Generator<void, boolean> {
+  let left = maxCommon;
+
+  function* visit(
+    rule: PlacedRule,
+    requests: readonly Entry[],
+    side: 'ruleBefore' | 'ruleAfter',
+  ): Generator<void, void> {
+    yield;
+    if (--left < 0) return;
+    const identity = toIdentity(requests);
+    const none = { requests, ruleBefore: undefined, ruleAfter: undefined };
+    groups.set(identity, { ...(groups.get(identity) ?? none), [side]: rule });
+    for (const child of rule.children) {
+      const { key, value } = child.descriptor;
+      yield* visit(child, [...requests, { key, value }], side);
+    }
+  }
+
+  for (const places of findingChangedPlaces(before, after)) {
+    yield;
+    if (places === undefined) continue;
+    const { above, entry, was, now } = places;
+    if (entry === undefined || left < 0) return false;
+    yield* visit(was, [...above, entry], 'ruleBefore');
+    yield* visit(now, [...above, entry], 'ruleAfter');
+  }
+  return left >= 0;
 }
 
 /** A private-use character that no rule contains, so only a star or a rule for any value matches it. */
@@ -359,15 +409,7 @@ function toJson({ metadata }: Limit): string {
   return metadata === undefined ? 'none' : JSON.stringify(metadata);
 }
 
-function domainChange(kind: 'domain_added' | 'domain_removed', domain: string): RuleChange {
-  return {
-    kind,
-    domain,
-    requests: [],
-    text: kind === 'domain_added' ? 'the domain is new' : 'the domain is gone',
-    before: undefined,
-    after: undefined,
-    ruleBefore: undefined,
-    ruleAfter: undefined,
-  };
+function ofDomain(kind: RuleChangeKind, domain: string) {
+  const none = { before: undefined, after: undefined, ruleBefore: undefined, ruleAfter: undefined };
+  return { kind, domain, requests: [], ...none };
 }

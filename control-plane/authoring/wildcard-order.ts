@@ -1,0 +1,141 @@
+// Wildcards that have changed places: what two of them both match finds another rule then, although no rule has changed
+// (behaviour: lookup-order). Pure.
+import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
+import type { Entry } from '../../shared/rules/rule.ts';
+import { toCompositeKey } from '../../shared/rules/rule-document.ts';
+
+/** Two rules of one level; `now` has come in front of `was`. */
+export interface ChangedPlaces {
+  /** Of the rules above. */
+  readonly above: readonly Entry[];
+  /** What both match, with `*` for any characters; undefined where it takes too long to find that. */
+  readonly entry: Entry | undefined;
+  readonly was: PlacedRule;
+  readonly now: PlacedRule;
+}
+
+/** The product of the lengths of two patterns up to which they are compared, and the sum of these products. */
+const maxProduct = 100_000;
+const maxCompared = 20_000_000;
+/** What a pair takes beside that, in such products. */
+const ofEach = 100;
+
+/** Ends behind a pair without an entry: there are more than can be compared. In steps. */
+export function* findingChangedPlaces(
+  before: readonly PlacedRule[],
+  after: readonly PlacedRule[],
+): Generator<ChangedPlaces | undefined, void> {
+  let left = maxCompared;
+
+  function* visit(
+    one: readonly PlacedRule[],
+    other: readonly PlacedRule[],
+    above: readonly Entry[],
+  ): Generator<ChangedPlaces | undefined, void> {
+    const places = new Map(one.map((rule, index) => [rule.composite, { was: rule, index }]));
+    const kept: Kept[] = [];
+    for (const now of other) {
+      yield undefined;
+      const known = places.get(now.composite);
+      if (known === undefined) continue;
+      const { key, value } = now.descriptor;
+      if (known.was.children.length > 0 && now.children.length > 0) {
+        yield* visit(known.was.children, now.children, [...above, { key, value }]);
+      }
+      if (now.isWildcard) kept.push({ ...known, now });
+    }
+    for (const [first, second] of listOvertaken(kept)) {
+      yield undefined;
+      if (left < 0) return;
+      const product = first.now.composite.length * second.now.composite.length;
+      left -= ofEach + Math.min(product, maxProduct);
+      const isTooMuch = left < 0 || product > maxProduct;
+      const entry = isTooMuch ? undefined : findCommon(first.now.descriptor, second.now.descriptor);
+      if (isTooMuch || entry !== undefined) yield { above, entry, was: second.was, now: first.now };
+    }
+  }
+
+  yield* visit(before, after, []);
+}
+
+interface Kept {
+  readonly was: PlacedRule;
+  readonly now: PlacedRule;
+  /** Its place before. */
+  readonly index: number;
+}
+
+/** Each pair of which the second was in front of the first. */
+function* listOvertaken(kept: readonly Kept[]): Generator<readonly [Kept, Kept], void> {
+  /** Those behind the current one, by their places before. */
+  const behind: Kept[] = [];
+  for (const first of kept.toReversed()) {
+    let at = 0;
+    for (; at < behind.length; at++) {
+      const second = behind[at] as Kept;
+      if (second.index > first.index) break;
+      yield [first, second];
+    }
+    behind.splice(at, 0, first);
+  }
+}
+
+/** What both match; undefined where there is nothing. */
+function findCommon(
+  one: PlacedRule['descriptor'],
+  other: PlacedRule['descriptor'],
+): Entry | undefined {
+  if (one.key === other.key && !one.key.includes('*')) {
+    const value = findText(one.value, other.value);
+    return value === undefined ? undefined : { key: one.key, value };
+  }
+  const [first, second] = [one, other].map(({ key, value }) => toCompositeKey(key, value));
+  const found = findText(first ?? '', second ?? '');
+  // A star may stand for what joins a key and its value.
+  const text = found?.includes('_') ? found : found?.replace('*', '_*');
+  const at = text?.indexOf('_') ?? -1;
+  return at === -1
+    ? undefined
+    : { key: text?.slice(0, at) ?? '', value: text?.slice(at + 1) ?? '' };
+}
+
+/** A text that both match, with a star where both have one. */
+function findText(one: string, other: string): string | undefined {
+  const width = other.length + 1;
+  /** Whether the rests of both from there on have a text in common. */
+  const meets = new Uint8Array((one.length + 1) * width);
+  const isMet = (at: number, to: number) => meets[at * width + to] === 1;
+  for (let at = one.length; at >= 0; at--) {
+    for (let to = other.length; to >= 0; to--) {
+      const [a, b] = [one[at], other[to]];
+      const isEnd = a === undefined && b === undefined;
+      const isNext =
+        a === '*' || b === '*'
+          ? (a !== undefined && isMet(at + 1, to)) || (b !== undefined && isMet(at, to + 1))
+          : a !== undefined && a === b && isMet(at + 1, to + 1);
+      if (isEnd || isNext) meets[at * width + to] = 1;
+    }
+  }
+  if (!isMet(0, 0)) return undefined;
+  let text = '';
+  for (let at = 0, to = 0; at < one.length || to < other.length; ) {
+    const [a, b] = [one[at], other[to]];
+    if (a !== '*' && b !== '*') {
+      text += a;
+      at++;
+      to++;
+      continue;
+    }
+    if (a === '*' && b === '*' && !text.endsWith('*')) text += '*';
+    // The star goes on as long as it can, over the letters of the other.
+    if (a === '*' && b !== undefined && isMet(at, to + 1)) {
+      if (b !== '*') text += b;
+      to++;
+    } else if (b === '*' && a !== undefined && isMet(at + 1, to)) {
+      if (a !== '*') text += a;
+      at++;
+    } else if (a === '*') at++;
+    else to++;
+  }
+  return text;
+}
