@@ -64,6 +64,8 @@ export interface RuleChange {
   readonly after: Limit | undefined;
   /** For a limit of a list after the first: its window in seconds. */
   readonly furtherWindow?: number;
+  /** For a list with limits that are added or removed: their windows in seconds. */
+  readonly windows?: readonly number[];
   /** Whether the change concerns the rules that remain once every rule with an end has ended. */
   readonly isLasting?: true;
   /** The rule for exactly these requests, if any. */
@@ -321,7 +323,10 @@ function listRestarted(before: readonly Limit[], after: readonly Limit[]): strin
   return after.filter((limit) => !known.has(toCounter(limit))).map(describeShape);
 }
 
-type ListChange = Pick<RuleChange, 'kind' | 'text' | 'before' | 'after' | 'furtherWindow'>;
+type ListChange = Pick<
+  RuleChange,
+  'kind' | 'text' | 'before' | 'after' | 'furtherWindow' | 'windows'
+>;
 
 /** Compares the limits of a rule: first those with equal windows, then the others in order; the rest are added or
  * removed. */
@@ -354,7 +359,9 @@ function compareLists(was: Match | undefined, is: Match | undefined): ListChange
   const anew = listRestarted(all, after);
   const counts = anew.length === 0 ? '' : `; begins to count anew: ${anew.join(' and ')}`;
   const text = `${describeList(all)} -> ${describeList(after)}${counts}`;
-  return [...changes, { kind: 'list_changed', text, before: was?.limit, after: is?.limit }];
+  const windows = isElsewhere ? { windows: [...unpaired, ...left].map(windowSecondsOf) } : {};
+  const change = { kind: 'list_changed', text, before: was?.limit, after: is?.limit } as const;
+  return [...changes, { ...change, ...windows }];
 }
 
 function limitsOf(match: Match | undefined): Limit[] {

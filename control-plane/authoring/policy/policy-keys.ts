@@ -82,7 +82,7 @@ export const policyKeys = [
     type: 'count',
     min: 0,
     max: maxCount,
-    meaning: 'the most requests for one unit',
+    meaning: 'the most requests for one unit, and the largest `burst`',
   },
   {
     name: 'largest_factor',

@@ -108,11 +108,14 @@ function hasMetadata(metadata: object | undefined, field: string): boolean {
 
 function describeBound(
   { unit, least, most }: Bound,
-  { unit: counted, requestsPerUnit, unitMultiplier }: RateLimitBlock,
+  { unit: counted, requestsPerUnit, unitMultiplier, burst }: RateLimitBlock,
 ): readonly string[] {
   if (unit !== undefined && unit !== counted) return [];
   const forOne = requestsPerUnit / unitMultiplier;
   const shown = `${Number(forOne.toFixed(3))} for one ${counted}`;
   if (forOne < least) return [`the limit is ${shown}, and the policy asks for at least ${least}`];
-  return forOne > most ? [`the limit is ${shown}, and the policy allows at most ${most}`] : [];
+  if (forOne > most) return [`the limit is ${shown}, and the policy allows at most ${most}`];
+  if (burst === undefined || burst / unitMultiplier <= most) return [];
+  const allowed = `${most} for one ${counted}`;
+  return [`the burst is ${burst}, and the policy allows at most ${allowed}`];
 }

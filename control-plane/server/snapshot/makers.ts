@@ -35,10 +35,10 @@ export function* findingChanged(
   after: GovernedRules,
   policy: Policy,
 ): Generator<void, ReadonlySet<string>> {
-  const changed = new Set<string>();
-  if (before.policyText !== after.policyText) changed.add(policyKey);
+  const changed = new Set<string>(listPolicyKeys(before, after));
+  if (changed.size > 0) changed.add(policyText);
   yield* comparingForNodes(before, after, (change) => {
-    changed.add(toKey(change));
+    for (const key of toKeys(change)) changed.add(key);
     if (isOfGroup(change)) changed.add(toGroupsKey(change));
   });
   const had = new Set<string>();
@@ -60,8 +60,8 @@ export class Makers {
     this.#all = steps.flatMap(({ makers }) => makers);
   }
 
-  ofPolicy(): readonly Maker[] {
-    return this.#lastOf(policyKey) ?? this.#all;
+  ofPolicy(before: GovernedRules, after: GovernedRules): readonly Maker[] {
+    return this.#ofAll(listPolicyKeys(before, after));
   }
 
   ofViolation(identity: string): readonly Maker[] {
@@ -69,12 +69,17 @@ export class Makers {
   }
 
   ofChange(change: RuleChange): readonly Maker[] {
-    const last = this.#lastOf(toKey(change));
-    if (last !== undefined || !isOfGroup(change)) return last ?? this.#all;
+    const keys = toKeys(change);
+    const isKnown = keys.some((key) => this.#lastOf(key) !== undefined);
+    if (isKnown || !isOfGroup(change)) return this.#ofAll(keys);
     // Two changes of groups together are another one than each of them.
     const key = toGroupsKey(change);
     const touching = this.#steps.filter(({ changed }) => changed?.has(key) !== false);
     return touching.length === 0 ? this.#all : touching.flatMap(({ makers }) => makers);
+  }
+
+  #ofAll(keys: readonly string[]): readonly Maker[] {
+    return [...new Set(keys.flatMap((key) => this.#lastOf(key) ?? this.#all))];
   }
 
   #lastOf(key: string): readonly Maker[] | undefined {
@@ -82,7 +87,27 @@ export class Makers {
   }
 }
 
-const policyKey = 'policy';
+const policyText = 'policy';
+
+/** Of the fields that differ, of all policies for the same domains; of the text alone where none does. */
+function listPolicyKeys(before: GovernedRules, after: GovernedRules): readonly string[] {
+  if (before.policyText === after.policyText) return [];
+  const [had, has] = [listFields(before.policy), listFields(after.policy)];
+  const names = new Set([...had.keys(), ...has.keys()]);
+  const changed = [...names].filter((name) => had.get(name) !== has.get(name));
+  return changed.length === 0 ? [policyText] : changed;
+}
+
+function listFields({ owners, policies }: Policy): ReadonlyMap<string, string> {
+  const fields = new Map([['policy owners', JSON.stringify(owners) ?? '']]);
+  for (const { line, domains, ...others } of policies) {
+    for (const [name, value] of Object.entries({ domains, ...others })) {
+      const key = `policy ${JSON.stringify(domains)} ${name}`;
+      fields.set(key, `${fields.get(key) ?? ''} ${JSON.stringify(value)}`);
+    }
+  }
+  return fields;
+}
 
 function toViolationKey(identity: string): string {
   return `violation ${identity}`;
@@ -102,12 +127,17 @@ export const amountKinds: ReadonlySet<string> = new Set([
   ...['blocked', 'unblocked', 'unlimited', 'no_longer_unlimited'],
 ]);
 
-/** Equal for changes of which the later one replaces the earlier one. */
-function toKey(change: RuleChange): string {
+/** Of all parts of a change, such as limits of a list; equal for those of which the later one replaces the earlier one. */
+function toKeys(change: RuleChange): readonly string[] {
+  const { windows } = change;
+  return windows?.map((window) => toKey(change, window)) ?? [toKey(change, undefined)];
+}
+
+function toKey(change: RuleChange, window: number | undefined): string {
   const { domain, kind, requests, text, furtherWindow, isLasting } = change;
   const what = amountKinds.has(kind) ? 'amount' : kind.replace(/_(?:on|off)$/, '');
   return JSON.stringify([
-    ...[domain, requests, what, furtherWindow, isLasting],
+    ...[domain, requests, what, furtherWindow ?? window, isLasting],
     isOfGroup(change) ? text : null,
   ]);
 }

@@ -48,7 +48,7 @@ test('each change is judged by who made it, whoever goes on from it, until an ow
   const policy = policyOf('owners: ada, bounds: [{most: 60}]');
   const rules = (a: number, more = '') =>
     governed(`${limit(a).slice(0, -1)}, {key: b}${more}]`, policy);
-  const before = rules(50);
+  let before = rules(50);
   const other = ', {key: c, rate_limit: {unit: day, requests_per_unit: 1}}';
   const bob: Maker = {
     author: 'bob',
@@ -90,4 +90,44 @@ test('each change is judged by who made it, whoever goes on from it, until an ow
   const excuse = { ...ada, message: 'x\n\nPolicy-Exception: sale' };
   t.is(refusedOf([rules(70), bob], [rules(70, other), excuse]).length, 2, 'of what bob made');
   t.deepEqual(refusedOf([rules(70), excuse], [rules(70, other), ada]), []);
+  const lists = (...windows: string[]) => governed(`[{key: a, rate_limits: [${windows}]}]`, policy);
+  const [second, hour, day, week] = ['second', 'hour', 'day', 'week'].map(
+    (unit) => `{unit: ${unit}, requests_per_unit: 9}`,
+  ) as [string, string, string, string];
+  before = lists(second, hour, day);
+  t.deepEqual(
+    said(refusedOf([lists(second, hour), bob], [lists(second, hour, week), ada])),
+    [mine],
+    'another limit of the list',
+  );
+  t.deepEqual(said(refusedOf([lists(second, hour), bob], [lists(second, hour, day), ada])), []);
+});
+
+test('a change of the policy is judged by who made each part of it, whoever goes on from it', (t) => {
+  const policyOf = (shop: string, mail = '') =>
+    governed(
+      '[]',
+      `owners: ada\npolicies: [{domains: shop, ${shop}}, {domains: mail, owners: [m]}${mail}]`,
+    );
+  const before = policyOf('owners: [s]');
+  const bob: Maker = { author: 'bob', message: 'x', revision: 'b'.repeat(40) };
+  const ada: Maker = { author: 'ada', message: 'x', revision: 'a'.repeat(40) };
+  const isRefused = (...made: [GovernedRules, Maker][]) => {
+    const after = made.at(-1)?.[0] ?? before;
+    const steps = made.map(([rules, maker], index) => {
+      const judging = { policy: after.policy, comparing };
+      const changed = findingChanged(made[index - 1]?.[0] ?? before, rules, judging);
+      return { makers: [maker], changed: runAtOnce(changed) };
+    });
+    const judged = judgingByPolicy(before, after, { steps, isUndo: false, comparing });
+    return runAtOnce(judged).refused.length > 0;
+  };
+  const stolen = policyOf('owners: [s, bob]');
+  const other = ', {domains: x, owners: [y]}';
+  t.true(isRefused([stolen, bob], [policyOf('owners: [s, bob]', other), ada]), 'another policy');
+  t.true(isRefused([stolen, bob], [policyOf('owners: [s, bob], unlimited: false'), ada]));
+  t.true(isRefused([stolen, bob], [policyOf('owners: [s, bob] '), ada]), 'blanks');
+  t.false(isRefused([stolen, bob], [policyOf('owners: [s]', other), ada]), 'it is undone');
+  t.false(isRefused([stolen, bob], [policyOf('owners: [s] '), ada]));
+  t.false(isRefused([stolen, bob], [policyOf('owners: [s, t]'), ada]), 'and so it is');
 });

@@ -71,7 +71,7 @@ export function* judgingByPolicy(
       ...{ problem, owners },
       makers: made.ofViolation(identity),
     })),
-    ...findPolicyChange(before, after, made.ofPolicy()),
+    ...findPolicyChange(before, after, made.ofPolicy(before, after)),
     ...(info.isUndo ? [] : yield* findChangeProblems(before, after, made)),
   ];
   const excuses = new Map(breaches.map((breach) => [breach, findExcuse(breach)]));
@@ -211,15 +211,24 @@ function describeFactor(
   largest: number | undefined,
 ): string | undefined {
   if (largest === undefined || before === undefined || after === undefined) return undefined;
-  if (!amountKinds.has(kind)) return undefined;
   if (before.unlimited || after.unlimited) return undefined;
-  const [was, is] = [rateOf(before), rateOf(after)];
+  if (amountKinds.has(kind)) return describeStep('limit', rateOf(before), rateOf(after), largest);
+  const isBurst = kind === 'burst_changed' || kind === 'algorithm_changed';
+  return isBurst ? describeStep('burst', burstOf(before), burstOf(after), largest) : undefined;
+}
+
+function describeStep(what: string, was: number, is: number, largest: number): string | undefined {
   if (was === is) return undefined;
   const factor = Math.max(was, is) / Math.min(was, is);
   if (factor <= largest) return undefined;
   const how = is > was ? 'raised' : 'lowered';
   const by = Number.isFinite(factor) ? `${Number(factor.toPrecision(3))} times` : 'without bound';
-  return `the limit is ${how} ${by}, and the policy allows ${largest} times at once`;
+  return `the ${what} is ${how} ${by}, and the policy allows ${largest} times at once`;
+}
+
+/** Requests at once. */
+function burstOf({ limiter, requestsPerUnit }: Limit): number {
+  return limiter?.capacity ?? requestsPerUnit;
 }
 
 /** Requests in a second. */
