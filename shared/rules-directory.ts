@@ -3,7 +3,7 @@
 import type { Stats } from 'node:fs';
 import { constants } from 'node:fs';
 import { lstat, open, opendir, realpath, stat } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { errorText } from './errors.ts';
 import { compareFiles } from './rules/file-order.ts';
@@ -116,9 +116,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     } else if (!target.isFile()) {
       addProblem('error', 'unreadable-file', path, 'it is neither a file nor a directory');
     } else if (own.isSymbolicLink() && !(await isInside(root, path))) {
-      const message =
-        'it is a symbolic link that leads out of the directory, which is not followed';
-      addProblem('error', 'unreadable-file', path, message, 'put the file itself in its place');
+      problems.push(linkOut(path));
       identities.push(`${path}\0outside`);
     } else {
       const identity = identityOf(target);
@@ -202,6 +200,19 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     missing,
     signature: identities.sort().join('\n'),
   };
+}
+
+/** Whether a file is a symbolic link that leads out of this directory, by default its own. */
+export async function leadsOut(path: string, directory = dirname(path)): Promise<boolean> {
+  const own = await lstat(path).catch(() => undefined);
+  if (!own?.isSymbolicLink()) return false;
+  return !(await isInside(await realpath(directory).catch(() => undefined), path));
+}
+
+export function linkOut(path: string): Problem {
+  const message = 'it is a symbolic link that leads out of the directory, which is not followed';
+  const hint = 'put the file itself in its place';
+  return problemOf('error', 'unreadable-file', path, message, hint);
 }
 
 /** With `root` undefined, every path is inside. */

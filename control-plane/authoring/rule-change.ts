@@ -215,7 +215,8 @@ function* addCommon(
     if (--left < 0) return;
     const identity = toIdentity(requests);
     const none = { requests, ruleBefore: undefined, ruleAfter: undefined };
-    groups.set(identity, { ...(groups.get(identity) ?? none), [side]: rule });
+    const known = groups.get(identity) ?? none;
+    groups.set(identity, { ...known, [side]: known[side] ?? rule });
     for (const child of rule.children) {
       const { key, value } = child.descriptor;
       yield* visit(child, [...requests, { key, value }], side);

@@ -4,7 +4,13 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
-import { type ListedFile, readRulesFiles, unreadable } from '../../../shared/rules-directory.ts';
+import {
+  type ListedFile,
+  leadsOut,
+  linkOut,
+  readRulesFiles,
+  unreadable,
+} from '../../../shared/rules-directory.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 import type { RuleInput } from '../input/rule-texts.ts';
@@ -41,6 +47,7 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
     const found = await stat(path).catch((error: unknown) => unreadable(error));
     if (typeof found === 'string')
       problems.push(problemOf('error', 'unreadable-file', path, found));
+    else if (await leadsOut(path, directory)) problems.push(linkOut(path));
     else if (found.isFile()) listed.push({ path });
     else {
       const message = found.isDirectory() ? 'it is a directory' : 'it is not a file';

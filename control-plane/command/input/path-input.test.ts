@@ -1,7 +1,9 @@
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { createTemporaryFolder } from '../../../test/support/temporary-folder.ts';
+import { readConfigDirectory } from '../check/config-directory.ts';
+import { runTestFiles } from '../test/run-test-files.ts';
 import { readPathInput } from './path-input.ts';
 
 test('more than a control plane serves deserves a warning, as workers that read files take it', async (t) => {
@@ -21,4 +23,27 @@ test('more than a control plane serves deserves a warning, as workers that read 
   t.deepEqual(await problemsOf(), [
     'warning: 16777217 characters in all, more than the 16777216 that a control plane examines',
   ]);
+});
+
+test('a named file, each file of -config_dir and a file of tests may be no link to a file elsewhere', async (t) => {
+  const [folder, other] = [createTemporaryFolder(t), createTemporaryFolder(t)];
+  const secret = join(other, 'secret');
+  writeFileSync(secret, 'name read SECRET\n');
+  writeFileSync(join(folder, 'own'), 'domain: own\n');
+  const link = join(folder, 'x_test.yaml');
+  symlinkSync(secret, link);
+  symlinkSync('own', join(folder, 'own.yaml'));
+  const tests = join(folder, 'y_test.yaml');
+  writeFileSync(
+    tests,
+    `rules: ${secret}\ntests: [{name: x, requests: [{domain: d, descriptor: {a: b}}]}]`,
+  );
+  const named = await readPathInput([link, join(folder, 'own.yaml')]);
+  const { input } = await readConfigDirectory(folder);
+  const { files } = await runTestFiles([link, tests], { update: false, coverage: false });
+  const all = JSON.stringify([named, input, files]);
+  t.false(all.includes('SECRET'), all);
+  t.is(all.split('it is a symbolic link that leads out of the directory').length, 4);
+  t.true(all.includes(`'${secret}' is not named *.yaml or *.yml`));
+  t.is(all.split('domain: own').length, 4, 'links inside are followed');
 });

@@ -5,6 +5,8 @@ import { join, normalize, resolve, sep } from 'node:path';
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import {
   type ListedFile,
+  leadsOut,
+  linkOut,
   listRulesFiles,
   readRulesFiles,
   unreadable,
@@ -34,7 +36,9 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
       }
       for (const file of listing.files) addOnce(file.path);
     } else if (found.isFile()) {
-      addOnce(path);
+      // A shell lists what others have put into a directory.
+      if (await leadsOut(path)) noticed.set(resolve(path), linkOut(path));
+      else addOnce(path);
     } else {
       return { ok: false, message: `'${given}' is neither a file nor a directory` };
     }

@@ -1,13 +1,13 @@
 // Runs files of rule tests: from their paths to what each test found.
-import { writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { errorText } from '../../../shared/errors.ts';
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { buildRuleSet, type RuleSetOptions } from '../../../shared/rules/rule-set.ts';
-import { readRulesFiles } from '../../../shared/rules-directory.ts';
-import { defaultBounds } from '../../../shared/rules-file.ts';
+import { leadsOut, linkOut, readRulesFiles } from '../../../shared/rules-directory.ts';
+import { defaultBounds, isRulesPath } from '../../../shared/rules-file.ts';
 import {
   type CoveredLimit,
   createCoverage,
@@ -22,6 +22,7 @@ import { updateText } from '../../authoring/rehearsal/rule-tests/update-text.ts'
 import { createRulesInTime, type RulesInTime } from '../../authoring/rehearsal/rules-in-time.ts';
 import { readPathInput } from '../input/path-input.ts';
 import { loadRules } from '../input/rule-input.ts';
+import type { RuleInputResult } from '../input/rule-texts.ts';
 
 export interface TestedFile {
   readonly file: string;
@@ -65,6 +66,7 @@ export async function runTestFiles(
 
   async function runFile(path: string): Promise<TestedFile> {
     const file = { file: path, problems: [], results: [], updated: 0 };
+    if (await leadsOut(path)) return { ...file, problems: [linkOut(path)] };
     const read = await readRulesFiles([{ path }], defaultBounds);
     const [source] = read.files;
     if (source === undefined) return { ...file, problems: read.problems };
@@ -112,7 +114,8 @@ async function readTestedRules(
       continue;
     }
     const { path, offset } = given;
-    const read = await readPathInput([toShownPath(dirname(file), path)]);
+    const shown = toShownPath(dirname(file), path);
+    const read = await readNamed(shown);
     if (!read.ok) {
       const problem = problemOf(
         'error',
@@ -132,6 +135,15 @@ async function readTestedRules(
   const built = buildRuleSet(documents, options);
   if (!built.ok) return { ok: false, problems: built.problems };
   return { ok: true, tested: { documents, rules: createRulesInTime(documents, options) } };
+}
+
+/** The author of a test file may not be allowed to read other files of this machine. */
+async function readNamed(path: string): Promise<RuleInputResult> {
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isFile() && !isRulesPath(path)) {
+    return { ok: false, message: `'${path}' is not named *.yaml or *.yml` };
+  }
+  return readPathInput([path]);
 }
 
 /** Relative as long as both are. */
