@@ -1,5 +1,14 @@
 // Patterns in which `*` stands for any characters or none, and `?` for one.
 
+/** Matching takes as much time as the product of both lengths. */
+const maxPatternLength = 1_024;
+
+/** Why a pattern of a file cannot be used, if so. */
+export function reasonAgainstGlob({ length }: string): string | undefined {
+  if (length <= maxPatternLength) return undefined;
+  return `a pattern has ${length} characters, more than ${maxPatternLength}`;
+}
+
 export function matchesGlob(pattern: string, text: string): boolean {
   return covers(pattern, text, (wanted, given) => wanted === '?' || wanted === given);
 }

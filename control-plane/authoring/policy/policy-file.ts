@@ -6,6 +6,7 @@ import { type Unit, units } from '../../../shared/rules/unit.ts';
 import { type MapReader, readMap, reportKind } from '../../../shared/rules/yaml/map-reader.ts';
 import { parseYamlTree } from '../../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { reasonAgainstGlob } from '../glob.ts';
 import { policyKeysAt } from './policy-keys.ts';
 
 /** The file at the root of the store; policy-keys.ts has its keys. */
@@ -93,6 +94,11 @@ function readTexts(fields: MapReader, name: string): readonly string[] | undefin
   const items = given.node.kind === 'list' ? fields.items(name) : [given];
   if (items.length === 0) fields.error('policy', name, `${name} is an empty list`);
   return items.flatMap(({ node, path }) => {
+    const reason = 'source' in node ? reasonAgainstGlob(node.source) : undefined;
+    if (reason !== undefined) {
+      fields.reporter.error('too-large', node.offset, path, `${name}: ${reason}`);
+      return [];
+    }
     if ('source' in node && node.source !== '') return [node.source];
     reportKind({ node, path }, name, 'text', fields.reporter);
     return [];

@@ -36,15 +36,28 @@ export function* findingViolations(
   if (policy.policies.length === 0) return [];
   const found: Violation[] = [];
   for (const [domain, group] of groupByDomain(documents)) {
-    const policies = policiesOf(policy, domain);
+    const policies = yield* policiesOf(policy, domain);
     if (policies.length > 0) yield* visit(yield* placeDocuments(group), [domain], policies, found);
     yield;
   }
   return found;
 }
 
-export function policiesOf({ policies }: Policy, domain: string): readonly DomainPolicy[] {
-  return policies.filter(({ domains }) => domains.some((pattern) => matchesGlob(pattern, domain)));
+/** In steps. */
+export function* policiesOf(
+  { policies }: Policy,
+  domain: string,
+): Generator<void, readonly DomainPolicy[]> {
+  const found: DomainPolicy[] = [];
+  for (const policy of policies) {
+    for (const pattern of policy.domains) {
+      yield;
+      if (!matchesGlob(pattern, domain)) continue;
+      found.push(policy);
+      break;
+    }
+  }
+  return found;
 }
 
 /** The policy's file and line. */

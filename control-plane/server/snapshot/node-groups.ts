@@ -12,7 +12,7 @@ import {
 } from '../../../shared/rules/yaml/map-reader.ts';
 import { parseYamlTree } from '../../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import { matchesGlob } from '../../authoring/glob.ts';
+import { matchesGlob, reasonAgainstGlob } from '../../authoring/glob.ts';
 import { maxGroups, nodeGroupsKeysAt } from './node-groups-keys.ts';
 import { parseRolloutSteps, type RolloutStep } from './rollout-steps.ts';
 import type { NodeIdentity } from './snapshot.ts';
@@ -176,9 +176,14 @@ function readPatterns(fields: MapReader, name: string): readonly Pattern[] | und
 
 /** Numbers and booleans stand for their text. */
 function readPattern(given: PlacedNode, name: string, reporter: Reporter): Pattern | undefined {
-  const { node } = given;
-  if ('source' in node && node.source !== '') return { text: node.source, offset: node.offset };
-  reportKind(given, name, 'text', reporter);
+  const { node, path } = given;
+  if (!('source' in node) || node.source === '') {
+    reportKind(given, name, 'text', reporter);
+    return undefined;
+  }
+  const reason = reasonAgainstGlob(node.source);
+  if (reason === undefined) return { text: node.source, offset: node.offset };
+  reporter.error('too-large', node.offset, path, `${name}: ${reason}`);
   return undefined;
 }
 

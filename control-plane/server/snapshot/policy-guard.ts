@@ -136,7 +136,7 @@ function* findChangeProblems(
   const all = yield* comparingForNodes(before, after, (change) => change);
   const byDomain = Map.groupBy(all, ({ domain }) => domain);
   for (const [domain, changes] of byDomain) {
-    for (const each of policiesOf(policy, domain)) {
+    for (const each of yield* policiesOf(policy, domain)) {
       const { owners } = each;
       const makers = new Set<Maker>();
       for (const change of changes) {

@@ -4,11 +4,12 @@ import { RulesSize } from './rules-size.ts';
 
 test('rules, limits and values of metadata count, also those that aliases stand for, of all files together', (t) => {
   const size = new RulesSize(21);
-  const add = (text: string) => {
+  const documentOf = (text: string) => {
     const { document } = parseRuleDocument(text, 'a.yaml');
     if (document === undefined) throw new Error('the file is not valid');
-    return size.add(document)?.message;
+    return document;
   };
+  const add = (text: string) => size.add(documentOf(text))?.message;
   // Two rules above, and two below each of them.
   const aliased =
     'descriptors: [{key: a, descriptors: &l [{key: x}, {key: y}]}, {key: b, descriptors: *l}]';
@@ -21,5 +22,11 @@ test('rules, limits and values of metadata count, also those that aliases stand 
   t.is(
     add(last.replace('[1, 2]', '[1, 2, 3]').replace('three', 'four'))?.slice(0, 40),
     'with this file there are more than 21 ru',
+  );
+  const name = 'd'.repeat(1_024);
+  t.is(new RulesSize().add(documentOf(`domain: ${name}\n`)), undefined);
+  t.is(
+    new RulesSize().add(documentOf(`domain: ${name}d\n`))?.message,
+    'the domain has 1025 characters, more than the 1024 that a worker can ask for',
   );
 });

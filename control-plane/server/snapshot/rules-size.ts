@@ -9,6 +9,9 @@ export const maxParts = 500_000;
 /** As many as the files can have without aliases. */
 const maxCharacters = controlPlaneBounds.totalBytes;
 
+/** As of the names that workers may ask for on a stream. */
+const maxDomainLength = 1_024;
+
 export class RulesSize {
   readonly #mostParts: number;
   #parts = 0;
@@ -19,7 +22,11 @@ export class RulesSize {
   }
 
   /** An error where the documents so far are more than a control plane serves. */
-  add({ file, descriptors }: RuleDocument): Problem | undefined {
+  add({ file, domain, descriptors }: RuleDocument): Problem | undefined {
+    if (domain.length > maxDomainLength) {
+      const message = `the domain has ${domain.length} characters, more than the ${maxDomainLength} that a worker can ask for`;
+      return problemOf('error', 'too-large', file, message, 'give it a shorter name');
+    }
     for (const descriptor of descriptors) this.#addRule(descriptor);
     const excess =
       this.#parts > this.#mostParts
