@@ -1,5 +1,5 @@
 import test from 'ava';
-import { overrideMetricKey } from './metric-key.ts';
+import { overrideMetricKey, sanitizeMetricName } from './metric-key.ts';
 
 const entries = [
   { key: 'a.b', value: 'c.d' },
@@ -16,4 +16,8 @@ test('sanitised dots leave the domain as it is', (t) => {
 
 test('a descriptor without entries has the domain and a dot', (t) => {
   t.is(overrideMetricKey('my.domain', [], true), 'my.domain.');
+});
+
+test('characters that act in lines or on terminals are none of a name', (t) => {
+  t.is(sanitizeMetricName('a:b|c\x1bd\u202ee\u2066f\u2028g\u200dh'), 'a_b_c_d_e_f_g\u200dh');
 });

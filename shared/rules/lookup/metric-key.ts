@@ -32,12 +32,12 @@ export function overrideMetricKey(
 }
 
 /**
- * `:`, `|` and line ends, which values of requests can contain, end a name on the wire: they become `_`,
- * as do the dots of IPv4 addresses (behaviour: metric-keys).
+ * `:`, `|` and line ends, which values of requests can contain, end a name on the wire, and others turn the lines of a
+ * terminal around: they become `_`, as do the dots of IPv4 addresses (behaviour: metric-keys).
  */
 export function sanitizeMetricName(name: string): string {
   return name
-    .replace(/[:|\p{Cc}\u2028\u2029]/gu, '_')
+    .replace(/[:|\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '_')
     .replace(/\d{1,3}(?:\.\d{1,3}){3}/g, (address) => address.replaceAll('.', '_'));
 }
 
