@@ -115,11 +115,10 @@ test('a change of the policy is judged by who made each part of it, whoever goes
   const isRefused = (...made: [GovernedRules, Maker][]) => {
     const after = made.at(-1)?.[0] ?? before;
     const steps = made.map(([rules, maker], index) => {
-      const judging = { policy: after.policy, comparing };
-      const changed = findingChanged(made[index - 1]?.[0] ?? before, rules, judging);
+      const changed = findingChanged(made[index - 1]?.[0] ?? before, rules, after.policy);
       return { makers: [maker], changed: runAtOnce(changed) };
     });
-    const judged = judgingByPolicy(before, after, { steps, isUndo: false, comparing });
+    const judged = judgingByPolicy(before, after, { steps, isUndo: false });
     return runAtOnce(judged).refused.length > 0;
   };
   const stolen = policyOf('owners: [s, bob]');
