@@ -19,6 +19,7 @@ import {
   type LeaderTiming,
   leads,
   toMemoryState,
+  toRevisionMemory,
 } from '../../control-plane/server/record/record-state.ts';
 import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -337,8 +338,8 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     await one.write((record) => holdBack(isInForce('a')(record) ?? record));
     fleet.kill(one);
     const { keeper: again } = await fleet.join('one again', own, 'away');
-    t.is(again.inForce?.content, 'a');
-    t.true(again.isKnown);
+    t.is(toRevisionMemory(again.state).inForce?.content, 'a');
+    t.true(again.state.isKnown);
     t.is(verdictOf(again.record, 'z', 'z')?.outcome, 'held_back');
     t.regex(again.state.trouble ?? '', /cannot be read \(no route to it\)/);
     t.false(isVacant(again.state));
@@ -422,14 +423,12 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const fleet = openFleet(t);
     const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     const heard: (string | undefined)[] = [];
-    two.onChange(() => heard.push(two.inForce?.content));
+    two.onChange(() => heard.push(two.record.inForce[0]?.content));
     await one.write(isInForce('a'));
     await fleet.pass(3);
     await two.write(isInForce('b'));
     t.deepEqual(heard, ['a', 'b']);
-    t.deepEqual(
-      [two.wasInForce('a'), two.wasInForce('b'), two.wasInForce('c')],
-      [true, true, false],
-    );
+    const { wasInForce } = toRevisionMemory(two.state);
+    t.deepEqual(['a', 'b', 'c'].map(wasInForce), [true, true, false]);
   });
 }

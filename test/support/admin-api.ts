@@ -19,6 +19,7 @@ import { toOverview } from '../../control-plane/server/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/server/record/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/server/record/peers/peers.ts';
 import { RecordKeeper, unsharedTiming } from '../../control-plane/server/record/record-keeper.ts';
+import { toRevisionMemory } from '../../control-plane/server/record/record-state.ts';
 import { Rollout } from '../../control-plane/server/rollout/rollout.ts';
 import { Building } from '../../control-plane/server/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/server/snapshot/cache.ts';
@@ -104,7 +105,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     building: new Building({ options, encode, clock }),
     stateDirectory,
     allowsRemoval: false,
-    memory: keeper,
+    memory: () => toRevisionMemory(keeper.state),
     log,
     clock,
   });

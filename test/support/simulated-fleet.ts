@@ -8,7 +8,10 @@ import { toTotals } from '../../control-plane/server/fleet/worker-figures.ts';
 import type { OwnText } from '../../control-plane/server/record/own-text.ts';
 import { parseRecord, type RolloutRecord } from '../../control-plane/server/record/record.ts';
 import { RecordKeeper } from '../../control-plane/server/record/record-keeper.ts';
-import type { LeaderTiming } from '../../control-plane/server/record/record-state.ts';
+import {
+  type LeaderTiming,
+  toRevisionMemory,
+} from '../../control-plane/server/record/record-state.ts';
 import type { RolloutFacts } from '../../control-plane/server/rollout/facts.ts';
 import { Rollout, type RolloutDeps } from '../../control-plane/server/rollout/rollout.ts';
 import { Building } from '../../control-plane/server/snapshot/building.ts';
@@ -450,7 +453,7 @@ export async function startSimulatedFleet(
       building: new Building({ options: build, encode, clock: ownClock }),
       stateDirectory: folders.get(name) ?? folder,
       allowsRemoval: false,
-      memory: keeper,
+      memory: () => toRevisionMemory(keeper.state),
       log,
       clock: ownClock,
     });

@@ -5,12 +5,10 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { RevisionMemory } from '../snapshot/admission.ts';
-import type { Said } from '../snapshot/served.ts';
 import type { SharedText, SwapResult } from '../store/shared-text.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
-import { hasSteps, type RolloutRecord, verdictOf, whyTakenBack } from './record.ts';
+import type { RolloutRecord } from './record.ts';
 import {
   type ChangeRecord,
   type Job,
@@ -61,7 +59,7 @@ type Wanted = Distribute<Job>;
 
 const nothing = Promise.resolve(undefined);
 
-export class RecordKeeper implements RevisionMemory {
+export class RecordKeeper {
   readonly #deps: RecordKeeperDeps;
   #state: RecordState;
   #listener = () => {};
@@ -101,37 +99,6 @@ export class RecordKeeper implements RevisionMemory {
   /** Identifies the record, the same with each sign of life. */
   get contentId(): string {
     return this.#state.known.contentId;
-  }
-
-  get isKnown(): boolean {
-    return this.#state.isKnown;
-  }
-
-  get rollsOut(): boolean {
-    return hasSteps(this.record, this.#deps.steps);
-  }
-
-  get otherVersion(): string | undefined {
-    const { shared, own } = this.#state.foreign;
-    const { problem } = shared ?? own ?? {};
-    return problem && `What was taken back or held back is not known (${problem})`;
-  }
-
-  get inForce(): RolloutRecord['inForce'][number] | undefined {
-    const { shared, own } = this.#state.foreign;
-    return shared?.inForce ?? own?.inForce ?? this.record.inForce[0];
-  }
-
-  wasInForce(content: string): boolean {
-    return this.record.inForce.some((each) => each.content === content);
-  }
-
-  verdictOf(revision: string, content: string): Said | undefined {
-    return verdictOf(this.record, revision, content);
-  }
-
-  wasTakenBack(content: string): boolean {
-    return whyTakenBack(this.record, content) !== undefined;
   }
 
   /** Reads the record. Never rejects. */

@@ -1,5 +1,6 @@
 // The record that control planes share, as one of them knows it: one immutable state, and a step for each event. A
 // step names the effects; record-keeper.ts performs them, and their results are the next events. Pure.
+import type { RevisionMemory } from '../snapshot/admission.ts';
 import { toDigest } from '../snapshot/snapshot.ts';
 import type { SwapResult, VersionedText } from '../store/shared-text.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
@@ -8,6 +9,7 @@ import type { KeptText } from './own-text.ts';
 import {
   emptyRecord,
   fitRecord,
+  hasSteps,
   type OtherVersion,
   openRolloutOf,
   parseRecord,
@@ -17,6 +19,8 @@ import {
   toRecordText,
   undoableOf,
   type Verdict,
+  verdictOf,
+  whyTakenBack,
   whyUnreadable,
   withEnd,
 } from './record.ts';
@@ -239,6 +243,25 @@ export function isVacant(state: RecordState): boolean {
   if (leader.id === options.id) return false;
   if (leader.plane === state.plane) return true;
   return state.readAtMs - known.sinceMs >= options.timing.term;
+}
+
+/** What is remembered of revisions, for judging the next one. */
+export function toRevisionMemory({
+  known: { record },
+  isKnown,
+  foreign: { shared, own },
+  options,
+}: RecordState): RevisionMemory {
+  const { problem } = shared ?? own ?? {};
+  return {
+    isKnown,
+    rollsOut: hasSteps(record, options.steps),
+    otherVersion: problem && `What was taken back or held back is not known (${problem})`,
+    inForce: shared?.inForce ?? own?.inForce ?? record.inForce[0],
+    wasInForce: (content) => record.inForce.some((each) => each.content === content),
+    wasTakenBack: (content) => whyTakenBack(record, content) !== undefined,
+    verdictOf: (revision, content) => verdictOf(record, revision, content),
+  };
 }
 
 /** Where what control planes have to remember is. Plain data. */

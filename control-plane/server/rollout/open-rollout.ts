@@ -18,6 +18,7 @@ import {
   type RecordKeeperDeps,
   unsharedTiming,
 } from '../record/record-keeper.ts';
+import { toRevisionMemory } from '../record/record-state.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
@@ -47,7 +48,7 @@ export interface OpenRolloutDeps extends OpenStoreDeps {
 }
 
 export interface OpenRollout {
-  readonly memory: RevisionMemory;
+  memory(): RevisionMemory;
   /** Reads the record. Resolves within some seconds; never rejects. */
   read(): Promise<void>;
   create(sources: Pick<RolloutDeps, 'snapshots' | 'workers' | 'readCounted'>): Rollout;
@@ -81,7 +82,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   });
 
   return {
-    memory: keeper,
+    memory: () => toRevisionMemory(keeper.state),
     async read() {
       const late = Promise.withResolvers<void>();
       const cancel = clock.after(readMs, late.resolve);

@@ -8,7 +8,12 @@ import type { Counted } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import { openRolloutOf } from '../record/record.ts';
 import type { RecordKeeper } from '../record/record-keeper.ts';
-import { type MemoryState, stepsOf, toMemoryState } from '../record/record-state.ts';
+import {
+  type MemoryState,
+  stepsOf,
+  toMemoryState,
+  toRevisionMemory,
+} from '../record/record-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
@@ -142,7 +147,7 @@ export class Rollout {
 
   /** Whether everybody had this content, lately: to go back to it is an undo. */
   wasInForce(content: string): boolean {
-    return this.#deps.keeper.wasInForce(content);
+    return toRevisionMemory(this.#deps.keeper.state).wasInForce(content);
   }
 
   /** Before something that undoes the revision on trial is written to the store, which may take long: it leaves the

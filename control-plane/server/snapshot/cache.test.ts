@@ -107,7 +107,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
     stateDirectory: folder,
     allowsRemoval: given.allowsRemoval ?? false,
     ...(given.repositoryFolder !== undefined && { repositoryFolder: given.repositoryFolder }),
-    memory,
+    memory: () => memory,
     log,
     clock,
   });

@@ -40,7 +40,7 @@ export interface SnapshotCacheDeps {
   readonly store: ConfigStore;
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
-  readonly memory: RevisionMemory;
+  readonly memory: () => RevisionMemory;
   /** In which the files are, in their repository, such as `rules/`; undefined at its root. */
   readonly repositoryFolder?: string;
   readonly building: Pick<Building, 'build' | 'close'>;
@@ -99,7 +99,8 @@ export class SnapshotCache implements SnapshotProvider {
       this.#unfinished.read(),
     ]);
     const build = async (each: Revision) => (await building.build(each)).outcome;
-    const kept = await readKept({ lastGood: this.#lastGood, store, memory, build, log });
+    const own = { lastGood: this.#lastGood, store, build, log };
+    const kept = await readKept({ ...own, memory: memory() });
     if (kept?.outcome?.ok) {
       const before = { revision: kept.revision, built: kept.outcome.built };
       this.happen({ kind: 'had', before });
@@ -108,7 +109,7 @@ export class SnapshotCache implements SnapshotProvider {
     // workers have.
     if (revision && kept?.revision && kept.revision.id !== revision.id) {
       const id = toShortId(revision.id);
-      if (memory.rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
+      if (memory().rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
       else if (kept.outcome.ok && isLarge(revision)) {
         this.#restore(kept, `Revision ${id} is still examined`);
       }
@@ -118,7 +119,7 @@ export class SnapshotCache implements SnapshotProvider {
     if (isAwaited) await this.#settled();
     const { inForce, trial } = this.#state;
     if (inForce === undefined && trial === undefined) {
-      this.#restore(kept, memory.otherVersion ?? trouble);
+      this.#restore(kept, memory().otherVersion ?? trouble);
     }
     this.happen({ kind: 'had', before: undefined });
     this.#stopWatching = store.watch((each) => this.happen({ kind: 'found', revision: each }));
@@ -192,7 +193,7 @@ export class SnapshotCache implements SnapshotProvider {
   /** Whether everybody had this content before, as far as that is remembered. */
   wasInForce(content: string): boolean {
     const { servedContents: served } = this.#state;
-    return wasInForce(content, { served, memory: this.#deps.memory });
+    return wasInForce(content, { served, memory: this.#deps.memory() });
   }
 
   /** The steps to a revision from what is in force, each with whoever made it; empty where that is the same. `built`:
@@ -228,7 +229,7 @@ export class SnapshotCache implements SnapshotProvider {
 
   #facts(): Facts {
     const { memory, clock } = this.#deps;
-    return { memory, wallMs: clock.wallMs() };
+    return { memory: memory(), wallMs: clock.wallMs() };
   }
 
   #perform(effect: ServingEffect): void {

@@ -15,7 +15,7 @@ import type { InForce } from './served.ts';
 export interface PolicyStepsDeps {
   readonly store: Pick<ConfigStore, 'between' | 'readRevision'>;
   readonly building: Pick<Building, 'build'>;
-  readonly memory: Pick<RevisionMemory, 'verdictOf'>;
+  readonly memory: () => Pick<RevisionMemory, 'verdictOf'>;
   readonly log: Log;
 }
 
@@ -88,7 +88,7 @@ export class PolicySteps {
     return steps.map(({ makers, changed }) => ({
       changed,
       makers: makers.map(({ author, message, content, revision = newest }) => {
-        const said = memory.verdictOf(revision, content ?? '');
+        const said = memory().verdictOf(revision, content ?? '');
         const isApproved = said?.outcome === 'approved' && said.revision === revision;
         return { author, message, revision, approvedBy: isApproved ? said.by : undefined };
       }),

@@ -6,12 +6,9 @@ import { Tally } from '../../../control-plane/server/fleet/tally.ts';
 import { toTotals } from '../../../control-plane/server/fleet/worker-figures.ts';
 import type { KeptText } from '../../../control-plane/server/record/own-text.ts';
 import {
-  hasSteps,
   openRolloutOf,
   parseRecord,
   type RolloutRecord,
-  verdictOf,
-  whyTakenBack,
 } from '../../../control-plane/server/record/record.ts';
 import {
   type Job,
@@ -21,6 +18,7 @@ import {
   type RecordState,
   startRecord,
   step as stepRecord,
+  toRevisionMemory,
 } from '../../../control-plane/server/record/record-state.ts';
 import { type RolloutFacts, readOwnFacts } from '../../../control-plane/server/rollout/facts.ts';
 import {
@@ -33,7 +31,6 @@ import {
   type Write,
 } from '../../../control-plane/server/rollout/fleet-state.ts';
 import { isPast } from '../../../control-plane/server/rollout/following.ts';
-import type { RevisionMemory } from '../../../control-plane/server/snapshot/admission.ts';
 import { type BuildOutcome, buildSnapshots } from '../../../control-plane/server/snapshot/build.ts';
 import { compareFor, currentOf } from '../../../control-plane/server/snapshot/served.ts';
 import {
@@ -299,7 +296,7 @@ export class SteppedFleet {
   }
 
   #serve(plane: SteppedPlane, event: ServingEvent): void {
-    const facts = { memory: toMemory(plane.record), wallMs: this.wallMs };
+    const facts = { memory: toRevisionMemory(plane.record), wallMs: this.wallMs };
     const { state, effects } = stepServing(plane.serving, event, facts);
     plane.serving = state;
     for (const effect of effects) this.#performServing(plane, effect);
@@ -517,7 +514,7 @@ export class SteppedFleet {
 
   /** The record has been read, or cannot be. */
   #startServing(plane: SteppedPlane): void {
-    const memory = toMemory(plane.record);
+    const memory = toRevisionMemory(plane.record);
     const inForce = memory.inForce && this.#read(memory.inForce.revision);
     const kept = inForce ?? plane.lastGood;
     const outcome = kept && build(kept);
@@ -661,16 +658,4 @@ export function numberOf(snapshot: Snapshot): number {
     if (number !== undefined) return Number(number);
   }
   return 0;
-}
-
-/** Like the result of RecordKeeper. */
-function toMemory({ known: { record }, isKnown, options }: RecordState): RevisionMemory {
-  return {
-    isKnown,
-    rollsOut: hasSteps(record, options.steps),
-    inForce: record.inForce[0],
-    wasInForce: (content) => record.inForce.some((each) => each.content === content),
-    wasTakenBack: (content) => whyTakenBack(record, content) !== undefined,
-    verdictOf: (revision, content) => verdictOf(record, revision, content),
-  };
 }

@@ -44,7 +44,7 @@ async function start(
     building: new Building({ options, encode: rateLimitConfig.serialize, clock: patientClock }),
     stateDirectory,
     allowsRemoval: false,
-    memory: {
+    memory: () => ({
       isKnown: true,
       rollsOut: false,
       inForce: undefined,
@@ -54,7 +54,7 @@ async function start(
         revision === approved
           ? { revision, outcome: 'approved', reason: 'the shop is closed' }
           : undefined,
-    },
+    }),
     log,
     clock: patientClock,
   });
