@@ -64,7 +64,7 @@ for (const serves of ['before', null]) {
       ...noPeers,
       askedAtMs,
       unknown: 'waits for peer http://b to follow this step',
-      workers: [{ ...worker, state: 'pending', refusal: null, counted: null }],
+      workers: [{ ...worker, state: 'pending', refusal: null, counted: null, isUnsure: true }],
     });
   });
 }

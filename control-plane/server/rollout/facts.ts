@@ -349,8 +349,14 @@ function toKey(instance: string | undefined, id: string, address: string): strin
   return instance === undefined ? JSON.stringify([id, address]) : instance;
 }
 
+export interface KnownWorker extends WorkerFacts {
+  /** Whether its peer does not follow: what it has answered is not known. */
+  readonly isUnsure?: boolean;
+}
+
 /** The facts that the peers tell. */
-export interface PeerFacts extends Pick<RolloutFacts, 'workers' | 'gone'> {
+export interface PeerFacts extends Pick<RolloutFacts, 'gone'> {
+  readonly workers: readonly KnownWorker[];
   /** Why not all is known, for people: a peer does not answer, or does not follow. */
   readonly unknown: string | undefined;
   /** Whether one of them can never follow the rollout. */
@@ -374,7 +380,7 @@ export function toPeerFacts(
   contentId: string,
   askedAtMs: number,
 ): PeerFacts {
-  const workers: WorkerFacts[] = [];
+  const workers: KnownWorker[] = [];
   const gone: GoneFacts[] = [];
   let unknown: string | undefined;
   let lacks = false;
@@ -390,7 +396,7 @@ export function toPeerFacts(
       continue;
     }
     unknown ??= `waits for peer ${url} to follow this step`;
-    const none = { state: 'pending', refusal: null, counted: null } as const;
+    const none = { state: 'pending', refusal: null, counted: null, isUnsure: true } as const;
     workers.push(...value.workers.map((each) => ({ ...each, ...none })));
   }
   return { workers, gone, unknown, lacks, askedAtMs };

@@ -5,6 +5,7 @@ import type { RolloutOnRecord } from '../record/record.ts';
 import {
   type FiguresFacts,
   type GoneFacts,
+  type KnownWorker,
   type PeerFacts,
   type RolloutFacts,
   subtract,
@@ -68,10 +69,8 @@ interface Step {
     readonly number: number;
     readonly bases: ByKey<Base>;
   };
-  /** The time watched since which each worker gives no answer. */
-  readonly silentSinceMs: ByKey<number>;
-  /** The time watched since which each worker refuses. */
-  readonly refusedSinceMs: ByKey<number>;
+  /** Of each worker that does not have what it is given: whether it refuses that, and the time watched since which it is so. */
+  readonly waiting: ByKey<{ readonly refuses: boolean; readonly sinceMs: number }>;
   /** By worker that was missed at one control plane and was at another one: since when it was missed. */
   readonly cameBack: ByKey<number>;
 }
@@ -108,8 +107,7 @@ function startStep(key: string, nowMs: number, watchedMs: number): Step {
     ...{ key, sinceMs: nowMs, heldMs: 0, isHeldByAll: false },
     bases: new Map(),
     slice: { sinceMs: watchedMs, number: Number.NEGATIVE_INFINITY, bases: new Map() },
-    silentSinceMs: new Map(),
-    refusedSinceMs: new Map(),
+    waiting: new Map(),
     cameBack: new Map(),
   };
 }
@@ -149,38 +147,31 @@ export function watch(
   const stepKey = open === undefined ? '' : `${open.id} ${open.step}`;
   const step = stepKey === before.step.key ? before.step : startStep(stepKey, nowMs, watchedMs);
   // A worker that changes its control plane is at two of them for a moment.
-  const byKey = new Map([...peers.workers, ...own.workers].map((each) => [each.key, each]));
+  const all: readonly KnownWorker[] = [...peers.workers, ...own.workers];
+  const byKey = new Map(all.map((each) => [each.key, each]));
   const counted = watchCount(before, byKey.size, nowMs, peers.workers.length > 0);
   const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
-  const silentSinceMs = new Map(step.silentSinceMs);
-  const refusedSinceMs = new Map(step.refusedSinceMs);
-  /** For how long a worker has been so; `since` has those that were so at the look before. */
-  function countMs(since: Map<string, number>, key: string, isSo: boolean): number {
-    if (!isSo) {
-      since.delete(key);
-      return 0;
-    }
-    const sinceMs = since.get(key) ?? watchedMs;
-    since.set(key, sinceMs);
-    return watchedMs - sinceMs;
-  }
+  const waiting = new Map(step.waiting);
   const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
   const members = workers.map((facts): Member => {
-    const { key, id, instance, name, pool, state, refusal } = facts;
+    const { key, id, instance, name, pool, state, refusal, isUnsure } = facts;
     const place = placeOf(open?.id ?? '', id, instance ?? undefined);
     const isChosen = isWithin({ pool, place });
     const isRefused = isChosen && refusal !== null;
-    const refusedMs = countMs(refusedSinceMs, key, isRefused);
-    // Of a peer that is unknown nobody knows what its workers have answered.
-    const isSilent = state === 'pending' && peers.unknown === undefined;
+    const isSilent = state === 'pending' && isUnsure !== true;
+    const past = step.waiting.get(key);
+    const isSame = past?.refuses === isRefused && (isRefused || isSilent);
+    const sinceMs = isSame ? past.sinceMs : watchedMs;
+    if (isRefused || isSilent) waiting.set(key, { refuses: isRefused, sinceMs });
+    else waiting.delete(key);
     return {
       name,
       pool,
       place,
       isChosen,
       state,
-      refusal: isRefused ? { text: refusal, forMs: refusedMs } : undefined,
-      silentForMs: countMs(silentSinceMs, key, isSilent),
+      refusal: isRefused ? { text: refusal, forMs: watchedMs - sinceMs } : undefined,
+      silentForMs: isSilent ? watchedMs - sinceMs : 0,
       isUnused: isSilent && facts.unused === true,
     };
   });
@@ -209,8 +200,7 @@ export function watch(
       ...{ key: stepKey, sinceMs: step.sinceMs, heldMs, isHeldByAll },
       bases: known(figures.bases),
       slice: { ...figures.slice, bases: known(figures.slice.bases) },
-      silentSinceMs: known(silentSinceMs),
-      refusedSinceMs: known(refusedSinceMs),
+      waiting: known(waiting),
       cameBack: known(cameBack),
     },
   };
