@@ -43,7 +43,7 @@ async function readDecisions(path: string): Promise<RecordedDecision[]> {
   return (await readLines(path)).filter((line) => 'domain' in line);
 }
 
-/** Waits until the file has so many decisions. */
+/** Waits until the file contains this many decisions. */
 async function recorded(path: string, count: number): Promise<RecordedDecision[]> {
   let found: RecordedDecision[] = [];
   await eventually(`${count} decisions in ${path}`, async () => {
@@ -53,13 +53,13 @@ async function recorded(path: string, count: number): Promise<RecordedDecision[]
   return found;
 }
 
-/** No minute and no second ends while a test runs. */
+/** Neither a minute nor a second ends during a test. */
 const stoppedClock = { ...systemClock, wallMs: () => Date.parse('2026-11-21T12:00:15.250Z') };
 
 const usersOf = (decisions: readonly RecordedDecision[]) =>
   decisions.map(({ descriptors }) => descriptors[0]?.entries[0]?.value ?? '');
 
-test('RECORD_DECISIONS: a line has the request, its answer, and what a replay of it needs', async (t) => {
+test('RECORD_DECISIONS: a line has the request, its answer, and everything that its replay needs', async (t) => {
   const path = join(createTemporaryFolder(t), 'decisions');
   const env = { ...memory, RECORD_DECISIONS: path, RECORD_DECISIONS_RATE: '1' };
   const worker = await startWorker(t, { env, rules, clock: stoppedClock });
@@ -136,7 +136,7 @@ test('RECORD_DECISIONS_RATE: a descriptor is recorded with all its requests or n
     const env = { ...memory, RECORD_DECISIONS: path, RECORD_DECISIONS_RATE: '0.1' };
     const worker = await startWorker(t, { env, rules });
     for (const user of [...users, ...users]) await worker.decide(`user=${user}`);
-    // The file has all before a later one that is in it.
+    // All records before a later one are in the file.
     let later = 0;
     await eventually('a later one is recorded', async () => {
       await worker.decide(`nothing=${++later}`);
@@ -154,7 +154,7 @@ test('RECORD_DECISIONS_RATE: a descriptor is recorded with all its requests or n
   t.true(chosen.size > 15 && chosen.size < 80, `${chosen.size} of ${users.length}`);
 });
 
-test('descriptors that only came along, or share a counter with other values, are marked', async (t) => {
+test('descriptors outside of the sample, and those that share a counter with other values, are marked', async (t) => {
   const path = join(createTemporaryFolder(t), 'decisions');
   const env = { ...memory, RECORD_DECISIONS: path, RECORD_DECISIONS_RATE: '0.3' };
   const worker = await startWorker(t, { env, rules });
@@ -169,7 +169,7 @@ test('descriptors that only came along, or share a counter with other values, ar
   t.true(marks.some(([user]) => user === undefined));
 });
 
-test('RECORD_DECISIONS_MAX_PER_SECOND: what is more is missing in the file, which says so', async (t) => {
+test('RECORD_DECISIONS_MAX_PER_SECOND: excess decisions are missing in the file, which reports the gap', async (t) => {
   const path = join(createTemporaryFolder(t), 'decisions');
   const env = {
     ...memory,
@@ -218,7 +218,7 @@ test('RECORD_DECISIONS_HASHED_KEYS, RECORD_DECISIONS_HASH_SECRET: values of thes
   t.not((await record('three', 'sesame-2'))[0], ada);
 });
 
-test('RECORD_DECISIONS_FILE_SIZE_IN_BYTES, RECORD_DECISIONS_FILES: a full file is turned over, and so many are kept', async (t) => {
+test('RECORD_DECISIONS_FILE_SIZE_IN_BYTES, RECORD_DECISIONS_FILES: a full file is rotated, and this many are kept', async (t) => {
   const folder = createTemporaryFolder(t);
   const path = join(folder, 'decisions');
   const maxBytes = 4 * 1024 * 1024;
@@ -245,7 +245,7 @@ test('RECORD_DECISIONS_FILE_SIZE_IN_BYTES, RECORD_DECISIONS_FILES: a full file i
   }
 });
 
-test('while the disk is full decisions go on, and it is said once', async (t) => {
+test('while the disk is full decisions continue, and it is logged once', async (t) => {
   const env = { ...memory, RECORD_DECISIONS: '/dev/full', RECORD_DECISIONS_RATE: '1' };
   const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   await worker.decide('user=ada');

@@ -1,4 +1,4 @@
-// Statistics as a whole under what requests can do to them: very many names, with every output on.
+// Tests statistics under hostile requests: a huge number of names, with every output enabled.
 import { createServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -25,7 +25,7 @@ function usedBytes(): number {
   return heapUsed + arrayBuffers;
 }
 
-test('a million names from requests cost bounded memory, and the fold counter tells', async (t) => {
+test('a million names from requests take bounded memory, and the fold counter reports it', async (t) => {
   const silentPort = await listenFor(t, createServer());
   const tagged = await startStatsdReceiver(t);
   const pullPort = await freePort();
@@ -76,7 +76,7 @@ test('a million names from requests cost bounded memory, and the fold counter te
     if (i % 1000 === 0) await nextTurn();
   }
   t.deepEqual(await pullTotal(), { count: defaultNamesMax + 1, sum: names });
-  // What is on its way to the outputs is bounded by itself, and goes with the next flushes.
+  // The queue to the outputs has its own bound, and is emptied by the next flushes.
   await eventually(`less than ${mostBytes} bytes more`, () => usedBytes() - before < mostBytes);
   const folded = metrics.snapshot().get('ratelimit.service.folded_metric_names');
   t.is(folded, names - defaultNamesMax);

@@ -1,4 +1,4 @@
-// A receiver of traces that takes connections and reads nothing: decisions must not notice.
+// Tests a receiver of traces that accepts connections but reads nothing: decisions must not be affected.
 import { credentials, makeClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
@@ -33,7 +33,7 @@ async function ask(t: ExecutionContext, port: number): Promise<string[]> {
 for (const protocol of ['http', 'grpc'] as const) {
   // Proof of migrating.md: While the receiver of traces does not read, no more are made, which is logged
   test.serial(
-    `decisions go on, and the stop is bounded, while nobody reads traces over ${protocol}`,
+    `decisions continue, and the stop is bounded, while traces over ${protocol} are not read`,
     async (t) => {
       const receiver = await startStalledReceiver(t);
       const worker = await startWorkerProcess(t, {

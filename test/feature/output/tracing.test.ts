@@ -1,4 +1,4 @@
-// Traces of the real worker, as a collector receives them.
+// Tests traces of the real worker, as a collector receives them.
 import { credentials, Metadata, makeClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
@@ -161,7 +161,7 @@ test.serial("a caller's trace is continued, however its headers name it", async 
   t.deepEqual(new Set(servers.map(({ parentSpanId }) => parentSpanId)), new Set([callerSpan]));
 });
 
-test.serial('headers that are no trace context begin a trace of its own', async (t) => {
+test.serial('headers without a trace context begin a new trace', async (t) => {
   const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver);
   const headers = { traceparent: `00-${'0'.repeat(32)}-x-01`, b3: 'z'.repeat(5_000) };
@@ -171,7 +171,7 @@ test.serial('headers that are no trace context begin a trace of its own', async 
 });
 
 test.serial(
-  'TRACING_SAMPLING_RATE: the rate is for traces that begin here; a caller has decided for its own',
+  'TRACING_SAMPLING_RATE: the rate applies to traces that begin here; a caller has already decided for its own',
   async (t) => {
     const receiver = await startOtlpReceiver(t, 'http');
     const worker = await startWorker(t, receiver, { TRACING_SAMPLING_RATE: '0' });
@@ -207,7 +207,7 @@ test.serial(
   },
 );
 
-test.serial('over /json each span is a trace of its own; one is writing the answer', async (t) => {
+test.serial('over /json each span is a separate trace; one is writing the answer', async (t) => {
   const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver);
   const response = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
@@ -230,7 +230,7 @@ test.serial('over /json each span is a trace of its own; one is writing the answ
   });
 });
 
-test.serial('what was recorded is sent before the process ends', async (t) => {
+test.serial('recorded spans are sent before the process ends', async (t) => {
   const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver, { OTEL_BSP_SCHEDULE_DELAY: '60000' });
   t.is(await ask(worker), 'answered');
@@ -240,7 +240,7 @@ test.serial('what was recorded is sent before the process ends', async (t) => {
   t.is(receiver.spans.length, 2);
 });
 
-test.serial("the exporter's own settings are in effect, and their secrets in no log", async (t) => {
+test.serial("the exporter's own settings take effect, their secrets are not logged", async (t) => {
   const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver, {
     OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=open-sesame',
@@ -258,7 +258,7 @@ test.serial("the exporter's own settings are in effect, and their secrets in no 
 });
 
 test.serial(
-  "the library's own settings neither write beside the log nor end traces without a word",
+  "the library's own settings neither write outside of the log nor disable traces silently",
   async (t) => {
     const receiver = await startOtlpReceiver(t, 'http');
     const loud = await startWorker(t, receiver, { OTEL_LOG_LEVEL: 'info', LOG_LEVEL: 'info' });
@@ -272,7 +272,7 @@ test.serial(
   },
 );
 
-test.serial('an endpoint that is none is told without what may be a password in it', async (t) => {
+test.serial('an invalid endpoint is reported without what may be a password in it', async (t) => {
   for (const [protocol, told] of [
     ['http', /tracing: Configuration: Could not parse/],
     ['grpc', /OTLP_TRACES_ENDPOINT is not an address: write such as http:/],
@@ -288,7 +288,7 @@ test.serial('an endpoint that is none is told without what may be a password in 
   }
 });
 
-test.serial('a receiver that refuses is told once, and so is its return', async (t) => {
+test.serial('a receiver that refuses is reported once, and so is its recovery', async (t) => {
   const receiver = await startOtlpReceiver(t, 'http');
   receiver.answerWith(401);
   const worker = await startWorker(t, receiver);
@@ -304,7 +304,7 @@ test.serial('a receiver that refuses is told once, and so is its return', async 
 });
 
 test.serial(
-  'TRACING_ENABLED: while traces are off nothing of their library is loaded and nobody is connected to',
+  'TRACING_ENABLED: without traces their library is not loaded and no connection is opened',
   async (t) => {
     const receiver = await startOtlpReceiver(t, 'http');
     const hooks = `import { registerHooks } from 'node:module';

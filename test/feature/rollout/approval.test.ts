@@ -1,4 +1,4 @@
-// A revision that no share of the workers can have first: what is said of it, and who may let it through.
+// Tests a revision that no share of the workers can receive first: what is reported about it, and who can approve it.
 import test, { type ExecutionContext } from 'ava';
 import {
   type ControlPlaneInProcess,
@@ -12,7 +12,7 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.split(':')[1]);
 
-/** Control planes of one directory that are peers, with two workers of one node id at the first. */
+/** Control planes on one directory that are peers; two workers with the same node id are connected to the first. */
 async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const ports = [await freePort(), await freePort()] as const;
@@ -43,7 +43,7 @@ async function findFollowers(planes: readonly ControlPlaneInProcess[]) {
   return followers as [ControlPlaneInProcess];
 }
 
-test('a revision that no share of the workers can have first waits, is said, and is approved', async (t) => {
+test('a revision that no share of the workers can receive first waits, is reported, and is approved', async (t) => {
   const { plane, has } = await startWithTwins(t, 1);
   const said =
     /the rollout has no effect, no share of the workers can be made: none of the 2, such as '.*', names its instance; it waits until somebody approves it/;
@@ -75,7 +75,7 @@ test('a revision that no share of the workers can have first waits, is said, and
   );
 });
 
-test('an approval at a control plane that does not lead is one at all', async (t) => {
+test('an approval on a control plane that does not lead is effective', async (t) => {
   const { plane, other, has } = await startWithTwins(t, 2);
   const { id } = (await plane.fetch('/status')).body.newest;
   const [follower] = await findFollowers([plane, other]);

@@ -1,5 +1,5 @@
-// A limit that is lifted for a time, from the command to a worker of two processes over xDS, and its end while no
-// control plane is there.
+// Tests a limit that is lifted for a time, from the command to a worker of two processes over xDS, and its end while no
+// control plane is running.
 import test from 'ava';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -12,10 +12,10 @@ const rules = `domain: shop
 descriptors:
   - {key: user, rate_limit: {unit: year, requests_per_unit: 1000}}
 `;
-/** What a worker answers where nothing is counted. */
+/** The remaining hits that a worker answers if nothing is counted. */
 const uncounted = 0xffff_ffff;
 
-test('a lift is in force at once, whatever rollout there is, and ends by itself without a control plane', async (t) => {
+test('a lift is in force at once, despite a rollout, and ends by itself without a control plane', async (t) => {
   const folder = createRulesFolder(t, { 'shop.yaml': rules });
   const flags = ['--config-dir', folder.path, '--rollout', 'canary=10%,hold=1h'];
   const controlPlane = await createControlPlaneInProcess(t, { flags });
@@ -46,13 +46,13 @@ test('a lift is in force at once, whatever rollout there is, and ends by itself 
   );
   const remaining = async () => (await ask('shop', 'user', 'ada')).remaining;
   await eventually('ada is lifted', async () => (await remaining()) === uncounted);
-  // Hits up to the lift are counted; a process may take the rules a moment later than the other.
+  // Hits before the lift are counted; one process may apply the rules a moment later than the other.
   const counter = async () => {
     const keys = await redis.command('KEYS', 'shop_user_ada_*');
     return Number(await redis.command('GET', `${Array.isArray(keys) ? keys[0] : keys}`));
   };
 
-  // The worker has its rules before it has its link, over which it is asked.
+  // The worker receives its rules before its link, which the command uses, is open.
   let get = await controlPlane.run('counters', 'get', ...asked);
   await eventually('the worker is asked', async () => {
     if (get.exitCode !== 0) get = await controlPlane.run('counters', 'get', ...asked);

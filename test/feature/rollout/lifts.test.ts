@@ -1,4 +1,4 @@
-// Lifts in a Git repository, as the admin API writes them there.
+// Tests lifts in a Git repository, written by the admin API.
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -9,7 +9,7 @@ import { createGitRepository } from '../../support/git-repository.ts';
 import { openGitStore } from '../../support/git-store.ts';
 import { ruleText } from '../../support/rules-folder.ts';
 
-test('a lift in Git is one commit with the reason, and is refused by name where the repository takes none', async (t) => {
+test('a lift in Git is one commit with the reason, and is refused by name if the repository rejects the push', async (t) => {
   const repository = createGitRepository(t);
   const text = `# Kept.\n${ruleText('shop', 1)}`;
   repository.push({ 'limits/shop.yaml': text, 'README.md': 'x' });
@@ -60,7 +60,7 @@ test('a lift in Git is one commit with the reason, and is refused by name where 
   t.regex(refused.body.detail ?? '', /main is protected/);
 });
 
-test('a control plane whose clock is not that of the others makes no lift, and says so', async (t) => {
+test('a control plane whose clock differs from the others creates no lift, and reports that', async (t) => {
   const clockProblem = 'the clock of this control plane is 1m35s behind that of https://b:18001';
   const { port } = await startAdminApi(t, {
     files: { 'shop.yaml': ruleText('shop', 1) },

@@ -1,5 +1,5 @@
-// What control planes remember beside the rules, or in an engine: what was taken back, held back and approved, with peers or
-// without, whatever becomes of a state directory.
+// Tests what control planes record beside the rules, or in an engine: revisions that were taken back, held back and
+// approved, with peers or without, whatever happens to a state directory.
 import { randomUUID } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,11 +17,11 @@ import { connectStreamWorker, type StreamWorker } from '../../support/stream-wor
 
 const plan = ['--rollout', 'canary=10%,hold=1h'];
 
-/** Where the rules are, and how they change. */
+/** The location of the rules, and how they change. */
 interface Place {
   readonly flags: readonly string[];
   put(files: Readonly<Record<string, string | undefined>>): void;
-  /** The record as it stands there; '' for none. */
+  /** The record as stored there; '' for none. */
   readRecord(): string | Promise<string>;
 }
 
@@ -38,7 +38,7 @@ async function openEngine(t: ExecutionContext) {
       }
     },
     readRecord: async () => String(await redis.command('GET', key)),
-    /** Somebody writes it, or removes it. */
+    /** Writes or deletes it from outside. */
     record: (text: string | undefined) =>
       text === undefined
         ? redis.command('DEL', key)
@@ -75,7 +75,7 @@ const reasonOf = async (plane: ControlPlaneInProcess): Promise<string> =>
   (await plane.fetch('/status')).body.text;
 
 for (const [where, open] of Object.entries(places)) {
-  test(`${where}: a revision that was taken back is given to nobody by a control plane with an empty state directory`, async (t) => {
+  test(`${where}: a revision that was taken back is given to no worker by a control plane with an empty state directory`, async (t) => {
     const place = await open(t);
     place.put({ 'a.yaml': ruleText('first', 1) });
     const flags = [...place.flags, ...plan];
@@ -92,7 +92,7 @@ for (const [where, open] of Object.entries(places)) {
 
     const replaced = await createControlPlaneInProcess(t, { flags });
     await replaced.start();
-    // Its ports are open before it has examined what the store has.
+    // Its ports open before it has examined the store's revisions.
     const fresh = connectThree(t, replaced);
     await eventually('it is known', async () => (await verdictOf(replaced)) === 'taken_back');
     t.regex(await reasonOf(replaced), /taken back: aborted by local: wrong file/);
@@ -104,7 +104,7 @@ for (const [where, open] of Object.entries(places)) {
     t.is(everTold(fresh, 'second'), 0);
   });
 
-  test(`${where}: what removes everything is held back by each control plane, and an approval at one is one at all`, async (t) => {
+  test(`${where}: a revision that removes everything is held back by each control plane, and one approval counts for all`, async (t) => {
     const place = await open(t);
     place.put({ 'a.yaml': ruleText('first', 1) });
     const first = await createControlPlaneInProcess(t, { flags: place.flags });
@@ -113,17 +113,17 @@ for (const [where, open] of Object.entries(places)) {
     await eventually('all have the first', () => having(workers, 'first') === 3);
     place.put({ 'a.yaml': undefined });
     await eventually('it is held back', async () => (await verdictOf(first)) === 'held_back');
-    // Without a record a control plane knows of nothing that was in force before.
+    // Without a record, a control plane does not know what was in force before.
     await eventually('that is on record', async () =>
       (await place.readRecord()).includes('no domain would be left'),
     );
     const second = await createControlPlaneInProcess(t, { flags: place.flags });
-    // Of a directory it has no revision to serve, and is not ready: workers reach it all the same.
+    // With a directory it has no revision to serve, and is not ready; workers can connect all the same.
     await second.start();
     await eventually('its port is open', () => second.output().includes('Workers are served'));
     t.is((await second.fetch('/healthcheck')).status, where === 'in an engine' ? 503 : 200);
     const others = connectThree(t, second);
-    // Its ports are open before it has examined what the store has.
+    // Its ports open before it has examined the store's revisions.
     await eventually('it is held back', async () => (await verdictOf(second)) === 'held_back');
     t.regex(await reasonOf(second), /held back: no domain would be left/);
     t.is(others.filter(({ told }) => told.includes('')).length, 0);
@@ -143,7 +143,7 @@ for (const [where, open] of Object.entries(places)) {
   });
 }
 
-test('of a Git host that takes no pushes for a while nobody gets a new revision, and that begins when it does', async (t) => {
+test('while a Git host rejects pushes no worker gets a new revision, and the rollout begins when it accepts them', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': ruleText('first', 1) });
   const ports = [await freePort(), await freePort()] as const;
   const planes = await Promise.all(
@@ -190,7 +190,7 @@ test('of a Git host that takes no pushes for a while nobody gets a new revision,
   await eventually('both know it', async () => (await verdictOf(other)) === 'taken_back', 20_000);
 });
 
-test('a commit that a force push has dropped leaves its workers, and what is in its place begins', async (t) => {
+test('a commit that a force push has dropped is removed from its workers, and the rollout of its replacement begins', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, {
     flags: ['--git', repository.url, '--git-poll', '200ms', ...plan],
@@ -205,7 +205,7 @@ test('a commit that a force push has dropped leaves its workers, and what is in 
   t.deepEqual([having(workers, 'second'), everTold(workers, 'second')], [0, 1]);
 });
 
-test('a state directory that takes no writes is named, no step is taken, and what is pushed for all at once arrives', async (t) => {
+test('a read-only state directory is named, no step is taken, and a push for all at once arrives', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('first', 1) });
   folder.write('state', 'in its way');
   const plane = await createControlPlaneInProcess(t, {
@@ -235,7 +235,7 @@ test('a state directory that takes no writes is named, no step is taken, and wha
 // Proof of operating.md: the record is damaged
 // Proof of operating.md: a file of the state directory is damaged
 // Proof of SECURITY.md: steers and approves rollouts; any other file or text is renamed and reported
-test('a record of a newer version stops rollouts, and one that is damaged is set aside, by name', async (t) => {
+test('a record of a newer version stops rollouts, and a damaged one is set aside, by name', async (t) => {
   const place = await openEngine(t);
   place.put({ 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, { flags: [...place.flags, ...plan] });

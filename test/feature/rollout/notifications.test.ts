@@ -1,4 +1,4 @@
-// Who pushed a revision is told what became of it: by one of the control planes, and once.
+// Tests that the author of a revision is notified of its outcome: by one of the control planes, and once.
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ async function startReceiver(t: ExecutionContext) {
   };
 }
 
-test('an author is told by one of two control planes what is wrong, and once, over restarts', async (t) => {
+test('one of two control planes notifies an author of errors, and once, over restarts', async (t) => {
   const receiver = await startReceiver(t);
   const repository = createGitRepository(t);
   const push = (files: Readonly<Record<string, string | undefined>>) => {
@@ -116,7 +116,7 @@ test('an author is told by one of two control planes what is wrong, and once, ov
   t.true(texts.some((text) => delivered.test(text)));
 });
 
-test('who aborted a rollout, and why, is told with the revision that was taken back', async (t) => {
+test('the actor and the reason of an abort are sent with the taken-back revision', async (t) => {
   const receiver = await startReceiver(t);
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, {

@@ -1,4 +1,4 @@
-// What control planes of one fleet need of each other in a rollout: a token.
+// Tests the token that control planes of one fleet need for each other in a rollout.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -14,7 +14,7 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.split(':')[1]);
 
-test('where tokens are needed, the leader asks its peers with the one of its file', async (t) => {
+test('where tokens are required, the leader calls its peers with the one from its file', async (t) => {
   const rules = createRulesFolder(t);
   const files = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));
@@ -43,7 +43,7 @@ test('where tokens are needed, the leader asks its peers with the one of its fil
   await eventually('all have the first', () => having('first') === 6);
   rules.write('a.yaml', ruleText('second', 1));
   await eventually('one of six has the second', () => having('second') === 1);
-  // One that the other does not know.
+  // A token that the other one does not accept.
   for (const own of [0, 1]) writeFileSync(path(`token-${own}`), `${own}`.repeat(32));
   await eventually('the leader says what it waits for', async () => {
     const states = await Promise.all(

@@ -1,4 +1,4 @@
-// A policy beside the rules, from a change to what a control plane makes of it: over the API, and from commits.
+// Tests a policy beside the rules, from a change to its effect in a control plane: over the API, and from commits.
 import test, { type ExecutionContext } from 'ava';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
@@ -52,7 +52,7 @@ const replace = (text: string, message?: string) => ({
   ...(message !== undefined && { message }),
 });
 
-test('over the API a change that breaks the policy is refused before it is written, unless its message has the reason', async (t) => {
+test('over the API a change that violates the policy is refused before it is written, unless its message has the reason', async (t) => {
   const { port } = await startApi(t, 10);
   const post = (who: 'ada' | 'bob', text: string, message?: string) =>
     call(port, who, 'POST', '/revisions', replace(text, message));
@@ -75,7 +75,7 @@ test('over the API a change that breaks the policy is refused before it is writt
   t.is(pushed.code, 0, pushed.err);
 });
 
-test('a rollback that is refused leaves the revision on trial with its workers, and no log says otherwise', async (t) => {
+test('a refused rollback leaves the revision on trial on its workers, and is logged as refused', async (t) => {
   const files = { 'shop.yaml': rules(10), 'policy.yaml': policy };
   const {
     port,
@@ -111,7 +111,7 @@ test('a rollback that is refused leaves the revision on trial with its workers, 
   );
 });
 
-test('a change of the policy alone is for its owners', async (t) => {
+test('only its owners can change the policy', async (t) => {
   const { port } = await startApi(t, 10);
   const post = (who: 'ada' | 'bob', text: string) =>
     call(port, who, 'POST', '/revisions', {
@@ -128,7 +128,7 @@ test('a change of the policy alone is for its owners', async (t) => {
   t.is((await post('ada', policy)).status, 201);
 });
 
-test('a commit that breaks the policy is not served, and one with a reason is', async (t) => {
+test('a commit that violates the policy is not served, and one with a reason is', async (t) => {
   const repository = createGitRepository(t);
   const owned = policy.replace('[ada]', '["*"]');
   repository.push({ 'shop.yaml': rules(10), 'policy.yaml': owned });
@@ -147,7 +147,7 @@ test('a commit that breaks the policy is not served, and one with a reason is', 
   await told(/^notice audit: .*breaks the policy, by its own word: agreed with ops$/);
 });
 
-test('check tells the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {
+test('check lists the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {
   const folder = createRulesFolder(t, { 'shop.yaml': rules(40), 'policy.yaml': policy });
   const told = await runInProcess(['check', folder.path]);
   t.regex(told.out, /shop\.yaml:3:5: warning: the limit is 40 for one minute, .* \[policy\]\n/);

@@ -1,4 +1,4 @@
-// What holders of tokens can do with a rollout, and what they cannot (SECURITY.md).
+// Tests what holders of tokens can and cannot do with a rollout (SECURITY.md).
 
 import test from 'ava';
 import { gitTiming, RecordKeeper } from '../../../control-plane/server/record/record-keeper.ts';
@@ -11,7 +11,7 @@ import { revisionOf } from '../../support/revision-store.ts';
 import { startSimulatedFleet } from '../../support/simulated-fleet.ts';
 
 // Proof of SECURITY.md: outvotes others with enough connections
-test('whoever opens enough connections outvotes the other workers of a rollout', async (t) => {
+test('a caller that opens enough connections outvotes the other workers of a rollout', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h', workers: 10 });
   for (let index = 0; index < 90; index++) {
     fleet.addWorker({ id: `stranger-${index}`, plane: 'a', answer: 'refuse' });
@@ -26,7 +26,7 @@ test('whoever opens enough connections outvotes the other workers of a rollout',
 });
 
 // Proof of SECURITY.md: reads rules, revisions, workers, limited values and what peers ask; changes nothing
-test('a reader may look at a rollout, and neither steer it nor approve anything', async (t) => {
+test('a reader can see a rollout, but neither steer it nor approve anything', async (t) => {
   const token = 'r'.repeat(32);
   const { port } = await startAdminApi(t, {
     files: { 'a.yaml': 'domain: a\n' },
@@ -47,7 +47,7 @@ test('a reader may look at a rollout, and neither steer it nor approve anything'
 
 // Proof of SECURITY.md: by false hints delays another leader until the lease ends; the record is read every 2 s
 // at most
-test('hints about the record make a control plane read it every two seconds at most', async (t) => {
+test('hints about the record make a control plane read it at most every two seconds', async (t) => {
   const clock = createManualClock();
   const shared = createSimulatedText();
   let reads = 0;
@@ -81,7 +81,7 @@ test('hints about the record make a control plane read it every two seconds at m
 
 // Proof of SECURITY.md: by false hints delays another leader until the lease ends; the record is read every 2 s
 // at most
-test('hints of a reader keep nobody from taking the lead of a rollout and taking it back', async (t) => {
+test('hints from a reader do not prevent others from taking over a rollout and taking it back', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=1h', planes: ['a', 'b'] });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);

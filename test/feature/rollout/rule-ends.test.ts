@@ -1,5 +1,5 @@
-// A rule that ends by itself, on whole workers over each store: what the wider rule counted before it still counts
-// after it.
+// Tests a rule that ends by itself, on whole workers with each store: hits that the wider rule counted before it still
+// count after it.
 import test, { type ExecutionContext } from 'ava';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -29,7 +29,7 @@ const stores: Readonly<Record<string, (t: ExecutionContext) => Promise<Record<st
 };
 
 for (const [store, start] of Object.entries(stores)) {
-  test(`a limit that is lifted for a time counts from where it was, in ${store}`, async (t) => {
+  test(`a limit that is lifted for a time resumes at its previous count, in ${store}`, async (t) => {
     let aheadMs = 0;
     const clock = { ...patientClock, wallMs: () => patientClock.wallMs() + aheadMs };
     const folder = createRulesFolder(t, { 'config/d.yaml': usual });

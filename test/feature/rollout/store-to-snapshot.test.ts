@@ -1,5 +1,5 @@
-// From a store to the snapshots in force, on real directories and repositories: what is served when
-// revisions come and go, are invalid, or cannot be read, across restarts too.
+// Tests the path from a store to the snapshots in force, on real directories and repositories: what is served when
+// revisions are added or removed, are invalid, or cannot be read, also across restarts.
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -24,7 +24,7 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 const { rateLimitConfig } = loadProtos();
 const anyNode = { id: 'worker-1', cluster: '', metadata: new Map<string, string>() };
 
-/** On a busy machine a store's first answer takes seconds, which is another test's business. */
+/** On a busy machine a store's first answer takes seconds; another test covers that. */
 const patientClock: Clock = {
   ...systemClock,
   after: (ms, task) => systemClock.after(20 * ms, task),
@@ -69,7 +69,7 @@ async function start(
     cache,
     log,
     stop,
-    /** Names of the resources that a node gets; 'nothing' when it is told nothing. */
+    /** Names of the resources that a node gets; 'nothing' when it is sent none. */
     served() {
       const snapshot = cache.current(anyNode);
       return snapshot === undefined ? 'nothing' : [...snapshot.resources.keys()].join(' ');
@@ -132,7 +132,7 @@ test('a change of a directory comes into force', async (t) => {
   );
 });
 
-test('an invalid revision changes nothing and is told in the same words everywhere', async (t) => {
+test('an invalid revision changes nothing and is reported everywhere with the same text', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   const { cache, served, version, log } = await startOnDirectory(t, folder.path);
   const before = cache.state().inForce?.revision.id ?? '';
@@ -156,7 +156,7 @@ test('an invalid revision changes nothing and is told in the same words everywhe
   t.regex(log.lines.at(-1) ?? '', /^notice Revision .* is in force: 2 domains, 2 limits$/);
 });
 
-test('a change of the groups alone reaches the nodes', async (t) => {
+test('a change of only the groups reaches the nodes', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   folder.write('rules/b.yaml', ruleText('b', 1));
   const { cache, served } = await startOnDirectory(t, folder.path);
@@ -192,7 +192,7 @@ test('after a restart without the store the last good revision is in force, mark
   t.is(second.cache.state().stale, undefined);
 });
 
-test('what was kept of another store is not served', async (t) => {
+test('the revision saved from another store is not served', async (t) => {
   const [one, other] = [createRulesFolder(t), createRulesFolder(t)];
   one.write('rules/a.yaml', ruleText('a', 1));
   await (await startOnDirectory(t, one.path)).stop();
@@ -207,7 +207,7 @@ test('what was kept of another store is not served', async (t) => {
   );
 });
 
-test('a last good revision that is damaged is said, and not served', async (t) => {
+test('a damaged last good revision is reported, and not served', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
   await (await startOnDirectory(t, folder.path)).stop();
   const file = join(folder.path, 'state/last-good.revision.json');
@@ -224,9 +224,9 @@ test('a last good revision that is damaged is said, and not served', async (t) =
   await eventually('the repair', () => served() === 'a');
 });
 
-test('a revision that cannot be kept is served all the same', async (t) => {
+test('a revision that cannot be saved is still served', async (t) => {
   const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
-  // A file in the place of the folder: nobody can write into it, root included.
+  // A file in the place of the folder: no user can write into it, not even root.
   folder.write('state', '');
   chmodSync(join(folder.path, 'state'), 0o400);
   const { served, log, cache } = await startOnDirectory(t, folder.path);
@@ -249,7 +249,7 @@ test('a push and a trigger bring a revision into force, with its author', async 
   );
 });
 
-test('a commit says beforehand that it is meant to remove everything', async (t) => {
+test('a commit declares in advance that it is meant to remove everything', async (t) => {
   const repository = createGitRepository(t, { 'a.yaml': ruleText('a', 1) });
   const { cache, store, served } = await startOnGit(t, repository);
   repository.push({ 'a.yaml': undefined }, 'oops');

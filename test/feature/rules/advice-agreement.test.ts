@@ -1,5 +1,5 @@
-// What people ask before and after a decision says what workers do: `explain` and `check` against a worker that
-// reads the same files. Each rule has a limit of its own, so the answer tells which one decided.
+// Tests that `explain` and `check` agree with a worker that reads the same files. Each rule has a different limit, so
+// the answer shows which rule decided.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -8,7 +8,7 @@ import { createRandom } from '../../support/random.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
-/** Folders and files whose names begin alike: their order is not that of the letters. */
+/** Folders and files with common prefixes: their order is not alphabetical. */
 const paths = ['a.yaml', 'a/b.yaml', 'a-b.yaml', 'a/b/c.yml', 'B.yaml', 'a b.yaml', 'b/a.yaml'];
 const patterns = ['', 'a*', 'ab*', '*', '*c', 'a*c', 'abc', 'b', 'ab*c*'];
 const values = ['a', 'ab', 'abc', 'abbc', 'b', 'xc', 'zz', 'ab-c-d'];
@@ -20,7 +20,7 @@ interface Rule {
   readonly limit: number;
 }
 
-/** Each pattern of each key in one of the files, by chance. */
+/** Puts each pattern of each key into one of the files, at random. */
 function drawFiles(seed: number) {
   const random = createRandom(seed);
   const texts = new Map<string, string[]>();
@@ -53,7 +53,7 @@ async function writeFiles(t: ExecutionContext, texts: ReadonlyMap<string, readon
 }
 
 for (let seed = 1; seed <= 8; seed++) {
-  test(`explain names the rule that decides, and check none of those as one that cannot match (${seed})`, async (t) => {
+  test(`explain names the rule that decides, and check reports none of those as unreachable (${seed})`, async (t) => {
     const { texts, rules } = drawFiles(seed);
     const folder = await writeFiles(t, texts);
     const asked = keys.flatMap((key) => values.map((value) => `${key}=${value}`));

@@ -1,5 +1,5 @@
-// Rules files on a real file system: changed in place (RUNTIME_WATCH_ROOT=false), or by a swap of the root
-// (RUNTIME_WATCH_ROOT=true). file-source.txt has what is done to a folder and what the source makes of it.
+// Tests rules files on a real file system: changed in place (RUNTIME_WATCH_ROOT=false), or by a swap of the root
+// (RUNTIME_WATCH_ROOT=true). file-source.txt has the operations on a folder and the resulting loads.
 
 import { chmodSync, mkdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -37,7 +37,7 @@ const quick = { timing: { quiet: 5, patience: 20, settle: 20, poll: 50 } };
 testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) => {
   const { path: root, ...folder } = createRulesFolder(t);
   const at = (path = '') => join(root, path);
-  /** A domain with its limit stands for a document, anything else for itself. */
+  /** A domain with its limit stands for a document, any other text for itself. */
   const toText = (text: string) => {
     const [, domain = '', limit] = /^(\w+)=(\d+)$/.exec(text) ?? [];
     return limit ? ruleText(domain, Number(limit)) : text.replaceAll('\\n', '\n');
@@ -98,10 +98,10 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
   return results.join('; ').replaceAll(root, '').replaceAll('\n', ' / ');
 });
 
-test('an unchanged folder is not loaded again, however often it is looked at', async (t) => {
+test('an unchanged folder is not loaded again, however often it is polled', async (t) => {
   const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
   const { loads, becomes } = await startFileSource(t, folder.path, {}, quick);
-  // Names of two dots are none of the rules' business, but the system tells of them.
+  // Names that begin with two dots are not rules, but the system reports events for them.
   for (let i = 0; i < 5; i++) folder.write('config/..noise', String(i));
   folder.write('config/a.yaml', ruleText('a', 2));
   await becomes('a=2');
@@ -109,7 +109,7 @@ test('an unchanged folder is not loaded again, however often it is looked at', a
   t.true(loads.every((result) => result.ok));
 });
 
-test('a file that is still being written is not told as bad', async (t) => {
+test('a file that is still being written is not reported as invalid', async (t) => {
   const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
   const timing = { quiet: 5, patience: 20, settle: 1000, poll: 10_000 };
   const { loads, metrics, becomes } = await startFileSource(t, folder.path, {}, { timing });
@@ -135,7 +135,7 @@ async function startRecording(t: ExecutionContext, root: string) {
   return { seen, ...(await startFileSource(t, root, {}, { load })) };
 }
 
-test('only files that changed are read again', async (t) => {
+test('only changed files are read again', async (t) => {
   const folder = createRulesFolder(t, { 'config/a.yaml': ruleText('a', 1) });
   folder.write('config/b.yaml', ruleText('b', 1));
   const { seen, becomes } = await startRecording(t, folder.path);
@@ -145,7 +145,7 @@ test('only files that changed are read again', async (t) => {
   t.not(seen.at(-1)?.[1], seen[0]?.[1]);
 });
 
-test('a large file that is written again is the same file where its whole text is the same', async (t) => {
+test('a large file that is rewritten with the same whole text is the same file', async (t) => {
   const folder = createRulesFolder(t);
   const large = (limit: number, end: string) =>
     `${ruleText('a', limit)}# ${'x'.repeat(300_000)}${end}\n`;
@@ -162,7 +162,7 @@ test('a large file that is written again is the same file where its whole text i
   t.not(seen.at(-1)?.[0], seen[0]?.[0]);
 });
 
-/** Of a hundred and more lines: parsed in the thread. */
+/** At least a hundred lines, so that it is parsed in the thread. */
 function largeText(limit: number): string {
   const rules = Array.from(
     { length: 500 },
@@ -171,7 +171,7 @@ function largeText(limit: number): string {
   return `${ruleText('a', limit)}${rules.join('\n')}\n`;
 }
 
-test('a large file that is replaced while it is parsed is loaded as it is in the end', async (t) => {
+test('a large file that is replaced while it is parsed is loaded with its final content', async (t) => {
   const folder = createRulesFolder(t, { 'config/a.yaml': largeText(1) });
   let parsed = 0;
   const log = createRecordedLog();
@@ -248,7 +248,7 @@ test('after close nothing is delivered', async (t) => {
   t.is(closed.loads.length, 1);
 });
 
-test('a link that is removed is no change, and made anew it is loaded', async (t) => {
+test('removing a link is no change, and once recreated it is loaded', async (t) => {
   const folder = createRulesFolder(t, { 'v1/limits/config/a.yaml': ruleText('a', 1) });
   folder.write('v2/limits/config/a.yaml', ruleText('a', 2));
   folder.relink('current', 'v1');
@@ -263,7 +263,7 @@ test('a link that is removed is no change, and made anew it is loaded', async (t
   t.is(loads.length, 2);
 });
 
-test('changes inside of the folder alone are not loaded', async (t) => {
+test('changes only inside of the folder are not loaded', async (t) => {
   const folder = createRulesFolder(t, { 'v1/limits/config/a.yaml': ruleText('a', 1) });
   folder.relink('current', 'v1');
   const root = join(folder.path, 'current');
@@ -278,7 +278,7 @@ test('changes inside of the folder alone are not loaded', async (t) => {
   t.is(swapped.loads.length, 2);
 });
 
-test('of a root that is no link it is said what is waited for, and once that its files were edited in place', async (t) => {
+test('for a root that is not a link, the awaited event is logged, and once that its files were edited in place', async (t) => {
   const folder = createRulesFolder(t, { 'root/config/a.yaml': ruleText('a', 1) });
   const root = join(folder.path, 'root');
   const clock = createManualClock();
@@ -298,7 +298,7 @@ test('of a root that is no link it is said what is waited for, and once that its
     /^warning The files in \S+config differ from the rules in force: .*, or, with RUNTIME_WATCH_ROOT=false, when files change$/,
   );
   t.is(limits(), 'a=1');
-  // A folder in its place is loaded, and told once.
+  // A folder in its place is loaded, and reported once.
   folder.write('next/config/a.yaml', ruleText('a', 3));
   renameSync(root, join(folder.path, 'before'));
   renameSync(join(folder.path, 'next'), root);

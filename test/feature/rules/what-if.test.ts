@@ -1,5 +1,5 @@
-// What a change would do, told before it is made: what was recorded beside what then really happens, and everything that
-// can stand in the way.
+// Tests the prediction of a change's effect: compares what was recorded with what then really happens, and covers
+// everything that can prevent a prediction.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -16,10 +16,10 @@ import { startWorker } from '../../support/worker-in-process.ts';
 const customers = (limit: number) =>
   `domain: d\ndescriptors:\n  - key: customer\n    rate_limit: { unit: year, requests_per_unit: ${limit} }\n`;
 
-/** How many requests each customer makes, one after the other in turn. */
+/** How many requests each customer makes, in turn. */
 const traffic = { ada: 31, bob: 20, erin: 12, finn: 10 };
 
-test('what is predicted of recorded traffic is what then happens, for each value', async (t) => {
+test('the prediction from recorded traffic is what then happens, for each value', async (t) => {
   const rules = createRulesFolder(t, { 'd.yaml': customers(20) });
   const recordings = createTemporaryFolder(t);
   const flags = ['--config-dir', rules.path, '--recordings', recordings];
@@ -33,7 +33,7 @@ test('what is predicted of recorded traffic is what then happens, for each value
         ...{ RECORD_DECISIONS: join(recordings, name), RECORD_DECISIONS_RATE: '1' },
       },
     });
-  /** Refused, by customer. */
+  /** Refusals by customer. */
   const serve = async (worker: Awaited<ReturnType<typeof start>>) => {
     const refused: Record<string, number> = {};
     for (let turn = 0; turn < traffic.ada; turn++) {
@@ -133,8 +133,8 @@ const seen = {
   },
 };
 
-test('without recordings it is an estimate of those who are limited, and says so', async (t) => {
-  // How many windows two minutes touch is a matter of the second in which one asks.
+test('without recordings it is an estimate for the limited values, and is marked as such', async (t) => {
+  // How many windows two minutes touch depends on the second of the request.
   const wholeMinute = { ...systemClock, wallMs: () => Date.parse('2026-11-24T10:30:00Z') };
   const { ask } = await start(t, { ...seen, clock: wholeMinute });
   const { body } = await ask({ yaml: minutes(10) });
@@ -158,7 +158,7 @@ test('without recordings it is an estimate of those who are limited, and says so
   t.is(others.length, 1);
 });
 
-test('a domain of which nothing was seen has no figures, and says why', async (t) => {
+test('a domain without reports has no figures, and the reason is given', async (t) => {
   const { ask } = await start(t, {});
   const nobody = (await ask({ yaml: minutes(10) })).body.effect;
   t.like(nobody, { basis: 'none', before: null, after: null, values: [] });
@@ -172,7 +172,7 @@ test('a domain of which nothing was seen has no figures, and says why', async (t
   ]);
 });
 
-test('recordings that cannot be used are told, and an estimate takes their place', async (t) => {
+test('unusable recordings are reported, and an estimate replaces them', async (t) => {
   const folder = createTemporaryFolder(t);
   const notesOf = async (recordings: string) => {
     const { ask } = await start(t, { ...seen, recordings });
@@ -192,7 +192,7 @@ test('recordings that cannot be used are told, and an estimate takes their place
   );
 });
 
-test('bad rules, a stale base, and a domain that is not there are told', async (t) => {
+test('invalid rules, an outdated base, and a missing domain are reported', async (t) => {
   const { ask, rules } = await start(t, seen);
   const bad = (await ask({ yaml: minutes(20).replace('unit: minute', 'unit: minit') })).body;
   t.like(bad, { valid: false, effect: null });
@@ -210,7 +210,7 @@ test('bad rules, a stale base, and a domain that is not there are told', async (
   );
 });
 
-test('who may only read may ask, and what a policy refuses is told before', async (t) => {
+test('read access is enough for a prediction, and what a policy refuses is reported in advance', async (t) => {
   const policy = 'policies:\n  - domains: [d]\n    bounds: [{ unit: minute, most: 15 }]\n';
   const { port } = await start(t, {
     files: { 'd.yaml': minutes(10), 'policy.yaml': policy },

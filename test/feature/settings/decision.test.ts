@@ -1,4 +1,4 @@
-// Settings of decisions, from the environment to the answer.
+// Tests settings of decisions, from the environment to the answer.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
@@ -14,7 +14,7 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 100}
 `;
 const memory = { BACKEND_TYPE: 'memory' };
-/** No window ends while a test runs. */
+/** No window ends during a test. */
 const stoppedClock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10, 12, 59) };
 
 test('QUOTA_MODE: a descriptor over its limit refuses only when no other is left', async (t) => {
@@ -29,7 +29,7 @@ test('QUOTA_MODE: a descriptor over its limit refuses only when no other is left
   t.is((await limits.decide('monthly', 'hourly')).status, 429);
 });
 
-test('RESPONSE_DYNAMIC_METADATA: the answer tells what was asked', async (t) => {
+test("RESPONSE_DYNAMIC_METADATA: the answer includes the request's descriptors", async (t) => {
   const env = { ...memory, RESPONSE_DYNAMIC_METADATA: 'true' };
   const { text } = await (await startWorker(t, { env, rules })).decide('hourly');
   t.like(JSON.parse(text), {
@@ -37,7 +37,7 @@ test('RESPONSE_DYNAMIC_METADATA: the answer tells what was asked', async (t) => 
   });
 });
 
-test('NEAR_LIMIT_RATIO: above 1 no hits are near their limit, nor those that cross it', async (t) => {
+test('NEAR_LIMIT_RATIO: above 1 no hits are near their limit, not even those that cross it', async (t) => {
   const worker = await startWorker(t, {
     env: { ...memory, NEAR_LIMIT_RATIO: '1.5' },
     rules,
@@ -54,7 +54,7 @@ test('NEAR_LIMIT_RATIO: above 1 no hits are near their limit, nor those that cro
   t.notRegex(stats, /near_limit: (?!0$)/m);
 });
 
-test('USE_CALENDAR_MONTH_RATE_LIMIT: a month ends with the month', async (t) => {
+test('USE_CALENDAR_MONTH_RATE_LIMIT: a window ends with the calendar month', async (t) => {
   const clock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10) };
   const env = { ...memory, USE_CALENDAR_MONTH_RATE_LIMIT: 'true' };
   const { text } = await (await startWorker(t, { env, rules, clock })).decide('monthly');
@@ -88,7 +88,7 @@ test('LIMIT_REQUEST_HEADERS_ENABLED: the request gets headers named by LIMIT_REQ
   t.is(responseHeadersToAdd, undefined);
 });
 
-test('LIMIT_REQUEST_SHADOWED_HEADER: the upstream can tell the last request within a soft limit from the first above it', async (t) => {
+test('LIMIT_REQUEST_SHADOWED_HEADER: the upstream can distinguish the last request within a soft limit from the first above it', async (t) => {
   const soft = `
 domain: d
 descriptors:
@@ -124,7 +124,7 @@ descriptors:
   t.deepEqual(await run({}, 'window'), ['200 -', '200 -', '200 -', '200 -']);
 });
 
-test('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: with true the start names rules that refuse nothing, with enforced these switch no limit off', async (t) => {
+test('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: with true the start names rules that refuse nothing, with enforced these disable no limit', async (t) => {
   const trial = `
 domain: d
 descriptors:

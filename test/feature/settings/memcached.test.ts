@@ -1,4 +1,4 @@
-// Settings of the memory cache, from the environment to the nodes.
+// Tests settings of the memory cache, from the environment to the nodes.
 import { Resolver } from 'node:dns/promises';
 import test, { type ExecutionContext } from 'ava';
 import { startDnsServer } from '../../support/dns-server.ts';
@@ -18,7 +18,7 @@ const record = '_memcache._tcp.cache.test';
 const kit = new URL('../../conformance/tls/', import.meta.url).pathname;
 
 test.serial(
-  'MEMSTORE_SRV, MEMSTORE_SRV_REFRESH: the nodes of the record count, and it is looked up so often',
+  'MEMSTORE_SRV, MEMSTORE_SRV_REFRESH: the nodes of the record count, and it is resolved at this interval',
   async (t) => {
     const servers = [await startMemcachedServer(t), await startMemcachedServer(t)];
     const dns = await startDnsServer();
@@ -27,7 +27,7 @@ test.serial(
     t.teardown(() => {
       Resolver.prototype.resolveSrv = resolveSrv;
     });
-    // The worker asks the name servers of its host, which a test cannot be; all else is as it is.
+    // The worker queries the name servers of its host, which a test cannot replace; everything else is real.
     Resolver.prototype.resolveSrv = function (name) {
       this.setServers([dns.address]);
       return resolveSrv.call(this, name);
@@ -52,14 +52,14 @@ test.serial(
   },
 );
 
-test.serial('MEMSTORE_MAX_IDLE_CONNS: so many connections are opened', async (t) => {
+test.serial('MEMSTORE_MAX_IDLE_CONNS: this many connections are opened', async (t) => {
   for (const [count, opened] of [
     ['5', 5],
     ['-1', 2],
   ] as const) {
     const server = await startMemcachedServer(t);
     const connections = async () => (await server.stats()).get('curr_connections') ?? 0;
-    // The one that asks; that by which the server was waited for may not be closed yet.
+    // The querying connection itself; the one used to wait for the server may not be closed yet.
     await eventually('nobody else is connected', async () => (await connections()) === 1);
     const worker = await startWorker(t, {
       rules,
@@ -89,7 +89,8 @@ const tls: Record<(typeof tlsNames)[number], string> = {
   MEMSTORE_TLS_SKIP_HOSTNAME_VERIFICATION: 'true',
 };
 
-/** The status of a second hit, from a node with a certificate for another name, that wants one. */
+/** The status of a second hit, with a node whose certificate is for another name, and that requires a client
+ * certificate. */
 async function hitTwice(t: ExecutionContext, env: Readonly<Record<string, string>>) {
   const { port } = await startMemcachedServer(t, {
     tls: { cert: `${kit}other.pem`, key: `${kit}other.key`, clientCa: `${kit}ca.pem` },
@@ -103,7 +104,7 @@ async function hitTwice(t: ExecutionContext, env: Readonly<Record<string, string
   return { worker, status: (await worker.decide('once')).status };
 }
 
-test.serial('with all settings of TLS such a node counts', async (t) => {
+test.serial('with all TLS settings such a node counts', async (t) => {
   const { worker, status } = await hitTwice(t, tls);
   t.is(status, 429);
   await eventually('the end of its certificate is told', async () =>
@@ -112,7 +113,7 @@ test.serial('with all settings of TLS such a node counts', async (t) => {
 });
 
 for (const name of tlsNames) {
-  test.serial(`${name}: without it that node's TLS is not had, nothing is counted`, async (t) => {
+  test.serial(`${name}: without it that node is unreachable, nothing is counted`, async (t) => {
     const { [name]: _left, ...others } = tls;
     t.is((await hitTwice(t, others)).status, 200);
   });

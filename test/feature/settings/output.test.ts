@@ -1,4 +1,4 @@
-// Settings of what the worker tells about itself, from the environment to the receivers.
+// Tests settings of the worker's outputs, from the environment to the receivers.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const flushesTimeoutMs = 60_000;
 
 const metricsPort = await freePort();
 const traces = await startOtlpReceiver(unowned, 'http');
-/** UDP alone: the default would find nobody here. */
+/** Only UDP: the default would have no receiver here. */
 const pushed: string[] = [];
 const receiver = createSocket('udp4', (message) => pushed.push(message.toString()));
 receiver.bind(0, '127.0.0.1');
@@ -61,13 +61,13 @@ test.after.always(async () => {
 });
 
 test.serial(
-  'PUSHMETRICS_PORT, PUSHMETRICS_PROTOCOL, STATS_FLUSH_INTERVAL: statistics are pushed there, and so often',
+  'PUSHMETRICS_PORT, PUSHMETRICS_PROTOCOL, STATS_FLUSH_INTERVAL: statistics are pushed to that port, at this interval',
   async (t) => {
     t.is(await caller.decide('d', 'k', 'pushed'), 'OK');
     await eventually('the hit', () =>
       pushed.join('\n').includes('ratelimit.service.rate_limit.d.k_pushed.total_hits:1|c'),
     );
-    // By default they would follow one another in seconds.
+    // By default they would be seconds apart.
     const before = pushed.length;
     await eventually('five more flushes', () => pushed.length >= before + 5, flushesTimeoutMs);
     t.pass();
@@ -75,7 +75,7 @@ test.serial(
 );
 
 test.serial('PUSHMETRICS_HOST: that host is tried', async (t) => {
-  // Nobody can connect to all hosts at once.
+  // The broadcast address, to which no connection is possible.
   const everybody = '255.255.255.255';
   const { log } = await startWorker(t, {
     env: { BACKEND_TYPE: 'memory', DISABLE_STATS: 'false', PUSHMETRICS_HOST: everybody },
@@ -94,7 +94,7 @@ test.serial('PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS: times are in millisecond
   };
   const before = await sum();
   let grown = 0;
-  // Most decisions take less than one.
+  // Most decisions take less than a millisecond.
   await eventually('one that takes a millisecond', async () => {
     await caller.decide('d', 'k', 'timed');
     grown = (await sum()) - before;

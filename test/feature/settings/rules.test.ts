@@ -1,4 +1,4 @@
-// Settings of where rules come from, from the environment to the rules in force.
+// Tests settings of the source of rules, from the environment to the rules in force.
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
@@ -28,7 +28,7 @@ const memory = { BACKEND_TYPE: 'memory' };
 const rulesOf = (domain: string) =>
   `domain: ${domain}\ndescriptors:\n  - key: k\n    rate_limit: {unit: year, requests_per_unit: 1}\n`;
 
-test('RUNTIME_ROOT, RUNTIME_SUBDIRECTORY, RUNTIME_APPDIRECTORY: rules are read where they lead together', async (t) => {
+test('RUNTIME_ROOT, RUNTIME_SUBDIRECTORY, RUNTIME_APPDIRECTORY: rules are read from the path that they form', async (t) => {
   const { path, write } = createRulesFolder(t);
   write('deep/limits/here.yaml', rulesOf('here'));
   write('deep/config/not-here.yaml', rulesOf('elsewhere'));
@@ -76,7 +76,7 @@ function launch(
   });
 }
 
-test('CONFIG_GRPC_XDS_NODE_ID, CONFIG_GRPC_XDS_NODE_METADATA, CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: the server at CONFIG_GRPC_XDS_SERVER_URL is told them', async (t) => {
+test('CONFIG_GRPC_XDS_NODE_ID, CONFIG_GRPC_XDS_NODE_METADATA, CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: the server at CONFIG_GRPC_XDS_SERVER_URL receives them', async (t) => {
   const server = await startServer(t);
   await launch(t, server.url, {
     env: {
@@ -114,7 +114,7 @@ test('CONFIG_GRPC_XDS_TOKEN_FILE: the token in the file is sent, and a new one a
   t.deepEqual(third.headers.get('authorization'), ['Bearer second-sesame']);
 });
 
-test('XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: a larger message is not taken, a smaller one is', async (t) => {
+test('XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: a larger message is rejected, a smaller one is accepted', async (t) => {
   const server = await startServer(t);
   const worker = await launch(t, server.url, {
     env: { XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: '1000', XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '10ms' },
@@ -139,7 +139,7 @@ const tlsNames = [
   'CONFIG_GRPC_XDS_SERVER_TLS_SAN',
 ] as const;
 
-/** Of a server that is proxy.example, not localhost, and wants a certificate of its caller. */
+/** The server's certificate is for proxy.example, not localhost, and it requires a client certificate. */
 async function startTlsServer(t: ExecutionContext) {
   const { cert: clientCert, key: clientKey } = misnamedCertificate;
   const files = { 'ca.pem': authority, 'cert.pem': clientCert, 'key.pem': clientKey };
@@ -160,7 +160,7 @@ async function startTlsServer(t: ExecutionContext) {
   return { server, env };
 }
 
-test('rules come over TLS with all settings of it', async (t) => {
+test('rules arrive over TLS with all settings of it', async (t) => {
   const { server, env } = await startTlsServer(t);
   const worker = await launch(t, server.url, { env });
   (await server.stream(0)).send('1', 'a', [limitResource('r', 'd', 1)]);
@@ -173,7 +173,7 @@ test('rules come over TLS with all settings of it', async (t) => {
 });
 
 for (const name of tlsNames) {
-  test(`${name}: without it the TLS of that server cannot be had`, async (t) => {
+  test(`${name}: without it that server cannot be reached over TLS`, async (t) => {
     const { server, env } = await startTlsServer(t);
     const { [name]: _left, ...others } = env;
     const { log } = await launch(t, server.url, { env: others });
@@ -183,7 +183,7 @@ for (const name of tlsNames) {
   });
 }
 
-/** Turns the clock so far: nothing happens before, and an attempt then. */
+/** Advances the clock this far: nothing happens before, and an attempt is made then. */
 async function assertWait(
   t: ExecutionContext,
   {
@@ -217,7 +217,7 @@ async function loseStreams(server: ScriptedAdsServer, index: number): Promise<vo
   stream.end();
 }
 
-test('XDS_CLIENT_BACKOFF_INITIAL_INTERVAL, XDS_CLIENT_BACKOFF_MAX_INTERVAL, XDS_CLIENT_BACKOFF_RANDOM_FACTOR: the waits begin, grow and end so', async (t) => {
+test('XDS_CLIENT_BACKOFF_INITIAL_INTERVAL, XDS_CLIENT_BACKOFF_MAX_INTERVAL, XDS_CLIENT_BACKOFF_RANDOM_FACTOR: the waits begin, grow and end as set', async (t) => {
   const server = await startServer(t);
   const clock = createManualClock();
   const worker = await launch(t, server.url, {
@@ -252,7 +252,7 @@ test('XDS_CLIENT_BACKOFF_JITTER: a wait is longer than it would be, and shorter 
 
 // Proof of migrating.md: `CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL` is the wait after an attempt to
 // connect that failed
-test('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: attempts that fail are so far apart', async (t) => {
+test('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: failed attempts are this far apart', async (t) => {
   const clock = createManualClock();
   const proxy = await startTcpProxy(t, 1);
   const worker = await launch(t, `127.0.0.1:${proxy.port}`, {

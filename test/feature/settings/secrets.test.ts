@@ -1,4 +1,4 @@
-// A secret in a setting, in every form that people write: it is in no message, warning, or list of settings.
+// Tests secrets in settings, in every common notation: they are in no message, warning, or list of settings.
 import { execFile } from 'node:child_process';
 import test from 'ava';
 import { controlPlaneTable } from '../../../control-plane/server/settings/table.ts';
@@ -54,7 +54,7 @@ const forms = [
   encodeURIComponent(form),
   form.replace(':', '%3A').replace('@', '%40').replace('=', '%3D'),
 ]);
-/** What is hidden in every other setting as well: what is certainly a secret. */
+/** Certain secrets, which are hidden in every other setting as well. */
 const certainForms = [
   `redis://user:${secret}@host:6379`,
   `https://user:${secret}`,
@@ -63,7 +63,7 @@ const certainForms = [
   encodeURIComponent(encodeURIComponent(`https://${secret}@host`)),
 ];
 
-/** A secret in place of the path of the file that has it. */
+/** A secret in place of the path of the file that contains it. */
 const fileForms = [secret, `Bearer ${secret}`, `a/${secret}=`, `-----BEGIN KEY-----\n${secret}\n`];
 
 function listCases(table: SettingsTable): { readonly name: string; readonly form: string }[] {
@@ -86,7 +86,7 @@ const workers: readonly Environment[] = [
 ];
 
 test('a worker repeats no secret of a setting: in its messages, warnings and settings', async (t) => {
-  // In turn: a form of what may be secret comes in more ways than there are workers, so that each is given it.
+  // Alternating: a possible secret has more notations than there are workers, and each must be tried.
   for (const [turn, { name, form }] of listCases(workerTable).entries()) {
     const result = parseWorkerSettings({ ...workers[turn % workers.length], [name]: form });
     const files = result.ok ? [...result.tlsFiles, ...result.tokenFiles] : [];

@@ -1,4 +1,4 @@
-// Settings of the ports, from the environment to the wire.
+// Tests settings of the ports, from the environment to the wire.
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -23,7 +23,7 @@ import { createRulesFolder } from '../../support/rules-folder.ts';
 import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
-/** An empty message: of the health service it asks for the empty service name. */
+/** An empty message: for the health service, it names the empty service. */
 const nothing = Buffer.of();
 
 async function connectTo(
@@ -38,7 +38,7 @@ async function connectTo(
 }
 
 for (const name of ['PORT', 'GRPC_PORT', 'DEBUG_PORT']) {
-  test(`${name}: the port that is set is open`, async (t) => {
+  test(`${name}: the configured port is open`, async (t) => {
     const port = await freePort();
     await startWorker(t, { env: { ...memory, [name]: String(port) } });
     const socket = connect(port, '127.0.0.1');
@@ -48,8 +48,8 @@ for (const name of ['PORT', 'GRPC_PORT', 'DEBUG_PORT']) {
 }
 
 for (const name of ['HOST', 'GRPC_HOST', 'DEBUG_HOST']) {
-  test(`${name}: the address that is set is listened on, and one that is not here ends the start`, async (t) => {
-    // Of a network that exists in documents alone.
+  test(`${name}: the worker listens on the configured address, and a foreign one ends the start`, async (t) => {
+    // From a network reserved for documentation.
     const worker = await launchWorker(t, { env: { ...memory, [name]: '192.0.2.1' } });
     const error = await t.throwsAsync(worker.started);
     t.regex(error.message, /^cannot listen for \w+ on 192\.0\.2\.1:\d+: /);
@@ -57,7 +57,7 @@ for (const name of ['HOST', 'GRPC_HOST', 'DEBUG_HOST']) {
   });
 }
 
-test('GRPC_MAX_CONNECTION_AGE: a connection of that age is told to go away, and calls on it may end', async (t) => {
+test('GRPC_MAX_CONNECTION_AGE: a connection of that age gets GOAWAY, and its calls may end', async (t) => {
   const { session, open } = await connectTo(t, { GRPC_MAX_CONNECTION_AGE: '5s' });
   const watch = open('/grpc.health.v1.Health/Watch');
   watch.answer.catch(() => {});
@@ -66,7 +66,7 @@ test('GRPC_MAX_CONNECTION_AGE: a connection of that age is told to go away, and 
   t.false(watch.stream.closed);
 });
 
-test('GRPC_MAX_CONNECTION_AGE_GRACE: so much later calls are cut', async (t) => {
+test('GRPC_MAX_CONNECTION_AGE_GRACE: this much later calls are cut', async (t) => {
   const { session, open } = await connectTo(t, {
     GRPC_MAX_CONNECTION_AGE: '5s',
     GRPC_MAX_CONNECTION_AGE_GRACE: '100ms',
@@ -78,7 +78,7 @@ test('GRPC_MAX_CONNECTION_AGE_GRACE: so much later calls are cut', async (t) => 
   await eventually('the connection is closed', () => session.destroyed);
 });
 
-test('GRPC_MAX_CONNECTIONS: for one more, the one that is used least is closed, which is told and counted', async (t) => {
+test('GRPC_MAX_CONNECTIONS: for one more, the least used one is closed, which is logged and counted', async (t) => {
   const worker = await startWorker(t, { env: { ...memory, GRPC_MAX_CONNECTIONS: '2' } });
   const { grpc } = await worker.started;
   const connectCaller = async () => {
@@ -103,7 +103,7 @@ test('GRPC_MAX_CONNECTIONS: for one more, the one that is used least is closed, 
 
 // Proof of migrating.md: A request has at most `REQUEST_MAX_DESCRIPTORS` descriptors and `REQUEST_MAX_ENTRIES`
 // entries
-test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about more is refused with the numbers', async (t) => {
+test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that exceeds them is refused with the numbers', async (t) => {
   const { decide, started } = await startWorker(t, {
     env: {
       ...memory,
@@ -135,7 +135,7 @@ test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about mo
   t.deepEqual(await decide('a', 'b', 'c'), { status: 400, text: `${text}\n` });
 });
 
-/** Files of a certificate for localhost, and of the authority it comes from. */
+/** Files of a certificate for localhost, and of its CA. */
 function writeCertificate(t: ExecutionContext) {
   const { cert, key } = serverCertificate;
   const files = { 'ca.pem': authority, 'cert.pem': cert, 'key.pem': key };
@@ -164,7 +164,7 @@ test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with
 
 // Proof of SECURITY.md: can use up any limit of any domain; `GRPC_CLIENT_TLS_CACERT` and `GRPC_CLIENT_TLS_SAN`
 // require a certificate for one name
-test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the port', async (t) => {
+test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name is accepted', async (t) => {
   const { ca, cert, key } = writeCertificate(t);
   const env = {
     GRPC_SERVER_USE_TLS: 'true',
@@ -178,7 +178,7 @@ test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the por
   await t.throwsAsync(connectTo(t, env, { ca: authority, ...misnamedCertificate }));
 });
 
-test('certificates that are replaced while the port serves count for new connections, and cost no call', async (t) => {
+test('certificates that are replaced while the port serves apply to new connections, and cost no call', async (t) => {
   const { ca, cert, key } = writeCertificate(t);
   const env = {
     ...memory,

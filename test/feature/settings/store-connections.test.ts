@@ -1,4 +1,4 @@
-// Settings of the connections that both key-value stores share, from the environment to the server.
+// Tests settings of connections that both key-value stores share, from the environment to the server.
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
@@ -30,7 +30,7 @@ const tlsNames = [
   'KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION',
 ] as const;
 
-/** Of a server that has a certificate for another name, and wants one of its caller. */
+/** The server's certificate is for another name, and it requires a client certificate. */
 async function startTlsServer(t: ExecutionContext) {
   const { path: folder } = createRulesFolder(t, {
     'ca.pem': authority,
@@ -58,7 +58,7 @@ async function startTlsServer(t: ExecutionContext) {
   return { redis, url: `127.0.0.1:${port}`, env };
 }
 
-test.serial('with all settings of TLS such a store counts', async (t) => {
+test.serial('with all TLS settings such a store counts', async (t) => {
   const { redis, url, env } = await startTlsServer(t);
   const worker = await startWorker(t, { rules, env: { KVSTORE_URL: url, ...env } });
   t.is((await worker.decide('main')).status, 200);
@@ -69,7 +69,7 @@ test.serial('with all settings of TLS such a store counts', async (t) => {
 });
 
 for (const name of tlsNames) {
-  test.serial(`${name}: without it the TLS of that store cannot be had`, async (t) => {
+  test.serial(`${name}: without it that store cannot be reached over TLS`, async (t) => {
     const { url, env } = await startTlsServer(t);
     const { [name]: _left, ...others } = env;
     const { log } = await launchWorker(t, { rules, env: { KVSTORE_URL: url, ...others } });
@@ -81,7 +81,7 @@ for (const name of tlsNames) {
 }
 
 test.serial(
-  'KVSTORE_PERSECOND_TLS: the second store has TLS, with the files of both',
+  'KVSTORE_PERSECOND_TLS: the second store uses TLS, with the files of both',
   async (t) => {
     const { redis, url, env } = await startTlsServer(t);
     const { KVSTORE_TLS: _ofTheMainStore, ...files } = env;
@@ -121,7 +121,7 @@ test.serial(
   },
 );
 
-test.serial('no wait of the start is longer than the longest', async (t) => {
+test.serial('no wait of the start is longer than the maximum', async (t) => {
   const worker = await launchWorker(t, {
     clock: createManualClock(),
     env: {
@@ -136,7 +136,7 @@ test.serial('no wait of the start is longer than the longest', async (t) => {
 });
 
 test.serial(
-  'KVSTORE_STARTUP_INITIAL_INTERVAL, KVSTORE_STARTUP_MAX_INTERVAL, KVSTORE_STARTUP_MAX_ELAPSED_TIME: attempts begin, grow and end so',
+  'KVSTORE_STARTUP_INITIAL_INTERVAL, KVSTORE_STARTUP_MAX_INTERVAL, KVSTORE_STARTUP_MAX_ELAPSED_TIME: attempts begin, grow and end as set',
   async (t) => {
     const clock = createManualClock();
     const url = `127.0.0.1:${await freePort()}`;

@@ -1,5 +1,5 @@
-// Settings of the two key-value stores, from the environment to the servers. Each pair of names is
-// tried on the store that it is for; the store for limits per second has a plain one beside it.
+// Tests settings of the two key-value stores, from the environment to the servers. Each pair of names is tried on its
+// own store; the store for limits per second has a plain one beside it.
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -22,12 +22,12 @@ descriptors:
   - key: second
     rate_limit: {unit: second, requests_per_unit: 1000}
 `;
-/** With it tokens and counters stay the same for a whole test. */
+/** Keeps tokens and counters the same for a whole test. */
 const fixedClock = { ...systemClock, wallMs: () => Date.UTC(2026, 2, 4, 5, 6, 7) };
 
 const other = startRedisServer(ownedByFile(test));
 
-/** The store that a test is about. */
+/** The tested store. */
 interface StoreUnderTest {
   start(
     t: ExecutionContext,
@@ -35,9 +35,9 @@ interface StoreUnderTest {
     clock?: typeof systemClock,
   ): Promise<WorkerInProcess>;
   readonly url: string;
-  /** The key of a rule that this store counts. */
+  /** The key of a rule whose hits this store counts. */
   readonly key: string;
-  /** In the names of its statistics. */
+  /** The pool in the names of its statistics. */
   readonly pool: string;
 }
 
@@ -59,7 +59,7 @@ const stores: readonly StoreUnderTest[] = [
   },
 ];
 
-/** A test for each store; `names` has those of the settings, for the one and for the other. */
+/** A test for each store; `names` has the names of the settings for the respective store. */
 function testBoth<Key extends string>(
   what: string,
   names: Readonly<Record<Key, readonly [main: string, perSecond: string]>>,
@@ -96,7 +96,7 @@ testBoth(
   },
   async (t, store, { url, socketType }) => {
     const redis = await startRedisServer(t, { unix: true });
-    // By itself this would be a host's name.
+    // A bare name would be taken for a host.
     const path = relative(process.cwd(), redis.url);
     const worker = await store.start(t, { [url]: path, [socketType]: 'unix' });
     t.is((await worker.decide(store.key)).status, 200);
@@ -248,7 +248,7 @@ testBoth(
   },
   async (t, store, { parallelism, type }) => {
     const { url, masters } = await cluster;
-    // The same counters each time, so that one of the pauses is that of the node asked first.
+    // The same counters each time, so that one of the pauses is at the node called first.
     const worker = await store.start(
       t,
       { [store.url]: url, [type]: 'cluster', [parallelism]: '3' },
@@ -282,7 +282,7 @@ testBoth(
     region: ['KVSTORE_CLOUDIAM_REGION', 'KVSTORE_PERSECOND_CLOUDIAM_REGION'],
   },
   async (t, store, { auth, cacheName, userId, serverless, region }) => {
-    // The cloud's own names: its library finds them by itself.
+    // The cloud provider's own names: its library reads them itself.
     process.env['AWS_ACCESS_KEY_ID'] = 'AKID';
     process.env['AWS_SECRET_ACCESS_KEY'] = 'secret';
     const redis = await startRedisServer(t, { args: ['--requirepass', 'admin'], auth: ['admin'] });

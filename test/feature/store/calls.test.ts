@@ -1,5 +1,4 @@
-// How long the servers of the store take, as it is pulled: each server by its own address, whatever the
-// store is.
+// Tests the pulled metric of how long the store's servers take: each server by its own address, whatever the store is.
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { freePort } from '../../support/free-port.ts';
@@ -15,7 +14,7 @@ const rules =
 const answerMs = 60_000;
 const family = 'ratelimit_store_call_duration_seconds';
 const password = 'a-secret-of-the-store';
-/** What is lost is waited for longer than any machine stands still. */
+/** Longer than any machine stalls, so that lost calls time out late. */
 const patient = { KVSTORE_TIMEOUT: '10s' };
 
 async function startPulledWorker(t: ExecutionContext, env: Readonly<Record<string, string>>) {
@@ -74,7 +73,7 @@ async function seeDelay(
   );
 }
 
-test.serial('a Redis 60 ms slower is seen by its address, without its password', async (t) => {
+test.serial('a Redis 60 ms slower is visible by its address, without its password', async (t) => {
   const redis = await startRedisServer(t, {
     args: ['--requirepass', password],
     auth: [password],
@@ -82,7 +81,7 @@ test.serial('a Redis 60 ms slower is seen by its address, without its password',
   await seeDelay(t, redis.port, (address) => ({ REDIS_URL: `redis://:${password}@${address}` }));
 });
 
-test.serial('a memcached that takes 60 ms longer is seen by its address', async (t) => {
+test.serial('a memcached that takes 60 ms longer is visible by its address', async (t) => {
   const memcached = await startMemcachedServer(t);
   await seeDelay(t, memcached.port, (address) => ({
     BACKEND_TYPE: 'memcache',
@@ -90,7 +89,7 @@ test.serial('a memcached that takes 60 ms longer is seen by its address', async 
   }));
 });
 
-test.serial('behind sentinels it is the master that has calls', async (t) => {
+test.serial('behind sentinels the calls are attributed to the master', async (t) => {
   const group = await startRedisSentinels(t);
   const { decide, readPage } = await startPulledWorker(t, {
     REDIS_TYPE: 'sentinel',
@@ -100,7 +99,7 @@ test.serial('behind sentinels it is the master that has calls', async (t) => {
   t.deepEqual(serversOf(await readPage()), [group.servers[0].url]);
 });
 
-test.serial('of a cluster each node that counts has calls of its own', async (t) => {
+test.serial('in a cluster each node that counts has its own calls', async (t) => {
   const cluster = await startRedisCluster(t);
   const { decide, readPage } = await startPulledWorker(t, {
     REDIS_TYPE: 'cluster',

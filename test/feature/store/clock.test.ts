@@ -1,4 +1,4 @@
-// A worker whose clock differs from that of its Redis: metric, warning and state say so.
+// Tests a worker whose clock differs from that of its Redis: metric, warning and state report it.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { eventually } from '../../support/eventually.ts';

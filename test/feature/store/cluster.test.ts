@@ -1,5 +1,5 @@
-// A Redis cluster under load while slots move and a master is lost: errors at most in the gap, and no
-// hit counted twice.
+// Tests a Redis cluster under load while slots move and a master is lost: errors only in the gap, and no hit counted
+// twice.
 import test from 'ava';
 import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -13,7 +13,7 @@ import {
 } from '../../support/redis-store.ts';
 import { loadPerSecond, startSteadyLoad } from '../../support/steady-load.ts';
 
-/** Longer than any machine stands still; what is lost is refused, and nobody waits for it. */
+/** Longer than any machine stalls; lost calls are refused, so nothing waits for it. */
 const timeoutMs = 10_000;
 /** Keys that share a slot, some of them with names that need more than ASCII. */
 const keysOf = (tag: string) => ['a', 'b', 'ü', '計'].map((name) => `{${tag}}${name}_`);
@@ -74,7 +74,7 @@ test.serial('slots that move under load cost no decision and no hit', async (t) 
     results.flatMap(({ error }) => error?.message ?? []),
     [],
   );
-  // Counters that lost nothing and gained nothing: what is there is what was answered.
+  // Counters that lost and gained nothing: their values are those that were answered.
   const expected = new Map<string, number>();
   for (let index = 0; index < results.length; index++) {
     const add = (key: string, hits: number) => expected.set(key, (expected.get(key) ?? 0) + hits);
@@ -93,7 +93,7 @@ test.serial('slots that move under load cost no decision and no hit', async (t) 
   }
 });
 
-test.serial('a lost master: errors for its slots alone, until its replica serves', async (t) => {
+test.serial('a lost master: errors only for its slots, until its replica serves', async (t) => {
   t.timeout(240_000);
   const cluster = await startRedisCluster(t, { replica: true });
   const store = await openRedisStore(t, cluster.url, { type: 'cluster', timeoutMs, size: 2 });
@@ -116,12 +116,12 @@ test.serial('a lost master: errors for its slots alone, until its replica serves
   const replicated = await readReplicated(lost, replica, ofLost);
   const counters = { keyOf: keyOf(ofLost), replicated, read: readCounter };
   const awayMs = performance.now();
-  // So that it dies with hits that it was sent.
+  // So that it dies with unanswered hits.
   await lost.pause();
   await eventually('some are in flight', () => struck.open > 10);
   await lost.kill();
   const goneMs = performance.now();
-  // Only now, so that none is replaced that a busy machine holds up.
+  // Only now, so that no node is replaced because a busy machine delays it.
   const left = [...cluster.masters.slice(1), replica];
   await cluster.setNodeTimeout(1_000, left);
   await eventually('the heir is known', () => isNamed(replica), 60_000);
@@ -130,7 +130,7 @@ test.serial('a lost master: errors for its slots alone, until its replica serves
   await eventually('OK again', () => isOver(struck, failover, counters));
   await Promise.all([safe.stop(), struck.stop()]);
   await checkFailover(t, struck, failover, counters);
-  // The others refuse, and say so before they count, while the cluster knows of no heir.
+  // The others refuse, and report it before they count, while the cluster has no successor.
   const refused = safe.results.filter(({ error }) => error !== undefined);
   for (const { error, startedMs, tookMs } of refused) {
     t.regex(error?.message ?? '', /: CLUSTERDOWN /);
@@ -145,13 +145,13 @@ test.serial('a lost master: errors for its slots alone, until its replica serves
   }
 });
 
-/** Whether it says itself that it serves slots. */
+/** Whether it reports itself that it serves slots. */
 async function isNamed(node: RedisServer): Promise<boolean> {
   const ranges = (await node.command('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
   return ranges.some(([, , [, port]]) => port === node.port);
 }
 
-test.serial('a server that is no cluster is said to be none', async (t) => {
+test.serial('a server that is no cluster is reported as such', async (t) => {
   const redis = await startRedisServer(t);
   const store = createRecordedRedisStore(redis.url, { type: 'cluster' });
   t.teardown(() => store.close(0));
@@ -163,7 +163,7 @@ test.serial('a server that is no cluster is said to be none', async (t) => {
   await t.throwsAsync(connecting);
 });
 
-test.serial('a slot that nobody serves fails the decisions on it, and no other', async (t) => {
+test.serial('a slot that no node serves fails only the decisions on it', async (t) => {
   const cluster = await startRedisCluster(t);
   const slot = await cluster.slotOf('{gap}');
   for (const node of cluster.masters) {
@@ -176,7 +176,7 @@ test.serial('a slot that nobody serves fails the decisions on it, and no other',
   t.is(await cluster.read('other_'), undefined);
   t.is((await count(store, ['other_'])).error, undefined);
   const [first] = cluster.masters;
-  // A node that spoke of it before may have given it back to its old owner.
+  // A node with an older view may have given it back to its previous owner.
   await eventually('a node takes it', async () => {
     await first?.command('CLUSTER', 'DELSLOTS', slot).catch(() => undefined);
     const added = await first?.command('CLUSTER', 'ADDSLOTS', slot).catch(() => undefined);
@@ -188,11 +188,11 @@ test.serial('a slot that nobody serves fails the decisions on it, and no other',
   );
 });
 
-test.serial('a counter that is made anew while its slot moves gets a lifetime', async (t) => {
+test.serial('a counter that is recreated while its slot moves gets a lifetime', async (t) => {
   const cluster = await startRedisCluster(t);
   const store = await openRedisStore(t, cluster.url, { type: 'cluster' });
   const key = '{anew}_';
-  // From now on the worker takes the lifetime for known.
+  // From now on the worker considers the lifetime known.
   await count(store, [key]);
   const slot = await cluster.slotOf(key);
   const owner = await cluster.ownerOf(slot);

@@ -1,6 +1,6 @@
-// What an outage of the store costs callers in each failure mode: 400 requests a second while Redis
-// stands still (SIGSTOP: it keeps its connections, takes others and says nothing) and goes on. Times are
-// logged; asserted is what is counted: answers, and what reaches the server.
+// Tests what an outage of the store costs callers in each failure mode: 400 requests a second while Redis is stopped
+// (SIGSTOP: it keeps its connections, accepts others and sends nothing) and continued. Times are only logged; the
+// assertions are about counts: answers, and requests that reach the server.
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
@@ -10,9 +10,9 @@ import { type CallAnswer, createWorkerCaller } from '../../support/worker-caller
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
 const ratePerSecond = 400;
-/** Decisions of a phase in which nothing is away. */
+/** Decisions of a phase without an outage. */
 const phase = 1.5 * ratePerSecond;
-/** A test here waits for phases of load, some of them more than once. */
+/** A test here waits for phases of load, and repeats some of them. */
 const testMs = 300_000;
 const rules = {
   'd.yaml': `domain: d
@@ -22,7 +22,7 @@ descriptors:
 `,
 };
 const values = 200;
-/** What callers are told once the store is known to be away. */
+/** The callers' answers once the store is known to be unreachable. */
 const answersWhenOpen = { error: 'failed', allow: 'OK', deny: 'OVER_LIMIT', local: 'OK' } as const;
 type Mode = keyof typeof answersWhenOpen;
 
@@ -47,8 +47,8 @@ async function awaitOpen(worker: WorkerProcess): Promise<void> {
   );
 }
 
-/** Has the server fall silent while it is asked. Where a busy machine has made it silent before, it
- * is done again. `began` is called right before. */
+/** Silences the server while it is called. Repeated if a busy machine had already made it silent. Calls `began` right
+ * before. */
 async function silence(worker: WorkerProcess, redis: RedisServer, began: () => void) {
   for (;;) {
     await awaitClosed(worker);
@@ -73,7 +73,7 @@ function logPhase(t: ExecutionContext, phase: string, calls: readonly Call[]): v
 }
 
 for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
-  test(`${mode}: a store that stands still is waited for once`, async (t) => {
+  test(`${mode}: only the first calls wait for a stalled store`, async (t) => {
     t.timeout(testMs);
     const redis = await startRedisServer(t);
     let counted = 0;
@@ -84,8 +84,8 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
     });
     const env = {
       KVSTORE_URL: `127.0.0.1:${proxy.port}`,
-      // Decisions wait longer for a server than a busy machine holds it up: with `error` always, with
-      // the others once it has accepted.
+      // Decisions wait for a server longer than a busy machine delays it: with `error` always, with the others once it
+      // has accepted.
       KVSTORE_TIMEOUT: mode === 'error' ? '5s' : '10s',
       KVSTORE_FAILURE_MODE: mode,
     };
@@ -106,11 +106,11 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
       stoppedMs = performance.now();
     });
     const opened = await countOpened(worker);
-    // All has arrived that was sent before.
+    // Everything sent before has arrived.
     counted = 0;
     const openMs = performance.now();
-    // Whoever waits for the store does so as long as a probe, so that not many more are answered between two
-    // probes than wait at once.
+    // Calls that wait for the store do so as long as a probe, so that between two probes not many more are answered
+    // than wait at once.
     let [probes, answered] = [proxy.accepted, load.results.length];
     await eventually('decisions between two probes', () => {
       if (proxy.accepted !== probes) [probes, answered] = [proxy.accepted, load.results.length];
@@ -136,7 +136,7 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
     const closedMs = performance.now();
     let after: Call[] = [];
     for (let openedBefore = -1; openedBefore !== (await countOpened(worker)); ) {
-      // Once more where a busy machine has made the server silent.
+      // Repeated if a busy machine has made the server silent.
       await awaitClosed(worker);
       openedBefore = await countOpened(worker);
       const fromMs = performance.now();

@@ -1,5 +1,5 @@
-// KVSTORE_FAILURE_MODE: what a whole worker answers while its store is away, also when it is started
-// meanwhile, and that it counts in the store again when that is back.
+// KVSTORE_FAILURE_MODE: tests what a whole worker answers while its store is unreachable, also when it is started
+// meanwhile, and that it counts in the store again after the store has recovered.
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
@@ -44,8 +44,8 @@ async function askStatuses(worker: WorkerInProcess, key: string, times: number):
   return statuses;
 }
 
-/** As `askStatuses`, of counters that begin at 0. Once more where a busy machine has made the server
- * silent meanwhile, so that it was not asked. */
+/** Like `askStatuses`, for counters that begin at 0. Repeated if a busy machine has made the server silent meanwhile,
+ * so that it was not called. */
 async function askWhilePresent(
   worker: WorkerInProcess,
   redis: RedisServer,
@@ -88,7 +88,7 @@ async function checkAnswers(t: ExecutionContext, worker: WorkerInProcess, mode: 
   const stats = await worker.page('/stats');
   t.regex(stats, new RegExp(`ratelimit\\.failure_mode\\.${mode}: 8\\b`));
   t.regex(stats, /should_rate_limit\.redis_error: 0\b/);
-  // What was not counted is not said to be within or over its limit.
+  // Uncounted hits are reported neither as within nor as over the limit.
   t.is(/rate_limit\.d\.day\.within_limit: 3\b/.test(stats), mode === 'local');
   t.is(/rate_limit\.d\.day\.over_limit: 1\b/.test(stats), mode === 'local');
   t.is(/rate_limit\.d\.day\.(within|over)_limit/.test(stats), mode === 'local');
@@ -118,7 +118,7 @@ for (const mode of modes) {
         const keys = await redis.command('KEYS', 'd_shadow_*');
         return Array.isArray(keys) && keys.length === 1;
       });
-      // What the process counted itself is forgotten.
+      // The process' own counts are discarded.
       t.deepEqual(await askWhilePresent(worker, redis, 'day', 3), [200, 200, 429]);
     },
   );
@@ -175,7 +175,7 @@ test.serial('several processes: their statistics and states are those of the wor
   });
 });
 
-test.serial('a health that needs a connection has none without the store', async (t) => {
+test.serial('a health check that needs a connection fails without the store', async (t) => {
   const redis = await startRedisServer(t, {
     args: ['--requirepass', 'secret'],
     auth: ['secret'],
@@ -201,7 +201,7 @@ test.serial('a health that needs a connection has none without the store', async
   t.false(shown.includes('secret'));
 });
 
-test.serial('a health that needs connections has none while a store of two is away', async (t) => {
+test.serial('a health check of connections fails while one of two stores is away', async (t) => {
   const [main, perSecond] = await Promise.all([startRedisServer(t), startRedisServer(t)]);
   const worker = await startWorker(t, {
     env: {

@@ -1,5 +1,5 @@
-// What of a store is away, and what is not: one master of a cluster, one of two stores, one memory
-// cache. The hits that belong elsewhere are counted there, and nobody waits for what is known to be away.
+// Tests partial failures of a store: one master of a cluster, one of two stores, one memory cache. Hits on the other
+// parts are counted there, and nothing waits for a part that is known to be unreachable.
 import test from 'ava';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
@@ -12,10 +12,10 @@ import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore, openRedisStore } from '../../support/redis-store.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
-/** How often a store looks for answers. */
+/** How often a store polls for answers. */
 const sweepMs = 25;
-/** Looks for answers so rarely that a server is silent after ten times as long as elsewhere: one that
- * a busy machine holds up is not. */
+/** Polls for answers so rarely that a server counts as silent only after ten times the usual time: one that a busy
+ * machine delays does not. */
 const rarelyLookingClock: Clock = {
   ...systemClock,
   after: (delayMs, task) => systemClock.after(delayMs === sweepMs ? 10 * sweepMs : delayMs, task),
@@ -36,7 +36,7 @@ async function count(store: CounterStore, ...keys: readonly string[]) {
   );
 }
 
-test.serial('one silent master of a cluster leaves the keys of the others alone', async (t) => {
+test.serial('one silent master of a cluster does not affect the keys of the others', async (t) => {
   const cluster = await startRedisCluster(t);
   for (const master of cluster.masters) {
     await master.command('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
@@ -63,7 +63,7 @@ test.serial('one silent master of a cluster leaves the keys of the others alone'
     const alone = await count(store, ...present);
     t.is(alone.error, undefined);
     t.true(alone.after.every((after) => after === 2 * round - 1));
-    // The parts of a request go on after one that failed, and what they counted is told.
+    // The parts of a request continue after one that failed, and their counts are reported.
     const mixed = await count(store, away[0] ?? '', ...present);
     t.is(mixed.error?.code, 'store');
     t.deepEqual(mixed.after, [-1, ...present.map(() => 2 * round)]);
@@ -77,12 +77,12 @@ test.serial('one silent master of a cluster leaves the keys of the others alone'
   t.is(store.metrics.gauge(openGauge).value, 0);
 });
 
-test.serial('a silent cluster holds up no start, and is counted in once it speaks', async (t) => {
+test.serial('a silent cluster does not delay a start, and is used once it answers', async (t) => {
   const cluster = await startRedisCluster(t);
   await Promise.all(cluster.masters.map((master) => master.pause()));
   const store = createRecordedRedisStore(cluster.url, {
     type: 'cluster',
-    // The time of an attempt to connect, which is longer than the start is waited for.
+    // The time of a connection attempt, which is longer than the start waits.
     timeoutMs: 120_000,
     failureMode: 'allow',
   });
@@ -96,7 +96,7 @@ test.serial('a silent cluster holds up no start, and is counted in once it speak
   });
 });
 
-test.serial('a per-second store that is away leaves the main one alone', async (t) => {
+test.serial('an unreachable per-second store does not affect the main one', async (t) => {
   const [main, perSecond] = [await startRedisServer(t), await startRedisServer(t)];
   const worker = await startWorker(t, {
     env: {
@@ -109,7 +109,7 @@ test.serial('a per-second store that is away leaves the main one alone', async (
     rules,
     clock: rarelyLookingClock,
   });
-  // Who has answers without a store does not wait long for it at the start.
+  // A worker that can answer without a store does not wait long for it at the start.
   for (const key of ['second', 'day=start']) {
     await eventually('it is counted', async () => (await worker.decide(key)).status === 200);
   }
@@ -143,7 +143,7 @@ for (const mode of ['error', 'allow', 'local'] as const) {
       return error === undefined && (after[0] ?? 0) >= 2;
     };
     const isAsked = () => store.metrics.gauge(openGauge).value === 0;
-    // A busy machine may have taken a slow answer for none.
+    // A busy machine may have timed out on a slow answer.
     await eventually('it is counted', async () => (await isCounted()) && isAsked());
     await memcached.pause();
     const outcomes = await Promise.all([count(store, 'silent_'), count(store, 'silent_')]);
@@ -154,7 +154,7 @@ for (const mode of ['error', 'allow', 'local'] as const) {
     t.is(store.metrics.gauge(openGauge).value, 1);
     const beganMs = performance.now();
     for (let round = 0; round < 200; round++) await count(store, 'silent_');
-    // Each one would take half a second.
+    // Each wait would take half a second.
     t.true(performance.now() - beganMs < 50_000);
     t.is(store.metrics.gauge(openGauge).value, 1);
     memcached.resume();

@@ -1,5 +1,5 @@
-// Several workers, and a client that counts as the reference does, on one Redis: together they admit
-// what the limit allows, and the counter is what a plain sum says.
+// Tests several workers, and a client that counts as the reference does, on one Redis: together they admit what the
+// limit allows, and the counter is the plain sum.
 import test from 'ava';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { countOn, createHit } from '../../support/counting.ts';
@@ -12,7 +12,7 @@ const requests = 300;
 
 const server = startRedisServer(ownedByFile(test));
 
-/** Counts the hits, or takes them back, and returns the counter after. */
+/** Counts or refunds the hits, and returns the resulting counter. */
 type Count = (key: string, hits: number, refund?: boolean) => Promise<number>;
 
 async function openFleet(): Promise<{ fleet: Count[]; close: () => Promise<void> }> {
@@ -36,7 +36,7 @@ function toCount(store: CounterStore): Count {
   };
 }
 
-/** The reference's own two commands; it knows no refunds. */
+/** The reference's own two commands; it has no refunds. */
 function toReferenceCount(redis: RedisServer): Count {
   return async (key, hits) => {
     const after = await redis.command('INCRBY', key, hits);
@@ -63,7 +63,7 @@ test('with 1 to 3 hits each and some refunds, the counter is the sum and no more
   const { fleet, close } = await openFleet();
   t.teardown(close);
   const key = 'fleet_mixed_';
-  // Enough to take back, so that no refund meets the floor and the sum has one value.
+  // Enough to refund, so that no refund reaches zero and the sum is unique.
   let counted = await (fleet[0] as Count)(key, 40);
   let admitted = counted;
   let refunded = 0;

@@ -1,5 +1,5 @@
-// Sliding windows and token buckets through the counter store on real Redis servers: what can go wrong
-// between the worker and its scripts.
+// Tests sliding windows and token buckets through the counter store on real Redis servers: what can fail between the
+// worker and its scripts.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ function count(store: CounterStore, hits: readonly Hit[]): Promise<CountOutcome>
   return countOn(store, hits);
 }
 
-test('scripts that the server has forgotten are sent again, and no hit is lost or counted twice', async (t) => {
+test('scripts that the server has dropped are sent again, and no hit is lost or counted twice', async (t) => {
   const server = await startRedisServer(t);
   const store = await openRedisStore(t, server.url);
   for (let after = 1; after <= 3; after++) {
@@ -46,7 +46,7 @@ test('scripts that the server has forgotten are sent again, and no hit is lost o
   await store.close(0);
 });
 
-test('a server without scripts fails the limits that need them, with what to do, and counts the others', async (t) => {
+test('a server without scripts fails the limits that need them, with a remedy, and counts the others', async (t) => {
   const server = await startRedisServer(t, { args: ['--rename-command', 'EVALSHA', ''] });
   const store = await openRedisStore(t, server.url);
   const { error } = await count(store, [hitOn('token_bucket', 'b')]);
@@ -58,7 +58,7 @@ test('a server without scripts fails the limits that need them, with what to do,
   await store.close(0);
 });
 
-test('that a server refuses scripts is said once, in the log and on the debug page, until it is over', async (t) => {
+test('a server that refuses scripts is reported once, in the log and on the debug page, until it accepts them', async (t) => {
   const server = await startRedisServer(t);
   const store = createRecordedRedisStore(server.url, { type: 'single' });
   await store.connect(AbortSignal.timeout(60_000));
@@ -100,7 +100,7 @@ const troubles = {
     await server.command('CONFIG', 'SET', 'dir', folder);
     await rm(folder, { recursive: true });
     await server.command('CONFIG', 'SET', 'save', '3600 1');
-    // A server that cannot even fork says so, with the same consequence.
+    // A server that cannot even fork reports that, with the same consequence.
     await server.command('BGSAVE').catch(() => {});
     await eventually('the snapshot fails', async () =>
       String(await server.command('INFO')).includes('rdb_last_bgsave_status:err'),
@@ -122,7 +122,7 @@ const troubles = {
 };
 
 for (const [code, begin] of Object.entries(troubles)) {
-  test(`a server that refuses writes is not one without scripts: ${code}`, async (t) => {
+  test(`a server that refuses writes is not mistaken for one without scripts: ${code}`, async (t) => {
     const server = await startRedisServer(t, { args: ['--enable-protected-configs', 'yes'] });
     const store = await openRedisStore(t, server.url);
     for (const algorithm of limiterAlgorithms)
@@ -142,7 +142,7 @@ for (const [code, begin] of Object.entries(troubles)) {
   });
 }
 
-test('hits on one key that come together are one command, with an answer for each', async (t) => {
+test('simultaneous hits on one key are one command, with an answer for each', async (t) => {
   const server = await startRedisServer(t);
   const store = await openRedisStore(t, server.url);
   await count(store, [hitOn('sliding_window', 'warm')]);
@@ -155,7 +155,7 @@ test('hits on one key that come together are one command, with an answer for eac
   await store.close(0);
 });
 
-test('in a cluster each counter is asked for where its slot is', async (t) => {
+test('in a cluster each counter is read where its slot is', async (t) => {
   const cluster = await startRedisCluster(t);
   const store = await openRedisStore(t, cluster.url, { type: 'cluster', clusterParallelism: 1 });
   const keys = Array.from({ length: 12 }, (_, index) => `key-${index}`);
@@ -171,7 +171,7 @@ test('in a cluster each counter is asked for where its slot is', async (t) => {
   await store.close(0);
 });
 
-test('with a limit that stops the others, a limiter that has room is not counted', async (t) => {
+test('with a limit that stops the others, a limiter with room left is not counted', async (t) => {
   const server = await startRedisServer(t);
   const store = await openRedisStore(t, server.url);
   const full = createHit({ key: 'full_1', limit: 0 });
@@ -182,7 +182,7 @@ test('with a limit that stops the others, a limiter that has room is not counted
 });
 
 for (const algorithm of limiterAlgorithms) {
-  test(`${algorithm}: what was sent but not answered is counted at most once`, async (t) => {
+  test(`${algorithm}: hits that were sent but not answered are counted at most once`, async (t) => {
     const server = await startRedisServer(t);
     const proxy = await startTcpProxy(t, server.port);
     const store = createRecordedRedisStore(`127.0.0.1:${proxy.port}`, { type: 'single', size: 2 });
@@ -192,7 +192,7 @@ for (const algorithm of limiterAlgorithms) {
     let lost = 0;
     for (let round = 0; round < 30; round++) {
       const isCut = round % 2 === 0;
-      // The server counts, and nobody hears of it.
+      // The server counts, and its answer is lost.
       const cut = isCut ? proxy.cutNextReply('EVALSHA') : undefined;
       const outcomes = Array.from({ length: 3 }, () => count(store, [hitOn(algorithm, 'k')]));
       sent += outcomes.length;

@@ -1,5 +1,5 @@
-// Sliding windows and token buckets where counters are on several servers: the store for limits per second,
-// and a master that sentinels name, before and after it changes. In a cluster: limiters-redis.test.ts.
+// Tests sliding windows and token buckets whose counters are on several servers: the store for limits per second, and a
+// master behind sentinels, before and after a failover. Clusters: limiters-redis.test.ts.
 import test from 'ava';
 import { limiterAlgorithms } from '../../../shared/rules/limit-shape.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
@@ -36,7 +36,7 @@ test('limiters per second are counted in their own store, all others in the firs
     await keysOf(first),
     limiterAlgorithms.map((each) => `d_${each}_per_day_x_${each}_day`).sort(),
   );
-  // Those per second may be gone by now.
+  // The per-second ones may have expired by now.
   const perSecond = await second.command('INFO', 'commandstats');
   t.regex(String(perSecond), /cmdstat_evalsha:calls=[2-9]/);
 });

@@ -1,5 +1,5 @@
-// Redis gone, silent, or cut off in the middle of a load: errors only while it is away, each in time,
-// recovery by itself, and nothing counted twice.
+// Tests Redis gone, silent, or cut off during a load: errors only while it is unreachable, each in time, recovery by
+// itself, and nothing counted twice.
 import test, { type ExecutionContext } from 'ava';
 import { countOn, createHit, startCounting } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -13,14 +13,14 @@ import {
 } from '../../support/steady-load.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
-/** Of the store and of each request: longer than any machine stands still. */
+/** Timeout of the store and of each request: longer than any machine stalls. */
 const timeoutMs = 5_000;
 /** The rest is for a busy machine. */
 const settleBoundMs = timeoutMs + 20_000;
 
 interface Outage {
   readonly awayMs: number;
-  /** When the server was seen to answer again. */
+  /** When the server was first seen to answer again. */
   readonly backMs: number;
 }
 
@@ -41,7 +41,7 @@ test.serial('a killed and restarted server: errors while it is away, OK soon aft
   t.deepEqual(store.healthChanges, [true, false, true]);
   await eventually('both connections', () => store.connections.active === 2);
   const errors = store.log.lines.filter((line) => line.startsWith('error'));
-  // One every few seconds, of which a busy machine has more.
+  // One every few seconds; a busy machine has more.
   const mostLines = 10 + (outage.backMs - outage.awayMs) / 1_000;
   t.true(errors.length >= 1 && errors.length <= mostLines, errors.join('\n'));
   t.true(
@@ -73,7 +73,7 @@ test.serial('a stopped and continued server: errors while silent, OK soon after'
   t.true(answered <= counted && counted <= load.results.length);
 });
 
-test.serial('a short silence is waited out without an error', async (t) => {
+test.serial('a short silence causes a wait but no error', async (t) => {
   const redis = await startRedisServer(t);
   let sent = '';
   const proxy = await startTcpProxy(t, redis.port, { onRequest: (chunk) => (sent += chunk) });
@@ -125,7 +125,7 @@ test.serial('200 cut replies: for each key, answered OK <= counter <= sent', asy
   t.true(proxy.accepted >= 200);
 });
 
-test.serial('a stalled connection is given up after the timeout, and a new one used', async (t) => {
+test.serial('a stalled connection is replaced after the timeout', async (t) => {
   const redis = await startRedisServer(t);
   const proxy = await startTcpProxy(t, redis.port);
   const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`, { timeoutMs });

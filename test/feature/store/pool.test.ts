@@ -1,4 +1,4 @@
-// The connection beyond the pool to a Redis that stalls. What else becomes of an empty pool: batching.txt.
+// Tests the connection beyond the pool to a Redis that stalls. batching.txt tests other cases of an empty pool.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { countOn, createHit } from '../../support/counting.ts';
@@ -25,11 +25,11 @@ async function openStalled(
     onEmpty: { behavior: 'create', waitMs: 100 },
     failureMode,
   });
-  // Who has answers without the store does not wait for a server that is slow to accept.
+  // A worker that can answer without the store does not wait for a server that is slow to accept.
   await eventually('the connection', () => store.connections.active === 1);
   proxy.inject({ kind: 'stall' });
   const busy = start(store, 'pool_');
-  // Sent, so that the next one finds the pool empty.
+  // Sent, so that the next request finds the pool empty.
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   return { proxy, store, busy };
 }
@@ -54,7 +54,7 @@ test.serial('CREATE: one connection is opened, and closed when it is not needed'
   t.is(store.connections.total - store.connections.localClose, 1);
 });
 
-test.serial('CREATE: giving its attempt up with the server is not why that is away', async (t) => {
+test.serial('CREATE: its aborted attempt is not why the server counts as away', async (t) => {
   const { proxy, store, busy } = await openStalled(t, 'local');
   const waiting = start(store, 'pool_');
   await eventually('an attempt to open the overflow connection', () => proxy.accepted >= 2);

@@ -44,7 +44,7 @@ test('a value that is no counter fails only the requests that use it, and is nam
   t.is(store.connections.localClose, 0);
 });
 
-test('a refund of a negative counter leaves it alone', async (t) => {
+test('a refund of a negative counter leaves it unchanged', async (t) => {
   const { url, command } = await server;
   const store = await openRedisStore(t, url);
   await command('SET', 'below_zero', '-5');
@@ -61,7 +61,7 @@ test('a refund keeps the lifetime', async (t) => {
   t.true(lifetime > 400 && lifetime <= 500);
 });
 
-test('a read-only replica: its words in the error, and no reconnecting', async (t) => {
+test('a read-only replica: its message is in the error, and the connection is kept', async (t) => {
   const { url } = await server;
   const replica = await startRedisServer(t);
   const store = await openRedisStore(t, replica.url);
@@ -85,7 +85,7 @@ test('a full server refuses, and counts again when there is room', async (t) => 
   t.deepEqual((await count(store, { key: 'full_' })).after, [1]);
 });
 
-test('refunds go on while the server forgets its scripts', async (t) => {
+test('refunds continue while the server drops its scripts', async (t) => {
   const redis = await startRedisServer(t);
   const store = await openRedisStore(t, redis.url);
   await count(store, { key: 'flushed_', hits: 1000 });
@@ -110,18 +110,18 @@ test('the expiry is sent once for a counter, and again when the counter is new',
   };
   await count(store, { key, hits: 0, windowSeconds: 60 });
   t.is(await countExpires(), 1);
-  // A busy machine may ask late.
+  // A busy machine may query it late.
   const hasLifetime = async () => {
     const seconds = Number(await redis.command('TTL', key));
     return seconds > 30 && seconds <= 60;
   };
   t.true(await hasLifetime());
-  // Hits of 0 do not make it known.
+  // Hits of 0 do not create it.
   await count(store, { key, hits: 1, windowSeconds: 60 });
   t.is(await countExpires(), 2);
   for (let i = 0; i < 20; i++) await count(store, { key, hits: 1, windowSeconds: 60 });
   t.is(await countExpires(), 2);
-  // Evicted: the next increment makes it anew.
+  // Evicted: the next increment creates it again.
   await redis.command('DEL', key);
   t.deepEqual((await count(store, { key, hits: 1, windowSeconds: 60 })).after, [1]);
   await eventually('a lifetime', hasLifetime);
@@ -137,12 +137,12 @@ test('the lifetime is the window and a jitter below its bound', async (t) => {
     await count(store, { key: `jitter_${i}`, windowSeconds: 1000 });
     lifetimes.add(Number(await command('TTL', `jitter_${i}`)));
   }
-  // A busy machine may ask late.
+  // A busy machine may query it late.
   t.true([...lifetimes].every((lifetime) => lifetime > 900 && lifetime < 1050));
   t.true(lifetimes.size > 5);
 });
 
-test('user and password, a wrong one, and none: said without the secret', async (t) => {
+test('user and password, a wrong one, and none: reported without the secret', async (t) => {
   const redis = await startRedisServer(t, {
     args: ['--requirepass', 'open-sesame'],
     auth: ['open-sesame'],

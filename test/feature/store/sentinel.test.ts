@@ -1,5 +1,5 @@
-// Redis behind sentinels: the master is found, followed through a failover under load, and nothing is
-// counted twice.
+// Tests Redis behind sentinels: the master is found and followed through a failover under load, and nothing is counted
+// twice.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { createLeases } from '../../../worker/counters/leases.ts';
@@ -18,9 +18,9 @@ import {
 import { startSteadyLoad } from '../../support/steady-load.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
-/** Longer than any machine stands still; a master that is lost refuses, and nobody waits for it. */
+/** Longer than any machine stalls; a lost master refuses, so nothing waits for it. */
 const timeoutMs = 10_000;
-/** Outlives every test. */
+/** Longer than every test. */
 const lease = { share: 0.05, forMs: 600_000 };
 
 async function count(store: RecordedRedisStore, key: string) {
@@ -30,7 +30,7 @@ async function count(store: RecordedRedisStore, key: string) {
 /** For the tests without a failover. */
 const healthy = startRedisSentinels(ownedByFile(test));
 
-test.serial('a name that the sentinels do not know is said', async (t) => {
+test.serial('a name that the sentinels do not know is reported', async (t) => {
   const group = await healthy;
   const store = createRecordedRedisStore(group.url.replace(/^main/, 'other'), { type: 'sentinel' });
   t.teardown(() => store.close(0));
@@ -65,12 +65,12 @@ test.serial('a failover under load: errors only in the gap, nothing counted twic
   const replicated = await readReplicated(master, replica, keys);
   const announcement = group.announcement().then(() => performance.now());
   const awayMs = performance.now();
-  // So that it dies with hits that it was sent.
+  // So that it dies with unanswered hits.
   await master.pause();
   await eventually('some are in flight', () => load.open > 10);
   await master.kill();
   const goneMs = performance.now();
-  // Only now, so that none is replaced that a busy machine holds up.
+  // Only now, so that no server is replaced because a busy machine delays it.
   await group.setDownAfter(500);
   const failover = { awayMs, goneMs, announcedMs: await announcement };
   await group.setDownAfter();
@@ -78,12 +78,12 @@ test.serial('a failover under load: errors only in the gap, nothing counted twic
   await eventually('OK again', () => isOver(load, failover, counters));
   await load.stop();
   await checkFailover(t, load, failover, counters);
-  // The old one comes back as a replica and is not counted with.
+  // The old master returns as a replica and does not count.
   await master.restart();
   const readRole = async () => String(await master.command('INFO', 'replication'));
   await eventually(
     'it follows',
-    // The sentinels end all its connections when they turn it.
+    // The sentinels end all its connections when they reconfigure it.
     async () => (await readRole().catch(() => '')).includes('role:slave'),
     90_000,
   );
@@ -91,7 +91,7 @@ test.serial('a failover under load: errors only in the gap, nothing counted twic
   t.is(await replica.command('GET', 'after_'), '1');
 });
 
-test.serial('leases outlive a failover: just as many hits as the limit are admitted', async (t) => {
+test.serial('leases outlive a failover: exactly the limit of hits is admitted', async (t) => {
   t.timeout(300_000);
   const group = await startRedisSentinels(t);
   const store = await openRedisStore(t, group.url, { type: 'sentinel', timeoutMs });
@@ -99,7 +99,7 @@ test.serial('leases outlive a failover: just as many hits as the limit are admit
   const metrics = createRegistry({ runtimeNamesMax: 1, log: store.log });
   const workers = [0, 1].map(() => createLeases({ store, clock: systemClock, metrics }));
   t.teardown(() => workers.forEach(({ close }) => void close()));
-  /** How many of so many hits are admitted. */
+  /** How many of these hits are admitted. */
   const ask = async (hits: number) => {
     let admitted = 0;
     for (let index = 0; index < hits; index++) {
@@ -138,7 +138,7 @@ test.serial('servers and sentinels have credentials of their own', async (t) => 
     sentinelCredentials: parseCredentials('watch'),
   });
   t.deepEqual((await count(store, 'auth_')).after, [1]);
-  // Without credentials for them the sentinels get none: the servers' password is not for them.
+  // Without their own credentials the sentinels get none: the servers' password is not for them.
   let received = '';
   const [sentinel] = group.sentinels;
   const proxy = await startTcpProxy(t, sentinel?.port ?? 0, {

@@ -1,5 +1,4 @@
-// The first connection: waited for with growing pauses, said at once with the address, given up when
-// told so.
+// Tests the first connection: retried with growing pauses, reported at once with the address, abandoned on request.
 import test from 'ava';
 import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -7,7 +6,7 @@ import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore } from '../../support/redis-store.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
-test('a store that is not there yet is waited for, and the first failure is said at once', async (t) => {
+test('a store that cannot be reached yet is retried, and the first failure is reported at once', async (t) => {
   const redis = await startRedisServer(t);
   await redis.kill();
   const store = createRecordedRedisStore(`redis://robin:secret@${redis.url}`, {
@@ -34,7 +33,7 @@ test('a store that is not there yet is waited for, and the first failure is said
   t.is(store.log.lines.filter((line) => /^notice .*: answers, after/.test(line)).length, 1);
 });
 
-test('something that is no key-value server, or silent, is not taken for one', async (t) => {
+test('a silent server, or one that is no key-value server, is recognized as such', async (t) => {
   const redis = await startRedisServer(t);
   const proxy = await startTcpProxy(t, redis.port);
   proxy.inject({ kind: 'stall' });
@@ -48,7 +47,7 @@ test('something that is no key-value server, or silent, is not taken for one', a
   t.pass();
 });
 
-test('an abort ends the waiting, also in the middle of an attempt', async (t) => {
+test('an abort ends the wait, even during an attempt', async (t) => {
   const redis = await startRedisServer(t);
   await redis.pause();
   for (const type of ['single', 'sentinel', 'cluster'] as const) {

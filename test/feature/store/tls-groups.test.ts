@@ -1,5 +1,5 @@
-// TLS where the address is not the server's own: with sentinels and the master they name, and with
-// the nodes that a cluster names. Whom the worker trusts is the same for each of them.
+// Tests TLS where the address is not the server's own: with sentinels and their master, and with the nodes of a
+// cluster. The worker trusts the same CAs for each of them.
 import test from 'ava';
 import {
   authority,
@@ -54,7 +54,7 @@ async function awaitRefusal(store: RecordedRedisStore): Promise<string> {
   return store.log.lines[0] ?? '';
 }
 
-test.serial('sentinels and the master that they name are spoken to over TLS alone', async (t) => {
+test.serial('sentinels and their master are only called over TLS', async (t) => {
   t.timeout(240_000);
   const files = await writing;
   const group = await startRedisSentinels(t, { tls: files.serverArgs });
@@ -100,7 +100,7 @@ test.serial('sentinels and the master that they name are spoken to over TLS alon
   t.is(await replica.command('GET', 'skipping_'), '1');
 });
 
-test.serial('the nodes that a cluster names are spoken to over TLS alone', async (t) => {
+test.serial('the nodes of a cluster are only called over TLS', async (t) => {
   const files = await writing;
   const cluster = await startRedisCluster(t, { tls: files.serverArgs });
   const keys = Array.from({ length: 20 }, (_, index) => `spread_${index}_`);
@@ -117,7 +117,7 @@ test.serial('the nodes that a cluster names are spoken to over TLS alone', async
   };
   const store = create(t, first, 'cluster', files);
   await connect(store);
-  // A connection is listed with its last command, which may have been the question for the slots.
+  // A connection is listed with its last command, which may have queried the slots.
   await eventually('every master has a connection that counted last', async () => {
     await expectCounted(store);
     let seen = 0;

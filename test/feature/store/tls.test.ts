@@ -1,4 +1,4 @@
-// TLS with a Redis: whom the worker trusts, how it presents itself, and files replaced while it runs.
+// Tests TLS with a Redis: which CAs the worker trusts, its client certificate, and files replaced while it runs.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -117,7 +117,7 @@ for (const [what, setup, reason] of refused) {
 }
 
 // Proof of migrating.md: TLS files of the store are read again at each connection
-test.serial('TLS: a renewed client certificate counts from the next connection on', async (t) => {
+test.serial('TLS: a renewed client certificate is used from the next connection on', async (t) => {
   const running = await setUp(t, { needsClient: true, client: strangerCertificate });
   const connecting = connect(running);
   await eventually('a refusal', () => running.store.log.lines.length > 0);

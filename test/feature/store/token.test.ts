@@ -1,4 +1,4 @@
-// A Redis whose user has a cloud token for a password: connections that come later use a later token.
+// Tests a Redis whose user has a cloud token as a password: later connections use a later token.
 import test, { type ExecutionContext } from 'ava';
 import { toRedisStoreOptions } from '../../../worker/counters/redis/redis-options.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
@@ -10,14 +10,14 @@ import { startRedisServer } from '../../support/redis-server.ts';
 import { openRedisStore } from '../../support/redis-store.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
-// Where a token's signer looks first for the credentials of this process.
+// Where a token's signer first reads the credentials of this process.
 process.env['AWS_ACCESS_KEY_ID'] = 'AKID';
 process.env['AWS_SECRET_ACCESS_KEY'] = 'secret';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
-/** The store that the settings make, over a server that takes any token and shows what it gets. */
+/** The store with these settings, on a server that accepts any token and records it. */
 async function setUp(t: ExecutionContext, which: 'store' | 'perSecondStore', clock: ManualClock) {
   const redis = await startRedisServer(t);
   await redis.command('ACL', 'SETUSER', 'limits', 'on', 'nopass', '~*', '+@all');
@@ -71,7 +71,7 @@ test('tokens are shared for ten minutes, and connections replaced before twelve 
   clock.advance(10 * minuteMs - 1);
   await drop();
   t.deepEqual(listTokens().slice(2), [first, first]);
-  // What is open stays open when its token is over.
+  // Open connections stay open when their token expires.
   clock.advance(1);
   t.is(await count(store, clock), 1);
   t.is(connections.total, 4);
@@ -79,7 +79,7 @@ test('tokens are shared for ten minutes, and connections replaced before twelve 
   t.deepEqual(listTokens().slice(4), [second, second]);
   clock.advance(10 * hourMs);
   t.is(connections.total, 6);
-  // Each at its own time, so that they are not all gone at once; none lasts the provider's twelve hours.
+  // Each at a different time, so that they are not all closed at once, and none later than the provider's twelve hours.
   for (let second = 0; second < 1.5 * 3600; second++) {
     clock.advance(1000);
     if (connections.active < 2) await eventually('it is replaced', () => connections.active === 2);

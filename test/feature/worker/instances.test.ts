@@ -1,5 +1,5 @@
-// A worker names each start of it: workers that share a node id are told apart, and one that was killed is told from
-// one that was stopped.
+// Tests that a worker gets a new instance at each start: workers that share a node id are distinguished, and so are a
+// killed and a stopped one.
 import test from 'ava';
 import { createResource, createSnapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
 import { startAds } from '../../support/ads-fixture.ts';

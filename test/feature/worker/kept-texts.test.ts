@@ -1,5 +1,5 @@
-// Texts of requests are kept in many places, each bounded by their number: what one of them keeps in memory must be
-// the text alone. A worker whose heap is small is flooded with large bodies, each with another short text.
+// Texts of requests are kept in many places, each with a bounded number: each must keep only the text in memory, not
+// the request. A worker with a small heap is flooded with large bodies, each with a different short text.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,9 +11,9 @@ import { eventually } from '../../support/eventually.ts';
 import { programFile, workerNodeFlags } from '../../support/programs.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
 
-/** Of V8, for what lives long: a worker at rest needs half of it. */
+/** V8's limit for long-lived objects: an idle worker needs half of it. */
 const heapMiB = 64;
-/** As much as a request may have, in all requests of a place together more than the heap. */
+/** The largest request; all requests of a place together exceed the heap. */
 const bodyBytes = 500_000;
 const requests = 150;
 const atOnce = 8;
@@ -37,7 +37,7 @@ const keys = [
   ...['counted', 'sliding', 'bucket', 'leased', 'limited', 'named', 'named and limited'],
   ...['begins', 'shared', 'shadow', 'quota'],
 ];
-/** Each has the text wherever one is kept. */
+/** Each request puts the text where it is kept. */
 const places: Readonly<Record<string, (text: string) => unknown>> = {
   'rules, a key without one and a limit of the request': (text) => ({
     domain: 'd',
@@ -63,7 +63,7 @@ const places: Readonly<Record<string, (text: string) => unknown>> = {
 
 const { ShouldRateLimit: method } = loadProtos().rateLimitService;
 
-/** A request with a field that nobody knows. */
+/** A request with an unknown field. */
 function toLargeMessage(request: unknown): Buffer {
   const message = method?.requestSerialize(request as never) ?? Buffer.alloc(0);
   const length = bodyBytes - message.length;
@@ -109,7 +109,7 @@ function createCaller(t: ExecutionContext, port: number) {
     });
 }
 
-test('no place that keeps a text of a request keeps the request, by either port', async (t) => {
+test('no place that keeps a text of a request keeps the request, on either port', async (t) => {
   t.timeout(400_000);
   const folder = mkdtempSync(join(tmpdir(), 'ratelane-'));
   writeFileSync(join(folder, 'rules.yaml'), rules);
@@ -150,6 +150,6 @@ test('no place that keeps a text of a request keeps the request, by either port'
   t.regex(stats, /localcache\.entryCount: [1-9]/);
   t.is(worker.ended(), undefined);
   t.regex(await worker.page('/unmatched'), /for a (domain|key) without/);
-  // What the control plane is told of limited values, too.
+  // Limited values are reported to the control plane, too.
   t.is((await fetch(`${controlPlane.adminUrl}/healthcheck`)).status, 200);
 });

@@ -1,4 +1,4 @@
-// A worker of several processes, as its callers, its operator and its supervisor see it.
+// Tests a worker of several processes from the point of view of its callers, its operator and its supervisor.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -49,7 +49,7 @@ async function startProcesses(
   return worker;
 }
 
-/** Two, and not the one that was killed. */
+/** Two processes serve, and the killed one is not among them. */
 async function allServe(worker: WorkerProcess, killed?: number): Promise<void> {
   const check = async () => {
     const pids = await pidsOf(worker);
@@ -60,7 +60,7 @@ async function allServe(worker: WorkerProcess, killed?: number): Promise<void> {
 
 async function healthOf({ ports }: WorkerProcess): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${ports.http}/healthcheck`, {
-    // Another connection, and so another process, each time.
+    // A new connection, and so another process, each time.
     headers: { connection: 'close' },
     signal: AbortSignal.timeout(60_000),
   });
@@ -74,7 +74,7 @@ async function pidsOf(worker: WorkerProcess): Promise<number[]> {
   return [...status.matchAll(/process \d+: pid (\d+), serves/g)].map(([, pid]) => Number(pid));
 }
 
-/** Each on a connection of its own: the processes get them in turn. */
+/** Each on its own connection: the processes get them in turn. */
 function createCallers(
   t: ExecutionContext,
   worker: WorkerProcess,
@@ -84,7 +84,7 @@ function createCallers(
   return Array.from({ length: count }, () => createWorkerCaller(t, worker, address));
 }
 
-/** Each caller in turn; `ask` gives key and value. */
+/** Each caller in turn; `ask` returns key and value. */
 function startDecisions(
   callers: readonly WorkerCaller[],
   ask: (index: number) => readonly [key: string, value: string],
@@ -104,14 +104,14 @@ function isRunning(pid: number): boolean {
 }
 
 test.serial(
-  'beyond the connections of all processes the least used are closed, and nobody hands them on',
+  'beyond the connections of all processes the least used are closed, and none is passed on',
   async (t) => {
     const redis = await startRedisServer(t);
     const worker = await startProcesses(t, {
       rules,
       env: { ...environment(redis), GRPC_MAX_CONNECTIONS: '1' },
     });
-    // Those of the start's own look at the port.
+    // The start's own connections check the port.
     await eventually('the port has room', async () => {
       const caller = createWorkerCaller(t, worker);
       const isServed = (await caller.decide('d', 'k', 'v')) === 'OK';
@@ -137,7 +137,7 @@ test.serial(
 );
 
 test.serial(
-  'WORKER_PROCESSES: connections are shared out, hits and statistics are those of the whole, and rules reach all',
+  'WORKER_PROCESSES: connections are distributed, hits and statistics are totals, and rules reach all',
   async (t) => {
     const redis = await startRedisServer(t);
     const pullPort = await freePort();
@@ -161,7 +161,7 @@ test.serial(
     t.is(answers.filter((answer) => answer === 'OK').length, 100);
     t.is(answers.filter((answer) => answer === 'OVER_LIMIT').length, 200);
 
-    // Each process reports by itself, and may do so while its decisions are being made.
+    // Each process reports separately, possibly during its decisions.
     const expected = [
       'ShouldRateLimit.total_requests: 300\n',
       'rate_limit.d.k.total_hits: 300\n',
@@ -226,7 +226,7 @@ test.serial(
 );
 
 test.serial(
-  'a process that is killed fails only its own calls in flight and is replaced; the store and the stop concern all',
+  'a killed process fails only its own calls in flight and is replaced; the store and the stop concern all',
   async (t) => {
     const redis = await startRedisServer(t);
     const worker = await startProcesses(t, {
@@ -302,7 +302,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
   for (const socket of sockets) {
     t.teardown(() => socket.destroy());
     socket.on('error', () => {});
-    // Settings, the first thing that is said.
+    // The settings, which the server sends first.
     socket.once('data', () => isServed.add(socket));
     socket.once('close', () => isClosed.add(socket));
   }
@@ -315,7 +315,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
   t.is(await worker.waitForEnd(60_000), 0);
 });
 
-test.serial('that the primary can open no more connections is logged', async (t) => {
+test.serial('it is logged when the primary can open no more connections', async (t) => {
   const worker = await startProcesses(t, {
     env: environment(await startRedisServer(t)),
     rules,
@@ -416,7 +416,7 @@ test.serial(
 );
 
 // Proof of migrating.md: The debug port opens first and shows what is awaited
-test.serial('a store that does not answer is said once, and a signal ends the wait', async (t) => {
+test.serial('a silent store is logged once, and a signal ends the wait', async (t) => {
   const worker = await spawnWorkerProcess(t, {
     env: {
       KVSTORE_URL: `127.0.0.1:${await freePort()}`,
@@ -436,7 +436,7 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
 });
 
 // Proof of migrating.md: A port in use ends the start
-test.serial('a mistake, such as a port in use, reads as with one process, and once', async (t) => {
+test.serial('a mistake, such as a port in use, is reported as by one process, once', async (t) => {
   const redis = await startRedisServer(t);
   const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
   const outputs: string[] = [];

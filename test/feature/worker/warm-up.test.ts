@@ -1,4 +1,4 @@
-// What a worker decides before it has callers, as its stores, its operator and its callers see it.
+// Tests a worker's decisions before it has callers, from the point of view of its stores, its operator and its callers.
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { startWorkerProcess } from '../../support/worker-process.ts';
 
 const repository = new URL('../../../', import.meta.url);
 
-/** So that a busy machine gets through all of it. */
+/** Long enough for a busy machine to complete it. */
 const patienceMs = 50_000;
 const keyForm = /^fleet_ratelane_warm_up_([0-9a-f]{12})_/;
 
@@ -43,7 +43,7 @@ async function commandCounts(redis: RedisServer): Promise<Map<string, number>> {
 
 // Proof of migrating.md: A start counts under keys `ratelane_warm_up_...` behind the prefix, [for at most a
 // minute](operating.md#a-workers-start-and-stop)
-test('all that a decision asks of Redis was asked before the ports open, under keys that soon expire', async (t) => {
+test('all commands of a decision were sent to Redis before the ports open, with keys that soon expire', async (t) => {
   const redis = await startRedisServer(t);
   await warm({
     KVSTORE_URL: redis.url,
@@ -62,7 +62,7 @@ test('all that a decision asks of Redis was asked before the ports open, under k
   }
 });
 
-test('the commands that the operating guide lists are all that a worker asks of Redis', async (t) => {
+test('the commands in the operating guide are all that a worker sends to Redis', async (t) => {
   const guide = await readFile(new URL('worker/docs/operating.md', repository), 'utf8');
   const [line = ''] = /^ACL SETUSER ratelane .*$/m.exec(guide) ?? [];
   const redis = await startRedisServer(t);
@@ -74,7 +74,7 @@ test('the commands that the operating guide lists are all that a worker asks of 
   });
   t.true(((await commandCounts(redis)).get('eval') ?? 0) > 0);
   t.deepEqual(await redis.command('ACL', 'LOG'), []);
-  // Those of other topologies and limits, by the sources.
+  // Commands for other topologies and limits, from the sources.
   const folder = new URL('worker/counters/redis/', repository);
   const named = new Set(['PING', 'AUTH', 'SELECT']);
   for (const name of await readdir(folder)) {
@@ -92,7 +92,7 @@ test('the commands that the operating guide lists are all that a worker asks of 
   t.deepEqual([...named].sort(), [...new Set(listed)].sort());
 });
 
-test('a store that refuses the keys of the first decision is not asked for more of them', async (t) => {
+test('a store that refuses the keys of the first decision gets no more of them', async (t) => {
   const redis = await startRedisServer(t);
   await redis.command('ACL', 'SETUSER', 'default', 'resetkeys', '~shop_*');
   for (const mode of ['error', 'allow']) {
@@ -108,7 +108,7 @@ test('a store that refuses the keys of the first decision is not asked for more 
   }
 });
 
-test('nothing that was decided before the ports open is seen on a worker', async (t) => {
+test('decisions from before the ports open are not visible on a worker', async (t) => {
   const redis = await startRedisServer(t);
   const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, LOG_LEVEL: 'debug' },
@@ -129,7 +129,7 @@ test('nothing that was decided before the ports open is seen on a worker', async
 
 test('each of several processes decides before it has callers', async (t) => {
   const redis = await startRedisServer(t);
-  // The ports open without it where a processor that is shared leaves it too little time.
+  // If a shared processor leaves too little time, the ports open without it.
   await eventually('both have decided', async () => {
     await redis.command('FLUSHALL');
     const worker = await startWorkerProcess(t, {
@@ -143,7 +143,7 @@ test('each of several processes decides before it has callers', async (t) => {
   t.pass();
 });
 
-test('ports with TLS are asked before they open, one that wants certificates of its callers too', async (t) => {
+test('ports with TLS are called before they open, also one that requires client certificates', async (t) => {
   const redis = await startRedisServer(t);
   const folder = createTemporaryFolder(t);
   const files = { cert: join(folder, 'cert'), key: join(folder, 'key'), ca: join(folder, 'ca') };
@@ -163,13 +163,14 @@ test('ports with TLS are asked before they open, one that wants certificates of 
   t.true(((await commandCounts(redis)).get('incrby') ?? 0) > 0);
 });
 
-test('memcached is asked before the ports open', async (t) => {
+test('memcached is called before the ports open', async (t) => {
   const memcached = await startMemcachedServer(t);
   await warm({ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url });
   t.true(((await memcached.stats()).get('incr_hits') ?? 0) > 0);
 });
 
-/** Says at standard error how large the young generation is after each collection that the program asks for. */
+/** Prints on standard error how large the young generation is after each garbage collection that the program
+ * requests. */
 const collectionNotes = `data:text/javascript,${encodeURIComponent(`
   import { writeSync } from 'node:fs';
   import { getHeapSpaceStatistics } from 'node:v8';
@@ -181,7 +182,7 @@ const collectionNotes = `data:text/javascript,${encodeURIComponent(`
   };
 `)}`;
 
-test('each process has collected what the start took before the ports open', async (t) => {
+test('each process has collected the garbage of the start before the ports open', async (t) => {
   const redis = await startRedisServer(t);
   for (const processes of [1, 2]) {
     const worker = await startWorkerProcess(t, {
@@ -204,20 +205,20 @@ test('each process has collected what the start took before the ports open', asy
   }
 });
 
-test('a store that takes no writes does not keep a worker from starting', async (t) => {
+test('a read-only store does not prevent a worker from starting', async (t) => {
   const redis = await startRedisServer(t);
   await redis.command('REPLICAOF', '127.0.0.1', '1');
   await t.notThrowsAsync(warm({ KVSTORE_URL: redis.url }));
 });
 
-test('a store that says nothing does not keep a worker from starting', async (t) => {
+test('a silent store does not prevent a worker from starting', async (t) => {
   const port = await listenFor(t, createServer());
   await t.notThrowsAsync(
     warm({ KVSTORE_URL: `127.0.0.1:${port}`, KVSTORE_TIMEOUT: '1m' }, { limitMs: 100 }),
   );
 });
 
-test('who gives the start up does not wait for it', async (t) => {
+test('an aborted start does not wait for it', async (t) => {
   const redis = await startRedisServer(t);
   const reason = new Error('stopped');
   await t.throwsAsync(warm({ KVSTORE_URL: redis.url }, { signal: AbortSignal.abort(reason) }), {

@@ -1,4 +1,4 @@
-// Who may ask the ADS server: TLS, mutual TLS, and tokens in request metadata.
+// Tests which clients may use the ADS server: TLS, mutual TLS, and tokens in request metadata.
 import { connect } from 'node:http2';
 import { connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
@@ -20,7 +20,7 @@ const snapshot = snapshotOf({ shop: 'one' });
 const node = { id: 'worker-1' };
 const trusting = credentials.createSsl(Buffer.from(authority));
 
-/** Without any subject alternative name, and its own authority. The key protects nothing. */
+/** Without any subject alternative name, and with its own CA. The key protects nothing. */
 const namelessCertificate: TestCertificate = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBijCCATGgAwIBAgIUQMlwlO3ApjkOj55hWynJpRG88e8wCgYIKoZIzj0EAwIw
@@ -54,14 +54,14 @@ function presenting({ cert, key }: TestCertificate) {
   return credentials.createSsl(Buffer.from(authority), Buffer.from(key), Buffer.from(cert));
 }
 
-test('TLS: a client that trusts the authority gets its configuration', async (t) => {
+test('TLS: a client that trusts the CA gets its configuration', async (t) => {
   const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate) });
   const worker = callDiscovery(t, ads.port, sotw, { credentials: trusting });
   worker.send({ node });
   t.is((await worker.next()).versionInfo, snapshot.version);
 });
 
-test('mutual TLS: a certificate of an authority is needed, whatever names are in it', async (t) => {
+test('mutual TLS: a certificate of a CA is required, whatever names are in it', async (t) => {
   const authorities = authority + namelessCertificate.cert;
   const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, authorities) });
   for (const certificate of [clientCertificate, namelessCertificate]) {
@@ -85,7 +85,7 @@ test('mutual TLS: a certificate of an authority is needed, whatever names are in
   t.true(ads.log.lines.some((line) => line.startsWith('warning xDS: a TLS handshake failed: ')));
 });
 
-test('a new certificate counts for new connections, with the same clients admitted', async (t) => {
+test('a new certificate applies to new connections, with the same clients admitted', async (t) => {
   const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, authority) });
   const before = await peerName(ads.port, clientCertificate);
   ads.server.replaceTls(toTls(renewedCertificate, authority));
@@ -95,7 +95,7 @@ test('a new certificate counts for new connections, with the same clients admitt
   t.is(await peerName(ads.port, clientCertificate), 'renewed');
 });
 
-test('a token in the request metadata decides, and the reason is told without it', async (t) => {
+test('a token in the request metadata decides, and the reason does not contain it', async (t) => {
   const ads = await startAds(t, {
     snapshot,
     authorize: (headers) =>
@@ -132,7 +132,7 @@ async function peerName(port: number, certificate: TestCertificate): Promise<str
     ALPNProtocols: ['h2'],
   });
   let name: string | undefined;
-  // The server speaks first, when it has seen our certificate.
+  // The server sends first, once it has received our certificate.
   socket.once('data', () => {
     name = String(socket.getPeerCertificate().subject.CN);
     socket.destroy();
@@ -142,7 +142,7 @@ async function peerName(port: number, certificate: TestCertificate): Promise<str
   return name;
 }
 
-test('a stream whose token is revoked ends, is no worker any more, and others stay', async (t) => {
+test('a stream whose token is revoked ends, is no longer a worker, and others stay', async (t) => {
   const clock = createManualClock(Date.now());
   const known = new Set(['Bearer one', 'Bearer two']);
   const reasonAgainst = (token: string) => (known.has(token) ? undefined : 'it is revoked');
@@ -171,7 +171,7 @@ test('a stream whose token is revoked ends, is no worker any more, and others st
   t.true(ads.log.lines.some((line) => /a call of \S+ was ended: it is revoked$/.test(line)));
 });
 
-test('a stream ends when its client certificate has expired, or its authority is taken out', async (t) => {
+test('a stream ends when its client certificate has expired, or its CA is removed', async (t) => {
   const clock = createManualClock(Date.now());
   const authorities = authority + namelessCertificate.cert;
   const ads = await startAds(t, { snapshot, clock, tls: toTls(serverCertificate, authorities) });

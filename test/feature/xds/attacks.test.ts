@@ -1,5 +1,5 @@
-// The ADS server against clients that each stay within their bounds and together would end it: what they
-// hold has a total, and a worker that is subscribed gets its changes all the while.
+// Tests the ADS server against clients that each stay within their limits and together would exhaust it: there is a
+// limit on their total, and a subscribed worker still gets its changes.
 import { connect } from 'node:net';
 import { credentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
@@ -20,7 +20,7 @@ const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 /** A client's first bytes: its preface and empty SETTINGS. */
 const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
 
-/** A server with a worker that has its configuration; `change` says whether it gets the next one. */
+/** A server with a worker that has its configuration; `change` returns whether it gets the next one. */
 async function startAttacked(t: ExecutionContext, options: AdsFixtureOptions = {}) {
   const ads = await startAds(t, { snapshot: snapshotOf({ shop: 'first' }), ...options });
   const open = () =>
@@ -41,7 +41,7 @@ async function startAttacked(t: ExecutionContext, options: AdsFixtureOptions = {
   let changes = 0;
   return {
     ...ads,
-    /** A worker that comes now is served. */
+    /** A worker that connects now is served. */
     async newcomer() {
       const call = open();
       call.send({ node: { id: 'newcomer' } });
@@ -62,7 +62,7 @@ function begun(bytes: number): Buffer {
   return part;
 }
 
-test('a request that is begun must be complete in time, with what comes of it or without', async (t) => {
+test('a request must be complete in time, whether or not its bytes keep arriving', async (t) => {
   const clock = createManualClock();
   const ads = await startAttacked(t, { clock });
   const raw = await openRaw(t, ads);
@@ -78,7 +78,7 @@ test('a request that is begun must be complete in time, with what comes of it or
   await ads.change();
 });
 
-/** Connections that send these bytes and no more; `closed` says how many of them the server has ended. */
+/** Connections that send only these bytes; `closed` returns how many of them the server has ended. */
 function connectMany(t: ExecutionContext, port: number, count: number, bytes: Buffer) {
   const sockets = Array.from({ length: count }, () => {
     const socket = connect(port, '127.0.0.1')
@@ -95,22 +95,22 @@ for (const { what, tls, bytes } of [
   {
     what: 'that do not finish their TLS handshake',
     tls: { certificate: serverCertificate.cert, key: serverCertificate.key },
-    // A handshake record whose rest does not come.
+    // A handshake record whose rest never arrives.
     bytes: Buffer.from('16030100c8010000c40303', 'hex'),
   },
   {
     what: 'that do not accept the settings',
     tls: undefined,
-    // HEADERS of 16,000 bytes, of which some come, and CONTINUATION would follow.
+    // HEADERS of 16,000 bytes, of which some are sent, and CONTINUATION would follow.
     bytes: Buffer.concat([
       Buffer.from(preface),
       Buffer.from([0x00, 0x3e, 0x80, 0x01, 0, 0, 0, 0, 0x01, 0x82]),
     ]),
   },
 ]) {
-  test(`connections ${what} make room when they take too long, and workers come through`, async (t) => {
+  test(`connections ${what} are closed when they take too long, and workers get through`, async (t) => {
     const clock = createManualClock();
-    // The clock is turned until they have come: who gives no sign of life would be closed for that.
+    // The clock is not stopped until they are connected: a client without a sign of life would be closed for that.
     const limits = { maxOpening: 20, openingMs: 1_000, keepaliveMs: 3_600_000 };
     const ads = await startAttacked(t, { ...(tls && { tls }), limits, clock });
     const { closed } = connectMany(t, ads.port, 60, bytes);
@@ -137,7 +137,7 @@ for (const { what, bytes } of [
   { what: 'silent connections', bytes: '' },
   { what: 'connections that have asked nothing', bytes: preface },
 ]) {
-  test(`${what}: at the bound they go, and never a worker that is served`, async (t) => {
+  test(`${what}: at the limit they are closed, and never a worker that is served`, async (t) => {
     const ads = await startAttacked(t, { limits: { maxConnections: 20 } });
     const { closed } = connectMany(t, ads.port, 60, Buffer.from(bytes));
     await eventually('there are 20', () => closed() === 41);

@@ -1,14 +1,15 @@
-// Workers that connect to the ADS server at once, as they do when a network is back: none of them is turned away.
+// Tests workers that connect to the ADS server at once, as after a network failure: none of them is rejected.
 import { spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
 import test from 'ava';
 import { snapshotOf, startAds } from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 
-test('workers that connect while the process is busy are taken in by the kernel', async (t) => {
+test('workers that connect while the process is busy are queued by the kernel', async (t) => {
   const ads = await startAds(t, { snapshot: snapshotOf({ shop: 'one' }) });
   const count = 1_000;
-  // Says how many are connected once all are, or none has been for 20 s: one that the kernel has no place for hears nothing.
+  // Reports how many are connected once all are, or none has been for 20 s: the kernel does not answer a connection
+  // that it has no room for.
   const herd = `
     let connected = 0;
     const say = () => { console.log(connected); process.exit(); };
@@ -25,7 +26,7 @@ test('workers that connect while the process is busy are taken in by the kernel'
   t.is(Number(stdout), count);
 });
 
-test('workers whose answers to the settings are on their way are not closed for being many', async (t) => {
+test('workers whose answers to the settings are in flight are not closed for their number', async (t) => {
   const ads = await startAds(t, { snapshot: snapshotOf({ shop: 'one' }) });
   let greeted = 0;
   let closed = 0;

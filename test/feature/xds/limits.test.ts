@@ -1,5 +1,5 @@
-// The ADS server against clients that are slow, broken or hostile: each is bounded or ended with a
-// reason, and the others do not notice.
+// Tests the ADS server against clients that are slow, broken or hostile: each is limited or ended with a reason, and
+// the others are not affected.
 import { once } from 'node:events';
 import { connect, constants } from 'node:http2';
 import test from 'ava';
@@ -74,7 +74,7 @@ const badRequests: readonly {
 ];
 
 for (const { title, bytes, status } of badRequests) {
-  test(`${title}: the stream ends with a reason, and the server goes on`, async (t) => {
+  test(`${title}: the stream ends with a reason, and the server continues`, async (t) => {
     const { metrics, reasons } = recordDrops();
     const limits = title.includes('request above') ? { maxRequestBytes: 1_000 } : {};
     const ads = await startAds(t, { snapshot: small, limits, metrics });
@@ -95,7 +95,7 @@ test('a request that ends within a message is an error', async (t) => {
   t.is(await raw.status(), '13 the request ended within a message');
 });
 
-test('a request that comes byte by byte is a request', async (t) => {
+test('a request that arrives byte by byte is accepted', async (t) => {
   const ads = await startAds(t, { snapshot: small });
   const raw = await openRaw(t, ads);
   for (const byte of Buffer.concat([request(), request({ versionInfo: 'again' })])) {
@@ -105,7 +105,7 @@ test('a request that comes byte by byte is a request', async (t) => {
   t.is(ads.server.workers.list()[0]?.sent?.version, small.version);
 });
 
-test('unknown methods and what is not gRPC get an answer', async (t) => {
+test('unknown methods and requests that are not gRPC get an answer', async (t) => {
   const ads = await startAds(t, { snapshot: small });
   const raw = await openRaw(t, ads, { ':path': '/some.Service/Method' });
   t.is(await raw.status(), '12 unknown method /some.Service/Method');
@@ -137,7 +137,7 @@ test('too many requests end the stream; answers to responses do not count', asyn
   t.deepEqual(reasons, ['too_many_requests']);
 });
 
-test('answers that change the names count, as each brings a response to answer', async (t) => {
+test('answers that change the names count, as each causes a response to answer', async (t) => {
   const limits = { requestBurst: 5, requestsPerSecond: 0.001 };
   const ads = await startAds(t, { snapshot: snapshotOf({ a: '1', b: '1' }), limits });
   const names = (turn: number) => [turn % 2 === 0 ? 'a' : 'b'];
@@ -163,8 +163,8 @@ test('answers that change the names count, as each brings a response to answer',
   });
 });
 
-test('a worker that refuses one choice of names after another does so in two lines', async (t) => {
-  // All of them within the time of one line.
+test('a worker that refuses one selection of names after another causes two log lines', async (t) => {
+  // All within the interval of one line.
   const all = snapshotOf({ a: '1', b: '1', c: '1', d: '1', e: '1', f: '1' });
   const ads = await startAds(t, { snapshot: all, clock: createManualClock() });
   const worker = callDiscovery(t, ads.port, sotw);
@@ -203,7 +203,7 @@ test('streams beyond the limit are refused, and admitted when others have left',
   t.is((await fourth.next()).versionInfo, small.version);
 });
 
-test('where all connections are served, those beyond the limit are closed', async (t) => {
+test('while all connections are in use, those beyond the limit are closed', async (t) => {
   const ads = await startAds(t, { snapshot: small, limits: { maxConnections: 1 } });
   const raw = await openRaw(t, ads);
   raw.stream.write(request());
@@ -222,7 +222,7 @@ test('a stream without a request is ended', async (t) => {
   t.is(await raw.status(), '3 no request came on this stream');
 });
 
-test('a stream that is not read is cut off; others on its connection and elsewhere go on', async (t) => {
+test('a stream that is not read is cut off; others on its connection and elsewhere continue', async (t) => {
   const { metrics, reasons } = recordDrops();
   const ads = await startAds(t, { snapshot: large, limits: { drainTimeoutMs: 3_000 }, metrics });
   ads.choose(({ id }) => (id === 'slow' ? large : small));
@@ -263,13 +263,13 @@ test('a connection that is not read for 30 s is closed with its only stream', as
   t.is(ads.server.workers.list().length, 1);
   clock.advance(1);
   t.is(ads.server.workers.list().length, 0);
-  // Nothing is left that a stop would have to wait for: the clock stands still.
+  // A stop has nothing left to wait for: the clock is stopped.
   await ads.server.stop(60_000);
   raw.session.destroy();
   await proxy.close();
 });
 
-test('a peer that gives no sign of life is asked for one after 30 s, and closed 20 s later', async (t) => {
+test('a silent peer is pinged after 30 s, and closed 20 s later', async (t) => {
   const clock = createManualClock();
   const ads = await startAds(t, { snapshot: small, clock });
   const proxy = await startTcpProxy(t, ads.port);
@@ -298,7 +298,7 @@ test('a peer that answers pings stays', async (t) => {
     const pinged = once(session, 'ping');
     clock.advance(defaultLimits.keepaliveMs);
     await pinged;
-    // When the server has answered a later ping, it has had the answer to its own.
+    // Once the server has answered a later ping, it has received the answer to its own.
     await new Promise((resolve) => session.ping(resolve));
   }
   clock.advance(defaultLimits.keepaliveTimeoutMs);
@@ -324,7 +324,7 @@ test('a stop ends streams with a reason, and does not wait for those that do not
   t.deepEqual(ads.server.workers.list(), []);
 });
 
-test('a port that is taken stops the start', async (t) => {
+test('a port in use ends the start', async (t) => {
   const ads = await startAds(t, { snapshot: small });
   await t.throwsAsync(startAds(t, { port: ads.port }), {
     name: 'AppError',

@@ -1,5 +1,5 @@
-// TLS with a management server: whom the worker trusts, how it presents itself, and files that are
-// replaced while it runs.
+// Tests TLS with a management server: which CAs the worker trusts, its client certificate, and files that are replaced
+// while it runs.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ interface Setup {
   readonly ca?: string;
   readonly client?: TestCertificate;
   readonly san?: string;
-  /** The worker has no TLS. */
+  /** Whether the worker uses no TLS. */
   readonly isPlain?: boolean;
 }
 
@@ -80,11 +80,11 @@ async function assertRules(
   t.is((await stream.request(1)).versionInfo, '1');
 }
 
-test('a server with a certificate of the authority is trusted', async (t) => {
+test('a server with a certificate of the CA is trusted', async (t) => {
   await assertRules(t, await setUp(t, {}));
 });
 
-test('a server with TLS that is asked without is said to be one that may have it', async (t) => {
+test('a server with TLS that is called without TLS is reported as one that may require it', async (t) => {
   const run = await setUp(t, { isPlain: true });
   t.regex(
     await refusal(run),
@@ -92,7 +92,7 @@ test('a server with TLS that is asked without is said to be one that may have it
   );
 });
 
-test('a name given in place of the host refuses a certificate for the host', async (t) => {
+test('a name that replaces the host rejects a certificate for the host', async (t) => {
   const run = await setUp(t, { san: 'proxy.example' });
   t.regex(await refusal(run), /Could not reach .*proxy\.example/);
   const misnamed = await setUp(t, { serverCertificate: misnamedCertificate, san: 'proxy.example' });
@@ -100,21 +100,21 @@ test('a name given in place of the host refuses a certificate for the host', asy
   t.is(run.server.streams.length + misnamed.server.streams.length, 0);
 });
 
-test('a client certificate that is replaced is used for the next attempt', async (t) => {
+test('a replaced client certificate is used for the next attempt', async (t) => {
   const run = await setUp(t, { needsClientCertificate: true, client: strangerCertificate });
   await refusal(run);
   run.writeClient(clientCertificate);
   await assertRules(t, run);
 });
 
-test('an authority that is replaced is trusted by the next attempt', async (t) => {
+test('a replaced CA is trusted from the next attempt on', async (t) => {
   const run = await setUp(t, { ca: strangerCertificate.cert });
   await refusal(run);
   writeFileSync(run.files.ca, authority);
   await assertRules(t, run);
 });
 
-test('files that do not fit together keep the rules, and are said by name', async (t) => {
+test('files that do not match keep the rules in force, and are reported by name', async (t) => {
   const run = await setUp(t, { needsClientCertificate: true, client: clientCertificate });
   await assertRules(t, run);
   writeFileSync(run.files.key, renewedCertificate.key);

@@ -1,4 +1,4 @@
-// A whole worker that takes its rules from a management server.
+// Tests a whole worker that gets its rules from a management server.
 
 import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
@@ -26,7 +26,7 @@ async function decide({ ports }: WorkerProcess, domain: string): Promise<string>
   return answer.ok || answer.status === 429 ? JSON.parse(text).overallCode : text;
 }
 
-test('CONFIG_TYPE: it opens its ports with the first rules, follows each change, and says where they come from', async (t) => {
+test('CONFIG_TYPE: it opens its ports with the first rules, follows each change, and reports where they come from', async (t) => {
   const server = await startScriptedAdsServer(t);
   const worker = await spawnWorkerProcess(t, { env: environment(server.url) });
   const stream = await server.stream(0);
@@ -57,14 +57,14 @@ test('CONFIG_TYPE: it opens its ports with the first rules, follows each change,
 });
 
 // Proof of migrating.md: SIGTERM ends the wait for the first rules
-test('it ends at once when it is told to while it waits for rules', async (t) => {
+test('a signal ends it at once while it waits for rules', async (t) => {
   const worker = await spawnWorkerProcess(t, { env: environment(`127.0.0.1:${await freePort()}`) });
   await eventually('the trouble is said', () => /Could not reach the man/.test(worker.output()));
   worker.signal('SIGTERM');
   t.is(await worker.waitForEnd(60_000), 0);
 });
 
-test('FORCE_START_WITHOUT_INITIAL_CONFIG: it serves without rules when it is told to start by force', async (t) => {
+test('FORCE_START_WITHOUT_INITIAL_CONFIG: it serves without rules when a start is forced', async (t) => {
   const env = environment(`127.0.0.1:${await freePort()}`);
   const worker = await spawnWorkerProcess(t, {
     env: { ...env, FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },

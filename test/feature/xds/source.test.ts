@@ -1,5 +1,5 @@
-// The exchange with a management server over real sockets: what the server sees, and what becomes of
-// what it sends.
+// Tests the exchange with a management server over real sockets: the requests that the server receives, and the effect
+// of its responses.
 import { createServer, type Socket } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
@@ -29,7 +29,7 @@ async function setUp(t: ExecutionContext, { server: serverOptions, ...options }:
 
 const [, extensions] = extensionsAnnouncement;
 
-test('the first request asks for all rules, and says who asks', async (t) => {
+test('the first request subscribes to all rules, and identifies the worker', async (t) => {
   const { stream } = await setUp(t, {
     nodeId: 'node-1',
     nodeMetadata: 'team=edge,x=a=b,ignored,ratelane.agreement=x',
@@ -52,7 +52,7 @@ test('the first request asks for all rules, and says who asks', async (t) => {
   for (const field of announced) t.true(extensions.split(' ').includes(field), field);
 });
 
-test('once there are decisions, a large resource that changed is parsed in the thread, and no other', async (t) => {
+test('once there are decisions, a large changed resource is parsed in the thread, and no other', async (t) => {
   const asked: string[] = [];
   const { stream, becomes } = await setUp(t, {
     parsingThread: {
@@ -78,7 +78,7 @@ test('once there are decisions, a large resource that changed is parsed in the t
   t.deepEqual(asked, ['resource 3 of the response, in place of b']);
 });
 
-test('good rules are in force when they are acknowledged', async (t) => {
+test('valid rules are in force when they are acknowledged', async (t) => {
   const { stream, rules, limits, metric } = await setUp(t);
   stream.send('1', 'a', [limitResource('r1', 'd1', 5), limitResource('r2', 'd2', 6)]);
   const ack = await stream.request(1);
@@ -108,7 +108,7 @@ test('fields that the public message lacks arrive', async (t) => {
   t.is(match?.limit.metadata, undefined);
 });
 
-test('a bad resource is refused with its problems; the others take effect and it stays as it was', async (t) => {
+test('a bad resource is refused with its problems; the others take effect and its previous version stays', async (t) => {
   const { stream, limits, metric, log, source, rules } = await setUp(t);
   stream.send('1', 'a', [limitResource('r1', 'd1', 1), limitResource('r2', 'd2', 1)]);
   await stream.request(1);
@@ -143,7 +143,7 @@ test('a bad resource is refused with its problems; the others take effect and it
 
 // Proof of migrating.md: A refusal has the code INVALID_ARGUMENT, names every problem, and counts in
 // `config_load_error` also when a resource cannot be read
-test('what is of another type, or no message at all, is refused and counted as a failed load', async (t) => {
+test('resources of another type, or invalid messages, are refused and counted as a failed load', async (t) => {
   const { stream, metric } = await setUp(t);
   const { value = Buffer.alloc(0) } = limitResource('r', 'd', 1);
   stream.send('1', 'a', [{ type_url: 'type.googleapis.com/foo.Bar', value }]);
@@ -156,7 +156,7 @@ test('what is of another type, or no message at all, is refused and counted as a
 
 // Proof of migrating.md: A server that sends again what was refused is answered after a second, and the log
 // has it once
-test('a server that sends again what was refused does not flood the log, nor is it flooded', async (t) => {
+test('a server that repeats a refused response neither floods the log nor is flooded', async (t) => {
   const clock = createManualClock();
   const { stream, log, metric } = await setUp(t, { clock });
   const bad = [limitResource('r1', 'd1'), limitResource('r2', 'd2')];
@@ -200,7 +200,7 @@ test('a stream that ends or fails keeps the rules, and the next one begins with 
   t.regex(source.describe(), /connected since /);
 });
 
-test('rules survive an outage of the server, which is said once and said again when it is over', async (t) => {
+test('rules survive an outage of the server, whose beginning and end are logged once each', async (t) => {
   const port = await freePort();
   const first = await startScriptedAdsServer(t, { port });
   const run = await startXdsSource(t, { server: { url: `127.0.0.1:${port}` } });
@@ -226,7 +226,7 @@ test('rules survive an outage of the server, which is said once and said again w
   t.is(limits('d1'), 'd1=2');
 });
 
-test('a server that is absent at first is said at once, and waited for', async (t) => {
+test('a server that is absent at first is reported at once, and retried', async (t) => {
   const port = await freePort();
   const run = await startXdsSource(t, { server: { url: `127.0.0.1:${port}` } });
   await eventually('an attempt', () => /attempt failed/.test(run.source.describe()));
@@ -242,7 +242,7 @@ test('a server that is absent at first is said at once, and waited for', async (
   await run.becomes('d1=1', 'd1');
 });
 
-test('a server that sends no rules is said after a while, once', async (t) => {
+test('a server that sends no rules is reported after a while, once', async (t) => {
   const clock = createManualClock();
   const { log, server, stream } = await setUp(t, { clock, nodeId: 'stranger' });
   await stream.request(0);
@@ -284,7 +284,7 @@ test('a header that cannot be sent is named without its value', async (t) => {
   t.false(log.lines.some((line) => line.includes('sec')));
 });
 
-test('values of headers are masked in what the server says only where they are secret', async (t) => {
+test("header values are masked in the server's messages only if they are secret", async (t) => {
   const headers = { 'x-env': 'e', 'x-team': 'quoted', 'x-token': 'no', 'x-api-key': 'open-sesame' };
   const { stream, log } = await setUp(t, { server: { headers } });
   stream.fail(16, 'quoted: no connection for open-sesame');
@@ -297,7 +297,7 @@ test('values of headers are masked in what the server says only where they are s
   );
 });
 
-test('without a limit of its own a message may have 4 MiB', async (t) => {
+test('by default a message may have 4 MiB', async (t) => {
   const { server, stream, becomes } = await setUp(t);
   stream.send('v1', 'a', [limitResource('r'.repeat(4_100_000), 'd1', 1)]);
   await becomes('d1=1', 'd1');
@@ -316,7 +316,7 @@ test('closing ends the stream at once, and every wait', async (t) => {
   t.is(server.streams.length, 1);
 });
 
-test('closing while there is no connection ends the attempts', async (t) => {
+test('closing without a connection ends the attempts', async (t) => {
   const clock = createManualClock();
   const port = await freePort();
   const { source, log } = await startXdsSource(t, { server: { url: `127.0.0.1:${port}` }, clock });
@@ -326,7 +326,7 @@ test('closing while there is no connection ends the attempts', async (t) => {
   t.is(clock.pending, 0);
 });
 
-test('a server that accepts and says nothing is given up, and tried again', async (t) => {
+test('a server that accepts but stays silent is abandoned, and retried', async (t) => {
   const sockets: Socket[] = [];
   const mute = createServer((socket) => sockets.push(socket));
   const port = await listenFor(t, mute);

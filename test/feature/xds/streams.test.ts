@@ -1,5 +1,5 @@
-// Discovery over the network: both protocols and the dedicated service, from a snapshot to what a
-// client receives, and who has what afterwards.
+// Tests discovery over the network: both protocols and the dedicated service, from a snapshot to what a client
+// receives, and the record of it.
 import test from 'ava';
 import type {
   DiscoveryRequestMessage,
@@ -36,7 +36,7 @@ function contents({ resources = [] }: DiscoveryResponseMessage): string[] {
   return resources.map(({ value }) => value?.toString() ?? '');
 }
 
-test('a worker gets everything, then each change, and the record shows what it has', async (t) => {
+test('a worker gets everything, then each change, and the record shows its version', async (t) => {
   const ads = await startAds(t, { snapshot: first });
   const worker = callDiscovery(t, ads.port, sotw);
   worker.send({ node });
@@ -141,7 +141,7 @@ test('streams, responses and answers are counted by protocol', async (t) => {
   t.is(open['sotw'], 1);
 });
 
-test('the provider decides by node, and a node whose choice changes is told', async (t) => {
+test('the provider decides by node, and a node whose choice changes is notified', async (t) => {
   const ads = await startAds(t, { snapshot: first });
   ads.choose(({ cluster }) => (cluster === 'edge' ? first : undefined));
   const edge = callDiscovery(t, ads.port, sotw);
@@ -186,8 +186,8 @@ test('a client that sends no more gets a clean end', async (t) => {
   t.is((await worker.status()).code, 0);
 });
 
-test('many workers leave and come in a few lines of the log', async (t) => {
-  // All of them within the time of one line.
+test('many workers that leave and connect take a few lines of the log', async (t) => {
+  // All within the interval of one line.
   const ads = await startAds(t, { snapshot: first, clock: createManualClock() });
   const workers = Array.from({ length: 20 }, () => callDiscovery(t, ads.port, sotw));
   for (const worker of workers) worker.send({ node });
