@@ -1,5 +1,5 @@
-// The admin API against requests that no client of ours sends: each is answered with a problem of its
-// own, nothing is written that was not asked for, and nothing is a defect.
+// Sends the admin API requests that none of our clients would: each gets a specific problem, nothing unrequested is
+// written, and none reveals a defect.
 import { request as httpRequest } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import { startAdminApi } from '../support/admin-api.ts';
@@ -110,7 +110,7 @@ function toRequest(random: Random) {
     ...(random.chance(0.1) && { 'x-gitlab-token': word() }),
     ...(random.chance(0.05) && { 'content-encoding': random.pick(['gzip', 'br', word()]) }),
   };
-  // What a client of HTTP would refuse to send is not for the server to answer; see requests.test.ts.
+  // Requests that an HTTP client would refuse to send are tested in requests.test.ts.
   const target = `/${path.slice(1)}`.replaceAll(/[^\x21-\x7e]/g, '_');
   return {
     method: random.chance(0.95) ? random.pick(methods) : random.pick(['OPTIONS', 'TRACE', 'PATCH']),
@@ -185,6 +185,6 @@ test.serial('any request of the admin API is answered, and none is a defect', as
   );
   t.true((statuses.get(200) ?? 0) > 0 && (statuses.get(400) ?? 0) > 0);
   for (const line of log.lines) t.false(/was answered with 5|\n\s+at /.test(line), line);
-  // The files are still files of rules, below their directory.
+  // The files are still rules files below their directory.
   for (const { path } of (await store.read()).files) t.regex(path, /^[\w.-]+\.yaml$/, rules.path);
 });

@@ -1,5 +1,5 @@
-// What is too much of everything: refused with the limit that it passes, in bounded time and memory.
-// Times are of the processor, as others may keep a small machine busy, and are logged.
+// Exceeds every limit: each excess is refused by naming the limit, in bounded time and memory. Times are processor
+// time, since others may load a small machine, and are logged.
 import test, { type ExecutionContext } from 'ava';
 import { toNodeIdentity } from '../../control-plane/server/xds/node-identity.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
@@ -20,7 +20,7 @@ const { rateLimitConfig } = loadProtos();
 const longestMs = 20_000;
 const largestBytes = 1024 * 1024 * 1024;
 
-/** Runs it, and says what it took. */
+/** Runs it, and logs the time. */
 function measure<T>(t: ExecutionContext, what: string, run: () => T): T {
   const heldBefore = process.memoryUsage().rss;
   const startMs = cpuMs();
@@ -33,7 +33,7 @@ function measure<T>(t: ExecutionContext, what: string, run: () => T): T {
   return result;
 }
 
-/** Of the whole text, if it is as short as a person can read. */
+/** Includes the whole text, if it is short enough to read. */
 function problemsOf(t: ExecutionContext, what: string, text: string): string {
   const { problems } = measure(t, what, () => parseRuleDocument(text, 'rules.yaml'));
   const shown = formatProblems(problems);
@@ -191,7 +191,7 @@ test.serial('a worker cannot make the control plane keep much', async (t) => {
     t.regex((await caller.status()).details, status);
     caller.close();
   }
-  // What a client says that it holds is kept until there is something to compare it with.
+  // The versions that a client reports to hold are kept until there is something to compare them with.
   const versions = Object.fromEntries(
     Array.from({ length: 100_000 }, (_, at) => [`n${at}`, '1'] as const),
   );
@@ -205,9 +205,9 @@ test.serial('a worker cannot make the control plane keep much', async (t) => {
   t.is((await follower.next()).resources?.length, 1);
 });
 
-test.serial('a worker cannot make the control plane keep the names that it gives up', async (t) => {
+test.serial('a worker cannot make the control plane keep unsubscribed names', async (t) => {
   t.timeout(120_000);
-  // Without a snapshot nothing is sent, so that nothing of what is owed is ever paid.
+  // Without a snapshot nothing is sent, so that pending answers are never sent.
   const ads = await startAds(t);
   const namesOf = (part: number) => Array.from({ length: 6_000 }, (_, at) => `n${part}-${at}`);
   const caller = callDiscovery(t, ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
@@ -218,7 +218,7 @@ test.serial('a worker cannot make the control plane keep the names that it gives
   }
   t.regex((await caller.status()).details, /too many resource names/);
   caller.close();
-  // What it never asked for is not kept at all, however much of it there is.
+  // Names that it never subscribed to are not kept at all, however many there are.
   const stranger = callDiscovery(t, ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
   stranger.send({ resourceNamesSubscribe: ['*'] });
   for (let part = 0; part < 3; part++) stranger.send({ resourceNamesUnsubscribe: namesOf(part) });

@@ -1,15 +1,15 @@
-// Ends a process whose case never comes back, and says which one it was: a loop without an end gives
-// a test no chance to say so itself. A thread of its own looks on.
+// Ends a process whose case never returns, and reports which one it was: an infinite loop gives a test no chance to do
+// so itself. Runs in its own thread.
 import { writeSync } from 'node:fs';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 
-/** Far above what a case may take, which the run itself looks at. */
+/** Far above the time limit of a case, which the run itself checks. */
 const hangMs = 60_000;
 const lookMs = 1000;
 
 interface Shared {
   readonly what: string;
-  /** The seed that runs, or -1. */
+  /** The seed of the running case, or -1. */
   readonly running: Int32Array;
 }
 

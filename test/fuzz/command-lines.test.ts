@@ -1,5 +1,4 @@
-// Command lines that nobody meant: each command ends with one of its exit codes, and says what is wrong
-// with which argument.
+// Runs nonsensical command lines: each command ends with one of its exit codes, and names the wrong argument.
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +12,7 @@ import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
 const fixtures = fileURLToPath(new URL('../fixtures/rules/good', import.meta.url));
-/** Relative, as a part of an absolute path may be a folder with the whole machine in it. */
+/** Relative, since a prefix of an absolute path may be a folder with the whole machine in it. */
 const rules = 'rules';
 const noServer = 'http://127.0.0.1:9';
 
@@ -50,7 +49,7 @@ const words = [
   ],
   ...['--format', 'human', '--admin-url', '--max-warnings', '1', '-1', '--domain', '--descriptor'],
 ];
-/** These go on until a signal ends them. */
+/** These run until a signal ends them. */
 const endless = /serve|watch|wait/;
 
 function toCommandLine(random: Random): string[] {
@@ -74,7 +73,7 @@ function toCommandLine(random: Random): string[] {
         args[at] = damageText(random, args[at] ?? '', words);
     }
   }
-  // A process cannot be given a NUL, nor half of a character.
+  // Arguments of a process cannot contain a NUL, nor half of a surrogate pair.
   return args
     .map((arg) => arg.replaceAll('\0', '').toWellFormed())
     .filter((arg) => !endless.test(arg));

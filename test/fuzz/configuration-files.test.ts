@@ -1,5 +1,5 @@
-// Mapping files of statistics, files of node groups, policies, tests of rules, and those of who made the revisions
-// of a directory that nobody meant: each problem of the former has its place, and what is accepted does its work.
+// Reads nonsensical mapping files of statistics, files of node groups, policies, rule tests, and files with the authors
+// of a directory's revisions: each problem of the former has its position, and accepted files work.
 import test from 'ava';
 import { parsePolicy } from '../../control-plane/authoring/policy/policy-file.ts';
 import { findViolations } from '../../control-plane/authoring/policy/violations.ts';
@@ -105,7 +105,7 @@ const words: readonly string[] = [
 ];
 
 function checkProblem(problem: Problem): void {
-  // That there are more has no place.
+  // The line with the number of further problems has no position.
   if (/^and \d+ more/.test(problem.message)) return;
   const shown = formatProblem(problem);
   checkNamedProblem(problem.message);
@@ -116,7 +116,7 @@ function checkProblem(problem: Problem): void {
 }
 const statistics = ['ratelimit.service.rate_limit.d.k_v.near_limit', 'a.b.c', 'x.b', 'a', '', '..'];
 
-test.serial('any mapping file maps names, or is refused with places', async (t) => {
+test.serial('any mapping file maps names, or is refused with positions', async (t) => {
   let accepted = 0;
   await fuzz(t, 'mapping files', (random) => {
     const text = damageText(random, random.pick(mappings), words);
@@ -140,7 +140,7 @@ test.serial('any mapping file maps names, or is refused with places', async (t) 
 
 const node = { id: 'edge-1', cluster: 'eu-west', metadata: new Map([['stage', 'production']]) };
 
-test.serial('any file of node groups groups nodes, or is refused with places', async (t) => {
+test.serial('any file of node groups groups nodes, or is refused with positions', async (t) => {
   let accepted = 0;
   await fuzz(t, 'node-groups files', (random) => {
     const text = damageText(random, random.pick(nodeGroups), words);
@@ -169,7 +169,7 @@ policies:
 const limited =
   'domain: shop\ndescriptors:\n  - {key: a, rate_limit: {unit: minute, requests_per_unit: 3}}\n  - {key: b, rate_limit: {unlimited: true}}\n';
 
-test.serial('any policy judges rules, or is refused with places', async (t) => {
+test.serial('any policy judges rules, or is refused with positions', async (t) => {
   let accepted = 0;
   const { document } = parseRuleDocument(limited, 'rules.yaml');
   await fuzz(t, 'policies', (random) => {
@@ -208,7 +208,7 @@ tests:
 `,
 ];
 
-test.serial('any file of rule tests runs and is updated, or is refused with places', async (t) => {
+test.serial('any file of rule tests runs and is updated, or refused with positions', async (t) => {
   let accepted = 0;
   await fuzz(t, 'files of rule tests', (random) => {
     const text = damageText(random, random.pick(ruleTests), words);

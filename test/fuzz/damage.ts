@@ -1,7 +1,7 @@
-// Good samples made bad: text, bytes and JSON values with something cut, repeated, swapped or put in.
+// Damages good samples: texts, bytes and JSON values get parts cut, repeated, swapped or inserted.
 import type { Random } from '../support/random.ts';
 
-/** Names and values that have meant more to a program than to its user. */
+/** Names and values with an unexpected meaning for some program. */
 export const strangeWords: readonly string[] = [
   '__proto__',
   'constructor',
@@ -36,7 +36,7 @@ export const strangeWords: readonly string[] = [
   ' ',
 ];
 
-/** `words` are what the language of the text is made of. */
+/** `words` are the tokens of the text's language. */
 export function damageText(random: Random, text: string, words: readonly string[]): string {
   let damaged = text;
   for (let left = random.pick([1, 1, 2, 3, 5]); left > 0; left--) {
@@ -116,7 +116,7 @@ const strangeValues: readonly unknown[] = [
   'x'.repeat(3000),
 ];
 
-/** A JSON value with some of its members changed, renamed, repeated or taken away. */
+/** A JSON value with some of its members changed, renamed, repeated or removed. */
 export function damageJson(random: Random, value: unknown, depth = 0): unknown {
   if (depth > 0 && random.chance(0.08)) {
     return random.chance(0.5) ? random.pick(strangeValues) : random.pick(strangeWords);

@@ -1,5 +1,5 @@
-// Both ends of discovery against a hostile peer: a management server that sends anything to a worker,
-// and a worker that sends anything to the control plane.
+// Tests both ends of discovery against a hostile peer: a management server that sends anything to a worker, and a
+// worker that sends anything to the control plane.
 import { connect as connectHttp2 } from 'node:http2';
 import test from 'ava';
 import { createResource } from '../../control-plane/server/snapshot/snapshot.ts';
@@ -73,7 +73,7 @@ function toAny(random: Random): AnyMessage {
   };
 }
 
-/** What the library would refuse to write is not for the reader to refuse. */
+/** The reader need not reject what the library would refuse to write. */
 function withoutStrangers(config: unknown): unknown {
   try {
     rateLimitConfig.serialize(config as never);
@@ -99,7 +99,7 @@ test.serial('any resources are in force, or refused by their names', async (t) =
     }
     if (intake.problems.length === 0 && intake.inForce.size > 0) good++;
     intake.ruleSet?.describe();
-    // A new stranger each time would be a hoard of the test, not of the worker.
+    // New names each time would accumulate in the test, not in the worker.
     inForce = random.chance(0.1) ? new Map() : intake.inForce;
   });
   t.log(`${good} were good`);
@@ -117,7 +117,7 @@ test.serial('a worker outlives a management server that sends anything', async (
     const before = current?.requests.length ?? 0;
     const resources = Array.from({ length: random.below(4) }, () => toAny(random));
     current?.send(toText(random), toText(random), [limitResource('good', 'd', 7), ...resources]);
-    // An answer comes for each, be it that a later one takes its place.
+    // Each request is answered, possibly because a later one replaces it.
     if (random.chance(0.5)) await current?.request(before);
     if (run.limits('d') !== 'd=7') throw new Error('the good rule is not in force any more');
   });
@@ -156,7 +156,7 @@ function toFrame(random: Random, message: Buffer): Buffer {
 }
 
 test.serial(
-  "the control plane ends a hostile worker's streams by name, serves others",
+  "the control plane ends a hostile worker's streams by name, and serves others",
   async (t) => {
     const contents = { a: 'x', b: 'y' };
     const ads = await startAds(t, { snapshot: snapshotOf(contents) });

@@ -1,5 +1,5 @@
-// Workers that report anything over their link: what the control plane keeps and shows stays bounded, and
-// its numbers are numbers.
+// Sends arbitrary reports of workers over their link: what the control plane keeps and shows stays bounded, and its
+// numbers stay valid.
 import test from 'ava';
 import { findingRuleOwners } from '../../control-plane/server/admin/rule-owners.ts';
 import { toTopJson } from '../../control-plane/server/admin/top-json.ts';
@@ -77,7 +77,7 @@ function toBytes(random: Random): Buffer {
   try {
     bytes = method.requestSerialize(given as never);
   } catch {
-    // What the library refuses to write is not for the reader to refuse.
+    // The reader need not reject what the library would refuse to write.
     bytes = method.requestSerialize(message);
   }
   return random.chance(0.2) ? damageBytes(random, bytes) : bytes;

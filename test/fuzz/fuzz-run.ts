@@ -1,5 +1,5 @@
-// Runs cases of one surface, each from a seed of its own, and says how many.
-// FUZZ_SEED=n begins with the case that failed; FUZZ_SECONDS=n goes on for so long with each surface.
+// Runs the cases of one test, each from its own seed, and logs how many. FUZZ_SEED=n begins with the case that failed;
+// FUZZ_SECONDS=n runs each test for that long.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -11,18 +11,18 @@ import { startCaseWatch } from './case-watch.ts';
 
 const firstSeed = Number(process.env['FUZZ_SEED'] ?? 1);
 const seconds = Number(process.env['FUZZ_SECONDS'] ?? 0);
-/** Cases take milliseconds; this many seconds are one that grows with something it should not. Of the
- * processor, as others may keep a small machine busy. */
+/** Cases take milliseconds; a case that takes this long grows with something it should not. Processor time, since
+ * others may load a small machine. */
 const mostWorkMs = 5000;
-/** Of the clock: a case that waits for what does not come. */
+/** Wall time: a case that waits in vain. */
 const longestCaseMs = 30_000;
-/** What may be held after all cases beyond what was held before them. */
+/** How much more memory may be held after all cases than before them. */
 const mostHeldBytes = 64 * 1024 * 1024;
 
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-/** `runOne` throws when what it tried was not answered as it should be. */
+/** `runOne` throws when a wrong result was returned. */
 export async function fuzz(
   t: ExecutionContext,
   what: string,
@@ -65,9 +65,9 @@ export async function fuzz(
   t.true(heldMore < mostHeldBytes, `${heldMore} bytes more are held`);
 }
 
-/** What a collection leaves. */
+/** The memory that remains after a collection. */
 async function heldBytes(): Promise<number> {
-  // What a collection finds is given back some turns later, and may free more.
+  // Memory is released some turns after a collection, which may allow further releases.
   for (let round = 0; round < 2; round++) {
     collectGarbage();
     await nextTurn();

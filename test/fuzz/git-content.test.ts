@@ -1,5 +1,5 @@
-// Git repositories that nobody would push: strange names, links, modes, sizes and texts. A revision is
-// read with a problem for each, and nothing outside of the repository is.
+// Reads nonsensical Git repositories: strange names, links, modes, sizes and texts. A revision is read with a problem
+// for each, and nothing outside of the repository is read.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -71,7 +71,7 @@ function toEntries(random: Random): Entry[] {
           : Buffer.from(random.chance(0.03) ? 'x'.repeat(9_000_000) : text);
     return { mode, path, content };
   }).filter(({ path }) => {
-    // Git itself has no file in a file.
+    // Git itself cannot have a file below a file.
     const clashes = [...paths].some(
       (other) => other === path || other.startsWith(`${path}/`) || path.startsWith(`${other}/`),
     );
@@ -137,7 +137,7 @@ test.serial('any content of a repository is a revision with its problems', async
         throw new Error('a file from elsewhere');
       files += revision.files.length;
       told += revision.problems.length;
-      // What is not a file has a problem, but for what is hidden.
+      // Each entry that is not a file has a problem, unless it is hidden.
       const visible = entries.filter(
         ({ path }) => !path.split('/').some((part) => part.startsWith('.')),
       );

@@ -1,5 +1,5 @@
-// Names that mean something to the language, to a file system, or to a protocol, in every place where a
-// caller or an author may write one.
+// Uses names with a meaning in the language, in a file system, or in a protocol, in every place where a caller or an
+// author can write one.
 import test from 'ava';
 import { toFileName } from '../../control-plane/server/admin/domain-file.ts';
 import { parseControlPlaneSettings } from '../../control-plane/server/settings.ts';
@@ -69,7 +69,7 @@ descriptors:
   }
 });
 
-test('requests may name anything, and members that objects inherit are unknown', (t) => {
+test('requests may contain any names, and members that objects inherit are unknown', (t) => {
   for (const name of names) {
     const request = {
       domain: name,
@@ -86,7 +86,7 @@ test('requests may name anything, and members that objects inherit are unknown',
   }
 });
 
-test('settings, groups and nodes may name what objects inherit', (t) => {
+test('settings, groups and nodes may have names that objects inherit', (t) => {
   for (const name of names) {
     const tags = { TAGGED_TAGS: `${name}:a` };
     t.deepEqual(parseWorkerSettings({ [name]: 'true', ...tags }), parseWorkerSettings(tags));
@@ -124,7 +124,7 @@ const places = [
   '.',
 ];
 
-test('no change writes beside its store', (t) => {
+test('no change writes outside of its store', (t) => {
   for (const path of places) {
     const change = { put: [{ path, text: '' }], delete: [] };
     const problems = runAtOnce(checkingChange(change, new Set(), defaultBounds));

@@ -1,4 +1,5 @@
-// Usage reports that no Envoy sends: the stream ends with a status that says why, or is answered, and others go on.
+// Sends usage reports that no Envoy would: the stream ends with a status and its reason, or is answered, and others
+// continue.
 import test from 'ava';
 import { grpcStatus } from '../../shared/grpc/status.ts';
 import { createQuotaWorld, encodeReports } from '../support/quota-envoy.ts';
@@ -24,7 +25,7 @@ const other = encodeReports({
 });
 const refusals: readonly number[] = [grpcStatus.invalidArgument, grpcStatus.resourceExhausted];
 
-test('any bytes are a usage report, or end their stream alone', async (t) => {
+test('any bytes are a usage report, or end only their own stream', async (t) => {
   const world = createQuotaWorld(rules);
   const healthy = world.open();
   let refused = 0;

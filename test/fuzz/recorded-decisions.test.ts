@@ -1,4 +1,4 @@
-// Files of recorded decisions that nobody meant: each line is a record that can be replayed, or is left out.
+// Reads nonsensical files of recorded decisions: each line is a record that can be replayed, or is omitted.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -37,7 +37,7 @@ const words = [
   ...['"time":', '"domain":', '"entries":', '"statuses":[', '"hits_addend":', '\u0000', '\ufffd'],
 ];
 
-test('any file of recorded decisions is replayed, or its lines are left out', async (t) => {
+test('any file of recorded decisions is replayed, or its lines are omitted', async (t) => {
   const folder = createTemporaryFolder(t);
   const path = join(folder, 'decisions');
   const { document } = parseRuleDocument(

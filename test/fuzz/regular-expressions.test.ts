@@ -1,5 +1,5 @@
-// Every regular expression of the product, taken out of its source, against texts that make a
-// backtracking matcher work: its time must grow no faster than the text.
+// Tests every regular expression in the product's source with texts that make a backtracking matcher slow: its time
+// must grow no faster than the text.
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
@@ -13,7 +13,8 @@ interface Found {
   readonly pattern: RegExp;
 }
 
-/** A literal stands where a value may begin, so that no division is taken for one, nor the end of a tag. */
+/** A literal is only recognized where a value may begin, so that neither a division nor the end of a tag is mistaken
+ * for one. */
 const literal =
   /(?:^\s*|[=(,:?!&|;{}[]\s*|return\s+)\/(?![*/>])((?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)/gm;
 
@@ -31,7 +32,7 @@ function findPatterns(): Found[] {
   });
 }
 
-/** Those that are slow on long texts and never get one: what bounds it. */
+/** Expressions that are slow on long texts but never get one, with the limit. */
 const boundedElsewhere: ReadonlyMap<string, string> = new Map([
   ['control-plane/command/admin/admin-options.ts //.*@', 'the command line of who waits for it'],
   [
@@ -44,15 +45,15 @@ const boundedElsewhere: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
-/** A first look at short texts, where quadratic matching takes about a millisecond and linear matching
- * some microseconds; what looks slow is looked at again with a text six times as long: linear matching
- * takes six times as long too, quadratic matching 36 times. */
+/** The first measurement uses short texts, for which quadratic matching takes about a millisecond and linear matching
+ * some microseconds. What seems slow is measured again with a text six times as long: linear matching takes six times
+ * as long too, quadratic matching 36 times. */
 const shortLength = 2_000;
 const suspiciousMs = 0.2;
 const longLength = 12_000;
 const slowGrowth = 15;
 
-/** Pieces that are repeated: what the pattern is made of, and what it is not. */
+/** The repeated parts: some that the pattern contains, and some that it does not. */
 function toPumps({ source }: RegExp): string[] {
   const plain = source.replaceAll(/\\[a-zA-Z]/g, '');
   const specials = new Set(plain.replaceAll(/[\w()[\]{}|?*+^$\\]/g, ''));
@@ -81,7 +82,7 @@ function millisecondsOf(pattern: RegExp, text: string): number {
   return cpuMs() - before;
 }
 
-/** The least of several, down to what is `enough`: the first ones may compile the pattern. */
+/** The minimum of several measurements, stopping at `enough`: the first ones may compile the pattern. */
 function leastMsOf(pattern: RegExp, text: string, enoughMs: number): number {
   let leastMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 5 && leastMs > enoughMs; round++) {

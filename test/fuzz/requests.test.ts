@@ -1,5 +1,5 @@
-// Requests for decisions that no Envoy sends: as JSON, and as bytes on the HTTP ports. As protobuf:
-// worker/listen/grpc/request-decoder.test.ts, where a second reader says what is right.
+// Sends decision requests that no Envoy would: as JSON, and as bytes on the HTTP ports.
+// worker/listen/grpc/request-decoder.test.ts does so with protobuf, and compares with a second reader.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
@@ -58,7 +58,7 @@ test.serial('any /json body is a request, or a problem with its line and column'
       return;
     }
     accepted++;
-    // What is not JSON is never a request.
+    // Invalid JSON is never a request.
     JSON.parse(bytes.toString());
     checkRequest(parsed.request);
   });
@@ -66,7 +66,7 @@ test.serial('any /json body is a request, or a problem with its line and column'
   t.true(accepted > 0);
 });
 
-/** The types are what the decision relies on. */
+/** The types that the decision relies on. */
 function checkRequest({ domain, descriptors, hitsAddend }: RateLimitRequest): void {
   const isRight =
     typeof domain === 'string' &&
@@ -145,14 +145,14 @@ async function startPorts(t: ExecutionContext) {
   return { log, addresses };
 }
 
-/** What the port says until it closes, or says no more. */
+/** What the port sends until it closes, or is silent. */
 async function exchange(port: number, bytes: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let answer = '';
   socket.setEncoding('latin1');
   socket.on('data', (chunk: string) => {
     answer += chunk;
-    // One answer is enough; the end of it is not told by most of these requests.
+    // One answer is enough; most of these requests do not reveal where it ends.
     socket.end();
   });
   socket.on('error', () => {});
@@ -170,7 +170,7 @@ test.serial('the HTTP ports answer any bytes with a status, and stay open', asyn
     const answer = await exchange(port, damageText(random, whole, headWords));
     if (answer === '') return;
     answered++;
-    // 409: a request before this one has begun a profile.
+    // 409: an earlier request has started a profile.
     if (!/^HTTP\/1\.1 (?:100|200|400|404|405|408|409|413|417|429|431|501) /.test(answer)) {
       throw new Error(`answered with ${answer.slice(0, 300)}`);
     }

@@ -1,5 +1,5 @@
-// Rules documents that nobody meant: whatever is in them, each problem has its place, and what is
-// accepted can be put in force, advised on and sent to workers.
+// Reads nonsensical rules documents: each problem has its position, and accepted documents can be put in force, advised
+// on and sent to workers.
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { adviseOnRules } from '../../control-plane/authoring/advice/rule-advice.ts';
@@ -49,7 +49,7 @@ const words: readonly string[] = [
 
 function toSample(random: Random): string {
   if (random.chance(0.2)) {
-    // From nothing: every piece may stand beside every other.
+    // Generated from nothing: every token may be next to every other.
     return Array.from({ length: random.below(40) }, () =>
       random.pick(random.chance(0.1) ? strangeWords : words),
     ).join('');
@@ -68,12 +68,12 @@ function checkProblem(problem: Problem, text: string): void {
   checkNamedProblem(message);
   if (hint !== undefined) checkNamedProblem(hint);
   if (shown.length > 2000) throw new Error(`${shown.length} characters for one problem`);
-  // That there are more is of no kind.
+  // The line with the number of further problems has no kind.
   const isRest = /^and \d+ more/.test(message);
   if (!isRest && problem.rule === 'other') throw new Error(`a problem of no kind: ${shown}`);
 }
 
-/** What happens to a document that was accepted; throws when that is not possible. */
+/** Everything that happens to an accepted document; throws when something is impossible. */
 function use(document: RuleDocument): void {
   for (const mergeDomains of [false, true]) {
     const options = { mergeDomains, sanitizeMetricDots: mergeDomains };
@@ -102,7 +102,7 @@ function use(document: RuleDocument): void {
   }
 }
 
-test.serial('any document is accepted for use, or refused with places', async (t) => {
+test.serial('any document is accepted for use, or refused with positions', async (t) => {
   let accepted = 0;
   let refused = 0;
   await fuzz(t, 'rules documents', (random) => {

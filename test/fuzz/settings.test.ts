@@ -1,4 +1,4 @@
-// Environments that no operator meant: each setting that is wrong is named, all of them at once.
+// Starts with nonsensical environments: each wrong setting is named, all of them at once.
 import test from 'ava';
 import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { parseControlPlaneSettings } from '../../control-plane/server/settings.ts';
@@ -69,7 +69,7 @@ function defineTest(
       for (const text of [...problems, ...result.warnings]) {
         checkNamedProblem(text);
         if (text.length > 2000) throw new Error(`${text.length} characters: ${text.slice(0, 200)}`);
-        // On a terminal and in a log, the value of another must not act.
+        // Foreign values must have no effect on a terminal or in a log.
         const known = [...names, ...needed, ...Object.keys(environment)];
         if (!known.some((name) => text.includes(name))) throw new Error(`names nothing: ${text}`);
       }

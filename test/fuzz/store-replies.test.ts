@@ -1,5 +1,5 @@
-// Stores that answer with anything: a request is counted or fails with a reason, in time, and the next
-// connection starts anew. Their readers by themselves: connection.test.ts and reply-reader.test.ts.
+// Tests stores that answer with anything: a request is counted or fails with a reason, in time, and the next connection
+// is clean. connection.test.ts and reply-reader.test.ts test their readers alone.
 import { createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
@@ -94,11 +94,11 @@ function cut(random: Random, bytes: Buffer): Buffer[] {
 
 interface HostileServer {
   readonly port: number;
-  /** What decides the next answers; undefined: none. */
+  /** Generates the next answers; undefined: none are sent. */
   random: Random | undefined;
 }
 
-/** Greets as a store does and answers each request with whatever comes to its mind. */
+/** Greets as a store does and answers each request at random. */
 async function startHostileServer(
   t: ExecutionContext,
   pieces: readonly string[],
@@ -162,7 +162,7 @@ test.serial('a hostile Redis makes requests fail with a reason, and nothing else
     'requests to a hostile Redis',
     async (random) => {
       server.random = createRandom(random.below(2 ** 30));
-      // Without a connection nothing is asked of the server.
+      // Without a connection no request is sent to the server.
       await waitUntil(() => store.state().healthy, 1000, 1);
       await countOnce(store, random);
     },
@@ -174,7 +174,7 @@ test.serial('a hostile Redis makes requests fail with a reason, and nothing else
 
 test.serial('a hostile memcached makes requests fail with a reason, nothing else', async (t) => {
   const server = await startHostileServer(t, memcachedPieces, () => undefined);
-  // Whose silence is part of its hostility.
+  // Its silence is a part of its hostility.
   const store = createRecordedMemcachedStore({
     urls: [`127.0.0.1:${server.port}`],
     clock: systemClock,
