@@ -1,5 +1,5 @@
-// What attacks on the HTTP/2 engine have in common: a server whose time is turned by hand, an innocent
-// caller on another connection who must be served all the while, and the table of what was measured.
+// Shared by attacks on the HTTP/2 engine: a server with a manual clock, an innocent caller on another connection who
+// must always be served, and the table of measurements.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ExecutionContext, TestFn } from 'ava';
@@ -15,9 +15,9 @@ export interface Attacked {
   readonly clock: ManualClock;
   /** A connection that has exchanged SETTINGS. */
   connectPeer(settings?: Readonly<Record<number, number>>): Promise<Http2Peer>;
-  /** One that has sent nothing yet. */
+  /** A connection that has sent nothing yet. */
   connectSilent(): Promise<Http2Peer>;
-  /** How many calls `/attacked` has got, and a way to answer them. */
+  /** The number of calls to `/attacked`, and a way to answer them. */
   readonly calls: { readonly replies: (() => void)[]; gone: number };
 }
 
@@ -26,12 +26,12 @@ export interface AttackOptions {
   readonly transport?: Partial<GrpcTransportOptions>;
 }
 
-/** What the attack came to, for the table. */
+/** The result of the attack, for the table. */
 export type RunAttack = (t: ExecutionContext, attacked: Attacked) => Promise<string>;
 
-/** Of the processor, as others may keep a small machine busy; an unbounded attack would take more. */
+/** Processor time, since others may load a small machine; an unbounded attack would take more. */
 const longestWorkMs = 2000;
-/** Of the clock: long enough for a machine that stands still, too short for who is not served. */
+/** Wall time: long enough for a machine that stalls, too short for a caller who is not served. */
 const longestWaitMs = 20_000;
 const innocentPath = '/test.Echo/Echo';
 
@@ -97,7 +97,7 @@ export function defineAttacks(test: TestFn) {
 
 let settled = 0;
 
-/** Resolves when the server has dealt with what was sent before, or has hung up. Costs it a PING. */
+/** Resolves when the server has processed everything sent before, or has disconnected. Costs it a PING. */
 export async function settle(peer: Http2Peer): Promise<void> {
   const text = String(settled++).padStart(8, '-');
   peer.send(toPing(flags.none, text));
@@ -107,11 +107,8 @@ export async function settle(peer: Http2Peer): Promise<void> {
   });
 }
 
-/**
- * Sends `first` frames at once, which must be borne, then `step` at a time until the connection is
- * ended, which must come after `most` at the latest. Resolves with how many there were, the PINGs by
- * which that was found out included.
- */
+/** Sends `first` frames at once, which must be tolerated, then `step` at a time until the connection is ended, which
+ * must happen after at most `most`. Resolves with their number, including the PINGs used to check. */
 export async function flood(
   t: ExecutionContext,
   peer: Http2Peer,
@@ -135,7 +132,7 @@ export async function flood(
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Lets time pass in steps of a second, with whatever sockets have to do in between. */
+/** Advances time in steps of a second, with the sockets' work in between. */
 export async function passTime(clock: ManualClock, ms: number): Promise<void> {
   for (let passedMs = 0; passedMs < ms; passedMs += 1000) {
     clock.advance(Math.min(1000, ms - passedMs));
@@ -145,7 +142,7 @@ export async function passTime(clock: ManualClock, ms: number): Promise<void> {
 
 /** Bytes of buffers that are really held. */
 export async function heldBytes(): Promise<number> {
-  // What a collection finds is given back some turns later, and may free more.
+  // Memory is released some turns after a collection, which may allow further releases.
   for (let round = 0; round < 3; round++) {
     collectGarbage();
     await new Promise(setImmediate);

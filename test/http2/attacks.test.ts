@@ -1,5 +1,5 @@
-// Every known attack on HTTP/2 servers, against the engine: where it is stopped, and that another
-// caller is served all the while. limits.ts has the bounds.
+// Every known attack on HTTP/2 servers, against the engine: where it is stopped, and that another caller is still
+// served. limits.ts has the limits.
 import { execFile } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -61,12 +61,12 @@ async function echoes(t: ExecutionContext, peer: Http2Peer, streamId: number): P
 
 /** The greeting has used up a few; the PINGs of the test count, too. */
 const overhead = { first: limits.overheadBurst - 20, step: 3, most: limits.overheadBurst + 20 };
-/** As many frames as there are windows, tables and kernel buffers for, a peer may be surprised by. */
+/** Opens all windows, so that only the server's own limits and kernel buffers apply. */
 const openWindows = { [settingIds.initialWindowSize]: 2 ** 31 - 1 };
 const openConnection = toWindowUpdate(0, 2 ** 31 - 1 - 65_535);
 const kernelBytes = 16 * 1024 * 1024;
 
-/** Reads nothing until `resume`, and has all windows open. */
+/** Reads nothing until `resume`, and opens all windows. */
 async function connectSlowReader(connectPeer: Attacked['connectPeer']): Promise<Http2Peer> {
   const peer = await connectPeer(openWindows);
   peer.send(openConnection);
@@ -109,7 +109,7 @@ attack('flood in small portions, for long', async (t, { connectPeer, clock }) =>
   const peer = await connectPeer();
   const { overheadPerSecond } = limits;
   let seconds = 0;
-  // Half as many as are allowed for ever, then twice as many.
+  // Half of the sustained rate that is allowed, then twice that rate.
   for (; seconds < 600; seconds += 60) {
     await peer.sendAll(Buffer.concat(Array(60 * (overheadPerSecond / 2)).fill(toPing())));
     await settle(peer);
@@ -214,7 +214,7 @@ attack('no attack: a burst of calls while the store hangs', async (t, { connectP
 
 attack('no attack: a late look at calls that were given up', async (t, { connectPeer }) => {
   const peer = await connectPeer();
-  // What has gathered in the socket while the server was busy for longer than its callers wait.
+  // Collected in the socket while the server was busy for longer than its callers wait.
   const waited = 500;
   const wire: Buffer[] = [];
   for (let index = 0; index < waited; index++) {
@@ -249,7 +249,7 @@ attack('calls whose time is over at once', async (t, { connectPeer, calls, clock
   return `${limits.maxConcurrentStreams} of ${begun} calls were begun, the others refused`;
 });
 
-/** Ways to make the server reset a call that is under way; each takes the call's number. */
+/** Ways to make the server reset a running call; each takes the call's number. */
 const faults: Readonly<Record<string, (streamId: number) => Buffer>> = {
   'WINDOW_UPDATE by nothing': (streamId) => toWindowUpdate(streamId, 0),
   'a window beyond its limit': (streamId) => toWindowUpdate(streamId, 2 ** 31 - 1),
@@ -359,7 +359,7 @@ attack('a header list that is too large', async (t, { connectPeer }) => {
 
 attack('HPACK bomb', async (t, { connectPeer, calls }) => {
   const peer = await connectPeer();
-  // RFC 7541 6.2.1: one entry as large as the table is put into it, and then named again and again.
+  // RFC 7541 6.2.1: one entry as large as the table is added to it, and then referenced again and again.
   const entry = Buffer.concat([
     Buffer.of(0x40),
     toHpackString('x'),
@@ -428,7 +428,7 @@ attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
     const taken = unread?.then(() => true);
     return taken === undefined || Promise.race([taken, pause(200).then(() => false)]);
   };
-  // Until the server reads no more of what asks for more.
+  // Until the server reads no more requests.
   for (; begun < wanted && (await isTaken()); begun++) {
     unread = peer.sendAll(toCall(2 * begun + 1, '/attacked', message));
     await new Promise(setImmediate);
@@ -458,7 +458,7 @@ attack('a slow reader that comes back in time', async (t, { connectPeer, clock, 
     for (const reply of calls.replies.splice(0)) reply();
     return false;
   };
-  // Long enough for the server to have come to a halt.
+  // Long enough for the server to have stopped.
   await waitUntil(answerAll, 500);
   await passTime(clock, limits.stalledMs / 2);
   t.false(peer.isEnded);
@@ -476,7 +476,7 @@ attack(
     const before = await heldBytes();
     produced = 0;
     peer.send(toHeaders(1, grpcRequest('/amplify')));
-    // As much as the first window allows: messages of no bytes, each with its prefix.
+    // As much as the first window allows: empty messages, each with its prefix.
     const requests = Buffer.alloc(16_380);
     for (let index = 0; index < 4; index++) {
       await Promise.race([peer.sendAll(toData(1, requests)), pause(200)]);
@@ -505,7 +505,7 @@ attack(
   },
 );
 
-/** As large as what reflection says about a file. */
+/** As large as reflection's answer about a file. */
 const large = Buffer.alloc(50_000);
 let produced = 0;
 
@@ -573,7 +573,7 @@ attack('unfinished messages on many connections', async (t, { connectPeer, calls
   return `${mostHeld} bytes held by ${connections} connections, ${cut} of them cut`;
 });
 
-/** Looks at what it gets, and keeps nothing of it. */
+/** Counts what it gets, and keeps nothing of it. */
 const quick: GrpcMethod = {
   kind: 'unary',
   answer(_bytes, _start, _end, call) {
@@ -608,7 +608,7 @@ attack(
   { methods: { '/quick': quick } },
 );
 
-/** Makes whatever is unfolded wait, by taking every thread that does it, until the returned function is called. */
+/** Delays all decompression by occupying every thread that does it, until the returned function is called. */
 async function holdThreads(t: ExecutionContext): Promise<() => Promise<void>> {
   const folder = createTemporaryFolder(t);
   const pipe = join(folder, 'pipe');
@@ -643,7 +643,7 @@ attack('compressed messages reset before their turn', async (t, { connectPeer, c
     ]);
   const begun = 20 * limits.maxConcurrentStreams;
   const portion = 200;
-  // A reset comes in a later read than its call, as it is not told from a caller in a hurry otherwise.
+  // A reset arrives in a later read than its call; otherwise it cannot be distinguished from a caller in a hurry.
   for (let first = 0; first < begun && !peer.isEnded; first += portion) {
     const indices = Array.from({ length: portion }, (_, index) => first + index);
     await peer.sendAll(Buffer.concat(indices.map((index) => toWaiting(index))));
@@ -669,8 +669,8 @@ attack('compressed messages reset before their turn', async (t, { connectPeer, c
 
 attack('errors that quote what was sent', async (t, { connectPeer }) => {
   const peer = await connectPeer(openWindows);
-  // The path becomes an entry of the table, so that a call takes 13 bytes, each of which could be
-  // answered with hundreds.
+  // The path becomes an entry of the table, so that a call takes 13 bytes, each of which could cause hundreds in the
+  // answer.
   const path = toHpackString(`/${'\xff'.repeat(3900)}`);
   const type = toHpackString('application/grpc');
   const [post, http, newPath, newType] = [0x83, 0x86, 0x44, 0x5f].map((byte) => Buffer.of(byte));
@@ -707,7 +707,7 @@ attack('header lists of calls that do not end', async (t, { connectPeer }) => {
   const refused = countResets(peer, errorCodes.refusedStream);
   const open = calls - refused;
   t.true(open > 100 && open * listBytes <= limits.maxBufferedBytes, `${open} are open`);
-  // What is over makes room again.
+  // Calls that are over make room again.
   const resets = Array.from({ length: 100 }, (_, index) =>
     toReset(2 * index + 1, errorCodes.cancel),
   );
@@ -746,7 +746,7 @@ for (const [what, { bytes, afterMs }] of Object.entries(halves)) {
   attack(`a slow writer: ${what}`, async (t, { connectSilent, clock }) => {
     const peer = await connectSilent();
     await peer.sendAll(bytes);
-    // The server's SETTINGS come with the connection; that it has read ours, nothing tells.
+    // The server's SETTINGS arrive with the connection; nothing shows that it has read ours.
     await peer.frame('SETTINGS', ({ type }) => type === frameTypes.settings);
     await pause(50);
     await passTime(clock, afterMs - 1000);
@@ -813,7 +813,7 @@ attack(
       busy.send(toCall(2 * index + 1, '/attacked', small));
     }
     await waitUntil(() => calls.replies.length === count, 60_000);
-    // Each holds less than the calls of the busy one are counted with.
+    // Each holds less than is accounted for the calls of the busy one.
     const parked = toMessage(Buffer.alloc(440_000)).subarray(0, 400_000);
     const frames = Array.from({ length: 25 }, (_, index) =>
       toData(1, parked.subarray(16_000 * index, 16_000 * (index + 1))),
@@ -823,7 +823,7 @@ attack(
     for (let index = 0; index < connections; index++) {
       const peer = await connectPeer();
       attackers.push(peer);
-      // The stream's window first, then what has to be waited for.
+      // The stream's window first, then the part that must wait.
       await peer.sendAll(
         Buffer.concat([toHeaders(1, grpcRequest('/attacked')), ...frames.slice(0, 4)]),
       );

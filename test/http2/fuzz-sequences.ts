@@ -1,5 +1,5 @@
-// What the fuzzing of the HTTP/2 engine sends: sequences of frames that are valid, with the answers that
-// they must get, and what becomes of them when they are damaged. All from a seed.
+// Generates sequences of valid frames, with the answers that they must get, and damaged variants of them, all from a
+// seed.
 import {
   errorCodes,
   flags,
@@ -24,7 +24,7 @@ import type { Random } from '../support/random.ts';
 export interface Sequence {
   /** The preface first, then one frame each. */
   readonly parts: readonly Buffer[];
-  /** By stream: the DATA that it must be answered with. */
+  /** By stream: the DATA of its required answer. */
   readonly answers: ReadonlyMap<number, Buffer>;
 }
 
@@ -35,7 +35,7 @@ interface OpenStream {
   rest: Buffer;
 }
 
-/** Keeps well below every window and limit, so that all that is not given up must be answered. */
+/** Stays well below every window and limit, so that every call that is not abandoned must be answered. */
 export function createValidSequence(random: Random, path: string): Sequence {
   const parts: Buffer[] = [preface, toSettings(randomSettings(random))];
   const answers = new Map<number, Buffer>();
@@ -85,7 +85,7 @@ export function createValidSequence(random: Random, path: string): Sequence {
   return { parts, answers };
 }
 
-/** Frames that carry no call on. */
+/** Frames that do not advance a call. */
 function toSideFrame(random: Random, openId: number): Buffer {
   switch (random.below(8)) {
     case 0:
@@ -117,10 +117,10 @@ function randomSettings(random: Random): Record<number, number> {
   return settings;
 }
 
-/** Header fields in every representation of RFC 7541 section 6, with a table of their own. */
+/** Header fields in every representation of RFC 7541 section 6, with its own table. */
 function createFieldWriter(random: Random) {
   const entries: string[] = [];
-  /** In what the server's table surely still holds. */
+  /** The most recent entries that the server's table surely still contains. */
   const maxEntries = 20;
 
   function writeField(name: string, value: string): Buffer {
@@ -198,7 +198,7 @@ function toDataFrame(random: Random, streamId: number, piece: Buffer, endStream:
   return toData(streamId, payload, end | flags.padded);
 }
 
-/** One to four damages, of frames as a whole or of single bytes. */
+/** One to four damages, of whole frames or of single bytes. */
 export function damage(random: Random, parts: readonly Buffer[]): Buffer {
   const frames = [...parts];
   for (let count = random.pick([1, 1, 1, 2, 4]); count > 0; count--) {
@@ -236,7 +236,7 @@ export function damage(random: Random, parts: readonly Buffer[]): Buffer {
         frames[index] = withByte(frame, random.below(frame.length), random.below(256));
         break;
       default:
-        // In the payload of DATA, where only gRPC looks.
+        // In the payload of DATA, which only gRPC reads.
         if (frame[3] === frameTypes.data) {
           frames[index] = withByte(frame, 9 + random.below(frame.length), random.below(256));
         }
@@ -252,7 +252,7 @@ function withByte(bytes: Buffer, position: number, value: number): Buffer {
   return copy;
 }
 
-/** Frames of random types, flags, streams and payloads behind a proper greeting. */
+/** Frames of random types, flags, streams and payloads after a valid greeting. */
 export function createRandomFrames(random: Random): Buffer {
   const frames = Array.from({ length: 1 + random.below(30) }, () =>
     toFrame(
@@ -265,7 +265,7 @@ export function createRandomFrames(random: Random): Buffer {
   return Buffer.concat([preface, toSettings(), ...frames]);
 }
 
-/** Cuts `bytes` into what a socket may hand over at a time. */
+/** Splits `bytes` into chunks as a socket may deliver them. */
 export function cutAnywhere(random: Random, bytes: Buffer): Buffer[] {
   const most = random.pick([1, 7, 100, 5000, bytes.length || 1]);
   const chunks: Buffer[] = [];

@@ -1,6 +1,5 @@
-// The HTTP/2 engine against sequences of frames that nobody thought of: valid ones must be answered,
-// damaged and random ones must do no harm. FUZZ_SEED=n begins with the sequence that failed, and
-// FUZZ_SECONDS=n goes on for so long with each kind.
+// Tests the HTTP/2 engine with random sequences of frames: valid ones must be answered, damaged and random ones must do
+// no harm. FUZZ_SEED=n begins with the sequence that failed, and FUZZ_SECONDS=n runs each kind for that long.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { errorText } from '../../shared/errors.ts';
@@ -33,13 +32,13 @@ import {
 
 const firstSeed = Number(process.env['FUZZ_SEED'] ?? 1);
 const seconds = Number(process.env['FUZZ_SECONDS'] ?? 0);
-/** Of the call that comes after a sequence; no sequence gets so far. */
+/** The stream of the call after a sequence; no sequence uses such a high number. */
 const lastStreamId = 2 ** 30 + 1;
 const lastPing = 'lastping';
 let answeredLast = 0;
 const most = { frameBytes: 16_384, outputBytes: 2_000_000 };
 
-/** Methods that note what is wrong with how they are used. */
+/** Methods that record incorrect use. */
 function createMethods() {
   const defects: string[] = [];
   const waiting: (() => void)[] = [];
@@ -121,7 +120,7 @@ interface Outcome {
   readonly isEnded: boolean;
 }
 
-/** Everything that a sequence may go through; throws when an invariant does not hold. */
+/** Runs a sequence; throws when an invariant is violated. */
 function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   const clock = createManualClock();
   const used = createMethods();
@@ -150,7 +149,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     session.sender.resume();
   };
   for (const chunk of cutAnywhere(random, bytes)) {
-    // A copy, so that what is kept of it without one is found out.
+    // A copy, so that data kept without copying is found out.
     const lent = Buffer.from(chunk);
     session.receive(lent);
     lent.fill(0xee);
@@ -173,7 +172,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     session.receive(Buffer.concat(parts));
     take();
   };
-  // Whatever came before: a connection that still understands us is one that answers.
+  // After any sequence, a connection that still understands us must answer.
   if (!session.ended && !isDrained) {
     ask(toPing(flags.none, lastPing));
     const isHeard = frames.some(({ type, payload }) => {
@@ -198,7 +197,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   return { frames, isEnded };
 }
 
-/** What no endpoint may send, whatever it was sent. */
+/** What no endpoint may send, whatever it receives. */
 function checkFrames(frames: readonly Frame[]): void {
   const ended = new Set<number>();
   const begun = new Set<number>();
@@ -268,7 +267,7 @@ function checkAnswers({ answers }: Sequence, { frames, isEnded }: Outcome): void
   }
 }
 
-/** Runs so many sequences, and says how many; names the seed of one that fails. */
+/** Runs this many sequences, and logs how many; names the seed of one that fails. */
 async function fuzz(
   what: string,
   cases: number,
@@ -289,7 +288,7 @@ async function fuzz(
   return count;
 }
 
-test.serial('sequences that are valid are answered, however they are cut', async (t) => {
+test.serial('valid sequences are answered, however they are cut', async (t) => {
   const count = await fuzz('valid sequences', 1_000, (random) => {
     const sequence = createValidSequence(random, random.pick(paths));
     checkAnswers(sequence, run(random, Buffer.concat(sequence.parts), false));
@@ -308,7 +307,7 @@ test.serial('damaged sequences break nothing but their own connection', async (t
   const grown = (await heldBytes()) - before;
   t.log(`${count} sequences, ${ended} ended their connection, ${grown} bytes more are held`);
   t.true(answeredLast > answeredBefore);
-  // Both happen, else the damage is too much or too little to find anything.
+  // Both must happen, otherwise the damage is too large or too small to find anything.
   t.true(ended > 0 && ended < count);
   t.true(grown < 20_000_000, `${grown} bytes more are held`);
 });
@@ -321,7 +320,7 @@ test.serial('random frames break nothing but their own connection', async (t) =>
   t.true(ended > 0);
 });
 
-test.serial('over sockets, damaged sequences leave others served', async (t) => {
+test.serial('over sockets, others are served despite damaged sequences', async (t) => {
   const used = createMethods();
   const { address, connect } = await startTransport(t, Object.fromEntries(used.methods));
   const innocent = await connect();

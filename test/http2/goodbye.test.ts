@@ -1,5 +1,5 @@
-// How the HTTP/2 engine takes leave where a peer does something unexpected meanwhile. What every
-// transport has to do at its end is in ../contract/grpc-transport-connection-ends.ts.
+// Tests how the HTTP/2 engine closes a connection if the peer does something unexpected meanwhile.
+// ../contract/grpc-transport-connection-ends.ts tests what every transport must do at its end.
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -39,8 +39,8 @@ test('a call that came too late is not among those that may have been processed'
   await stopped;
 });
 
-test('a handshake that ends after the stop has begun does not hold the stop up', async (t) => {
-  // On its clock, which stands still, nobody's time to greet is over.
+test('a handshake that ends after the stop has begun does not delay the stop', async (t) => {
+  // On its stopped clock, no greeting times out.
   const clock = createManualClock();
   const { transport, address } = await startTransport(t, {}, { tls: serverCertificate }, clock);
   const socket = connectTcp({ host: '127.0.0.1', port: address.port ?? 0 });

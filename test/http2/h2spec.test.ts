@@ -1,4 +1,4 @@
-// The engine against h2spec, the conformance checker for HTTP/2 servers, with its strict cases too.
+// Runs h2spec, the conformance checker for HTTP/2 servers, against the engine, including its strict cases.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -8,9 +8,9 @@ import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { runTool, testWith, toolMs } from '../support/installed-tool.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
-/** As many as this release of h2spec has; fewer means that some were not run. */
+/** The number of cases in this release of h2spec; fewer means that some were not run. */
 const caseCount = 146;
-/** How long h2spec waits for each answer; failing cases wait for all of it. */
+/** How long h2spec waits for each answer; failing cases wait this long. */
 const answerSeconds = 15;
 
 testWith(test, 'h2spec')('h2spec finds nothing wrong over cleartext', async (t) => {
@@ -43,7 +43,7 @@ async function check(t: ExecutionContext, tls?: GrpcTls): Promise<void> {
   }
 }
 
-/** JUnit's XML as h2spec writes it: a case has an element within it unless it passed. */
+/** JUnit XML as written by h2spec: a case contains an element unless it passed. */
 function parseReport(xml: string) {
   const cases = [
     ...xml.matchAll(/<testcase package="([^"]*)" classname="([^"]*)"[^>]*>([\s\S]*?)<\/testcase>/g),
@@ -52,7 +52,7 @@ function parseReport(xml: string) {
   return {
     total: cases.length,
     skipped: of(/<skipped/).length,
-    /** Section, title and complaint of each case that did not pass. */
+    /** Section, title and complaint of each failed case. */
     failures: of(/<(failure|error)/).map(
       ([, section, title, complaint]) => `${section}: ${title}: ${complaint?.trim()}`,
     ),

@@ -1,4 +1,4 @@
-// The HTTP/2 engine and other people's clients: grpc-js, Go's gRPC, nghttp2 and curl. A real Envoy is in
+// Tests the HTTP/2 engine with third-party clients: grpc-js, Go's gRPC, nghttp2 and curl. A real Envoy is in
 // test/e2e/envoy.test.ts.
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -104,7 +104,7 @@ for (const tls of [false, true]) {
         `127.0.0.1:${port}`,
         ...args.slice(-1),
       ]);
-    // What to send is known from reflection alone.
+    // The request format is known only from reflection.
     const decided = await grpcurl(
       ...['-d', '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}'],
       'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
@@ -173,7 +173,7 @@ for (const headerTableSize of [0, 2_048, 4_096, 65_536]) {
     const { port, files } = await start(t);
     const session = connect(`http://localhost:${port}`, { settings: { headerTableSize } });
     t.teardown(() => session.destroy());
-    // Each call hears of it, too.
+    // Each call gets the error, too.
     session.on('error', () => {});
     await once(session, 'remoteSettings', { signal: AbortSignal.timeout(60_000) });
     const call = async (method: string) => {
@@ -216,7 +216,7 @@ test('grpc-js: metadata that changes with every call', async (t) => {
   }
 });
 
-test.serial('grpc-js: no call fails while connections come of age', async (t) => {
+test.serial('grpc-js: no call fails while connections reach their maximum age', async (t) => {
   const { address } = await startTransport(t, undefined, {
     maxConnectionAgeMs: 200,
     maxConnectionAgeGraceMs: 10_000,
