@@ -1,7 +1,7 @@
-// What stands between ava and each test file; ava loads it first (package.json). A test file gets a `test` of its own,
-// which puts the file in front of titles, starts a bounded number of tests at once, and says of a failed test where it
-// failed and what the programs that it had started wrote last. Where run-tests.ts asks for it, loading the first file of
-// a room loads the others too, so that one process runs all of them.
+// A layer between ava and each test file; ava loads it first (package.json). A test file gets its own `test`, which
+// prefixes titles with the file, starts a bounded number of tests at once, and reports for a failed test its position
+// and the last output of the programs that it had started. If run-tests.ts requests it, loading the first file of a
+// room loads the others too, so that one process runs all of them.
 import { registerHooks } from 'node:module';
 import { relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -12,16 +12,16 @@ import { describeFailure } from './test-failure.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const { RATELANE_TEST_ROOMS, RATELANE_TESTS_AT_ONCE } = process.env;
-// Programs that tests start have no use for it.
+// Programs that tests start do not need it.
 delete process.env['RATELANE_TEST_ROOMS'];
-/** By the file that ava knows: all files of its room. Paths are absolute. */
+/** All files of each room, by the file that ava knows. Paths are absolute. */
 const rooms: Readonly<Record<string, readonly string[]>> = JSON.parse(RATELANE_TEST_ROOMS ?? '{}');
 const slots = createSlots(Number(RATELANE_TESTS_AT_ONCE ?? 8));
-/** Of one test; ava's own bound is on the silence of a process, and its message names no program. */
+/** The limit of one test; ava's own limit is on the silence of a process, and its message names no program. */
 const testMs = 170_000;
-/** For what the last test of a process tears down. */
+/** For the teardown of a process' last test. */
 const endMs = 30_000;
-/** Tests that have not ended. */
+/** The number of tests that have not ended. */
 let left = 0;
 /** Marks the URL of a file that is loaded as itself. */
 const own = '?own';
@@ -29,7 +29,7 @@ const scheme = 'test-of:';
 const isTestFile = /\.test\.ts(?:\?own)?$/;
 const hooks = Symbol.for('ratelane.tests');
 
-/** What waits for the last file of a room: ava takes no more tests once the first have begun. */
+/** Definitions that wait for the last file of a room: ava accepts no more tests once the first have begun. */
 let held: (() => void)[] | undefined;
 
 Object.assign(globalThis, { [hooks]: { createTest, hold, release } });
@@ -79,7 +79,8 @@ function createTest(fileUrl: string): TestFn {
 // biome-ignore lint/suspicious/noExplicitAny: ava's chain has many call signatures, of which none is looked into
 type Chain = any;
 
-/** `serial`, `skip`, `skipIf(...)`, `after.always` and the like lead to further chains. Without a prefix it is a hook's. */
+/** `serial`, `skip`, `skipIf(...)`, `after.always` and the like return further chains. Without a prefix it is a
+ * hook's. */
 function wrap(chain: Chain, path: string, prefix: string | undefined): Chain {
   return new Proxy(chain, {
     apply(target, self, args) {
@@ -133,7 +134,8 @@ async function runTest(t: ExecutionContext, path: string, body: () => Promise<un
   }
 }
 
-/** A process that something keeps alive would be waited for as long as the longest silence that any test may ask for. */
+/** Otherwise, a process that something keeps alive would be waited for as long as the longest silence that a test may
+ * have. */
 function endProcess(path: string): void {
   const open = process.getActiveResourcesInfo().join(', ');
   console.error(`${relative(root, path)}: the process does not end after its tests: ${open}`);

@@ -1,21 +1,19 @@
-// Finds folders, and files, that import each other, in a circle of any length. Imports of types count as well: whoever
-// reads one of a circle has to read the others.
+// Finds folders and files that import each other in a circle of any length. Type imports count as well: readers of one
+// of them have to read the others.
 import { dirname, join } from 'node:path/posix';
 
-/**
- * `texts` are the modules below one folder, by their paths in it. A file beside the folders counts as a folder of its
- * own. One line for each import that is part of a circle, or leads from one circle to another.
- */
+/** `texts` are the modules below one folder, by their relative paths. A file beside the folders counts as a folder of
+ * its own. Returns one line for each import that is part of a circle, or leads from one circle to another. */
 export function findFolderCircles(texts: ReadonlyMap<string, string>): string[] {
   return findCircles(texts, (file) => file.split('/', 1)[0] ?? '');
 }
 
-/** The same of files, whatever their folders. */
+/** The same for files, whatever their folders. */
 export function findFileCircles(texts: ReadonlyMap<string, string>): string[] {
   return findCircles(texts, (file) => file);
 }
 
-/** How many floors the folders are on: the longest way of imports from one down to another, of folders without circles. */
+/** The number of layers of the folders: the longest chain of imports, for folders without circles. */
 export function countFloors(texts: ReadonlyMap<string, string>): number {
   const imports = [...texts].flatMap(([file, text]) =>
     listImports(file, text, (each) => each.split('/', 1)[0] ?? ''),
@@ -37,7 +35,7 @@ interface Import {
   readonly target: string;
 }
 
-/** `toNode` says what a file is part of. */
+/** `toNode` returns the node that a file belongs to. */
 function findCircles(
   texts: ReadonlyMap<string, string>,
   toNode: (file: string) => string,

@@ -24,7 +24,7 @@ const commands = {
   promtool: present,
 };
 
-/** A copy of the set-up in a place where nothing was installed, with these commands in the PATH. */
+/** A copy of the set-up in a place where nothing is installed, with these commands in the PATH. */
 function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string>>) {
   const root = createTemporaryFolder(t);
   cpSync(import.meta.dirname, join(root, 'test', 'setup'), { recursive: true });
@@ -56,18 +56,18 @@ function without(...names: (keyof typeof commands)[]): Record<string, string> {
   );
 }
 
-test('nothing is said when all servers are there', (t) => {
+test('nothing is printed when all servers are installed', (t) => {
   t.deepEqual(createPlace(t, commands).run(true), { status: 0, output: '' });
 });
 
-test('a Chromium with a desktop does as well as one without', (t) => {
+test('a Chromium with a desktop is as good as one without', (t) => {
   const inPath = { ...without('chromium-headless-shell'), chromium: present };
   t.deepEqual(createPlace(t, inPath).run(true), { status: 0, output: '' });
   const { output } = createPlace(t, without('chromium-headless-shell')).run(true);
   t.regex(output, /not found in the PATH: chromium-headless-shell\./);
 });
 
-test('whoever needs one server asks for no other, and does not go on without it', (t) => {
+test('a caller that needs one server installs no other, and does not continue without it', (t) => {
   const { run } = createPlace(t, { 'redis-server': present });
   t.deepEqual(run(false, 'redis-server'), { status: 0, output: '' });
   const { status, output } = run(false, 'memcached');
@@ -75,7 +75,7 @@ test('whoever needs one server asks for no other, and does not go on without it'
   t.regex(output, /not found in the PATH: memcached\.\n.*sudo apt-get install memcached\n$/s);
 });
 
-test('what is missing and cannot be installed is named, and fails only where CI=true', (t) => {
+test('a server that is missing and cannot be installed is named, and fails only where CI=true', (t) => {
   const { run } = createPlace(t, without('redis-server', 'git', 'h2load'));
   const laptop = run(false);
   t.is(laptop.status, 0);
@@ -84,7 +84,7 @@ test('what is missing and cannot be installed is named, and fails only where CI=
   t.is(run(true).status, 1);
 });
 
-test('what is missing is installed where we may', (t) => {
+test('a missing server is installed where permitted', (t) => {
   const isRoot = process.getuid?.() === 0;
   const { path, run } = createPlace(t, without('memcached'));
   writeFileSync(
@@ -99,7 +99,7 @@ case "$*" in *install*) echo "#!/bin/sh" > ${path}/memcached; /bin/chmod +x ${pa
   t.regex(output, isRoot ? /installing memcached \.\.\.\n$/ : /not found in the PATH: memcached/);
 });
 
-test('programs in Go are built where Go is, from pinned sources', (t) => {
+test('programs in Go are built where Go is installed, from pinned sources', (t) => {
   const { path, run } = createPlace(t, without('h2spec'));
   writeFileSync(
     join(path, 'go'),

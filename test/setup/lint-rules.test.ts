@@ -1,5 +1,5 @@
-// Plants mistakes and sees that lint finds them: rules that infer types, or that are new in the
-// linter, might stop firing without anybody noticing. The last tests are for rules that the linter does not have.
+// Plants mistakes and checks that lint finds them: rules that infer types, or that are new in the linter, might
+// silently stop working. The last tests are for rules that the linter does not have.
 import { spawnSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -30,7 +30,7 @@ function lint(t: Owner, files: Readonly<Record<string, string>>): string {
 
 const work = 'export async function work(): Promise<void> {}\n';
 
-test('a promise that nobody awaits is found, also when it comes from another file', (t) => {
+test('a promise that is never awaited is found, also when it comes from another file', (t) => {
   const output = lint(t, {
     'worker/work.ts': work,
     'worker/planted.ts':
@@ -39,7 +39,7 @@ test('a promise that nobody awaits is found, also when it comes from another fil
   t.regex(output, /planted\.ts:3:3 lint\/nursery\/noFloatingPromises/);
 });
 
-test('a promise that is awaited is not complained about', (t) => {
+test('an awaited promise is not reported', (t) => {
   const output = lint(t, {
     'worker/work.ts': work,
     'worker/right.ts':
@@ -48,7 +48,7 @@ test('a promise that is awaited is not complained about', (t) => {
   t.false(output.includes('lint/'), output);
 });
 
-test('a promise where a plain value belongs is found', (t) => {
+test('a promise in place of a plain value is found', (t) => {
   const output = lint(t, {
     'worker/planted.ts':
       'async function isReady(): Promise<boolean> {\n  return true;\n}\nexport function start(): number {\n  if (isReady()) {\n    return 1;\n  }\n  return 0;\n}\n',
@@ -56,7 +56,7 @@ test('a promise where a plain value belongs is found', (t) => {
   t.regex(output, /planted\.ts:5:\d+ lint\/nursery\/noMisusedPromises/);
 });
 
-test('imports go down the floors, and the programs do not import each other', (t) => {
+test('imports follow the layers, and the programs do not import each other', (t) => {
   const output = lint(t, {
     'worker/a.ts': "import '../control-plane/b.ts';\n",
     'control-plane/b.ts': "import '../worker/a.ts';\n",
@@ -76,7 +76,7 @@ test('imports go down the floors, and the programs do not import each other', (t
   }
 });
 
-test('folders that import each other in a circle are found, by types as well', (t) => {
+test('folders that import each other in a circle are found, also by type imports', (t) => {
   const files = {
     'main.ts': "import './a/a.ts';\n",
     'a/a.ts': "import { b } from '../b/b.ts';\n",
@@ -91,7 +91,7 @@ test('folders that import each other in a circle are found, by types as well', (
   ]);
 });
 
-test('files that import each other in a circle are found, by types and by what is loaded later', (t) => {
+test('files that import each other in a circle are found, by types and by late imports', (t) => {
   const files = {
     'a/main.ts': "import './a.ts';\n",
     'a/a.ts': "import type { B } from './b.ts';\nimport { c } from '../b/c.ts';\n",
@@ -126,7 +126,7 @@ for (const [folder, known] of [
   });
 }
 
-test('floors are counted along the longest way of imports', (t) => {
+test('layers are counted along the longest chain of imports', (t) => {
   const files = {
     'main.ts': "import './a/a.ts';\n",
     'a/a.ts': "import '../b/b.ts';\nimport '../c/c.ts';\n",
@@ -136,7 +136,7 @@ test('floors are counted along the longest way of imports', (t) => {
   t.is(countFloors(new Map(Object.entries(files))), 4);
 });
 
-test('the folders of control-plane/server are on six floors, with server.ts above them', (t) => {
+test('the folders of control-plane/server are on six layers, with server.ts above them', (t) => {
   t.is(countFloors(readSources(join(root, 'control-plane/server'), '**/*.ts')), 7);
 });
 
@@ -146,7 +146,7 @@ test('no files import each other in a circle', (t) => {
   t.deepEqual(findFileCircles(texts), []);
 });
 
-/** Lines that compare something with the name of a kind of counter stores, or with a word that BACKEND_TYPE has for it. */
+/** Lines that compare something with the name of a kind of counter stores, or with a value of BACKEND_TYPE for it. */
 function findKindComparisons(files: ReadonlyMap<string, string>): string[] {
   const names = [...Object.keys(storeKinds), ...Object.keys(storeKindNames)].join('|');
   const compared = new RegExp(`(?:[!=]==?\\s*|\\bcase\\s+)['"](?:${names})['"]`);

@@ -5,7 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { createMutantTests } from './mutant-tests.ts';
 
-/** By path: what each file imports. */
+/** The imports of each file, by path. */
 function setUp(t: ExecutionContext, files: Record<string, readonly string[]>) {
   const root = createTemporaryFolder(t);
   for (const [path, imports] of Object.entries(files)) {
@@ -15,7 +15,7 @@ function setUp(t: ExecutionContext, files: Record<string, readonly string[]>) {
   }
   const tests = createMutantTests(root, Object.keys(files));
   let processes = 0;
-  /** A test has run the first ten characters of the source, but not the fifth. */
+  /** A test has run the first ten characters of the source, except the fifth. */
   const run = (path: string, source: string) => {
     const folder = mkdtempSync(join(root, 'coverage-'));
     const ranges = [
@@ -33,7 +33,7 @@ function setUp(t: ExecutionContext, files: Record<string, readonly string[]>) {
   return { tests, run };
 }
 
-test('tests that ran the place are asked, those beside the source first', (t) => {
+test('tests that ran the position are selected, those beside the source first', (t) => {
   const { tests, run } = setUp(t, {
     'a/one.ts': [],
     'a/one.test.ts': ['./one.ts'],
@@ -51,12 +51,12 @@ test('tests that ran the place are asked, those beside the source first', (t) =>
   t.deepEqual(tests.stages('a/one.ts', 3, 'near'), [['a/one.test.ts'], ['b/three.test.ts']]);
 });
 
-test('a test without coverage is asked about every place', (t) => {
+test('a test without coverage is selected for every position', (t) => {
   const { tests } = setUp(t, { 'a/one.ts': [], 'a/one.test.ts': ['./one.ts'] });
   t.deepEqual(tests.stages('a/one.ts', 99, 'near'), [['a/one.test.ts']]);
 });
 
-test('near are three imports, and contracts from anywhere; features are far; slow folders are neither', (t) => {
+test('near means three imports, and contracts from anywhere; features are far; slow folders are neither', (t) => {
   const { tests } = setUp(t, {
     'a/one.ts': [],
     'b/two.ts': ['../a/one.ts'],

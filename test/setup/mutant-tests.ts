@@ -1,16 +1,16 @@
-// Which tests run a place in a source: by the imports that lead to it, and by the coverage of a run without a defect.
-// A program that a test starts as a process of its own is not seen.
+// Selects the tests that run a position in a source: by the imports that lead to it, and by the coverage of a run
+// without a defect. Programs that a test starts as processes are not covered.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Imports between a test and a source that still make it a near one; a contract is one from any distance. */
+/** The most imports between a test and a source it is near to; a contract is near from any distance. */
 const nearImports = 3;
-/** Of tests that are not near: many start servers and take seconds. */
+/** The most tests that are not near: many of them start servers and take seconds. */
 const maxFar = 10;
 const slowFolders = /^test\/(?:console|docs|e2e|faults|fuzz|http2|bench)\//;
 
-/** What a test file may be to a source. */
+/** The relation of a test file to a source. */
 export type Nearness = 'near' | 'far';
 
 interface Range {
@@ -30,7 +30,8 @@ export function createMutantTests(root: string, files: readonly string[]) {
   const rootUrl = `${pathToFileURL(root).href}/`;
   /** By source and test; a list for each thread of its process. */
   const covered = new Map<string, Map<string, Range[][]>>();
-  /** A process that was ended before it wrote has no coverage: its test counts as one that runs everything. */
+  /** Tests with coverage. A process that ended before writing it has none: its test counts as one that runs
+   * everything. */
   const withCoverage = new Set<string>();
   const leftOut = new Set<string>();
 
@@ -91,18 +92,18 @@ export function createMutantTests(root: string, files: readonly string[]) {
     candidates: (sources: readonly string[], nearness: Nearness) => [
       ...new Set(sources.flatMap((path) => find(path, nearness))),
     ],
-    /** Those that did run the place, in the order in which they are to be asked. */
+    /** Those that did run the position, in the order of use. */
     stages,
-    /** Takes what V8 wrote of a run of the tests in the folder NODE_V8_COVERAGE. */
+    /** Reads what V8 wrote to the folder NODE_V8_COVERAGE during a run of the tests. */
     addCoverage,
-    /** These are not to be asked. */
+    /** Excludes these tests. */
     leaveOut(some: readonly string[]) {
       for (const each of some) leftOut.add(each);
     },
   };
 }
 
-/** The smallest range around the place counts. */
+/** The smallest range around the position decides. */
 function isRun(ranges: readonly Range[], offset: number): boolean {
   let found: Range | undefined;
   for (const each of ranges) {
@@ -116,7 +117,7 @@ function sizeOf({ startOffset, endOffset }: Range): number {
   return endOffset - startOffset;
 }
 
-/** Imports between the source and each file that uses it, the nearest first. */
+/** The number of imports between the source and each file that uses it, the nearest first. */
 function distancesFrom(
   path: string,
   importers: ReadonlyMap<string, readonly string[]>,
@@ -130,7 +131,7 @@ function distancesFrom(
   return distances;
 }
 
-/** By what is imported. */
+/** By the imported file. */
 function readImporters(root: string, files: readonly string[]): Map<string, string[]> {
   const importers = new Map<string, string[]>();
   for (const path of files.filter((each) => each.endsWith('.ts'))) {

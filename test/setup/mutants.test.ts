@@ -14,18 +14,18 @@ testLines(
       .join(' ~ ') || 'none',
 );
 
-test('a field that its constructor sets to undefined is undefined anyway, elsewhere it is not', (t) => {
+test('an assignment of undefined to a field is no mutant in its constructor, elsewhere it is', (t) => {
   const source =
     'class A {\n  constructor() {\n    this.b = undefined;\n  }\n  end() {\n    this.b = undefined;\n  }\n}\n';
   t.deepEqual(pluck(findMutants(source), 'line'), [6]);
 });
 
-test('what is no program is no mutant, and neither is a change of types alone', (t) => {
+test('an invalid program is no mutant, and neither is a change of types only', (t) => {
   t.deepEqual(inLine('  let a: true | undefined;'), []);
   t.deepEqual(inLine('  const [a = 1'), []);
 });
 
-test('types have no mutants, and what comes after them has', (t) => {
+test('types have no mutants, and the code after them has', (t) => {
   const source =
     'interface A {\n  readonly b: true;\n}\ntype B =\n  | { c: true }\n  | { c: false };\n\nconst a = true;\n';
   t.deepEqual(findMutants(source), [

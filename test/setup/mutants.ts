@@ -1,11 +1,11 @@
-// Small defects in a source, as somebody could make them: each is one replacement in one line, by text. Those that
-// are no program or change types alone are none; others may mean the same as what they replace.
+// Generates small, plausible defects in a source: each replaces text in one line. Invalid programs and changes of types
+// only are excluded; others may be equivalent to the original.
 import { stripTypeScriptTypes } from 'node:module';
 
 export interface Mutant {
   /** Counted from 1. */
   readonly line: number;
-  /** Of what is replaced, from the start of the source. */
+  /** The offset of the replaced text in the source. */
   readonly offset: number;
   readonly before: string;
   readonly after: string;
@@ -26,9 +26,9 @@ const swaps: readonly (readonly [string, string])[] = [
 ];
 
 const number = /(?<![\w.'])\d[\d_]*(?![\w.'])/g;
-/** One more of such a number is no defect: nobody could tell. */
+/** Changing such a number by one is no defect: no test could notice. */
 const spanOrSize = /(?:Ms|Seconds|Bytes)\b.*(?<![\w.'])[1-9][\d_]{2,}(?![\w.'])/;
-/** The same for two that are equal, whichever is taken. */
+/** For two equal values, the result is the same with either comparison. */
 const lesserOrGreater = /([\w.]+) [<>]=? ([\w.]+) \? (?:\1 : \2|\2 : \1)\b/;
 
 const toNumber = (text: string): number => Number(text.replaceAll('_', ''));
@@ -46,12 +46,12 @@ const operators: readonly Operator[] = [
     [toPattern(one), () => other],
     [toPattern(other), () => one],
   ]),
-  // A negation is dropped.
+  // A negation is removed.
   [/(?<=[\s(])!(?=[\w(])/g, () => ''],
-  // A condition that never holds, or always does.
+  // A condition is always false, or always true.
   [/(?<=\bif \()(?=.*\) )/g, () => 'false && '],
   [/(?<=\bif \()(?=.*\) )/g, () => 'true || '],
-  // A statement is missing.
+  // A statement is removed.
   [
     /^\s*(?!return|throw|const|let|break|continue|case|type|import|export|readonly|yield)[\w.?[\]]+(?:\(.*\)| [+-]?= .*|\+\+|--);$/g,
     () => '',
@@ -59,7 +59,7 @@ const operators: readonly Operator[] = [
   [/^\s*if \(.*\) (?:return|continue|break)\b.*;$/g, () => ''],
 ];
 
-/** Of all lines with code; types, comments, imports and what is inside of quotes stay as they are. */
+/** For all lines with code; types, comments, imports and text in quotes are not changed. */
 export function findMutants(source: string): Mutant[] {
   const unchanged = stripTypes(source);
   const mutants: Mutant[] = [];
@@ -82,7 +82,7 @@ export function findMutants(source: string): Mutant[] {
   return mutants;
 }
 
-/** As Node runs it; undefined when it is no program. */
+/** As Node runs it; undefined for an invalid program. */
 function stripTypes(source: string): string | undefined {
   try {
     return stripTypeScriptTypes(source).replaceAll(/\s+/g, ' ');
@@ -112,7 +112,7 @@ function findInLine(text: string): string[] {
   return [...new Set(found)].filter((after) => after !== text);
 }
 
-/** Whether an odd number of quotes of a kind is before it. */
+/** Whether an odd number of quotes of a kind precedes it. */
 function isQuoted(text: string, index: number): boolean {
   const before = text.slice(0, index);
   return ["'", '`'].some((quote) => before.split(quote).length % 2 === 0);

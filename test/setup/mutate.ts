@@ -1,5 +1,5 @@
-// Shows what the tests of a folder do not notice: makes small defects in its sources, one at a time, runs the
-// tests nearest to each, and names those that survive. In a copy of the tree: nothing is changed in place.
+// Finds what the tests of a folder do not notice: makes small defects in its sources, one at a time, runs the tests
+// nearest to each, and lists the survivors. Works in a copy of the tree: nothing is changed in place.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,10 +13,10 @@ import { createMutantTests, type Nearness } from './mutant-tests.ts';
 import { findMutants, type Mutant } from './mutants.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-/** The least that a run may take; on a busy machine it is twice what all tests took without a mutant. */
+/** The least time limit of a run; on a busy machine it is twice the time of all tests without a mutant. */
 let timeoutMs = 120_000;
 const firstTimeoutMs = 600_000;
-/** Of test files. */
+/** Test files at once. */
 const concurrency = 4;
 
 interface Chosen {
@@ -100,7 +100,7 @@ function nameOf({ path, mutant }: Chosen): string {
   return `${path}:${mutant.line}${note}\n  - ${mutant.before.trim()}\n  + ${mutant.after.trim()}`;
 }
 
-/** Those of `some` that no test of this nearness notices. */
+/** The candidates in `some` that no test of this nearness notices. */
 async function findSurvivors(some: readonly Chosen[], nearness: Nearness): Promise<Chosen[]> {
   await runUnchanged(tests.candidates([...new Set(some.map(({ path }) => path))], nearness));
   const surviving: Chosen[] = [];
@@ -113,8 +113,8 @@ async function findSurvivors(some: readonly Chosen[], nearness: Nearness): Promi
   return surviving;
 }
 
-/** Says which tests run which lines, and how long they take. Files with tests that fail anyway are left out. Throws where
- * what fails is no test of a file: then every mutant would seem to be noticed. */
+/** Measures which tests run which lines, and how long they take. Excludes files with tests that fail anyway. Throws if
+ * the failure is not a test of a file: then every mutant would seem to be noticed. */
 async function runUnchanged(candidates: readonly string[]): Promise<void> {
   if (candidates.length === 0) return;
   const coverage = mkdtempSync(join(copy, 'coverage-'));
@@ -131,7 +131,7 @@ async function runUnchanged(candidates: readonly string[]): Promise<void> {
   rmSync(coverage, { recursive: true });
 }
 
-/** Ava tells a test with the folders and the file that it stands in. */
+/** Ava prefixes a test's title with its folders and file. */
 function isOf(path: string, title: string): boolean {
   return title.startsWith(path.replace(/\.test\.ts$/, '').replaceAll('/', ' › '));
 }
@@ -161,14 +161,14 @@ function copyTree(): string {
 }
 
 interface Wanted {
-  /** Gets the titles of tests that fail. */
+  /** Receives the titles of failing tests. */
   readonly failing: string[];
-  /** A folder that gets the coverage. */
+  /** A folder for the coverage. */
   readonly coverage: string;
 }
 
-/** A run without an end is one that has noticed, and is distinguished: on a busy machine it may be none. Rejects where ava
- * ends without the plan that its results close with: then it has not run. */
+/** A run that exceeds the time limit counts as noticed, but is distinguished: on a busy machine it may not be. Rejects
+ * if ava ends without the plan line that concludes its results: then it has not run. */
 function run(some: readonly string[], timeout: number, wanted?: Wanted): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     let hasRun = false;
@@ -176,7 +176,7 @@ function run(some: readonly string[], timeout: number, wanted?: Wanted): Promise
     const args = ['--tap', '--concurrency', String(concurrency), '--timeout', '60s', ...some];
     const child = spawn(ava, wanted === undefined ? ['--fail-fast', ...args] : args, {
       cwd: copy,
-      // Programs are started from the sources, which have the defect.
+      // Programs are started from the sources, which contain the defect.
       env: {
         ...process.env,
         TEST_PROGRAMS: undefined,
@@ -188,7 +188,7 @@ function run(some: readonly string[], timeout: number, wanted?: Wanted): Promise
     createInterface(child.stdout).on('line', (line) => {
       const [, title] = /^not ok \d+ - (.*)/.exec(line) ?? [];
       if (title !== undefined) wanted?.failing.push(title);
-      // Also of a file that never ends when it is loaded, which no result names.
+      // Also for a file that never finishes loading, which no result names.
       hasRun ||= line.startsWith('1..');
     });
     child.on('error', reject);

@@ -1,4 +1,4 @@
-// npm's audit of our own lock file, asked for real, with a registry of the test's own.
+// Tests npm's audit of our own lock file with real requests to a registry of the test.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { auditPackages } from './package-audit.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Flags of npm: this registry, and no memory of what another one said. */
+/** Flags of npm: this registry, and no cached answer of another one. */
 async function serveAdvisories(
   t: ExecutionContext,
   answer: { readonly status: number; readonly body: unknown },
@@ -48,7 +48,7 @@ test('a package without known vulnerabilities is sound', async (t) => {
   t.deepEqual(await auditPackages(root, flags), { kind: 'sound', noted: [] });
 });
 
-test('a vulnerability of level high is told with its package and where to read on', async (t) => {
+test('a vulnerability of level high is reported with its package and a link', async (t) => {
   const flags = await serveAdvisories(t, { status: 200, body: advisory('high') });
   const audit = await auditPackages(root, flags);
   t.is(audit.kind, 'vulnerable');
@@ -65,14 +65,14 @@ test('a vulnerability of a lower level is noted, and is no failure', async (t) =
   t.regex(audit.kind === 'sound' ? audit.noted.join() : '', /^fastify .*\(moderate\)/);
 });
 
-test('a registry that keeps no list of vulnerabilities gives no answer, which is not "sound"', async (t) => {
+test('a registry without a list of vulnerabilities gives no answer, which is not "sound"', async (t) => {
   const flags = await serveAdvisories(t, { status: 405, body: '' });
   const audit = await auditPackages(root, flags);
   t.is(audit.kind, 'unanswered');
   t.regex(audit.kind === 'unanswered' ? audit.reason : '', /^405 /);
 });
 
-test('so does a registry that cannot be reached', async (t) => {
+test('nor does a registry that cannot be reached', async (t) => {
   const flags = await serveAdvisories(t, { status: 200, body: {} });
   const audit = await auditPackages(root, [...flags, '--registry=http://127.0.0.1:9']);
   t.is(audit.kind, 'unanswered');

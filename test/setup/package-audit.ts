@@ -1,21 +1,20 @@
-// Asks the registry which of the packages that the programs run with have known vulnerabilities. What
-// is made of the answer is left to run-tests.ts.
+// Asks the registry which of the programs' packages have known vulnerabilities. run-tests.ts interprets the answer.
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 
 export type PackageAudit =
-  /** `noted` has what is below the level that matters. */
+  /** `noted` lists what is below the relevant level. */
   | { readonly kind: 'sound'; readonly noted: readonly string[] }
   | { readonly kind: 'vulnerable'; readonly found: readonly string[] }
-  /** Nobody knows: no network, or a registry that keeps no list of vulnerabilities. */
+  /** Unknown: no network, or a registry without a list of vulnerabilities. */
   | { readonly kind: 'unanswered'; readonly reason: string };
 
-/** npm may ask for more than one document, and each may be slow. */
+/** npm may request more than one document, and each may be slow. */
 const timeoutMs = 60_000;
 const maxOutputBytes = 64 * 1024 * 1024;
 const graveLevels = ['high', 'critical'];
 
-/** `folder` has the lock file; `flags` are npm's. */
+/** `folder` contains the lock file; `flags` are npm's. */
 export function auditPackages(
   folder: string,
   flags: readonly string[] = [],
@@ -26,7 +25,7 @@ export function auditPackages(
   const args = ['audit', '--omit=dev', '--package-lock-only', '--json', '--fetch-retries=1'];
   const options = { cwd: folder, timeout: timeoutMs, maxBuffer: maxOutputBytes };
   return new Promise((resolve) => {
-    // The exit code is 1 both for what is found and for what cannot be asked: the text tells them apart.
+    // The exit code is 1 both for vulnerabilities and for a failed request: the text distinguishes them.
     execFile(command, [...first, ...args, ...flags], options, (error, stdout) => {
       resolve(readAudit(stdout, error?.message ?? 'npm said nothing'));
     });

@@ -1,21 +1,22 @@
-// The processes below this one, whatever group or session they are in: what they have used, and how all of them end.
+// The descendants of this process, whatever their group or session: how much CPU time they have used, and a way to end
+// all of them.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const pollMs = 20;
-/** Of `/proc/PID/stat`, in seconds: every Linux counts in hundredths. */
+/** The unit of `/proc/PID/stat`, in seconds: every Linux counts in hundredths. */
 const tickSeconds = 0.01;
 
-/** Processor seconds of all processes below this one that have ended; 0 where the system does not tell. */
+/** Processor seconds of all descendants that have ended; 0 where the system does not report it. */
 export function cpuOfEndedChildren(): number {
   const fields = readStat('self');
   return (Number(fields?.[13] ?? 0) + Number(fields?.[14] ?? 0)) * tickSeconds;
 }
 
-/** Asks all processes below this one to end, and kills those that have not after `graceMs`. */
+/** Asks all descendants to end, and kills those that have not after `graceMs`. */
 export async function endProcessesBelow(graceMs: number): Promise<void> {
-  // Those whose parent ends first are no longer below this one: they are found before.
+  // Collected first: processes whose parent ends earlier are no longer descendants.
   const pids = findBelow(process.pid);
   for (const pid of pids) signal(pid, 'SIGTERM');
   const deadline = performance.now() + graceMs;
@@ -44,7 +45,7 @@ function listProcesses(): { pid: number; parent: number }[] {
   }
 }
 
-/** The fields behind the name, which may have blanks: the first is the state. */
+/** The fields after the name, which may contain blanks: the first is the state. */
 function readStat(pid: string): string[] | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -1,4 +1,4 @@
-// The runner run for real, on tests planted in a project of its own that borrows our packages.
+// Tests the runner for real, on tests planted in a separate project that uses our packages.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ async function runPlanted(
   for (const [name, text] of Object.entries(planted)) {
     writeFileSync(join(folder, 'worker', name), `import test from 'ava';\n${text}\n`);
   }
-  // ava refuses to run inside of ava, which it notices by what it sets.
+  // ava refuses to run inside of ava, which it detects by its own variables.
   const { AVA_PATH: _, NODE_CHANNEL_FD: __, ...env } = process.env;
   const child = spawn(process.execPath, ['test/setup/run-tests.ts', 'worker'], {
     cwd: folder,
@@ -47,7 +47,7 @@ async function runPlanted(
   return { code, lines: output.trimEnd().split('\n') };
 }
 
-/** Also where its parent has not asked for its exit code yet. */
+/** True even if its parent has not collected its exit code yet. */
 function hasEnded(pid: number): boolean {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
   return stdout.trim() === '' || stdout.startsWith('Z');
@@ -86,7 +86,7 @@ test('works', (t) => t.pass());`,
   t.is(text.match(/^FAILED worker\/two\.test\.ts: breaks$/gm)?.length, 2, text);
 });
 
-test('files of a folder share a process, also where one of them waits while it is loaded', async (t) => {
+test('files of a folder share a process, even if one of them waits while it is loaded', async (t) => {
   const { lines } = await runPlanted(t, {
     'one.test.ts': "await 1;\ntest('works', (t) => t.pass());",
     'two.test.ts': `
@@ -99,7 +99,7 @@ test('the process began before', (t) => t.true(process.ppid > 0 && loaded > 0));
   t.true(lines.includes('unit tests: 2 files in 1 processes'));
 });
 
-test('tests that take the whole of ava down still end in the counts', async (t) => {
+test('tests that crash all of ava still end in the counts', async (t) => {
   const { code, lines } = await runPlanted(t, {
     'one.test.ts':
       "test('ends the process', async () => { setTimeout(() => process.exit(3), 50); await new Promise(() => {}); });",
@@ -140,7 +140,7 @@ test('a test that is marked as failing fails the run where CI=true', async (t) =
   t.true(lines.some((line) => line.includes('worker/one.test.ts:2 (failing)')));
 });
 
-test('a run that is ended from outside ends all that was started, and in the counts so far', async (t) => {
+test('a run that is ended from outside ends all its processes, and prints the counts so far', async (t) => {
   const { code, lines } = await runPlanted(
     t,
     {

@@ -17,23 +17,23 @@ import { createTapReader, type TapReader } from './tap-reader.ts';
 import { type Lane, planTests, type Stage, type TestFile } from './test-plan.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-/** As the package's scripts have it: programs that tests start begin a second sooner. */
+/** Set as in the package's scripts: programs that tests start begin a second sooner. */
 const compileCache = join(root, 'node_modules', '.cache', 'compile');
 /** Its sources are for browsers, which have other types. */
 const consoleFolder = 'control-plane/server/console/page';
 const isCi = process.env['CI'] === 'true';
 const progressEveryMs = process.stdout.isTTY ? 5_000 : 20_000;
-/** Longer than a test may take, so that a test says first what it waited for. */
+/** Longer than the time limit of a test, so that a test first reports what it waited for. */
 const silenceLimit = '200s';
-/** Of programs that were asked to end. */
+/** For programs that were asked to end. */
 const endMs = 1_000;
 
 class Run {
   readonly startedMs = Date.now();
-  /** Lint, types, and what ava does not count by itself. */
+  /** Lint, types, and whatever ava does not count itself. */
   passed = 0;
   readonly failures: { readonly title: string; readonly details: readonly string[] }[] = [];
-  /** One for each run of ava, counting also while it runs. */
+  /** One for each run of ava, which also count while it runs. */
   readonly readers: TapReader[] = [];
   readonly children = new Set<ChildProcess>();
   /** Printed last, where they are read. */
@@ -45,7 +45,7 @@ class Run {
     printFailure(title, details);
   }
 
-  /** A failure where CI=true, else a line. */
+  /** A failure where CI=true, otherwise a line. */
   skip(what: string): void {
     if (isCi) this.fail(what);
     else this.notes.push(`NOT RUN: ${what}`);
@@ -83,7 +83,7 @@ finish();
 
 async function runChecks(): Promise<void> {
   if (!isRest) {
-    // More than one checker does half of the work twice, which costs what the unit tests beside it need.
+    // A second checker would repeat half of the work, at the cost of the unit tests that run at the same time.
     const checking = ['--pretty', 'false', '--checkers', '1'];
     const types = [...checking, '--incremental', '--tsBuildInfoFile'];
     const state = (name: string) => [...types, `node_modules/.cache/${name}`];
@@ -113,8 +113,8 @@ async function runCheck(name: string, command: string, flags: readonly string[])
   }
 }
 
-/** Known vulnerabilities of what the programs run with. Whether a registry has a list of them is not ours to decide:
- * one without must not fail every run. */
+/** Checks for known vulnerabilities in the programs' packages. Whether a registry has a list of them is beyond our
+ * control: one without must not fail every run. */
 async function runAudit(): Promise<void> {
   const audit = await auditPackages(root);
   if (audit.kind === 'vulnerable') {
@@ -127,7 +127,7 @@ async function runAudit(): Promise<void> {
   }
 }
 
-/** The script says itself what it could not install, and what to do. */
+/** The script itself reports what it could not install, and what to do. */
 async function install(what: string, flags: readonly string[]): Promise<void> {
   const startedMs = Date.now();
   const script = join(root, 'test', 'setup', 'install-servers.mjs');
@@ -211,14 +211,14 @@ function execute(
   return new Promise((resolve) => {
     const child = spawn(path, flags, {
       cwd: root,
-      // ava finds colours out by itself; forced ones would get into the TAP text.
+      // ava detects colours itself; forced ones would get into the TAP text.
       env: { ...process.env, FORCE_COLOR: '0', NODE_COMPILE_CACHE: compileCache, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     run.children.add(child);
     const isAva = flags.includes('--tap');
     createInterface({ input: child.stdout }).on('line', onLine);
-    // What tests write, and ava's own crashes: shown where it happens, apart from the results.
+    // Output of tests, and ava's own crashes: shown when it happens, separate from the results.
     createInterface({ input: child.stderr }).on('line', (line) => {
       if (isAva) print(`  ! ${line}`);
       else onLine(line);
@@ -234,7 +234,7 @@ function execute(
   });
 }
 
-/** Everything that was started ends, whatever group it is in. */
+/** Ends everything that was started, whatever its group. */
 async function endEarly(signal: string): Promise<void> {
   if (run.isEnding) return;
   run.isEnding = true;

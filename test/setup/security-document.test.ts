@@ -1,5 +1,5 @@
-// SECURITY.md is one page: the files, tests and settings that it names exist, and each bound names its test. That each
-// line on rights has a test is held by test/docs/proven-lines.test.ts.
+// SECURITY.md is one page: the files, tests and settings that it names exist, and each limit names its test.
+// test/docs/proven-lines.test.ts checks that each line on rights has a test.
 import { existsSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';

@@ -1,4 +1,4 @@
-// Lets so many tasks run at once; the others wait in the order in which they came.
+// Runs a limited number of tasks at once; the others wait in the order of arrival.
 
 export function createSlots(count: number) {
   const waiting: (() => void)[] = [];

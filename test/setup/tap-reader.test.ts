@@ -33,7 +33,7 @@ test('passed and failed tests are counted, each failure with its details', (t) =
   ]);
 });
 
-test('what did not run is neither passed nor failed', (t) => {
+test('a test that did not run is neither passed nor failed', (t) => {
   const { reader } = read('ok 1 - a › later # SKIP\nnot ok 2 - a › idea # TODO\n1..2');
   t.is(reader.passed + reader.failed, 0);
   t.deepEqual(reader.skipped, ['a › later (skip)', 'a › idea (todo)']);

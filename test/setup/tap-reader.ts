@@ -1,5 +1,5 @@
-// Reads what ava writes in TAP form, line by line, and counts. Deciding what counts as a failure
-// of the whole run beyond that (a crash, a forbidden skip) is run-tests.ts' business.
+// Reads ava's TAP output line by line, and counts. run-tests.ts decides what else counts as a failure of the whole run
+// (a crash, a forbidden skip).
 
 export interface TapFailure {
   readonly title: string;
@@ -9,10 +9,10 @@ export interface TapFailure {
 
 export type TapReader = ReturnType<typeof createTapReader>;
 
-/** A title that names its file (each-test.ts) needs no other: what ava puts in front is of the room's first file. */
+/** A title that names its file (each-test.ts) needs no prefix: ava's prefix is the room's first file. */
 const resultLine = /^(ok|not ok) \d+ - (?:.* › (?=\S+\.test\.ts: ))?(.*?)(?: # (SKIP|TODO))?$/;
 
-/** `onFailure` is called once per failed test, when all its details have been read. */
+/** Calls `onFailure` once per failed test, when all its details have been read. */
 export function createTapReader(onFailure: (failure: TapFailure) => void) {
   let passed = 0;
   let failed = 0;
@@ -28,7 +28,7 @@ export function createTapReader(onFailure: (failure: TapFailure) => void) {
   };
 
   return {
-    /** One line without its end. */
+    /** One line without its line break. */
     readLine(line: string) {
       const result = resultLine.exec(line);
       if (result === null) {
@@ -50,7 +50,7 @@ export function createTapReader(onFailure: (failure: TapFailure) => void) {
         open = { title, details: [] };
       }
     },
-    /** Says that no more lines come, so that the last failure is complete. */
+    /** Call when no more lines follow, so that the last failure is complete. */
     end: closeFailure,
     get passed() {
       return passed;
@@ -62,14 +62,14 @@ export function createTapReader(onFailure: (failure: TapFailure) => void) {
     get skipped() {
       return skipped;
     },
-    /** False until the plan line was seen, which ava writes last: then it has reached its end. */
+    /** False until the plan line, which ava writes at its end. */
     get complete() {
       return complete;
     },
   };
 }
 
-/** The position in ava, which leads nobody to the line of the test: each-test.ts has that. */
+/** The position in ava itself is useless: each-test.ts has the line of the test. */
 function withoutPosition(details: readonly string[]): string[] {
   const text = details.join('\n').replace(/\n\s+at: >-\n.*\n.*\/node_modules\/ava\/.*$/m, '');
   return text.split('\n');

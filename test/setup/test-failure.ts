@@ -1,4 +1,4 @@
-// What a person needs of a failed test: the line of the test, and what the programs that it had started wrote last.
+// Describes a failed test: the line of the test, and the last output of the programs that it had started.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { ProgramOfTest } from '../support/programs-of-test.ts';
@@ -28,7 +28,7 @@ export function describeFailure(
   return lines.join('\n');
 }
 
-/** The line of the test, and the one in between where the error came from elsewhere in the project. */
+/** The line of the test, and the line within the project at which the error occurred, if it differs. */
 function describePosition(error: unknown, path: string, root: string): string[] {
   const frames = stackOf(error)
     .split('\n')
@@ -47,7 +47,7 @@ function describePosition(error: unknown, path: string, root: string): string[] 
   );
 }
 
-/** ava keeps the stack of the assertion apart; a failed `t.notThrows` has the error that it did not expect. */
+/** ava keeps the stack of the assertion separately; a failed `t.notThrows` has the unexpected error. */
 function stackOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
   const { assertionStack, stack, cause } = error as Record<string, unknown>;

@@ -1,8 +1,9 @@
-// Which installed commands a test file needs: by what it imports, from any distance, and by the tools that it names.
+// Determines which installed commands a test file needs, from its direct and indirect imports and the tools that it
+// names.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path/posix';
 
-/** Where a test imports one of these files, it cannot run without the command, or one of them. */
+/** A test that imports one of these files cannot run without the command, or one of them. */
 const commandOf: Readonly<Record<string, string>> = {
   'test/support/redis-server.ts': 'redis-server',
   'test/support/memcached-server.ts': 'memcached',
@@ -14,18 +15,18 @@ const commandOf: Readonly<Record<string, string>> = {
 };
 /** `npm test` installs these. */
 const quickCommands = ['redis-server', 'memcached', 'git'];
-/** Single tests find these by themselves, and are skipped where they are absent. */
+/** Single tests check for these themselves, and are skipped if they are missing. */
 const toolFinder = 'test/support/installed-tool.ts';
 const toolName = /'(?:chart-check|compose-spec|curl|grpcurl|h2load|h2spec|helm|nghttp|promtool)'/;
 
 export interface TestNeeds {
   /** Commands without which the file cannot run at all. */
   readonly commands: readonly string[];
-  /** Whether it uses more than `npm test` installs. */
+  /** Whether it needs more than `npm test` installs. */
   readonly areMany: boolean;
 }
 
-/** `root` is the project's folder; the paths that are asked for are below it. */
+/** `root` is the project's folder; the requested paths are below it. */
 export function createNeedsReader(root: string): (path: string) => TestNeeds {
   const texts = new Map<string, string>();
   const read = (path: string): string => {
@@ -48,7 +49,8 @@ export function createNeedsReader(root: string): (path: string) => TestNeeds {
   };
 }
 
-/** Only of `test/`, as the programs' sources need no command. A text that a test plants may name what is not there. */
+/** Only within `test/`, since the programs' sources need no command. A text that a test plants may name missing
+ * files. */
 function findImports(root: string, path: string, text: string): string[] {
   return [...text.matchAll(/^(?:import .*|\} )from '(\.[^']+\.ts)';$/gm)]
     .map(([, specifier = '']) => join(dirname(path), specifier))

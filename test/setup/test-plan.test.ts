@@ -16,7 +16,7 @@ test('each test file runs once, in one of the two parts', (t) => {
   t.true(quick.includes('test/e2e/start.test.ts') && rest.includes('test/e2e/envoy.test.ts'));
 });
 
-test('what npm test runs needs no more than it installs', (t) => {
+test('npm test needs no more than it installs', (t) => {
   t.false(planTests(root, [], ['quick']).some(({ needsTools }) => needsTools));
   const [stage] = planTests(root, ['test/e2e/envoy.test.ts'], []);
   t.true(stage?.needsTools);

@@ -1,4 +1,4 @@
-// Which tests a run has, which of them share a process, which may run at once, and what must be installed for them.
+// The tests of a run, which of them share a process, which may run at once, and what must be installed for them.
 import { globSync } from 'node:fs';
 import { dirname, matchesGlob } from 'node:path/posix';
 import { createNeedsReader, type TestNeeds } from './test-needs.ts';
@@ -7,7 +7,7 @@ import { createNeedsReader, type TestNeeds } from './test-needs.ts';
 export type Part = 'quick' | 'rest';
 
 export interface TestFile {
-  /** Below the project's folder. */
+  /** Relative to the project's folder. */
   readonly path: string;
   readonly needs: TestNeeds;
 }
@@ -29,7 +29,7 @@ export interface Stage {
   readonly needsTools: boolean;
 }
 
-/** What `npm test` has of `test/`; the tests beside the sources belong to it as well. */
+/** The part of `test/` that `npm test` runs; the tests beside the sources belong to it as well. */
 const quickPlaces = [
   'test/bench/',
   'test/conformance/routing/',
@@ -40,8 +40,8 @@ const quickPlaces = [
   'test/support/',
 ];
 
-/** These start servers and programs, and mostly wait for them: a process for each file, more of them at once than
- * there are processors. All others share a process with their folder. */
+/** These start servers and programs, and mostly wait for them: each file has its own process, and more of them run at
+ * once than there are processors. All others share a process with their folder. */
 const serverPlaces = [
   'control-plane/server/store/',
   'test/conformance/',
@@ -56,19 +56,19 @@ const serverPlaces = [
   'test/http2/',
 ];
 
-/** These break something for seconds and watch who waits how long: mostly idle, so that they run beside others. */
+/** These break something for seconds and measure waits: they are mostly idle, so that they run beside others. */
 const outages = [
   'test/feature/output/tracing-stalled.test.ts',
   'test/feature/store/failure-latency.test.ts',
 ];
 
-/** These measure how long others wait or how much memory is held: what runs beside them would be measured too. */
+/** These measure waits of others or held memory: tests beside them would be measured too. */
 const measuring = ['test/fuzz/bounds.test.ts', 'test/http2/attacks.test.ts'];
 
-/** Its folders are rooms of their own. */
+/** Its subfolders are separate rooms. */
 const largest = 'control-plane/server/';
 
-/** Unit tests that keep a process of their own, with the reason. */
+/** Unit tests that need their own process, with the reason. */
 const apart: Readonly<Record<string, string>> = {
   'control-plane/server/record/peers/peers.test.ts': 'it measures the heap of its process',
   'control-plane/server/xds/workers.test.ts': 'it measures the heap of its process',
