@@ -41,29 +41,29 @@ const encode = loadProtos().rateLimitConfig.serialize;
 
 export interface AdminApiOptions {
   /** Default: every worker gets a new revision at once. */
-  /** As `--rollout` has them. */
+  /** As in `--rollout`. */
   readonly steps?: string;
-  /** Texts by the names of their files in the directory. */
+  /** Texts by file name in the directory. */
   readonly files: Readonly<Record<string, string>>;
-  /** In place of that directory. */
+  /** Replaces that directory. */
   readonly store?: ConfigStore;
-  /** Default: far more than a test's rules take. */
+  /** Default: far more than a test's rules need. */
   readonly maxResponseBytes?: number;
   readonly peers?: readonly PeerSource[];
-  /** How long each answer of a peer is waited for, in place of what the question says. */
+  /** The time limit for each answer of a peer, in place of the query's own. */
   readonly peerAnswerMs?: number;
-  /** Without them none are connected. */
+  /** By default none are connected. */
   readonly workers?: Pick<ConnectedWorkers, 'list'>;
-  /** In place of parts of one without links. */
+  /** Replaces parts of a fleet without links. */
   readonly fleet?: Partial<Fleet>;
   /** A directory of recorded decisions. */
   readonly recordings?: string;
   readonly clockProblem?: string;
-  /** In place of a free one. */
+  /** Instead of a free one. */
   readonly port?: number;
-  /** In the form of their file; without them none are asked for. */
+  /** In the format of the token file; without it no token is required. */
   readonly tokens?: string;
-  /** In place of the system's. */
+  /** Instead of the system's. */
   readonly clock?: Clock;
   /** Default: each call is refused. */
   readonly webhook?: WebhookSettings;
@@ -219,7 +219,7 @@ export interface Reply {
   readonly body: any;
 }
 
-/** What is JSON is parsed in the reply. */
+/** JSON in the reply is parsed. */
 function asking(url: string) {
   return async (method: string, path: string, asked: Asking = {}): Promise<Reply> => {
     const { yaml, json, headers } = asked;

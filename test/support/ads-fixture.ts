@@ -1,4 +1,4 @@
-// The ADS server on a free port, with snapshots that a test sets; and discovery streams towards it.
+// The ADS server on a free port, with snapshots that a test sets; and discovery streams to it.
 import {
   type ChannelCredentials,
   Client,
@@ -36,7 +36,7 @@ export const noMetrics: XdsMetrics = {
   dropped() {},
 };
 
-/** Resources with these texts as their content, which need not be configurations here. */
+/** Resources with these texts as their content, which need not be valid configurations here. */
 export function snapshotOf(contents: Readonly<Record<string, string>>): Snapshot {
   return createSnapshot(
     Object.entries(contents).map(([name, text]) => createResource(name, Buffer.from(text))),
@@ -84,21 +84,21 @@ export async function startAds(t: Owner, options: AdsFixtureOptions = {}) {
     server,
     port: await server.start(),
     log,
-    /** For all nodes. */
+    /** Sets the snapshot of all nodes. */
     set: (next: Snapshot) => choose(() => next),
-    /** For each node what the function says. */
+    /** Sets a function that returns each node's snapshot. */
     choose,
-    /** Done when its owner ends, if not before. */
+    /** Called at the end of its owner, at the latest. */
     stop,
   };
 }
 
 export interface DiscoveryCaller<Request, Response> {
-  /** With our type, unless it has another. */
+  /** Sets our type, unless the request has another. */
   send(request: Request): void;
   /** The next response; fails when none comes, by default within 30 seconds. */
   next(timeoutMs?: number): Promise<Response>;
-  /** Responses that `next` has not given out. */
+  /** Responses that `next` has not returned yet. */
   readonly waiting: readonly Response[];
   /** How the stream ended; fails when it does not. */
   status(): Promise<StatusObject>;
@@ -111,7 +111,7 @@ export interface CallerOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A stream on a connection of its own, which is closed when its owner ends. */
+/** A stream on its own connection, which is closed when its owner ends. */
 export function callDiscovery<Request extends object, Response>(
   t: Owner,
   port: number,

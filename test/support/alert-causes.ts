@@ -1,4 +1,4 @@
-// What each alert of compose/observability/alerts.yaml is for, as series for promtool.
+// The cause of each alert of compose/observability/alerts.yaml, as series for promtool.
 
 /** Values by series, in the notation of promtool: `0+1x60` grows each minute. */
 export type PromtoolSeries = Readonly<Record<string, string>>;
@@ -8,7 +8,7 @@ const failed = (type: string) =>
   `ratelimit_service_should_rate_limit_error{err_type="${type}",job="w"}`;
 const times = (le: string) => `ratelimit_decision_duration_seconds_bucket{le="${le}"}`;
 
-/** What each alert is for. */
+/** The cause of each alert. */
 export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {
   RatelaneWorkerDown: { 'up{job="sample-ratelane-worker"}': '0x60' },
   RatelaneWorkersGone: { 'up{job="sample-ratelane-worker"}': '1x20 _x40' },
@@ -54,7 +54,7 @@ export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {
   RatelaneWorkersRefuse: { 'ratelane_control_plane_workers{state="refused"}': '1x60' },
 };
 
-/** All is well. */
+/** No alert fires. */
 export const calmSeries: PromtoolSeries = {
   'up{job="ratelane-worker"}': '1x60',
   'up{job="ratelane-control-plane"}': '1x60',

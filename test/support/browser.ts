@@ -1,5 +1,4 @@
-// A real browser for the tests of the console: Chromium without a window, with a look at every page for what
-// people without a mouse or without sight would miss.
+// A real browser for the tests of the console: headless Chromium, with an accessibility check of every page.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext, TestFn } from 'ava';
@@ -12,7 +11,7 @@ export type { Locator, Page } from 'playwright-core';
 const shotFolder = join(import.meta.dirname, '..', '..', 'test-output', 'console');
 export const waitMs = 60_000;
 const isCi = process.env['CI'] === 'true';
-/** The first has nothing of a desktop, and costs half of the CPU time. */
+/** The first has no desktop integration, and takes half of the CPU time. */
 const executable = findTool('chromium-headless-shell') ?? findTool('chromium');
 
 /** A test that needs a browser. */
@@ -22,7 +21,7 @@ export function testWithBrowser<Test extends Pick<TestFn, 'skip'>>(
   return executable === undefined ? test.skip : test;
 }
 
-/** The themes differ in nothing but colours, so that each width is looked at in one of them, and the wide one in both. */
+/** The themes differ only in colours, so that each width is checked in one of them, and the wide one in both. */
 const views = [
   { theme: 'light', width: 1360, height: 900 },
   { theme: 'dark', width: 1360, height: 900 },
@@ -32,16 +31,16 @@ const views = [
 export interface Visit {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the page said that it should not say: errors, refusals of its policy. */
+  /** Unwanted messages of the page: errors, violations of its policy. */
   readonly complaints: readonly string[];
   /** Addresses of all requests. */
   readonly requests: readonly string[];
 }
 
-/** Started when it is needed first; one for all tests of a file. */
+/** Started on first use; one for all tests of a file. */
 let browser: Promise<Browser> | undefined;
 
-/** A tab of its own, with nothing remembered; closed after the test. */
+/** A separate tab without stored data; closed after the test. */
 export async function openTab(t: ExecutionContext): Promise<Visit> {
   browser ??= chromium.launch({
     executablePath: executable ?? '',
@@ -67,8 +66,7 @@ export async function closeBrowser(): Promise<void> {
   await (await browser)?.close();
 }
 
-/** Returns what axe finds wrong in each view, and keeps a picture of each where there is somebody to
- * look at them. */
+/** Returns the problems that axe finds in each view, and saves a picture of each unless it runs in CI. */
 export async function look(page: Page, name: string): Promise<string[]> {
   if (!isCi) mkdirSync(shotFolder, { recursive: true });
   const found: string[] = [];
@@ -82,7 +80,7 @@ export async function look(page: Page, name: string): Promise<string[]> {
   return found;
 }
 
-/** Texts, as the types of a browser are not those of the tests. */
+/** As texts, since a browser's types are not available in tests. */
 const nameOfFocused = `(() => {
   const { activeElement: element } = document;
   return element?.getAttribute('aria-label') ?? (element?.labels?.[0] ?? element)?.textContent ?? '';
@@ -96,7 +94,7 @@ async function examine(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
   return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes[0]?.html}`);
 }
 
-/** Presses Tab until what has the focus is called so; fails when the whole page was passed. */
+/** Presses Tab until the focused element has this name; fails after a whole round. */
 export async function tabTo(page: Page, name: string): Promise<void> {
   for (let presses = 0; presses < 150; presses++) {
     await page.keyboard.press('Tab');

@@ -1,6 +1,5 @@
-// A release of the Helm chart on this machine: its manifests, and its programs as processes with the settings,
-// files and probes that their pods would have. What only a cluster can do is not there: its names become
-// addresses of this machine.
+// A release of the Helm chart on this machine: its manifests, and its programs as processes with the settings, files
+// and probes of their pods. Features of a cluster are missing: its names become addresses of this machine.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
@@ -29,19 +28,19 @@ export interface ReleaseValues {
 }
 
 export interface ChartRelease {
-  /** What names of its objects begin with. */
+  /** The prefix of its objects' names. */
   readonly name: string;
   readonly ports: Readonly<Record<'http' | 'grpc' | 'debug' | 'metrics' | 'xds' | 'admin', number>>;
-  /** Where its files are, below the paths that they have in a pod. */
+  /** Contains its files, below the paths that they have in a pod. */
   readonly folder: string;
   readonly notes: string;
   readonly manifests: readonly Manifest[];
   find(kind: string, name: string): Manifest;
-  /** What a container is started with. */
+  /** The environment that a container is started with. */
   environmentOf(container: Manifest): Record<string, string>;
-  /** A text with paths and addresses of the cluster, as they are here. */
+  /** Replaces paths and addresses of the cluster in a text with those used here. */
   place(text: string): string;
-  /** Asks as kubelet does, once. */
+  /** Sends a probe once, as the kubelet does. */
   isPassed(
     deployment: string,
     probe: 'startupProbe' | 'livenessProbe' | 'readinessProbe',
@@ -94,7 +93,7 @@ export async function createChartRelease(
   const paths = new Set<string>();
   const place = (text: string) => {
     const here = addresses.reduce((all, [there, address]) => all.replaceAll(there, address), text);
-    // All at once: one may begin with another, and where they are begins like some.
+    // All at once: a path may be a prefix of another, and a replacement may contain one.
     const pattern = [...paths].sort((a, b) => b.length - a.length).join('|');
     return here.replaceAll(RegExp(pattern, 'g'), (path) => join(folder, path));
   };
@@ -138,7 +137,7 @@ export async function createChartRelease(
         environment['RATELANE_ADMIN_ADDRESS'] = `0.0.0.0:${admin}`;
         environment['RATELANE_XDS_ADDRESS'] = `0.0.0.0:${xds}`;
         environment['RATELANE_ADMIN_URL'] ??= `http://127.0.0.1:${admin}`;
-        // What the name of the peers has here are other programs too, and there is no API server.
+        // The name of the peers would also match other programs here, and there is no API server.
         delete environment['RATELANE_PEERS'];
         delete environment['RATELANE_RECORD'];
       }
@@ -153,7 +152,7 @@ export async function createChartRelease(
   };
 }
 
-/** A control plane and a worker as their pods would run, ended after the test; gives what they have written. */
+/** A control plane and a worker as their pods would run, ended after the test; returns their output. */
 export async function startPrograms(
   t: ExecutionContext,
   release: ChartRelease,
@@ -178,7 +177,7 @@ export async function startPrograms(
   return () => `${server.output()}${process.output()}`;
 }
 
-/** Kubelet checks no certificate, and takes redirects for success. */
+/** The kubelet checks no certificate, and accepts redirects as success. */
 function getsAnswer(port: number, { path, scheme = 'HTTP' }: Manifest): Promise<boolean> {
   const get = scheme === 'HTTPS' ? getHttps : getHttp;
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
-// kubectl, helm and ratelane for a release of the chart on this machine, as commands of a folder for the PATH: they know
-// its objects, and run what they would run in its pods. Secrets are made as files.
+// kubectl, helm and ratelane for a release of the chart on this machine, as commands in a folder for the PATH: they
+// have its objects, and run commands as in its pods. Secrets are created as files.
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,13 +13,13 @@ export interface CommandEnd {
 }
 
 export interface StandIns {
-  /** Without a release they make Secrets alone. */
+  /** Without a release they only create Secrets. */
   use(release: ChartRelease): void;
-  /** A command line in the folder. */
+  /** Runs a command line in the folder. */
   run(command: string, timeoutMs: number): Promise<CommandEnd>;
-  /** For a command line that somebody else starts in the folder. */
+  /** For a command line that the caller starts in the folder. */
   readonly environment: NodeJS.ProcessEnv;
-  /** Those that were made. */
+  /** The created Secrets. */
   secrets(): Secrets;
 }
 

@@ -1,5 +1,5 @@
-// One command of the control plane in the process of the test: its arguments in, its output and exit
-// code out.
+// Runs one command of the control plane in the process of the test: takes its arguments, returns its output and exit
+// code.
 import type { CommandIo } from '../../control-plane/command/command-frame.ts';
 import { runCommand } from '../../control-plane/command/run-command.ts';
 import { systemClock } from '../../shared/clock.ts';

@@ -1,5 +1,5 @@
-// The whole control plane in the process of the test: by its flags, on loopback ports, with a state folder of its own. A
-// program of its own (control-plane-process.ts) costs five times as much, and is for tests of signals and exit codes.
+// The whole control plane in the process of the test: with its flags, on loopback ports, with its own state folder. A
+// separate process (control-plane-process.ts) costs five times as much, and is for tests of signals and exit codes.
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { type ControlPlane, createControlPlane } from '../../control-plane/server/server.ts';
@@ -15,18 +15,18 @@ import type { Owner } from './owner.ts';
 import { createTemporaryFolder } from './temporary-folder.ts';
 
 export interface ControlPlaneOptions {
-  /** Of `serve`; they win over those for its addresses and its state. */
+  /** Flags of `serve`; they override those for its addresses and its state. */
   readonly flags: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** In place of one in a temporary folder. */
+  /** Instead of one in a temporary folder. */
   readonly stateDirectory?: string;
-  /** In place of a free one, for what has to know it before. */
+  /** Instead of a free one, for tests that need to know it in advance. */
   readonly adminPort?: number;
 }
 
 export type ControlPlaneInProcess = Awaited<ReturnType<typeof createControlPlaneInProcess>>;
 
-/** Not started yet; stopped after the test. Throws with the problems of settings that cannot be used. */
+/** Not started yet; stopped after the test. Throws the problems of unusable settings. */
 export async function createControlPlaneInProcess(
   t: Owner,
   { flags, env = {}, stateDirectory, adminPort }: ControlPlaneOptions,
@@ -61,9 +61,9 @@ export async function createControlPlaneInProcess(
   return {
     adminUrl,
     xdsAddress,
-    /** Its log so far, of all its lives. */
+    /** Its log so far, over all its starts. */
     output: () => output,
-    /** Resolves when its ports are open; rejects where it cannot start. */
+    /** Resolves when its ports are open; rejects if it cannot start. */
     async start() {
       current = createControlPlane({
         settings: parsed.settings,
@@ -72,14 +72,14 @@ export async function createControlPlaneInProcess(
       await current.start(new AbortController().signal);
     },
     stop,
-    /** A command with --admin-url. */
+    /** Runs a command with --admin-url. */
     async run(...args: readonly string[]) {
       const { code, out, err } = await runInProcess([...args, '--admin-url', adminUrl], {
         environment,
       });
       return { exitCode: code, stdout: out, stderr: err };
     },
-    /** The JSON of an answer of the admin API, and its status. */
+    /** The status and the JSON of an answer of the admin API. */
     fetch: (path: string, init?: RequestInit) => fetchAdmin(adminUrl, path, init),
   };
 }

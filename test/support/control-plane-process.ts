@@ -1,5 +1,5 @@
-// The real control plane as a child process of a test: on free ports, with a state folder of its own,
-// waited for, its output collected, and ended. Its commands as well.
+// The real control plane as a child process of a test, with its commands: on free ports, with its own state folder; the
+// fixture waits for it, collects its output, and ends it.
 import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,16 +20,16 @@ const answerMs = 30_000;
 const outputLimit = 1_000_000;
 
 export interface ControlPlaneOptions {
-  /** Of `serve`, without addresses and the state folder. */
+  /** Flags of `serve`, without addresses and the state folder. */
   readonly flags: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** The command that starts a control plane, where it is another than that of programs.ts. */
+  /** The command that starts a control plane, if it is not the one of programs.ts. */
   readonly program?: readonly string[];
-  /** In place of one in a temporary folder. */
+  /** Instead of one in a temporary folder. */
   readonly stateDirectory?: string;
-  /** In place of free ones. */
+  /** Instead of free ones. */
   readonly addresses?: readonly string[];
-  /** In place of a free one, for what has to know it before. */
+  /** Instead of a free one, for tests that need to know it in advance. */
   readonly adminPort?: number;
 }
 
@@ -106,8 +106,8 @@ export async function createControlPlaneProcess(
     };
   }
 
-  /** In the process of the test where it is our own program: a process for each command would take
-   * most of the time. */
+  /** Runs in the process of the test if it is our own program: a process for each command would take most of the
+   * time. */
   async function run(command: readonly string[]): Promise<CommandResult> {
     if (program === ownProgram) {
       const { code, out, err } = await runInProcess(command, { environment });
@@ -130,7 +130,7 @@ export async function createControlPlaneProcess(
   return {
     adminUrl,
     xdsAddress,
-    /** Standard output and error so far, of all its lives. */
+    /** Standard output and error so far, over all its starts. */
     output: () => output,
     /** Resolves when workers are served; fails with the output when it ends before. */
     async start() {
@@ -151,7 +151,7 @@ export async function createControlPlaneProcess(
     begin() {
       current = spawnOnce();
     },
-    /** The exit code, or the signal's name, of one that ends by itself. */
+    /** The exit code, or the signal's name, of a control plane that ends by itself. */
     async ended() {
       const timer = setTimeout(() => void current?.end('SIGKILL'), readyMs);
       const code = await current?.ended;
@@ -164,17 +164,17 @@ export async function createControlPlaneProcess(
       current = undefined;
       return life === undefined ? 'not running' : life.end(signal);
     },
-    /** SIGSTOP: it keeps its connections and says nothing, until `goOn`. */
+    /** SIGSTOP: it keeps its connections and sends nothing, until `goOn`. */
     async standStill() {
       if (current?.pid !== undefined) await standStill(current.pid);
     },
     goOn: () => current?.goOn(),
     signal: (name: NodeJS.Signals) => current?.signal(name),
-    /** A command with --admin-url. */
+    /** Runs a command with --admin-url. */
     run: (...command: readonly string[]) => run([...command, '--admin-url', adminUrl]),
-    /** A command as it is. */
+    /** Runs a command unchanged. */
     runElsewhere: (...command: readonly string[]) => run(command),
-    /** The JSON of an answer of the admin API, and its status. */
+    /** The status and the JSON of an answer of the admin API. */
     fetch: (path: string, init?: RequestInit) => fetchAdmin(adminUrl, path, init),
   };
 }

@@ -1,5 +1,5 @@
-// Counting as it is described (behaviour: judging-hits, refunds), one request after the other, in
-// plain exact arithmetic: what the counter stores are compared with.
+// Counts as documented (behaviour: judging-hits, refunds), one request after another, in plain exact arithmetic: the
+// model that counter stores are compared with.
 import type { CountMode } from '../../worker/counters/store.ts';
 import type { HitOptions } from './counting.ts';
 

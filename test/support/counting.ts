@@ -1,5 +1,4 @@
-// Requests to a counter store, for tests: sensible values for what a test does not care about, and
-// the outcome as a promise.
+// Requests to a counter store, for tests: sensible defaults, and the outcome as a promise.
 import { systemClock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Lease } from '../../shared/rules/limit-shape.ts';
@@ -29,13 +28,13 @@ export interface HitOptions {
 
 export interface CountOutcome {
   readonly error: AppError | undefined;
-  /** Each hit's `after`; meaningless with an error. */
+  /** The `after` of each hit; meaningless with an error. */
   readonly after: number[];
   /** From `startCounting` to the outcome. */
   readonly tookMs: number;
 }
 
-/** Long enough for a busy machine, and the tests that need a shorter one say so. */
+/** Long enough for a busy machine; tests that need a shorter timeout set it. */
 const patientMs = 20_000;
 
 export function createHit(options: HitOptions): Hit {

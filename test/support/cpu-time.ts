@@ -1,4 +1,4 @@
-// What this process has worked, which a busy machine does not lengthen as it does the time that passes.
+// The CPU time of this process, which a busy machine lengthens less than wall time.
 
 /** Milliseconds of processor time so far. */
 export function cpuMs(): number {

@@ -1,4 +1,4 @@
-// The debug port with nothing to show but what a test gives.
+// The debug port, with only the contents that a test provides.
 import { systemClock } from '../../shared/clock.ts';
 import { createDebugServer, type DebugProviders } from '../../worker/listen/debug.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';

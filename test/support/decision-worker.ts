@@ -1,4 +1,4 @@
-// A decision over real rules and counters in process, with the clock turned by hand.
+// A decision with real rules and counters in process, on a manual clock.
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
@@ -43,7 +43,7 @@ export const defaults: DecisionOptions = {
   headers: { response: undefined, request: undefined, perUnit: undefined, shadowed: undefined },
 };
 
-/** Of the clock. */
+/** The initial time of the clock. */
 export const start = Date.parse('2026-11-21T12:00:15Z');
 
 export function buildRules(yaml: string): RuleSet {
@@ -74,12 +74,12 @@ export class OpenDecision extends Decision {
 }
 
 interface WorkerOptions extends Partial<DecisionOptions> {
-  /** What is answered without the store; by default nothing is. */
+  /** The answer without the store; by default there is none. */
   readonly failureMode?: AnsweringMode;
   /** Whether debug lines are logged. */
   readonly isTrailed?: boolean;
   readonly localCacheBytes?: number;
-  /** Of the counters in process. */
+  /** Limit of the counters in process. */
   readonly maxCounters?: number;
   readonly store?: (inner: CounterStore) => CounterStore;
   readonly leases?: (counters: CounterStore) => Leases;
@@ -128,7 +128,7 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
     useRules(next: string) {
       rules.current = buildRules(next);
     },
-    /** `receivedMs` is now unless given. */
+    /** `receivedMs` is the current time by default. */
     decide: (request: RateLimitRequest, deadlineMs?: number, receivedMs = clock.monotonicMs()) =>
       new Promise<DecisionOutcome>((settle) =>
         shouldRateLimit(new OpenDecision(request, receivedMs, settle, deadlineMs)),

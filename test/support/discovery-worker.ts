@@ -1,4 +1,4 @@
-// A worker that is no more than a stream of the discovery service: what it is given, and whether it takes it.
+// A worker that consists only of a discovery stream: what it receives, and whether it accepts it.
 import { instanceKey } from '../../shared/instance-key.ts';
 import { callDiscovery, discoveryProtos } from './ads-fixture.ts';
 import type { Owner } from './owner.ts';
@@ -10,12 +10,12 @@ const longestMs = 1_800_000;
 
 export interface DiscoveryWorker {
   readonly id: string;
-  /** Whether the resources that it was given last have this text in them. */
+  /** Whether the resources that it received last contain this text. */
   sees(text: string): boolean;
   readonly seen: readonly string[];
 }
 
-/** Takes everything but a resource of the name `refused`. `instance`: null for a worker of another make. */
+/** Accepts everything except a resource with the name `refused`. `instance`: null for a worker of another make. */
 export function connectWorker(
   t: Owner,
   port: number,

@@ -1,19 +1,19 @@
-// A DNS server that knows SRV records, as far as a test needs one: over UDP on a loopback port, with
-// records that can be changed, refused, or left without an answer.
+// A DNS server for SRV records, as far as a test needs one: over UDP on a loopback port, with records that can be
+// changed, refused, or left without an answer.
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 
 export interface DnsServer {
-  /** `127.0.0.1:port`, as resolvers take it. */
+  /** `127.0.0.1:port`, the format of resolvers. */
   readonly address: string;
-  /** Questions so far. */
+  /** The number of queries so far. */
   readonly asked: number;
-  /** Answers questions for `name` with these; none: there is no such name. */
+  /** Answers queries for `name` with these records; without any, the name does not exist. */
   setSrv(
     name: string,
     records: readonly { readonly target: string; readonly port: number }[],
   ): void;
-  /** `failing`: every answer is a server failure. `silent`: none comes. */
+  /** `failing`: every answer is a server failure. `silent`: there is no answer. */
   behave(how: 'normal' | 'failing' | 'silent'): void;
   close(): Promise<void>;
 }
@@ -85,7 +85,7 @@ function toUint16(...numbers: number[]): Buffer {
   return buffer;
 }
 
-/** The name at `offset` of a question, which never is compressed, and where it ends. */
+/** The name at `offset` of a query, which is never compressed, and where it ends. */
 function readName(message: Buffer, offset: number): { name: string; end: number } {
   const labels: string[] = [];
   let at = offset;

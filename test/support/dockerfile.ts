@@ -1,13 +1,13 @@
-// Follows a Dockerfile without a daemon: its steps, one after the other, in folders that stand for the
-// file systems of its stages. For files whose RUN steps keep to relative paths.
+// Follows a Dockerfile without a daemon: runs its steps in order, in folders that represent the file systems of its
+// stages. For files whose RUN steps use relative paths.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What a container of the last stage would be. */
+/** A container of the last stage. */
 export interface FollowedImage {
-  /** The folder that stands for `/`. */
+  /** The folder that represents `/`. */
   readonly root: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly user: string;
@@ -19,18 +19,18 @@ export interface FollowedImage {
 
 export interface FollowOptions {
   readonly file: string;
-  /** The context: what COPY copies from. */
+  /** The context: the source of COPY. */
   readonly context: string;
-  /** Gets one folder for each stage. */
+  /** Receives one folder for each stage. */
   readonly folder: string;
   readonly environment: NodeJS.ProcessEnv;
-  /** Of one step. */
+  /** Time limit of one step. */
   readonly timeoutMs: number;
 }
 
 type Stage = { -readonly [Key in keyof FollowedImage]: FollowedImage[Key] } & { workdir: string };
 
-/** Steps that install packages of the system are passed over: the machine's own stand for them. */
+/** Skips steps that install system packages: the machine's own are used. */
 export async function followDockerfile(options: FollowOptions): Promise<FollowedImage> {
   const { context, folder, environment, timeoutMs } = options;
   const stages = new Map<string, Stage>();
@@ -121,7 +121,7 @@ const emptyStage = {
   workdir: '/',
 };
 
-/** From one of our folders to another: thousands of files, which nobody writes to any more. */
+/** Between two of our folders: thousands of files, which are no longer written to. */
 async function linkTree(source: string, target: string): Promise<void> {
   await promisify(execFile)('cp', ['-RPlT', source, target]);
 }

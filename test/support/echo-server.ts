@@ -1,4 +1,4 @@
-// What Envoy protects in a test: answers each request with the headers that it came with.
+// The service that Envoy protects in a test: answers each request with the request's headers.
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { listenFor } from './listen.ts';
 import type { Owner } from './owner.ts';
@@ -6,7 +6,7 @@ import type { Owner } from './owner.ts';
 /** The body of an answer. */
 export type Echo = IncomingHttpHeaders;
 
-/** Gives its port. */
+/** Returns its port. */
 export function startEchoServer(t: Owner): Promise<number> {
   const server = createServer((request, response) => {
     request.resume();

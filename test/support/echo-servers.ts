@@ -1,12 +1,11 @@
-// Servers that send back what was sent to them, as servers without tact do: what their answers quote
-// must not go on into logs and pages.
+// Servers that repeat their input, as careless servers do: what they quote must not get into logs and pages.
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import type { ExecutionContext } from 'ava';
 import { listenFor } from './listen.ts';
 
-/** A key-value store that knows no command, and quotes the first `length` characters of its arguments.
- * Resolves to its port. */
+/** A key-value store that knows no command, and quotes the first `length` characters of its arguments. Resolves to its
+ * port. */
 export async function startEchoStore(t: ExecutionContext, length: number): Promise<number> {
   const server = createServer((socket) => {
     socket.on('data', (chunk: Buffer) => {
@@ -23,13 +22,13 @@ export async function startEchoStore(t: ExecutionContext, length: number): Promi
   return listenFor(t, server);
 }
 
-/** Refuses every request with its headers as the text, and the name and password in them. */
+/** Refuses every request with a text that contains its headers, and the name and password in them. */
 export async function startEchoWeb(t: ExecutionContext, status = 403): Promise<number> {
   const server = createHttpServer((request, response) => {
     request.resume();
     const { authorization = '' } = request.headers;
     const pair = Buffer.from(authorization.replace(/^basic /i, ''), 'base64').toString();
-    // Git asks without credentials first.
+    // Git first sends a request without credentials.
     response.writeHead(authorization === '' ? 401 : status, {
       'content-type': 'text/plain',
       'www-authenticate': 'Basic realm="echo"',

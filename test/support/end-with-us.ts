@@ -1,4 +1,4 @@
-// A test process that ends early must not leave behind what it has started.
+// A test process that ends early must also end the processes that it has started.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { noteProgram } from './programs-of-test.ts';
@@ -8,7 +8,7 @@ const running = new Set<ChildProcess>();
 /** Kills the child when this process ends before it. */
 export function endWithUs(child: ChildProcess): void {
   noteProgram(child);
-  // One listener for all: tests start more servers at once than Node expects listeners.
+  // One listener for all: tests start more servers at once than the number of listeners that Node expects.
   if (running.size === 0) process.once('exit', killAll);
   running.add(child);
   child.once('exit', () => {
@@ -17,7 +17,7 @@ export function endWithUs(child: ChildProcess): void {
   });
 }
 
-/** Resolves when it is gone. */
+/** Resolves when the process has ended. */
 export async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, 'exit');

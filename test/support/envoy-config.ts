@@ -1,32 +1,32 @@
-// The parts of an Envoy configuration that tests put together: listeners that ask about each request,
-// clusters of workers and of what is protected. JSON, which Envoy reads as YAML. What operators should
-// copy is compose/envoy/envoy.yaml; this is for what that sample leaves out.
+// Parts of an Envoy configuration for tests: listeners with rate limits, clusters of workers and of protected services.
+// In JSON, which Envoy accepts as YAML. Operators should copy compose/envoy/envoy.yaml; this is for features that are
+// not in that sample.
 
 export type Json = string | number | boolean | readonly Json[] | { readonly [name: string]: Json };
 export type JsonObject = { readonly [name: string]: Json };
 
 const types = 'type.googleapis.com/envoy';
 
-/** An extension with its configuration; `type` is what follows `type.googleapis.com/envoy.`. */
+/** An extension with its configuration; `type` is the part after `type.googleapis.com/envoy.`. */
 export function toExtension(name: string, type: string, fields: JsonObject = {}): JsonObject {
   return { name, typed_config: { '@type': `${types}.${type}`, ...fields } };
 }
 
 export interface ListenerOptions {
   readonly port: number;
-  /** Fields of the rate limit filter, over those for domain `envoy` and the cluster `workers`. */
+  /** Fields of the rate limit filter, in addition to domain `envoy` and the cluster `workers`. */
   readonly rateLimit: JsonObject;
-  /** Routes to the cluster `upstream`, each by the prefix of its path. */
+  /** Routes to the cluster `upstream`, each with the prefix of its path. */
   readonly routes: readonly RouteOptions[];
   /** Filters before the rate limit filter. */
   readonly filters?: readonly JsonObject[];
-  /** Fields of the connection manager, over its own. */
+  /** Fields of the connection manager, which override the defaults. */
   readonly manager?: JsonObject;
 }
 
 export interface RouteOptions {
   readonly path: string;
-  /** What a request becomes: `envoy.config.route.v3.RateLimit`, one for each descriptor. */
+  /** The descriptors of a request: one `envoy.config.route.v3.RateLimit` each. */
   readonly rateLimits: readonly JsonObject[];
   /** Further fields of the route. */
   readonly fields?: JsonObject;
@@ -44,7 +44,7 @@ export function toListener({
     'extensions.filters.http.ratelimit.v3.RateLimit',
     {
       domain: 'envoy',
-      // Generous: a busy machine must not look like a worker that is away.
+      // Generous: a busy machine must not be mistaken for an unreachable worker.
       timeout: '10s',
       failure_mode_deny: true,
       rate_limit_service: {
@@ -88,7 +88,7 @@ export function toListener({
   };
 }
 
-/** A cluster of servers on the loopback; `fields` go over those of the cluster. */
+/** A cluster of servers on the loopback; `fields` override the default ones. */
 export function toCluster(
   name: string,
   ports: readonly number[],
@@ -108,7 +108,7 @@ export function toCluster(
   };
 }
 
-/** The fields of a cluster that speaks gRPC. */
+/** The fields of a cluster that uses gRPC. */
 export const http2Fields: JsonObject = {
   typed_extension_protocol_options: {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {

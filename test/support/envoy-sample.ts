@@ -1,4 +1,4 @@
-// The Envoy configuration that operators are to copy, with the addresses of a test in place of its own.
+// The sample Envoy configuration for operators, with the addresses of a test.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -10,7 +10,7 @@ export interface SampleAddresses {
   readonly workerPorts: readonly number[];
 }
 
-/** `changes` are texts of the sample and what takes their place; each has to be there. */
+/** `changes` are texts of the sample and their replacements; each text must occur. */
 export async function readEnvoySample(
   { port, shopPort, workerPorts }: SampleAddresses,
   changes: readonly (readonly [text: string, replacement: string])[] = [],
@@ -34,11 +34,11 @@ export async function readEnvoySample(
   return text;
 }
 
-/** What a busy machine needs: its delays must not look like workers that are away. */
+/** For a busy machine: its delays must not be mistaken for unreachable workers. */
 export const generousTimes = [
   ['timeout: 0.25s', 'timeout: 10s'],
   ['max_interval: 0.25s', 'max_interval: 10s'],
   ['connect_timeout: 0.1s', 'connect_timeout: 5s'],
-  // Of the health checks.
+  // Timeouts of the health checks.
   ['- timeout: 1s', '- timeout: 10s'],
 ] as const;

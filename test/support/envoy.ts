@@ -1,4 +1,4 @@
-// A real Envoy for a test: started with a configuration, waited for, and ended.
+// A real Envoy for a test: starts it with a configuration, waits for it, and ends it.
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import type { Owner } from './owner.ts';
 import { waitUntil } from './wait-until.ts';
 
 export interface Envoy {
-  /** What it wrote so far, for the message of a failing test. */
+  /** Its output so far, for the message of a failing test. */
   output(): string;
   stop(): Promise<void>;
 }
@@ -17,14 +17,14 @@ export interface Envoy {
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
 
-/** The test set-up installs it where it can. */
+/** The test set-up installs it if possible. */
 function findEnvoy(): string {
   const path = findTool('envoy');
   if (path === undefined) throw new Error('there is no envoy');
   return path;
 }
 
-/** `yaml` listens on `port` of the loopback; resolves when that answers. */
+/** `yaml` must listen on `port` of the loopback; resolves when that answers. */
 export async function startEnvoy(t: Owner, yaml: string, port: number): Promise<Envoy> {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-envoy-'));
   const file = join(folder, 'envoy.yaml');

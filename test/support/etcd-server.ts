@@ -1,4 +1,4 @@
-// A real etcd for a test, of one member, on free loopback ports; with TLS if wanted.
+// A real etcd with one member for a test, on free loopback ports; with TLS if wanted.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -14,7 +14,7 @@ export type EtcdServer = Awaited<ReturnType<typeof startEtcdServer>>;
 
 const startDeadlineMs = 60_000;
 
-/** `tls`: paths; clients need a certificate of the authority. */
+/** `tls`: paths; clients need a certificate of the CA. */
 export async function startEtcdServer(
   t: Owner,
   tls?: { readonly ca: string; readonly cert: string; readonly key: string },
@@ -46,7 +46,7 @@ export async function startEtcdServer(
   }
   return {
     port,
-    /** One call of the JSON gateway, which has no TLS then; rejects with what etcd says. */
+    /** One call of the JSON gateway, which is without TLS; rejects with etcd's message. */
     async call(path: string, body: unknown) {
       const response = await fetch(`${clientUrl}${path}`, {
         method: 'POST',

@@ -1,7 +1,7 @@
-// Waiting for what must come to hold: a test that waits in vain fails, and says for what.
+// Waits for a condition: a test that waits in vain fails, and names the condition.
 import { waitUntil } from './wait-until.ts';
 
-/** Resolves when `condition` holds; fails naming `what` when it does not within `timeoutMs`. */
+/** Resolves when `condition` holds; otherwise fails after `timeoutMs` with a message that contains `what`. */
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,

@@ -1,5 +1,5 @@
-// The texts that stand beside fixtures of rules. `{keys of PLACE}` in them are those of the table, so that a new key
-// changes no text in which it plays no part.
+// The expected texts next to fixtures of rules. `{keys of PLACE}` in them is replaced by the table's keys, so that a
+// new key does not change unrelated texts.
 import { readFileSync } from 'node:fs';
 import { keysAt, type Section } from '../../shared/rules/rule-keys.ts';
 import { listOf } from '../../shared/rules/yaml/map-reader.ts';
@@ -7,7 +7,7 @@ import { listOf } from '../../shared/rules/yaml/map-reader.ts';
 const sections = ['document', 'descriptor', 'rate_limit', 'lease', 'replaces'] as const;
 export const allKeys: ReadonlySet<string> = new Set(sections.flatMap(keysAt));
 
-/** `path`: of the fixture, which ends in `.yaml`. */
+/** `path`: that of the fixture, which ends in `.yaml`. */
 export function readExpectedText(path: string | URL): string {
   const text = readFileSync(
     typeof path === 'string'

@@ -1,29 +1,29 @@
-// What a load must have come to when a master was killed underneath it and its replica took over:
-// errors only in the gap, a short gap, and no hit counted twice.
+// Checks a load during which a master was killed and its replica took over: errors only in the gap, a short gap, and no
+// hit counted twice.
 import type { ExecutionContext } from 'ava';
 import { eventually } from './eventually.ts';
 import type { RedisServer } from './redis-server.ts';
 import { type LoadResult, loadPerSecond, type StoreLoad } from './steady-load.ts';
 
 export interface Failover {
-  /** On performance.now(), as the others: before the master was stopped and killed. */
+  /** When the master was about to be stopped and killed; on performance.now(), like the others. */
   readonly awayMs: number;
-  /** When its process was gone. */
+  /** When its process had ended. */
   readonly goneMs: number;
-  /** When it was first known who takes over. */
+  /** When the successor was first known. */
   readonly announcedMs: number;
 }
 
 export interface FailoverCounters {
-  /** What a request of the load counts. */
+  /** The key that a request of the load counts. */
   readonly keyOf: (index: number) => string;
   /** What the replica had before the kill. */
   readonly replicated: ReadonlyMap<string, number>;
-  /** From who serves now. */
+  /** Reads from the current master. */
   readonly read: (key: string) => Promise<number>;
 }
 
-/** After the announcement until decisions on every key succeed. */
+/** From the announcement until decisions on every key succeed. */
 const gapMs = 30_000;
 const settledMs = ({ startedMs, tookMs }: LoadResult) => startedMs + tookMs;
 
@@ -48,7 +48,7 @@ async function readOffset(server: RedisServer, name: string): Promise<number> {
   return Number(new RegExp(`${name}:(\\d+)`).exec(info)?.[1]);
 }
 
-/** Whether, after the failover, a decision on each of the keys has succeeded. */
+/** Whether a decision on each of the keys has succeeded after the failover. */
 export function isOver(
   { results }: StoreLoad,
   { goneMs }: Failover,
@@ -61,7 +61,7 @@ export function isOver(
   return [...replicated.keys()].every((key) => served.has(key));
 }
 
-/** To be called when the load has been stopped. */
+/** Call after the load has been stopped. */
 export async function checkFailover(
   t: ExecutionContext,
   { results, worstLagMs }: StoreLoad,
@@ -81,11 +81,11 @@ export async function checkFailover(
     answered += good.length;
     counted += counter;
     lost += Math.max(0, good.length - counter);
-    // A master answers before its replica has the hit, so that what it had not passed on is lost with
-    // it: hits that were there before the kill and those that the heir answered are not.
+    // A master answers before its replica has the hit, so hits that it had not passed on are lost with it. Hits from
+    // before the kill and those that the successor answered are not.
     const kept = passedOn + goodAfter.length;
     t.true(kept <= counter, `${key}: ${kept} safe, ${counter} counted`);
-    // Once the master is gone, a hit that fails has reached nobody. Before, it may have.
+    // Once the master is gone, a failed hit has reached no server. Before, it may have.
     const uncertain = ofKey.filter(
       ({ error, startedMs }) =>
         error && (startedMs < goneMs || error.message.includes('no answer before')),
@@ -103,7 +103,7 @@ export async function checkFailover(
   const sentBefore = (ms: number) => errors.filter(({ startedMs }) => startedMs < ms).length;
   const inFlight = sentBefore(goneMs);
   t.true(inFlight > 0, 'the master died with hits that it was sent');
-  // The first of them may have been due while the test itself was held up.
+  // The first of them may have been due while the test itself was stalled.
   const sendingMs = recoveredMs - awayMs + worstLagMs;
   const duringGap = Math.ceil((sendingMs / 1000) * loadPerSecond) + 1;
   t.true(

@@ -1,11 +1,11 @@
 // The fenced code blocks of a Markdown text, in order.
 
 export interface FencedBlock {
-  /** What stands behind the opening fence, such as `sh`. */
+  /** The text after the opening fence, such as `sh`. */
   readonly language: string;
-  /** Each line with its line end. */
+  /** Each line includes its line break. */
   readonly text: string;
-  /** Of its first line in the document, from 1. */
+  /** The number of its first line in the document, from 1. */
   readonly line: number;
 }
 

@@ -1,4 +1,4 @@
-// The table of a fleet: in which state which event has which effects, and a scenario that shows it.
+// The table of a fleet: which event has which effects in which state, and a scenario that shows it.
 import { openRolloutOf, type RolloutRecord } from '../../control-plane/server/record/record.ts';
 import { leads } from '../../control-plane/server/record/record-state.ts';
 import type {
@@ -34,7 +34,7 @@ const events = [
   ...['approve', 'undo', 'stop', 'handed_over'],
 ];
 
-/** Why the event cannot happen in the state, for people. */
+/** Why the event cannot happen in the state, human-readable. */
 function whyImpossible(event: string, state: StateName): string | undefined {
   if (event === 'handed_over' && state !== 'stopped') return 'it stops first';
   if (event === 'followed' && state === 'stopped') return 'a look is over before anything else';
@@ -122,7 +122,7 @@ function nameChange(
   return 'leader';
 }
 
-/** The same effect several times counts once. */
+/** Repeated effects count once. */
 function toList(names: readonly string[]): string {
   const list = names.filter((name, at) => name !== names[at - 1]);
   return list.length === 0 ? 'nothing' : list.join(', ');

@@ -3,17 +3,17 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-// Below what Linux gives to outgoing connections, so that none of those takes the port meanwhile.
+// Below the range that Linux uses for outgoing connections, so that none of those takes the port meanwhile.
 const firstPort = 12_000;
 const lastPort = 30_000;
 const attempts = 100;
-/** What was given away stays free until its server listens, so that it is claimed meanwhile: here for this
- * process, and by a socket of that name for all others that test at the same time. */
+/** A returned port stays free until its server listens, so it is reserved meanwhile: here for this process, and by a
+ * socket with that name for all other test processes. */
 const given = new Set<number>();
 const canClaim = process.platform === 'linux';
 
-/** A loopback port that nothing uses at the moment, neither over TCP nor over UDP, and that neither this
- * process nor another one that runs tests was given before. */
+/** A loopback port that is currently unused, both over TCP and over UDP, and that has not been returned before, neither
+ * to this process nor to another test process. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
@@ -25,7 +25,7 @@ export async function freePort(): Promise<number> {
   throw new Error(`no free port between ${firstPort} and ${lastPort}`);
 }
 
-/** False when another process holds it. The kernel takes the claim back when this process ends. */
+/** False when another process holds it. The kernel releases the claim when this process ends. */
 async function claim(port: number): Promise<boolean> {
   const server = createServer();
   try {

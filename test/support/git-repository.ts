@@ -1,5 +1,5 @@
-// A Git repository for a test: a bare one that stands for the remote, where others push. Served from disk, or over HTTP
-// with a password. Each command of Git costs some processes, so that what tests do most takes one.
+// A Git repository for a test: a bare one that represents the remote, to which others push. Served from disk, or over
+// HTTP with a password. Each Git command costs some processes, so the most frequent operations take one.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -8,7 +8,7 @@ import type { ExecutionContext } from 'ava';
 import { listenFor } from './listen.ts';
 import { createTemporaryFolder } from './temporary-folder.ts';
 
-/** Nothing of the person's own configuration. */
+/** Without the user's own configuration. */
 export const gitEnvironment = {
   PATH: process.env['PATH'],
   HOME: '/nonexistent',
@@ -24,7 +24,7 @@ const annEnvironment = {
   GIT_COMMITTER_NAME: 'Ann',
   GIT_COMMITTER_EMAIL: 'ann@example.test',
 };
-/** Of a push, where others push meanwhile. */
+/** Attempts of a push, while others push. */
 const mostAttempts = 10;
 
 export type GitRepository = ReturnType<typeof createGitRepository>;
@@ -33,7 +33,7 @@ type Files = Readonly<Record<string, string | Buffer | undefined>>;
 
 let template: string | undefined;
 
-/** On the branch `main`, with one commit that has no file of rules, and one with `files` upon it. */
+/** On the branch `main`, with one commit without rules files, followed by one with `files`. */
 export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>, files?: Files) {
   template ??= createTemplate();
   const folder = createTemporaryFolder(t);
@@ -65,7 +65,7 @@ export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>, files
 
   if (files !== undefined) push(files);
   return {
-    /** A temporary folder, removed after the test, for this repository and what belongs to the test. */
+    /** A temporary folder for this repository and the test's other files, removed after the test. */
     folder,
     /** The bare repository. */
     path,
@@ -74,7 +74,7 @@ export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>, files
     git,
     /** Runs git in the bare repository. */
     gitAtRemote: (...args: readonly string[]) => runGit(path, args),
-    /** A commit on top of the branch: texts by path, undefined deletes. Gives the commit's id. */
+    /** A commit on top of the branch: texts by path, undefined deletes. Returns the commit's id. */
     push,
     /** Replaces the whole history of the branch by one commit with these files. */
     rewrite(files: Files) {
@@ -89,21 +89,21 @@ export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>, files
   };
 }
 
-/** What all repositories of this process begin as. */
+/** The initial content of all repositories of this process. */
 function createTemplate(): string {
   const folder = createTemporaryFolder({ teardown: (remove) => void process.once('exit', remove) });
   runGit(folder, ['init', '--quiet', '--bare', '--initial-branch=main', '--template=']);
   mkdirSync(join(folder, 'hooks'));
-  // Who pushes meanwhile may stand still with the lock; Git itself waits for a tenth of a second.
+  // Another process may stall while it holds the lock; by default Git waits only a tenth of a second.
   runGit(folder, ['config', 'core.filesRefLockTimeout', '20000']);
   runGit(folder, ['config', 'core.packedRefsTimeout', '20000']);
-  // Else a further process unpacks each commit.
+  // Otherwise a further process unpacks each commit.
   runGit(folder, ['config', 'fastimport.unpackLimit', '1']);
   commit(folder, [], {}, 'begin');
   return folder;
 }
 
-/** Makes it the branch's newest, and gives its id. */
+/** Makes it the branch's newest, and returns its id. */
 function commit(
   repository: string,
   parent: readonly string[],
@@ -151,8 +151,8 @@ export interface HttpAccess {
   password: string;
 }
 
-/** Serves the repository over HTTP on loopback until the test ends; gives the URL without a name or a
- * password. `slow` accepts connections and never answers. */
+/** Serves the repository over HTTP on loopback until the test ends; returns the URL without a name or a password.
+ * `slow` accepts connections and never answers. */
 export async function serveOverHttp(
   t: ExecutionContext,
   repository: GitRepository,

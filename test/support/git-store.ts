@@ -1,4 +1,4 @@
-// A Git store of a test: on the test's repository, polled once a minute unless the test says otherwise.
+// A Git store on the test's repository, polled once a minute unless the test sets another interval.
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import {

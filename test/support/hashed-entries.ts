@@ -1,4 +1,4 @@
-// A descriptor's entries with their hash, as a port makes them.
+// A descriptor's entries with their hash, as a port creates them.
 import type { Entry } from '../../shared/rules/rule.ts';
 import { hashEntries } from '../../worker/decision/hit.ts';
 import type { RequestDescriptor } from '../../worker/decision/message.ts';

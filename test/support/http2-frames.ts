@@ -1,8 +1,7 @@
-// HTTP/2 frames as bytes, for tests that speak the protocol by hand, well or badly. Written apart from
-// the server's own codec, so that no mistake is on both sides. Header blocks are made of literals
-// alone; nothing here reads them.
+// HTTP/2 frames as bytes, for tests that write the protocol by hand, correctly or not. Separate from the server's own
+// codec, so that a mistake is not on both sides. Header blocks consist only of literals; nothing here reads them.
 
-/** RFC 9113 section 6, and a type that nobody has given a meaning. */
+/** RFC 9113 section 6, and a type without a meaning. */
 export const frameTypes = {
   data: 0,
   headers: 1,
@@ -120,7 +119,7 @@ export function toUInt32(value: number): Buffer {
   return bytes;
 }
 
-/** RFC 7541 6.2.2: literals that are not indexed, without Huffman coding. */
+/** RFC 7541 6.2.2: literals without indexing and without Huffman coding. */
 export function toHeaderBlock(fields: readonly HeaderField[]): Buffer {
   return Buffer.concat(
     fields.flatMap(([name, value]) => [Buffer.of(0), toHpackString(name), toHpackString(value)]),
@@ -132,7 +131,7 @@ export function toHpackString(text: string): Buffer {
   return Buffer.concat([toHpackInteger(bytes.length, 7, 0), bytes]);
 }
 
-/** RFC 7541 5.1; `bits` above the prefix stay as given. */
+/** RFC 7541 5.1; `bits` above the prefix are kept. */
 export function toHpackInteger(value: number, prefixLength: number, bits: number): Buffer {
   const limit = 2 ** prefixLength - 1;
   if (value < limit) return Buffer.of(bits | value);
@@ -155,7 +154,7 @@ export function grpcRequest(path: string, ...more: readonly HeaderField[]): Head
   ];
 }
 
-/** A gRPC message as it stands in DATA frames. */
+/** A gRPC message as contained in DATA frames. */
 export function toMessage(bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.of(0), toUInt32(bytes.length), bytes]);
 }
@@ -168,7 +167,7 @@ export function toCall(streamId: number, path: string, message: Buffer): Buffer 
   ]);
 }
 
-/** The whole frames at the start of `bytes`, and what is left behind them. */
+/** The complete frames at the start of `bytes`, and the remaining bytes. */
 export function splitFrames(bytes: Buffer): { readonly frames: Frame[]; readonly rest: Buffer } {
   const frames: Frame[] = [];
   let position = 0;
@@ -179,7 +178,7 @@ export function splitFrames(bytes: Buffer): { readonly frames: Frame[]; readonly
       type: bytes.readUInt8(position + 3),
       flags: bytes.readUInt8(position + 4),
       streamId: bytes.readUInt32BE(position + 5) % 2 ** 31,
-      // A copy, so that a small frame does not keep all that came with it.
+      // A copy, so that a small frame does not keep the whole chunk in memory.
       payload: Buffer.from(bytes.subarray(position + 9, end)),
     });
     position = end;

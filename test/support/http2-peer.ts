@@ -1,5 +1,5 @@
-// The client's side of an HTTP/2 connection as raw as it gets: sends whatever bytes a test wants, and
-// keeps the frames that come back. Nothing is answered by itself, not even SETTINGS or PING.
+// The client's side of an HTTP/2 connection at the lowest level: sends the bytes of a test, and collects the received
+// frames. Nothing is answered automatically, not even SETTINGS or PING.
 import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -24,16 +24,16 @@ export interface GoAway {
 export interface Http2PeerOptions {
   /** A port of the loopback. */
   readonly port: number;
-  /** PEM; set: over TLS. */
+  /** PEM; if set, the connection uses TLS. */
   readonly tls?: { readonly ca: string };
 }
 
 interface Waiter {
-  /** Looks at what there is now; true when it has settled. */
+  /** Checks the current state; true when the condition is met. */
   readonly look: () => boolean;
 }
 
-/** Guards against a hang alone: a busy machine may take long. */
+/** Only guards against hanging: a busy machine may take long. */
 const defaultTimeoutMs = 100_000;
 
 export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
@@ -70,7 +70,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
   });
   socket.setNoDelay(true);
 
-  /** Resolves with what `look` finds; rejects when the connection or the time ends before. */
+  /** Resolves with the result of `look`; rejects when the connection or the time ends before. */
   function find<T>(what: string, timeoutMs: number, look: () => T | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
       const fail = (why: string) => reject(new Error(`${why} in vain for ${what}: ${describe()}`));
@@ -104,17 +104,17 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
   }
 
   const peer = {
-    /** All that came, in order. */
+    /** All received frames, in order. */
     frames,
     /** True when the server has ended or cut the connection. */
     get isEnded() {
       return isEnded;
     },
-    /** How many bytes of what was sent the server's end of the connection has not taken yet. */
+    /** The number of sent bytes that the server's end of the connection has not accepted yet. */
     get unsentBytes() {
       return socket.writableLength;
     },
-    /** Preface and SETTINGS; resolves when the server's SETTINGS are there and acknowledged. */
+    /** Sends preface and SETTINGS; resolves when the server's SETTINGS have arrived and are acknowledged. */
     async greet(settings?: Readonly<Record<number, number>>) {
       peer.send(preface, toSettings(settings));
       await peer.frame('SETTINGS', ({ type, flags: bits }) => {
@@ -125,14 +125,14 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
     send(...bytes: readonly Buffer[]) {
       if (socket.writable) socket.write(Buffer.concat(bytes));
     },
-    /** Sends, and resolves when the socket took it all, or the connection is over. */
+    /** Sends, and resolves when the socket has accepted all bytes, or the connection is over. */
     sendAll(bytes: Buffer) {
       return new Promise<void>((resolve) => {
         if (!socket.writable) {
           resolve();
           return;
         }
-        // The callback does not come when the socket is destroyed before it has sent all.
+        // The callback is not called when the socket is destroyed before it has sent all.
         const settle = () => {
           sending.delete(settle);
           resolve();
@@ -141,13 +141,13 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
         socket.write(bytes, settle);
       });
     },
-    /** Takes nothing more from the socket, as a slow reader does, until `resume`. */
+    /** Reads nothing more from the socket, like a slow reader, until `resume`. */
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
-    /** The first frame, also of the past, for which `match` holds. */
+    /** The first frame, including past ones, for which `match` holds. */
     frame: (what: string, match: (frame: Frame) => boolean, timeoutMs = defaultTimeoutMs) =>
       find(what, timeoutMs, () => frames.find(match)),
-    /** The messages of the stream's DATA frames, when the server has ended the stream well. */
+    /** The messages in the stream's DATA frames, when the server has ended the stream successfully. */
     async answer(streamId: number, timeoutMs = defaultTimeoutMs) {
       const of = (frame: Frame) => frame.streamId === streamId;
       const last = await peer.frame(
@@ -165,7 +165,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
         frames.filter((frame) => of(frame) && frame.type === 0).map(({ payload }) => payload),
       );
     },
-    /** The code and last stream of the GOAWAY that counts: the last one. */
+    /** The code and last stream of the last GOAWAY, which is the one that counts. */
     async goAway(timeoutMs = defaultTimeoutMs) {
       await peer.frame('GOAWAY', ({ type }) => type === frameTypes.goAway, timeoutMs);
       const { payload } = frames.findLast(({ type }) => type === frameTypes.goAway) as Frame;

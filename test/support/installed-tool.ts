@@ -1,5 +1,5 @@
-// Programs that the test set-up installs: found, and run to their end. Where one is absent the set-up
-// has said so; with CI=true a test that is skipped for that fails the run.
+// Finds and runs programs that the test set-up installs. The set-up has reported missing ones; with CI=true a test that
+// is skipped for that fails the run.
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -9,7 +9,7 @@ import { endWithUs } from './end-with-us.ts';
 export interface ToolRun {
   /** Undefined when it had to be killed. */
   readonly code: number | undefined;
-  /** What it wrote, to either stream. */
+  /** Its output to either stream. */
   readonly output: string;
 }
 
@@ -29,10 +29,10 @@ export function testWith<Test extends Pick<TestFn, 'skip'>>(
   return commands.every((command) => findTool(command) !== undefined) ? test : test.skip;
 }
 
-/** A tool that hangs is killed; one on a busy machine takes minutes for seconds of work. */
+/** A tool that hangs is killed; on a busy machine one takes minutes for seconds of work. */
 export const toolMs = 230_000;
 
-/** Kills the program after `toolMs`. Without `cwd` it runs where we do. */
+/** Kills the program after `toolMs`. Without `cwd` it runs in the current directory. */
 export async function runTool(
   command: string,
   args: readonly string[],
@@ -60,7 +60,7 @@ export async function runTool(
   return { code, output };
 }
 
-/** The path of its program; undefined where it is absent. */
+/** The program's path; undefined if it is missing. */
 export function findTool(command: string): string | undefined {
   const folders = [...toolFolders, ...(process.env['PATH'] ?? '').split(delimiter)];
   return folders

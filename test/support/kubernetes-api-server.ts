@@ -1,4 +1,4 @@
-// A real API server of Kubernetes for a test, over an etcd of its own, with users by token.
+// A real API server of Kubernetes for a test, with its own etcd, and users with tokens.
 import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
@@ -16,17 +16,17 @@ import type { Owner } from './owner.ts';
 
 export interface KubernetesApiServer {
   readonly port: number;
-  /** In PEM, of its certificate for 127.0.0.1. */
+  /** The CA of its certificate for 127.0.0.1, in PEM. */
   readonly ca: string;
-  /** One call as an administrator; rejects with what the server says, also where it only warns. */
+  /** One call as an administrator; rejects with the server's message, even if that is only a warning. */
   call(method: 'GET' | 'POST' | 'PATCH', path: string, body?: unknown): Promise<unknown>;
 }
 
 const startDeadlineMs = 180_000;
-/** Of an administrator. */
+/** An administrator's token. */
 export const adminToken = 'admin-of-the-test';
 
-/** Each of the users has a token of its own name. */
+/** Each user's token is the user's name. */
 export async function startKubernetesApiServer(
   t: Owner,
   users: readonly string[],
@@ -70,7 +70,7 @@ export async function startKubernetesApiServer(
   const giveUpAt = Date.now() + startDeadlineMs;
   for (;;) {
     try {
-      // The roles that it makes itself come last.
+      // The roles that it creates itself are the last step of its start.
       await call('GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin');
       await call('GET', '/readyz');
       break;

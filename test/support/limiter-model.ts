@@ -1,5 +1,5 @@
-// Limiters as they are described (behaviour: sliding-window, token-bucket), one request after the other:
-// what the implementations are compared with. Plain lists instead of one number each.
+// Limiters as documented (behaviour: sliding-window, token-bucket), one request after another: the model that
+// implementations are compared with. Plain lists instead of a single number.
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
 
 export interface LimiterModel {
@@ -18,7 +18,7 @@ export function createLimiterModel(limiter: Limiter, windowMs: number): LimiterM
 
 /** In whole hits times milliseconds of a window, so that nothing is rounded. */
 function createSlidingModel({ limit, countsOver }: Limiter, windowMs: number): LimiterModel {
-  /** By the number of the window. */
+  /** By window number. */
   const hitsOf = new Map<number, number>();
   let latest = 0;
   const room = (nowMs: number) => {
@@ -44,7 +44,7 @@ function createSlidingModel({ limit, countsOver }: Limiter, windowMs: number): L
   };
 }
 
-/** Likewise. */
+/** In the same unit. */
 function createBucketModel(limiter: Limiter, windowMs: number): LimiterModel {
   const { limit, countsOver } = limiter;
   const capacity = limiter.capacity * windowMs;

@@ -1,11 +1,11 @@
-// The files of the repository, as Git lists them: those that are kept, and those that would be.
+// The files of the repository according to Git: tracked ones, and untracked ones that are not ignored.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** Paths from the root, of the patterns that are given or of all; without what is deleted. */
+/** Paths from the root that match the given patterns, or all; without deleted files. */
 export function listFiles(...patterns: string[]): string[] {
   const listed = execFileSync(
     'git',

@@ -1,9 +1,9 @@
-// Servers of a test's own.
+// Runs a test's own servers.
 import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { Owner } from './owner.ts';
 
-/** Listens on this machine until the test is over, and ends all connections then; gives the port. */
+/** Listens on this machine until the test is over, and then ends all connections; returns the port. */
 export async function listenFor(t: Owner, server: Server): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

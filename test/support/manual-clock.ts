@@ -1,15 +1,15 @@
-// A clock that tests turn by hand. Wall and monotonic time go forward together; the wall can also be
-// set apart.
+// A clock that tests advance by hand. Wall and monotonic time advance together; the wall time can also be set
+// separately.
 import type { Clock } from '../../shared/clock.ts';
 
 export interface ManualClock extends Clock {
-  /** Moves time on by `ms`, running what comes due in order, each at its own time. */
+  /** Advances time by `ms`, and runs tasks that become due in order, each at its own time. */
   advance(ms: number): void;
-  /** Moves time on as when the process stood still: what came due runs at the end. */
+  /** Advances time as if the process had stalled: tasks that became due run at the end. */
   stall(ms: number): void;
-  /** Sets the wall time alone, as when a host's clock is corrected. */
+  /** Sets only the wall time, as when a host's clock is corrected. */
   setWall(ms: number): void;
-  /** How many tasks wait for their time. */
+  /** The number of waiting tasks. */
   readonly pending: number;
 }
 

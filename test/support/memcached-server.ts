@@ -1,5 +1,5 @@
-// A real memcached for a test: on a free loopback port, with TLS if wanted, killed and restarted at
-// will, and talked to without the client under test.
+// A real memcached for a test: on a free loopback port, with TLS if wanted; it can be killed and restarted, and called
+// without the client under test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -13,13 +13,13 @@ import { standStill } from './standstill.ts';
 export type MemcachedServer = Awaited<ReturnType<typeof startMemcachedServer>>;
 
 export interface MemcachedServerOptions {
-  /** Paths; with an authority, clients need a certificate of it. */
+  /** Paths; with a CA, clients need a certificate signed by it. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
 }
 
 const host = '127.0.0.1';
 const startDeadlineMs = 30_000;
-/** Another test process may draw the same port. */
+/** Another test process may choose the same port. */
 const portAttempts = 5;
 const commandDeadlineMs = 30_000;
 
@@ -37,7 +37,7 @@ export async function startMemcachedServer(t: Owner, options: MemcachedServerOpt
     }
   }
 
-  /** Undefined when it does not get the port. */
+  /** Undefined when the port is taken. */
   async function start(): Promise<ChildProcess | undefined> {
     const started = spawn(
       'memcached',
@@ -64,10 +64,10 @@ export async function startMemcachedServer(t: Owner, options: MemcachedServerOpt
     }
   }
 
-  /** Whether it is `started` that answers. Its answer also says that our connection is counted: one that
-   * is merely open is counted at any time later, amid what a test counts. */
+  /** Whether it is `started` that answers. Its answer also proves that our connection is already counted: one that is
+   * merely open would be counted at some later time, during the test. */
   async function isOurs(started: ChildProcess): Promise<boolean> {
-    // We have no certificate to ask with.
+    // We have no certificate for a query.
     if (tls?.clientCa !== undefined) {
       await openSocket(port).then((socket) => socket.destroy());
       return true;
@@ -103,7 +103,7 @@ export async function startMemcachedServer(t: Owner, options: MemcachedServerOpt
     port,
     /** `host:port`. */
     url: `${host}:${port}`,
-    /** Sends text over a connection of its own; resolves with what comes up to one of the `lastLines`. */
+    /** Sends text over a separate connection; resolves with the answer up to one of the `lastLines`. */
     exchange,
     /** The value without trailing blanks, or undefined when there is none. */
     async get(key: string) {
@@ -113,20 +113,20 @@ export async function startMemcachedServer(t: Owner, options: MemcachedServerOpt
     async set(key: string, value: string) {
       await exchange(`set ${key} 0 0 ${Buffer.byteLength(value)}\r\n${value}\r\n`, ['STORED']);
     },
-    /** Until the item goes away; -1 for never, undefined when there is none. */
+    /** Until the item expires; -1 for never, undefined when there is none. */
     async secondsToLive(key: string) {
       const [answer = ''] = (await exchange(`mg ${key} t\r\nmn\r\n`, ['MN'])).split('\r\n');
       const seconds = /^HD t(-?\d+)$/.exec(answer)?.[1];
       return seconds === undefined ? undefined : Number(seconds);
     },
-    /** The server's own numbers. */
+    /** The server's own statistics. */
     stats,
     async flush() {
       await exchange('flush_all\r\n', ['OK']);
     },
     /** SIGKILL; resolves when the process is gone. */
     kill: end,
-    /** From when it resolves on, the server keeps its connections and says nothing. */
+    /** Once it resolves, the server keeps its connections and sends nothing. */
     pause: () => standStill(child.pid as number),
     /** SIGCONT. */
     resume: () => {

@@ -1,4 +1,4 @@
-// A counter store over real memcacheds, with what it reports kept for the test to look at.
+// A counter store on real memcacheds, which records its reports for the test.
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { createOutages } from '../../worker/counters/failure/outages.ts';
@@ -12,11 +12,11 @@ import type { Owner } from './owner.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 import { createStubMetrics, type StubMetrics } from './stub-metrics.ts';
 
-/** memcached-node.ts gives a node up after this time without an answer. */
+/** memcached-node.ts considers a node silent after this time without an answer. */
 const answerTimeoutMs = 500;
 
-/** Never finds a node silent: on a busy machine a node that is well may be without a processor for
- * longer, and its counters would count as 0. Tests of silence take the `systemClock`. */
+/** Never considers a node silent: on a busy machine a healthy node may be without a processor for longer, and its
+ * counters would count as 0. Tests of silence use the `systemClock`. */
 export const patientClock: Clock = {
   ...systemClock,
   after: (delayMs, task) =>
@@ -32,7 +32,7 @@ export interface RecordedMemcachedStoreOptions extends Partial<MemcachedStoreOpt
   /** `host:port` of each node. */
   readonly urls?: readonly string[];
   readonly resolveSrv?: ResolveSrv;
-  /** `patientClock` unless given. */
+  /** Default: `patientClock`. */
   readonly clock?: Clock;
 }
 

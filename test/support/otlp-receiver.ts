@@ -1,5 +1,5 @@
-// Receives traces over OTLP, as a collector would: protobuf over HTTP and gRPC. It describes the
-// messages by itself, so that it does not share a mistake with the library that sends them.
+// Receives traces over OTLP, like a collector: protobuf over HTTP and gRPC. It defines the messages itself, so that it
+// does not share a mistake with the library that sends them.
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -16,7 +16,7 @@ export interface ReceivedSpan {
   readonly name: string;
   /** 1 internal, 2 server, 3 client. */
   readonly kind: number;
-  /** In hexadecimal, as trace headers have them; '' without a parent. */
+  /** In hexadecimal, as in trace headers; '' without a parent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
@@ -28,13 +28,13 @@ export interface ReceivedSpan {
 }
 
 export interface OtlpReceiver {
-  /** To be an endpoint, without a path. */
+  /** The endpoint, without a path. */
   readonly url: string;
   /** In the order of arrival. */
   readonly spans: readonly ReceivedSpan[];
   /** The headers of each export, in the order of arrival. */
   readonly headers: readonly Readonly<Record<string, string | undefined>>[];
-  /** HTTP only: from now on exports are answered with this status; 200 takes them. */
+  /** HTTP only: from now on exports are answered with this status; 200 accepts them. */
   answerWith(status: number): void;
   close(): Promise<void>;
 }

@@ -1,10 +1,10 @@
-// Who stops what a fixture has started: the test, its file, or whoever asked for it.
+// Owners stop what a fixture has started: the test, its file, or the caller.
 import type { ExecutionContext, TestFn } from 'ava';
 
-/** A test, or what takes its place. What was started last is stopped first. */
+/** A test, or its substitute. The most recently started fixture is stopped first. */
 export type Owner = Pick<ExecutionContext, 'teardown'>;
 
-/** For what all tests of a file use. To be called before the first of them runs. */
+/** For fixtures that all tests of a file use. Call before the first of them runs. */
 export function ownedByFile(test: TestFn): Owner {
   const stops: (() => unknown)[] = [];
   test.after.always(async () => {
@@ -13,5 +13,5 @@ export function ownedByFile(test: TestFn): Owner {
   return { teardown: (stop) => void stops.push(stop) };
 }
 
-/** Stopped by its own `stop` alone. */
+/** Only stopped by its own `stop`. */
 export const unowned: Owner = { teardown() {} };

@@ -1,4 +1,4 @@
-// One field of each of several values, for an assertion that is a line.
+// Takes one field of each of several values, for one-line assertions.
 
 export function pluck<Item, Key extends keyof Item>(
   items: readonly Item[] = [],

@@ -1,4 +1,4 @@
-// Which programs a test has started, and what they wrote last: for the message of a failure.
+// Records which programs a test has started, and their last output, for the message of a failure.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ChildProcess } from 'node:child_process';
 import { basename } from 'node:path';
@@ -13,7 +13,7 @@ export interface ProgramOfTest {
 const keptCharacters = 8_000;
 const started = new AsyncLocalStorage<ProgramOfTest[]>();
 
-/** `run` runs a test; `programs` has what it started, in order. */
+/** `run` runs a test; `programs` are those that it started, in order. */
 export function collectPrograms(): {
   readonly programs: readonly ProgramOfTest[];
   run<T>(test: () => Promise<T>): Promise<T>;
@@ -22,7 +22,7 @@ export function collectPrograms(): {
   return { programs, run: (test) => started.run(programs, test) };
 }
 
-/** Of a program that is not started by a test, nothing is kept. */
+/** The output of a program that no test started is not recorded. */
 export function noteProgram(child: ChildProcess): void {
   const programs = started.getStore();
   if (programs === undefined) return;

@@ -1,5 +1,5 @@
-// The programs that tests start as processes: those of the bundle that a run of all tests has made (TEST_PROGRAMS is its
-// folder), else the sources, as where a single file is run by hand and where mutants are.
+// The programs that tests start as processes: those of the bundle that a run of all tests has built (TEST_PROGRAMS is
+// its folder), otherwise the sources, as for a single file that is run by hand and for mutants.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
@@ -16,7 +16,7 @@ export type Program = keyof typeof sources;
 
 const { TEST_PROGRAMS: bundle, NODE_COMPILE_CACHE: cache } = process.env;
 
-/** What `npm run worker` gives to Node. */
+/** The flags that `npm run worker` passes to Node. */
 export const workerNodeFlags: readonly string[] =
   packageFile.scripts.worker.match(/(?<=\s)--\S+/g) ?? [];
 
@@ -31,7 +31,7 @@ export function programCommand(name: Program): string[] {
   return toCommand(name, programFile(name));
 }
 
-/** For a test about what happens while a module is loaded: a bundle has put several into one. */
+/** For a test of what happens while a module is loaded: a bundle combines several modules. */
 export function sourceCommand(name: Program): string[] {
   return toCommand(name, sourceFile(name));
 }
@@ -44,12 +44,12 @@ function toCommand(name: Program, file: string): string[] {
   return [process.execPath, ...(name === 'worker' ? workerNodeFlags : []), file];
 }
 
-/** For programs that get an environment of their own: sources start in half of the CPU time with it, those of the bundle in
- * four fifths. */
+/** For programs with their own environment: with it, sources start in half of the CPU time, those of the bundle in four
+ * fifths. */
 export const programEnvironment: Readonly<Record<string, string>> =
   cache === undefined ? {} : { NODE_COMPILE_CACHE: cache };
 
-/** Runs a command to its end. With `closesEarly` the output has no reader, as when `head` has seen enough. */
+/** Runs a command to its end. With `closesEarly` the output is closed early, as by `head`. */
 export async function runProgram(
   [file = '', ...args]: readonly string[],
   options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; closesEarly?: boolean } = {},

@@ -1,6 +1,6 @@
-// Envoys with the quota filter, against a quota service in this process, as released versions behave: reports each
-// five seconds with whole seconds, buckets that are kept where their numbers are the same (but for the seconds of the fill interval),
-// and get the tokens of the bucket before where they are not.
+// Envoys with the quota filter, with a quota service in this process, that behave like released versions: they report
+// every five seconds in whole seconds, keep a bucket while its numbers are the same (except the seconds of the fill
+// interval), and otherwise transfer the previous bucket's tokens.
 import { setImmediate } from 'node:timers/promises';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
@@ -70,7 +70,7 @@ export interface OpenStream {
 }
 
 export interface QuotaWorldOptions {
-  /** Another server whose store and clock it has. */
+  /** Another server, whose store and clock are shared. */
   readonly beside?: { readonly clock: ManualClock; readonly store: CounterStore };
   readonly store?: (inner: CounterStore) => CounterStore;
   /** How far its wall clock is ahead of the others'. */
@@ -90,7 +90,7 @@ export function createQuotaWorld(
   const rules = { current: buildRules(yaml) };
   const inner = store?.(memory) ?? memory;
   let isKilled = false;
-  /** What the service has asked the store, has been answered and has sent. */
+  /** The number of the service's store requests, answers and messages so far. */
   let done = 0;
   const counters = withCount(inner, (request) => {
     if (!isKilled) inner.count(request);
@@ -124,7 +124,7 @@ export function createQuotaWorld(
     useRules(next: string) {
       rules.current = buildRules(next);
     },
-    /** Decides about one request (ShouldRateLimit). */
+    /** Decides one request (ShouldRateLimit). */
     ask(bucket: Readonly<Record<string, string>>, answer: (isAdmitted: boolean) => void) {
       const entries = Object.entries(bucket).map(([key, value]) => ({ key, value }));
       const descriptor = { entries, limit: undefined, hitsAddend: undefined };
@@ -134,7 +134,7 @@ export function createQuotaWorld(
         answer(outcome.ok && outcome.response.overallCode === codes.ok);
       decide(new OpenDecision(request, clock.monotonicMs(), settle));
     },
-    /** What was sent on a stream, and how it ended. */
+    /** The messages that were sent on a stream, and how it ended. */
     open() {
       const stream: OpenStream = {
         actions: [],
@@ -152,13 +152,13 @@ export function createQuotaWorld(
       };
       return stream;
     },
-    /** The process ends as when it is killed: its streams are cut, and it asks the store for nothing more. */
+    /** The process ends as if killed: its streams are cut, and it sends nothing more to the store. */
     kill() {
       isKilled = true;
     },
-    /** Lets what was begun come to its end. */
+    /** Waits for started work to complete. */
     async turn() {
-      // Work that a busy machine cuts into many slices takes more turns of the event loop.
+      // Work that a busy machine splits into many slices takes more turns of the event loop.
       for (let quiet = 0; quiet < 8; quiet++) {
         const before = done;
         await setImmediate();
@@ -186,7 +186,7 @@ export class QuotaEnvoy {
   #allowed = 0;
   #denied = 0;
   #hasBucket = false;
-  /** Since they were last read. */
+  /** Since it was last read. */
   passed = 0;
   refused = 0;
 
@@ -202,13 +202,13 @@ export class QuotaEnvoy {
     this.#stream = undefined;
   }
 
-  /** Its server is another one from now on; the bucket is reported to it when it is due. */
+  /** Connects to another server; the bucket is reported to it when it is due. */
   moveTo(world: QuotaWorld): void {
     this.cut();
     this.#world = world;
   }
 
-  /** Requests in `seconds` that it may let through by its assignment. */
+  /** The requests that its assignment admits in `seconds`. */
   assigned(seconds: number): number {
     const isOver = this.#world.clock.monotonicMs() >= this.#endsMs;
     const bucket = this.#action?.rateLimitStrategy.tokenBucket;
@@ -216,7 +216,7 @@ export class QuotaEnvoy {
     return (bucket.tokensPerFill.value / bucket.fillInterval.seconds) * seconds;
   }
 
-  /** Requests that it has let through or may let through, of those that it has not reported. */
+  /** Requests that it has admitted or may admit, without those already reported. */
   get open(): number {
     return this.#allowed + this.#fill(this.#world.clock.monotonicMs());
   }
@@ -251,7 +251,7 @@ export class QuotaEnvoy {
     return true;
   }
 
-  /** Returns how many tokens there are now. */
+  /** Returns the current number of tokens. */
   #fill(nowMs: number): number {
     const bucket = this.#action?.rateLimitStrategy.tokenBucket;
     if (bucket === undefined) return 0;
@@ -293,7 +293,7 @@ export class QuotaEnvoy {
         before?.maxTokens === bucket?.maxTokens &&
         before?.tokensPerFill.value === bucket?.tokensPerFill.value;
       if (!isKept) {
-        // A bucket that follows another one has the tokens that are left.
+        // A bucket that replaces another one gets the remaining tokens.
         const left = before === undefined ? Number.POSITIVE_INFINITY : this.#fill(nowMs);
         this.#tokens = Math.min(bucket?.maxTokens ?? 0, left);
         this.#filledMs = nowMs;
@@ -305,13 +305,13 @@ export class QuotaEnvoy {
   }
 }
 
-/** An Envoy with the filter that asks for each request, of a worker on the same store. */
+/** An Envoy with the filter that calls for each request, of a worker on the same store. */
 export class AskingEnvoy {
   readonly #world: QuotaWorld;
   readonly #bucket: Readonly<Record<string, string>>;
   perSecond: number;
   #due = 0;
-  /** Since they were last read. */
+  /** Since it was last read. */
   passed = 0;
   refused = 0;
   /** Whether a request was ever refused. */
@@ -338,7 +338,7 @@ export class AskingEnvoy {
 
 const stepMs = 20;
 
-/** Runs the Envoys for so many seconds; what each let through, and refused, by second. */
+/** Runs the Envoys for this many seconds; returns what each admitted and refused, by second. */
 export async function runEnvoys(
   worlds: readonly QuotaWorld[],
   envoys: readonly (QuotaEnvoy | AskingEnvoy)[],

@@ -1,7 +1,7 @@
-// Chance that comes again with its seed: what a fuzz test tries must be found a second time.
+// Randomness that is reproducible from its seed: a finding of a fuzz test must be repeatable.
 
 export interface Random {
-  /** A whole number from 0 up to, not including, `limit`. */
+  /** An integer from 0 up to, but not including, `limit`. */
   below(limit: number): number;
   chance(probability: number): boolean;
   pick<T>(items: readonly T[]): T;

@@ -1,4 +1,4 @@
-// Discovery streams towards the ADS server that send what they are told to.
+// Discovery streams to the ADS server that send arbitrary bytes.
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
@@ -12,11 +12,11 @@ const node = { id: 'worker-1' };
 export interface RawStream {
   readonly session: ClientHttp2Session;
   readonly stream: ClientHttp2Stream;
-  /** The gRPC status and text, from wherever the server puts them. */
+  /** The gRPC status and text, wherever the server puts them. */
   status(): Promise<string>;
 }
 
-/** A stream on a connection of its own, closed when its owner ends, that sends what it is told to, byte for byte. */
+/** A stream on its own connection, closed when its owner ends, that sends the given bytes unchanged. */
 export async function openRaw(
   t: Owner,
   { port }: { readonly port: number },

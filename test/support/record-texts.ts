@@ -1,15 +1,15 @@
-// Where control planes keep their record, in the memory of a test: beside the rules, and in a state directory.
+// In-memory storage of the control planes' record for a test: beside the rules, and in a state directory.
 import type { KeptText, OwnText } from '../../control-plane/server/record/own-text.ts';
 import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 
 export interface SimulatedText extends SharedText {
   mode: 'fine' | 'denied' | 'away';
   content: string | undefined;
-  /** How many writes succeeded. */
+  /** The number of successful writes. */
   writes: number;
-  /** Asked before a write of a control plane: whether it is killed at it. */
+  /** Called before a control plane writes: returns whether it is killed there. */
   onWrite: ((plane: string, text: string) => 'before' | 'after' | undefined) | undefined;
-  /** Told after each write that succeeded. */
+  /** Called after each successful write. */
   onWritten: ((text: string) => void) | undefined;
 }
 

@@ -1,10 +1,10 @@
-// A log that keeps its lines, for tests that look at them.
+// A log that stores its lines for tests.
 import type { Log, LogDetail } from '../../shared/log.ts';
 
 export interface RecordedLog extends Log {
   /** `<level> <message>`, in order. */
   readonly lines: string[];
-  /** Of the lines that have some, in order. */
+  /** The fields of the lines that have some, in order. */
   readonly fields: LogDetail['fields'][];
 }
 

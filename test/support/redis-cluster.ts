@@ -1,28 +1,27 @@
-// A Redis cluster of real servers on loopback, its slots spread evenly over the masters, with the
-// means to move a slot and to lose a node.
+// A Redis cluster of real servers on loopback, with its slots spread evenly over the masters; slots can be moved, and
+// nodes lost.
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 
 export interface RedisClusterOptions {
-  /** As of RedisServerOptions. */
+  /** As in RedisServerOptions. */
   readonly program?: string;
   readonly replica?: boolean;
   readonly tls?: readonly string[];
-  /** In force once the cluster is formed; unless given longer than a busy machine holds a node up. */
+  /** Applied once the cluster is formed; by default longer than a busy machine delays a node. */
   readonly nodeTimeoutMs?: number;
 }
 
 const slotCount = 16_384;
 const masterCount = 3;
-/** Nodes with a short one form a cluster sooner. */
+/** Nodes with a short timeout form a cluster sooner. */
 const formingTimeoutMs = 1_000;
-/** Nodes tell one another what they know by and by, on a busy machine slowly. */
+/** Nodes exchange their knowledge gradually, and slowly on a busy machine. */
 const gossipMs = 60_000;
 
-/** With the arguments for TLS, the nodes use it among themselves too, and `url` is for clients with
- * TLS. */
+/** With the arguments for TLS, the nodes use it among themselves too, and `url` is for clients with TLS. */
 export async function startRedisCluster(t: Owner, options: RedisClusterOptions = {}) {
   const { nodeTimeoutMs = 15_000 } = options;
   const tls = options.tls && [
@@ -51,7 +50,7 @@ export async function startRedisCluster(t: Owner, options: RedisClusterOptions =
     for (const node of nodes) await node.command('CONFIG', 'SET', 'cluster-node-timeout', ms);
   };
   await setNodeTimeout(nodeTimeoutMs);
-  // One of them may have been taken for lost just before.
+  // One of them may have been considered lost just before.
   await introduce(all);
   if (replica !== undefined) {
     await replica.command('CLUSTER', 'REPLICATE', idOf(first));
@@ -88,16 +87,16 @@ export async function startRedisCluster(t: Owner, options: RedisClusterOptions =
   }
 
   return {
-    /** As KVSTORE_URL with type cluster: all masters. */
+    /** As in KVSTORE_URL with type cluster: all masters. */
     url: masters.map(({ port, tlsPort }) => `127.0.0.1:${tlsPort ?? port}`).join(','),
     masters,
-    /** Of the first master; absent unless asked for. */
+    /** The replica of the first master; only if requested. */
     replica,
-    /** Milliseconds of silence after which nodes take another for lost. */
+    /** Milliseconds of silence after which nodes consider another one lost. */
     nodeTimeoutMs,
-    /** Has these nodes, or all, take a node for lost after so long: for a failover that is wanted. */
+    /** Sets on these nodes, or all, when a node is considered lost: for an intended failover. */
     setNodeTimeout,
-    /** The counter's value, from whoever has it. */
+    /** The counter's value, from the node that has it. */
     async read(key: string) {
       for (const node of all) {
         const value = await readFrom(node, key);
@@ -106,9 +105,9 @@ export async function startRedisCluster(t: Owner, options: RedisClusterOptions =
       return undefined;
     },
     slotOf: async (key: string) => Number(await first.command('CLUSTER', 'KEYSLOT', key)),
-    /** The master that serves the slot, as the first live one has it. */
+    /** The master that serves the slot, according to the first live one. */
     ownerOf,
-    /** Moves a slot and its keys step by step, as resharding does; `between` runs while it is open. */
+    /** Moves a slot and its keys step by step, like resharding; `between` runs while the slot is open. */
     async moveSlot(slot: number, to: RedisServer, between?: () => Promise<void>) {
       const from = await ownerOf(slot);
       await to.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', idOf(from));
@@ -142,8 +141,7 @@ export function startClusterNode(
   });
 }
 
-/** Resolves when each node knows all others, takes none of them for lost, and has a cluster that
- * serves. */
+/** Resolves when each node knows all others, considers none of them lost, and has a cluster that serves. */
 export async function introduce(nodes: readonly RedisServer[]): Promise<void> {
   const [first, ...others] = nodes;
   if (first === undefined) return;
@@ -168,7 +166,7 @@ export async function introduce(nodes: readonly RedisServer[]): Promise<void> {
   );
 }
 
-/** Either side forgets a meeting that takes longer than the node timeout: then it is begun anew. */
+/** Both sides drop a meeting that takes longer than the node timeout: then it is started again. */
 async function knows(one: RedisServer, other: RedisServer): Promise<boolean> {
   const [, busPort] = (await other.command('CONFIG', 'GET', 'cluster-port')) as string[];
   const nodes = String(await one.command('CLUSTER', 'NODES')).split('\n');

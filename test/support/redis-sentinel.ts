@@ -1,24 +1,23 @@
-// A Redis master with a replica, watched by three real sentinels that make the replica the master
-// when the master is silent.
+// A Redis master with a replica, watched by three real sentinels that promote the replica when the master is silent.
 import { connect } from 'node:net';
 import { eventually } from './eventually.ts';
 import type { Owner } from './owner.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 
 export interface RedisSentinels {
-  /** As KVSTORE_URL with type sentinel. */
+  /** As in KVSTORE_URL with type sentinel. */
   readonly url: string;
-  /** The first master and the server that takes its place. */
+  /** The first master and its successor. */
   readonly servers: readonly [RedisServer, RedisServer];
   readonly sentinels: readonly RedisServer[];
-  /** Whom the sentinels take for the master. */
+  /** The master according to the sentinels. */
   findMaster(): Promise<RedisServer>;
-  /** Resolves when the first sentinel tells its subscribers of another master. Call it before. */
+  /** Resolves when the first sentinel announces another master to its subscribers. Call it before. */
   announcement(): Promise<void>;
-  /** Has the sentinels take a silent master for gone after so long; without a number, as at the start,
-   * so late that no busy machine makes them do it. */
+  /** Sets after how long the sentinels consider a silent master gone; without a number, as at the start, so long that a
+   * busy machine does not cause it. */
   setDownAfter(ms?: number): Promise<void>;
-  /** Resolves when every sentinel names this one as the master. */
+  /** Resolves when every sentinel names this server as the master. */
   agreement(server: RedisServer): Promise<void>;
 }
 
@@ -27,13 +26,13 @@ export interface RedisSentinelsOptions {
   readonly sentinelPassword?: string;
   /** Password of the servers. */
   readonly password?: string;
-  /** The arguments for TLS, which then is what they use among themselves and what `url` is for. */
+  /** The arguments for TLS, which the servers then use among themselves, and which `url` is for. */
   readonly tls?: readonly string[];
 }
 
 const masterName = 'main';
 const patientDownAfterMs = 60_000;
-/** Sentinels ask for news every ten seconds, and on a busy machine they pause for thirty. */
+/** Sentinels exchange information every ten seconds, and on a busy machine they pause for thirty. */
 const newsMs = 90_000;
 
 export async function startRedisSentinels(
@@ -116,7 +115,7 @@ export async function startRedisSentinels(
   };
 }
 
-/** Over a connection that ends with the sentinel at the latest. */
+/** On a connection that ends with the sentinel at the latest. */
 function awaitSwitch({ port = 0 }: RedisServer): Promise<void> {
   return new Promise((resolve, reject) => {
     let text = '';

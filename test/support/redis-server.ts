@@ -1,5 +1,5 @@
-// A real redis-server for a test: on a free loopback port or a unix socket, killed, stopped,
-// continued and restarted at will, and talked to without the client library under test.
+// A real redis-server for a test: on a free loopback port or a unix socket; it can be killed, stopped, continued and
+// restarted, and called without the client library under test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -18,28 +18,28 @@ export type RedisReply = string | number | null | RedisReply[];
 export type RedisServer = Awaited<ReturnType<typeof startRedisServer>>;
 
 export interface RedisServerOptions {
-  /** `redis-server` unless given: the path of one that speaks its protocol. */
+  /** Default: `redis-server`; otherwise the path of a server with the same protocol. */
   readonly program?: string;
   /** A unix socket instead of a port. */
   readonly unix?: boolean;
-  /** Makes it a sentinel: the lines of its file of configuration. */
+  /** Makes it a sentinel: the lines of its configuration file. */
   readonly sentinel?: readonly string[];
-  /** A second port, with TLS: the arguments that say how. */
+  /** The arguments for a second port with TLS. */
   readonly tls?: readonly string[] | undefined;
-  /** Further arguments of redis-server; a function is asked anew when a port was taken meanwhile. */
+  /** Further arguments of redis-server; a function is called again when a port was taken meanwhile. */
   readonly args?: readonly string[] | (() => Promise<readonly string[]>);
   /** Sent by `command` before anything else. */
   readonly auth?: readonly string[];
 }
 
-/** Nothing is kept on disk, and a replica need not wait for others to come. */
+/** Nothing is stored on disk, and a replica need not wait for others to connect. */
 const serverSettings = [
   ...['--save', '', '--appendonly', 'no'],
   ...['--repl-diskless-sync-delay', '0'],
 ];
 const startDeadlineMs = 30_000;
 const commandDeadlineMs = 30_000;
-/** Other test processes choose ports too, by chance the same ones. */
+/** Other test processes choose ports too, possibly the same ones. */
 const startAttempts = 5;
 
 export async function startRedisServer(t: Owner, options: RedisServerOptions = {}) {
@@ -106,7 +106,7 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
         if (Number(pid) === started.pid) return;
         throw new StrangerError(`another server answers at port ${port}`);
       } catch (error) {
-        // Whatever the server itself says, it is up.
+        // Any answer of the server shows that it is up.
         if (error instanceof RedisError && !error.message.startsWith('LOADING')) return;
         if (error instanceof StrangerError) throw error;
         if (started.exitCode !== null || Date.now() > giveUpAt) throw error;
@@ -115,7 +115,7 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
     }
   }
 
-  /** A sentinel keeps what it learns in its file. */
+  /** A sentinel stores what it learns in its file. */
   async function writeSentinelFile(lines: readonly string[]): Promise<string> {
     const path = join(folder, 'sentinel.conf');
     await writeFile(path, [`dir ${folder}`, ...lines, ''].join('\n'));
@@ -135,15 +135,15 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
     /** `host:port`, or the socket's path. */
     url: options.unix ? socketPath : `127.0.0.1:${port}`,
     socketType: options.unix ? 'unix' : 'tcp',
-    /** One command over a connection of its own; rejects with the server's error text. */
+    /** One command on a separate connection; rejects with the server's error text. */
     command: (...parts: (string | number)[]) => exchange(target, auth, parts.map(String)),
-    /** User and password, or the password alone, for the commands from now on. */
+    /** Sets user and password, or the password only, for later commands. */
     authenticate: (...given: string[]) => {
       auth = given;
     },
     /** SIGKILL; resolves when the process is gone. */
     kill: () => kill(child),
-    /** From when it resolves on, the server keeps its connections and says nothing. */
+    /** Once it resolves, the server keeps its connections and sends nothing. */
     pause: () => standStill(child.pid as number),
     /** SIGCONT. */
     resume: () => {
@@ -160,7 +160,7 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
 }
 
 class RedisError extends Error {}
-/** What answers is not the server that was started. */
+/** The server that answers is not the one that was started. */
 class StrangerError extends Error {}
 
 type Target = { path: string } | { port: number; host: string };
@@ -205,7 +205,7 @@ async function readReplies(socket: Socket, count: number): Promise<RedisReply[]>
   throw new Error('redis-server closed the connection');
 }
 
-/** One reply from `offset` of the bytes in `text`, or undefined when it is not there yet. */
+/** One reply from `offset` of the bytes in `text`, or undefined when it is incomplete. */
 function parse(text: string, offset: number): { reply: RedisReply; end: number } | undefined {
   const lineEnd = text.indexOf('\r\n', offset);
   if (lineEnd === -1) return undefined;

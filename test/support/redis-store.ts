@@ -1,4 +1,4 @@
-// A counter store over a real Redis, with what it reports kept for the test to look at.
+// A counter store on a real Redis, which records its reports for the test.
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { createOutages } from '../../worker/counters/failure/outages.ts';
 import { parseStoreTarget, type StoreType } from '../../worker/counters/redis/address.ts';
@@ -16,7 +16,7 @@ import { createStubMetrics, type StubMetrics } from './stub-metrics.ts';
 export interface RecordedRedisStore extends CounterStore {
   readonly log: RecordedLog;
   readonly metrics: StubMetrics;
-  /** Each change that was reported. */
+  /** Each reported change. */
   readonly healthChanges: boolean[];
   readonly connections: { active: number; total: number; localClose: number };
 }
@@ -28,7 +28,7 @@ export interface RecordedRedisStoreOptions
   readonly type?: StoreType;
   readonly clock?: Clock;
   readonly clockOffset?: Gauge;
-  /** As KVSTORE_AUTH. */
+  /** As in KVSTORE_AUTH. */
   readonly auth?: string;
 }
 

@@ -1,4 +1,4 @@
-// Certificates in files, as a Redis and its clients take them.
+// Certificate files for a Redis and its clients.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ export async function writeRedisTls(material: RedisTlsMaterial) {
     await writeFile(to.key, key);
   }
 
-  /** Under names of their own: a server keeps the paths. */
+  /** With unique names: a server keeps the paths. */
   async function writeServer(authority: string, certificate: TestCertificate): Promise<string[][]> {
     const paths = toPaths(folder, `server${written++}`);
     await write(paths, authority, certificate);
@@ -42,14 +42,14 @@ export async function writeRedisTls(material: RedisTlsMaterial) {
   await write(clientFiles, material.authority, material.client);
   const settings = await writeServer(material.authority, material.server);
   return {
-    /** Arguments of a server that asks its clients for a certificate of its authority. */
+    /** Arguments of a server that requires client certificates of its CA. */
     serverArgs: settings.flatMap(([name, path = '']) => [`--${name}`, path]),
     /** For clients. */
     clientFiles,
-    /** Replaces what clients use. */
+    /** Replaces the clients' files. */
     writeClient: (authority: string, certificate: TestCertificate) =>
       write(clientFiles, authority, certificate),
-    /** Has a running server use others for connections from now on. */
+    /** Makes a running server use other files for new connections. */
     async reconfigure(server: RedisServer, authority: string, certificate: TestCertificate) {
       const changed = await writeServer(authority, certificate);
       await server.command('CONFIG', 'SET', ...changed.flat());

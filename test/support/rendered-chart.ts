@@ -1,4 +1,4 @@
-// The Helm chart with some values, as Helm renders it for the release "sample" in the namespace "limits".
+// The Helm chart with some values, rendered by Helm for the release "sample" in the namespace "limits".
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
@@ -11,7 +11,8 @@ export type Manifest = any;
 
 export const chartFolder = join(import.meta.dirname, '..', '..', 'compose', 'helm', 'ratelane');
 
-/** `existing` is what lookups find in the cluster. The output has the manifests, and NOTES.txt as comments. */
+/** `existing` are the objects that lookups find in the cluster. The output has the manifests, and NOTES.txt as
+ * comments. */
 export function renderChart(
   t: ExecutionContext,
   values: object,
@@ -31,7 +32,7 @@ export function readManifests(output: string): Manifest[] {
     .filter((manifest) => manifest !== null);
 }
 
-/** What Helm prints after the installation. */
+/** Helm's output after the installation. */
 export function readNotes(output: string): string {
   return output.slice(0, output.indexOf('\n---\n')).replaceAll(/^# /gm, '');
 }
@@ -39,7 +40,7 @@ export function readNotes(output: string): string {
 /** By name and key. */
 export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** What comes from the pod itself is there only when it runs, but for where the API server is. */
+/** Values from the pod itself exist only when it runs, except the API server's address. */
 export function environmentOf({ spec }: Manifest, secrets: Secrets = {}): Record<string, string> {
   const rows: Manifest[] = spec.containers[0].env;
   return {

@@ -1,11 +1,11 @@
-// Texts that people review: a line is a case, `TITLE | WHAT IS SO | WHAT FOLLOWS`, and other lines are heads.
+// Tests as reviewed text: a line is a case, `TITLE | GIVEN | RESULT`, and other lines are headings.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { ExecutionContext, TestFn } from 'ava';
 
 const { REWRITE } = process.env;
 
-/** One test a line; `test`: of the file that calls. `REWRITE=1` writes what follows now. */
+/** One test per line; `test`: that of the calling file. `REWRITE=1` writes the current results. */
 export function testLines(
   test: TestFn,
   path: URL,

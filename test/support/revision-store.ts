@@ -1,16 +1,16 @@
-// A store of rules in the memory of a test, which says itself when there is a new revision.
+// An in-memory store of rules for a test, which announces new revisions itself.
 import type { Revision } from '../../control-plane/server/store/revision.ts';
 import type { ConfigStore } from '../../control-plane/server/store/store.ts';
 import { ruleText } from './rules-folder.ts';
 
 export interface RevisionStore extends ConfigStore {
-  /** All who watch are told. */
+  /** Notifies all watchers. */
   publish(revision: Revision): void;
-  /** As a force push does: what comes is not made upon this one. */
+  /** Like a force push: later revisions do not descend from this one. */
   drop(id: string): void;
 }
 
-/** Has a domain by which it is known. */
+/** A revision with a domain that identifies it. */
 export function revisionOf(number: number, message?: string): Revision {
   const files = [{ path: 'a.yaml', text: ruleText(`revision-${number}`, 1) }];
   const id = String(number).padStart(40, '0');
@@ -18,7 +18,7 @@ export function revisionOf(number: number, message?: string): Revision {
 }
 
 export function createRevisionStore(first: Revision): RevisionStore {
-  /** Each state in its order, the newest last. */
+  /** All states in order, the newest last. */
   const all = [first];
   const dropped = new Set<string>();
   const watchers = new Set<(revision: Revision) => void>();

@@ -1,4 +1,4 @@
-// A folder like that of somebody who has installed the router's package, for what its documents show.
+// A folder like that of a user who has installed the router's package, for the examples in its documents.
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findFencedBlocks } from './fenced-blocks.ts';
@@ -28,8 +28,8 @@ export function createRouterFolder(t: Owner, others: readonly string[]): string 
   return folder;
 }
 
-/** Writes what a guide shows as files: a line that ends with a path between backticks and a colon names the file of the
- * block below. */
+/** Writes the files that a guide shows: a line that ends with a path between backticks and a colon names the file of
+ * the following block. */
 export function writeFilesOf(guide: string, folder: string): void {
   const lines = guide.split('\n');
   for (const { language, text, line } of findFencedBlocks(guide)) {

@@ -1,4 +1,4 @@
-// A file source over a temporary folder, and the loads it delivers, for tests of the file source.
+// A file source on a temporary folder, and the loads that it delivers, for tests of the file source.
 
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -31,14 +31,14 @@ export function createRulesFolder(
   return {
     /** An empty temporary folder, removed after the test. */
     path,
-    /** Writes a file, replacing one in place; its folders are made as well. */
+    /** Writes a file, replacing one in place; creates its folders as well. */
     write,
     /** Replaces a file by renaming another one over it. */
     replace(name: string, text: string) {
       write('staged', text);
       renameSync(join(path, 'staged'), join(path, name));
     },
-    /** Makes `link` point to `target`, renaming over the link that is there. */
+    /** Makes `link` point to `target`, by a rename over the existing link. */
     relink(link: string, target: string) {
       symlinkSync(target, join(path, 'staged'));
       renameSync(join(path, 'staged'), join(path, link));
@@ -46,8 +46,7 @@ export function createRulesFolder(
   };
 }
 
-/** A document with one limit, told apart by its number of requests. By the year, so that no window ends in the
- * middle of a test. */
+/** A document with one limit, identified by its number of requests. Per year, so that no window ends during a test. */
 export function ruleText(domain: string, requestsPerUnit: number): string {
   return `domain: ${domain}
 descriptors:
@@ -58,7 +57,7 @@ descriptors:
 
 export type StartedSource = Awaited<ReturnType<typeof startFileSource>>;
 
-/** Settings as given, else those of a folder `config` that is watched in place. */
+/** With the given settings, otherwise those of a folder `config` that is watched in place. */
 export async function startFileSource(
   t: ExecutionContext,
   root: string,
@@ -97,7 +96,7 @@ export async function startFileSource(
     log,
     /** The limits of the last good load, as `domain=number`, sorted; 'none' before the first. */
     limits,
-    /** Waits for `limits()` to be this. */
+    /** Waits until `limits()` has this value. */
     async becomes(wanted: string) {
       await waitUntil(() => limits() === wanted, 30_000);
       t.is(limits(), wanted);
@@ -105,7 +104,7 @@ export async function startFileSource(
   };
 }
 
-/** All problems and warnings of a load as people read them, the folder's path left out. */
+/** All problems and warnings of a load in their printed form, without the folder's path. */
 export function problemTexts(result: LoadResult | undefined, root: string): string {
   if (result === undefined) return '(no load)';
   const problems = result.ok ? result.warnings : result.problems;

@@ -62,7 +62,7 @@ export function testScenarios(test: TestFn, file: URL, run: RunWords): void {
   if (isUpdated) test.after.always(() => writeFileSync(path, toText(blocks, answers)));
 }
 
-/** What is before the first head explains the file. */
+/** The text before the first heading explains the file. */
 function readBlocks(lines: readonly string[]): Block[] {
   const heads = [0, ...lines.flatMap((line, index) => (isHead(line) && index > 0 ? [index] : []))];
   return heads.map((from, index) => {
@@ -82,7 +82,7 @@ function toText(blocks: readonly Block[], answers: Map<Block, readonly string[]>
     .join('');
 }
 
-/** As a shell splits them: blanks between quotes belong to a word. */
+/** Split like in a shell: blanks between quotes belong to a word. */
 function toWords(text: string): string[] {
   return (text.match(/(?:'[^']*'|[^\s'])+/g) ?? []).map((word) => word.replaceAll("'", ''));
 }

@@ -1,4 +1,4 @@
-// A management server of which a test says every word: real gRPC, real sockets, no mind of its own.
+// A management server whose messages a test provides one by one: real gRPC, real sockets, no logic of its own.
 import {
   Metadata,
   Server,
@@ -53,16 +53,16 @@ export async function startScriptedAdsServer(
     port: bound,
     /** Such as `localhost:12345`. */
     url: `localhost:${bound}`,
-    /** All so far, in the order in which they came. */
+    /** All streams so far, in the order of arrival. */
     streams,
-    /** The `index`th stream, waited for. */
+    /** Waits for the `index`th stream. */
     async stream(index: number) {
       await eventually(`stream ${index}`, () => isStopped || streams.length > index);
       const stream = streams[index];
       if (stream === undefined) throw new Error('the management server has stopped');
       return stream;
     },
-    /** Every connection is cut. Idempotent. */
+    /** Cuts every connection. Idempotent. */
     stop,
   };
 }
@@ -81,7 +81,7 @@ function createStream(call: Call) {
   return {
     headers: call.metadata,
     requests,
-    /** The `index`th request, waited for. */
+    /** Waits for the `index`th request. */
     async request(index: number) {
       await eventually(`request ${index}`, () => requests.length > index);
       return requests[index] as DiscoveryRequestMessage;
@@ -89,12 +89,12 @@ function createStream(call: Call) {
     send: (versionInfo: string, nonce: string, resources: readonly AnyMessage[]) => {
       call.write({ versionInfo, nonce, resources, typeUrl: rateLimitConfigTypeUrl });
     },
-    /** Ends it in good order. */
+    /** Ends the stream regularly. */
     end: () => call.end(),
     fail: (code: status, details: string) => {
       call.emit('error', { code, details, metadata: new Metadata() });
     },
-    /** True once the client is gone. */
+    /** True once the client has left. */
     get isGone() {
       return isGone;
     },
@@ -105,7 +105,7 @@ export function toAny(config: RateLimitConfigMessage): AnyMessage {
   return { type_url: rateLimitConfigTypeUrl, value: rateLimitConfig.serialize(config) };
 }
 
-/** A resource that limits key `k` of `domain` to `limit` a second; with no limit, a bad one. */
+/** A resource that limits key `k` of `domain` to `limit` a second; without a limit, an invalid one. */
 export function limitResource(name: string, domain: string, limit?: number): AnyMessage {
   const rateLimit = { unit: limit === undefined ? 0 : 1, requestsPerUnit: limit ?? 1 };
   return toAny({ name, domain, descriptors: [{ key: 'k', rateLimit }] });

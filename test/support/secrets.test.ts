@@ -21,6 +21,6 @@ for (const [form, text] of [
   });
 }
 
-test('what is no secret is not found', (t) => {
+test('a text without a secret has no findings', (t) => {
   t.deepEqual(secrets.findIn('redis://*****@localhost:6379 kept close'), []);
 });

@@ -1,5 +1,5 @@
-// Secrets that a test gives to a program, each told from the others, and the search for them in what the
-// program says, in every form that a text may take on its way.
+// Distinguishable secrets that a test gives to a program, and a search for them in the program's output, in every
+// encoding that a text may have.
 import { randomBytes } from 'node:crypto';
 
 export type Secrets = ReturnType<typeof createSecrets>;
@@ -13,15 +13,15 @@ interface Needle {
 export function createSecrets() {
   const needles: Needle[] = [];
   return {
-    /** A new one. It has characters that forms and addresses write differently, and none that a token,
-     * a header or `user:password` cannot have. */
+    /** Creates a secret. It contains characters that encodings and addresses represent differently, but none that a
+     * token, a header or `user:password` cannot contain. */
     make(of: string) {
       const word = randomBytes(8).toString('hex');
       const halves = [`kept${word}`, `close${word}`] as const;
       for (const half of halves) needles.push(...toNeedles(of, half));
       return halves.join('/+%=@&');
     },
-    /** What each secret in `text` was made for, and in which form it is there; empty when there is none. */
+    /** The purpose and the encoding of each secret found in `text`; empty when there is none. */
     findIn(text: string) {
       const found = needles.filter((needle) => text.includes(needle.text));
       return [...new Set(found.map(({ of, form }) => `${of} (${form})`))];
@@ -35,12 +35,12 @@ function toNeedles(of: string, half: string): Needle[] {
     { of, form: 'as it is', text: half },
     { of, form: 'cut', text: half.slice(0, 12) },
     { of, form: 'hex', text: Buffer.from(half).toString('hex') },
-    // Where it stands within three bytes decides on the characters.
+    // Its offset within three bytes determines the characters.
     ...[0, 1, 2].map((before) => ({ of, form: 'base64', text: toBase64(half, before) })),
   ];
 }
 
-/** The characters that follow from the text alone, whatever is before and after it. */
+/** The characters that depend only on the text, whatever is before and after it. */
 function toBase64(text: string, before: number): string {
   const all = Buffer.from(`${'.'.repeat(before)}${text}`).toString('base64url');
   return all.slice(before === 0 ? 0 : before + 1, -2);

@@ -1,4 +1,4 @@
-// Settings as lines of text, for scenarios: each value with its path.
+// Formats settings as lines of text, for scenarios: each value with its path.
 
 /** `path.of.the.setting = value`, in the order of the settings. */
 export function toSettingLines(value: unknown, path: readonly string[] = []): string[] {

@@ -1,5 +1,5 @@
-// A fleet in one process: control planes with real snapshots, records and rollouts, and workers that take what
-// they are told, count, refuse, leave and lie as a test wants. The clock is turned by hand.
+// A fleet in one process: control planes with real snapshots, records and rollouts, and workers that accept, count,
+// refuse, leave and lie as a test wants. The clock is manual.
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
@@ -40,7 +40,7 @@ import { createRecordedLog } from './recorded-log.ts';
 import { createRevisionStore, revisionOf } from './revision-store.ts';
 import { createRulesFolder } from './rules-folder.ts';
 
-/** What a revision does to the workers that have it. */
+/** The effect of a revision on the workers that have it. */
 export interface Effect {
   readonly isRefused?: boolean;
   /** Share of the decisions. */
@@ -60,34 +60,34 @@ export interface SimulatedWorker {
   /** The name of its control plane; undefined while it is not connected. */
   plane: string | undefined;
   decisionsPerSecond: number;
-  /** What it does with the version that it is given. */
+  /** How it responds to the version that it is sent. */
   answer: 'take' | 'refuse' | 'ignore';
-  /** In place of what the revision does. */
+  /** Reported instead of the revision's real effect. */
   lies: Effect | undefined;
-  /** What its callers do, whatever it has. */
+  /** What its callers send, whatever rules it has. */
   callers: Effect;
-  /** Whether it can reach its store. */
+  /** Whether its store is unreachable. */
   isStoreAway: boolean;
   /** Whether it has no link. */
   isUnlinked: boolean;
-  /** The version that it was told last on its stream. */
+  /** The last version sent on its stream. */
   told: Snapshot | undefined;
-  /** The version that it has; kept over streams. */
+  /** The version that it has; kept across streams. */
   has: Snapshot | undefined;
   ackedAtMs: number;
-  /** By which it decides, where that is not what it has accepted. */
+  /** The version by which it decides, if that is not the accepted one. */
   decides: Snapshot | undefined;
   nacked: string | undefined;
   counted: Counted | undefined;
-  /** Of its link. */
+  /** The tally of its link. */
   tally: Tally | undefined;
   /** Since its start. */
   totals: TotalsMessage;
-  /** Of its connection; another one each time. */
+  /** The address of its connection; different each time. */
   address: string;
 }
 
-/** What a control plane can do with the store: `denied` lets it read alone. */
+/** A control plane's access to the store: `denied` is read-only. */
 export type Reach = 'fine' | 'denied' | 'away';
 
 export interface SimulatedPlane {
@@ -96,47 +96,47 @@ export interface SimulatedPlane {
   readonly cache: SnapshotCache;
   readonly keeper: RecordKeeper;
   readonly workers: ConnectedWorkers;
-  /** Gives peers no answer, and gets none. */
+  /** Answers no peers, and gets no answers from them. */
   isCutOff: boolean;
 }
 
-/** A process: what it does is over when it is killed, and waits while it stands still. */
+/** A process: its work ends when it is killed, and waits while it is stalled. */
 interface Process {
   readonly name: string;
   readonly death: PromiseWithResolvers<void>;
   isDead: boolean;
   cache: SnapshotCache | undefined;
-  /** What is due, while it stands still. */
+  /** Work that became due while it was stalled. */
   deferred: (() => void)[] | undefined;
 }
 
 export interface FleetOptions {
   readonly plan?: string | undefined;
   readonly workers?: number;
-  /** Node groups with steps of their own, and how many workers of the first control plane have an id that begins with the
+  /** Node groups with their own steps, and the number of workers of the first control plane whose id begins with the
    * group's. */
   readonly groups?: readonly {
     readonly name: string;
     readonly steps: string;
     readonly count: number;
-    /** With which the ids of its workers begin, where that is not the name. */
+    /** The prefix of its workers' ids, if that is not the name. */
     readonly ids?: string;
   }[];
-  /** By name of a control plane: its --rollout, where it is not `plan`; '' for none. */
+  /** By name of a control plane: its --rollout, if it is not `plan`; '' for none. */
   readonly steps?: ReadonlyMap<string, string>;
-  /** Names of the control planes; more than one are peers. */
+  /** Names of the control planes; several are peers. */
   readonly planes?: readonly string[];
   readonly timing?: LeaderTiming;
   readonly effects?: ReadonlyMap<number, Effect>;
-  /** Whether a control plane with an empty state directory knows only the newest revision, as of a directory. */
+  /** Whether a control plane with an empty state directory knows only the newest revision, as with a directory. */
   readonly forgetsHistory?: boolean;
   /** How often workers report. */
   readonly reportSeconds?: number;
-  /** How long a question to the peers takes. */
+  /** How long a query to the peers takes. */
   readonly peerMs?: number;
-  /** Between the starts of two control planes. */
+  /** The time between the starts of two control planes. */
   readonly apartMs?: number;
-  /** For processes, instances and rollouts. Which workers a rollout chooses follows from its id. */
+  /** For processes, instances and rollouts. A rollout's id determines the workers that it chooses. */
   readonly drawId?: () => string;
   readonly onStep?: RolloutDeps['onStep'];
 }
@@ -185,7 +185,7 @@ export async function startSimulatedFleet(
   const processes = new Map<string, Process>();
   /** Revisions that a control plane has seen, by its name. */
   const knownIds = new Map<string, Set<string>>();
-  /** As it was read last: walks ask in every second. */
+  /** The record as last read: walks read it in every second. */
   let onRecord: {
     readonly text?: string | undefined;
     readonly record?: RolloutRecord | undefined;
@@ -231,7 +231,7 @@ export async function startSimulatedFleet(
     return markUnused(listed, reported, clock.monotonicMs());
   }
 
-  /** As a stream does when the snapshots say that something has changed. */
+  /** Like a stream when the snapshots announce a change. */
   function refresh(worker: SimulatedWorker): void {
     const plane = planes.get(worker.plane ?? '');
     if (plane === undefined || processes.get(plane.name)?.deferred) return;
@@ -331,9 +331,9 @@ export async function startSimulatedFleet(
     return !options.forgetsHistory || known?.has(id) === true;
   }
 
-  /** The store as one process has it. */
+  /** The store from the point of view of one process. */
   function storeFor(process: Process): ConfigStore {
-    /** Told later, the newest alone. */
+    /** Delivered late, and only the newest. */
     let late: Revision | undefined;
     let tell: (revision: Revision) => void = () => {};
     const isAway = () => reach.get(process.name) === 'away';
@@ -363,7 +363,7 @@ export async function startSimulatedFleet(
           if (Number.isFinite(wait) && wait > 0) clock.after(wait, () => run(process, deliver));
           else run(process, deliver);
         });
-        // A store looks at least once a second.
+        // A store polls at least once a second.
         const end = repeatAfter(clock, 1_000, () => {
           if (isAway()) return;
           if ((delayMs.get(process.name) ?? 0) === 0) run(process, deliver);
@@ -399,7 +399,7 @@ export async function startSimulatedFleet(
     };
   }
 
-  /** The shared record as one process has it. */
+  /** The shared record from the point of view of one process. */
   function textFor(process: Process): SharedText {
     const never = new Promise<never>(() => {});
     return {
@@ -547,26 +547,26 @@ export async function startSimulatedFleet(
   const fleet = {
     clock,
     log,
-    /** What the audit log gets. */
+    /** The entries of the audit log. */
     events,
-    /** The names of the control planes that asked their peers, once for each question. */
+    /** The names of the control planes that queried their peers, once for each query. */
     questions,
-    /** The same of those that wanted the store to be looked at now. */
+    /** The same for requests to poll the store now. */
     triggers,
     store,
     text,
-    /** By name of a control plane: its --rollout, where it is not that of the others; '' for none. */
+    /** By name of a control plane: its --rollout, if it differs from the others'; '' for none. */
     steps,
     planes,
     workers,
     effects,
-    /** By name of a control plane; `fine` where it is missing. Outlives its process. */
+    /** By name of a control plane; `fine` if it is missing. Outlives its process. */
     reach,
     /** By name of a control plane: how long it does not notice a new revision. */
     delayMs,
-    /** Whose questions to the store, or writes of the record, wait: `store NAME` and `record NAME` of a control plane. */
+    /** Store reads and record writes that wait: `store NAME` and `record NAME` of a control plane. */
     held,
-    /** Whether a control plane could read a revision, by its id: it has ever seen it. */
+    /** Whether a control plane could read a revision, by its id: it has seen it at least once. */
     canRead: (plane: string, revision: string) => canRead(knownIds.get(plane), revision),
     /** The first control plane. */
     get plane() {
@@ -587,13 +587,13 @@ export async function startSimulatedFleet(
       return worker;
     },
     connect,
-    /** `how`: with a goodbye, or as a connection that breaks. */
+    /** `how`: with a goodbye, or as a broken connection. */
     disconnect(worker: SimulatedWorker, how: 'goodbye' | 'broken') {
       const { plane, has, instance, address, id } = worker;
       if (plane === undefined) return;
       worker.plane = undefined;
       if (how === 'goodbye') return;
-      // Another one with its id is there: as the registry of workers has it.
+      // Another one with its id is connected, as in the registry of workers.
       if (
         instance === undefined &&
         workers.some(
@@ -614,7 +614,7 @@ export async function startSimulatedFleet(
     },
     /** `isFresh`: with an empty state directory. */
     startPlane,
-    /** As SIGTERM: its workers go to `next`. */
+    /** Like SIGTERM: its workers connect to `next`. */
     async stopPlane(name: string, next?: string) {
       const plane = planes.get(name);
       const process = processes.get(name);
@@ -625,13 +625,13 @@ export async function startSimulatedFleet(
       leaveAll(name, next);
       await plane?.cache.close();
     },
-    /** As SIGKILL. */
+    /** Like SIGKILL. */
     killPlane(name: string, next?: string) {
       const process = processes.get(name);
       if (process !== undefined) die(process);
       leaveAll(name, next);
     },
-    /** As SIGSTOP, until it goes on. */
+    /** Like SIGSTOP, until it continues. */
     standStill(name: string) {
       const process = processes.get(name);
       if (process !== undefined) process.deferred ??= [];
@@ -643,7 +643,7 @@ export async function startSimulatedFleet(
       for (const task of due) task();
       for (const worker of workers) if (worker.plane === name) refresh(worker);
     },
-    /** Seconds, one after the other. */
+    /** Advances second by second. */
     async pass(count: number) {
       for (let second = 0; second < count; second++) {
         seconds++;
@@ -651,7 +651,7 @@ export async function startSimulatedFleet(
           answer(worker);
           if ((seconds + index) % reportSeconds === 0) report(worker);
         }
-        // What is due in different moments of a second is done one after the other.
+        // Work that is due at different moments of a second is done in order.
         for (let part = 0; part < 4; part++) {
           clock.advance(250);
           await fleet.settle();
@@ -659,7 +659,7 @@ export async function startSimulatedFleet(
       }
       for (const worker of workers) answer(worker);
     },
-    /** Until nothing is under way at this moment. */
+    /** Waits until no work is left at this moment. */
     async settle() {
       for (let round = 0; round < 3; round++) {
         for (const { name, keeper } of planes.values()) {
@@ -672,7 +672,7 @@ export async function startSimulatedFleet(
     /** The workers that have this revision. */
     having: (number: number) =>
       workers.filter(({ has }) => has?.resources.has(`revision-${number}`)),
-    /** As it is beside the rules. */
+    /** The record as stored beside the rules. */
     readRecord() {
       if (text.content !== onRecord.text) {
         const read = text.content === undefined ? undefined : parseRecord(text.content);
@@ -693,12 +693,12 @@ export async function startSimulatedFleet(
       fleet.addWorker({ id: `${group.name}-${index}`, plane: names[0] });
     }
   }
-  // The workers of a start are awaited.
+  // The workers must have connected after a start.
   await fleet.pass(8);
   return fleet;
 }
 
-/** Such as `k` and `k1`, as they stand in it: each behind a tag and its length. */
+/** Such as `k` and `k1`, in their encoded form: each after a tag and its length. */
 function keysOf({ any }: Resource): readonly string[] {
   return any.toString('latin1').match(/(?<=\n\W)k\d*(?=\W)/g) ?? [];
 }
@@ -717,7 +717,7 @@ export function withGroups(
   return { ...revision, files: [...revision.files, { path: 'node-groups.yaml', text }] };
 }
 
-/** Of the revision by whose content it is known; undefined for one without rules. */
+/** The number of the revision, from its content; undefined for one without rules. */
 export function numberOf(snapshot: Snapshot): number | undefined {
   for (const name of snapshot.resources.keys()) {
     const [, number] = /^revision-(\d+)$/.exec(name) ?? [];

@@ -1,7 +1,7 @@
-// Loaded into a program before it starts (--import): measures how long its main thread works without a pause, by the
-// thread's own processor time, which a busy machine lengthens least: that of user mode, since a virtual machine that has to
-// wait for its host counts this as work of its system. SIGUSR2 prints the longest so far, and how long a piece of work takes
-// that is always the same (the median of five), and begins again.
+// Preloaded into a program (--import): measures how long its main thread works without a pause, in the thread's own
+// user-mode processor time, which a busy machine lengthens least (a virtual machine that waits for its host counts this
+// as system time). SIGUSR2 prints the longest time so far, and the time of a constant piece of work (the median of
+// five), and restarts the measurement.
 import { isMainThread } from 'node:worker_threads';
 
 const tickMs = 2;

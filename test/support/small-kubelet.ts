@@ -1,5 +1,5 @@
-// A node of a Kubernetes cluster for a test: it runs the pods of a test of Helm, one container each, as processes of this
-// machine, says how they ended, and gives their logs as kubelet does.
+// A node of a Kubernetes cluster for a test: it runs the pods of a Helm test, with one container each, as processes of
+// this machine, reports how they ended, and serves their logs as the kubelet does.
 import { createServer } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
@@ -16,7 +16,7 @@ export interface ContainerEnd {
 const nodeName = 'this-machine';
 const lookMs = 100;
 
-/** Takes the pods of a namespace until the test is over; `run` runs a container to its end. */
+/** Runs the pods of a namespace until the test is over; `run` runs a container to its end. */
 export async function startSmallKubelet(
   t: Owner,
   api: Pick<KubernetesApiServer, 'call'>,

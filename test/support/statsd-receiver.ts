@@ -1,4 +1,4 @@
-// Receives push metrics over TCP and UDP on one port and adds them up, as a statsd daemon would.
+// Receives push metrics over TCP and UDP on one port and sums them up, like a statsd daemon.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -7,16 +7,14 @@ import type { Owner } from './owner.ts';
 
 export interface StatsdReceiver {
   readonly port: number;
-  /**
-   * By `name|type`, or `name|type|tag,tag` with the tags sorted: the sum of a counter's values, and
-   * the number of lines of any other type. The map lives on; copy it to compare later.
-   */
+  /** By `name|type`, or `name|type|tag,tag` with the tags sorted: the sum of a counter's values, and the number of
+   * lines of any other type. The map is updated; copy it to compare later. */
   readonly totals: ReadonlyMap<string, number>;
   /** Stops receiving. Idempotent. */
   close(): Promise<void>;
 }
 
-/** One statsd line; undefined for what is not one. */
+/** Parses a statsd line; undefined for any other line. */
 export function parseStatsdLine(
   line: string,
 ): { label: string; type: string; value: number } | undefined {

@@ -1,10 +1,10 @@
-// A steady stream of requests, with what became of each, for tests that break what answers them.
+// A steady stream of requests, with the outcome of each, for tests that cause failures.
 import { systemClock } from '../../shared/clock.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { type CountOutcome, countOn, createHit, type HitOptions } from './counting.ts';
 
 export interface Timing {
-  /** What `ask` was given. */
+  /** The index passed to `ask`. */
   readonly index: number;
   /** On performance.now(). */
   readonly startedMs: number;
@@ -12,21 +12,21 @@ export interface Timing {
 }
 
 export interface SteadyLoad<Outcome> {
-  /** Settled so far, in the order of settling. */
+  /** Settled requests so far, in the order of settling. */
   readonly results: readonly (Outcome & Timing)[];
-  /** Sent and not settled. */
+  /** The number of requests that are sent and not settled. */
   readonly open: number;
-  /** The longest time that this process did nothing for itself: what no deadline can beat. */
+  /** The longest time that this process was stalled: no deadline can be met better than that. */
   readonly worstLagMs: number;
   /** Ends the stream; resolves when every request is settled. */
   stop(): Promise<readonly (Outcome & Timing)[]>;
 }
 
-/** Where a busy machine answers more slowly than requests are due, no more than these wait: what servers and proxies
- * refuse above that, or a backlog that grows, would look like a loss. */
+/** If a busy machine answers more slowly than requests are due, at most this many wait: otherwise what servers and
+ * proxies refuse above that, or a growing backlog, would resemble a loss. */
 export const mostOpen = 100;
 
-/** So many requests a second; those that a busy machine held up are made up for. */
+/** Sends this many requests a second; those that a busy machine delayed are sent later. */
 export function startLoad<Outcome extends object>(
   perSecond: number,
   ask: (index: number) => Promise<Outcome>,
@@ -65,7 +65,7 @@ export function startLoad<Outcome extends object>(
       return worstLagMs;
     },
     async stop() {
-      // Until the last one is settled it matters how late this process is.
+      // The lag of this process matters until the last one is settled.
       isOver = true;
       await Promise.all(open);
       clearInterval(timer);
@@ -78,7 +78,7 @@ export type LoadResult = CountOutcome & Timing;
 export type StoreLoad = SteadyLoad<CountOutcome>;
 export const loadPerSecond = 500;
 
-/** `loadPerSecond` counting requests a second, each with `timeoutMs` to live, however many wait. */
+/** `loadPerSecond` counting requests a second, each with a deadline of `timeoutMs`, however many wait. */
 export function startSteadyLoad(
   store: CounterStore,
   timeoutMs: number,

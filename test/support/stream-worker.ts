@@ -1,5 +1,5 @@
-// A worker that is no more than its two streams to a control plane, on a connection of its own: it takes what it is
-// given or refuses it, reports figures as a test wants, says goodbye or vanishes.
+// A worker that consists only of its two streams to a control plane, on its own connection: it accepts or refuses what
+// it is sent, reports the figures of a test, and leaves with or without a goodbye.
 import { randomUUID } from 'node:crypto';
 import {
   type ClientHttp2Session,
@@ -18,7 +18,7 @@ const link = loadFleetLink();
 const reportMs = 500;
 const instanceKey = 'ratelane.instance';
 
-/** Per report, of 100 decisions. */
+/** Per report of 100 decisions. */
 export interface Figures {
   readonly overLimit?: number;
   readonly errors?: number;
@@ -30,7 +30,7 @@ export interface StreamWorkerOptions {
   readonly id: string;
   /** Undefined: a worker of another make, without a link. */
   readonly instance?: string | undefined;
-  /** What it reports while it has rules with this text in them, in place of nothing but decisions. */
+  /** What it reports while its rules contain this text, instead of only decisions. */
   readonly figuresOf?: (rules: string) => Figures;
   readonly answer?: (rules: string) => 'take' | 'refuse' | 'ignore';
   readonly headers?: Readonly<Record<string, string>>;
@@ -43,10 +43,10 @@ type StreamWorkerMemory = ReturnType<typeof createStreamWorkerMemory>;
 
 export function createStreamWorkerMemory() {
   return {
-    /** What it has, as bytes, and the version of that. */
+    /** Its rules, as bytes, and their version. */
     rules: '',
     version: '',
-    /** All that it was ever told. */
+    /** All versions that it was ever sent. */
     told: [] as string[],
     /** Since it was started. */
     totals: { decisions: 0, overLimit: 0, errors: 0 },
@@ -166,15 +166,15 @@ export function connectStreamWorker(
   return {
     id,
     instance,
-    /** All that it was ever told. */
+    /** All versions that it was ever sent. */
     told,
-    /** gRPC statuses with which its streams have ended. */
+    /** The gRPC statuses of its ended streams. */
     ended,
     /** Resolves when its discovery stream has ended. */
     closed: closed.promise,
     /** The rules that it has, as bytes. */
     has: (text: string) => memory.rules.includes(text),
-    /** As a process that is killed. */
+    /** Like a killed process. */
     vanish() {
       clearInterval(timer);
       socket?.resetAndDestroy();

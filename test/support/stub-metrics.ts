@@ -1,10 +1,10 @@
-// Statistics that only remember, for tests of the listeners.
+// Statistics that only record, for tests of the listeners.
 
 import { toTagSuffix } from '../../worker/metrics/metric-name.ts';
 import type { Counter, Gauge, Metrics } from '../../worker/metrics.ts';
 
 export interface StubMetrics extends Metrics {
-  /** What a timer was given, in order. */
+  /** The values given to a timer, in order. */
   observed(name: string): readonly number[];
 }
 

@@ -1,40 +1,40 @@
-// A loopback proxy between a client and a server that does to their connections what networks do:
-// delays, holds back, drips, cuts and resets.
+// A loopback proxy between a client and a server that simulates network faults: it delays, holds back, drips, cuts and
+// resets connections.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type { Owner } from './owner.ts';
 
-/** What goes wrong with every connection, those that are open and those to come, until `heal`. */
+/** A fault of every connection, present and future, until `heal`. */
 export type Fault =
-  /** Answers are passed on so much later. */
+  /** Answers are forwarded with this delay. */
   | { readonly kind: 'latency'; readonly ms: number }
-  /** A black hole: connections stay and are accepted, and nothing passes in either direction. What was
-   * held back passes after `heal`, as TCP has it. */
+  /** A black hole: connections stay and are accepted, and nothing passes in either direction. Held-back data is
+   * forwarded after `heal`, as with TCP. */
   | { readonly kind: 'stall' }
-  /** Answers are passed on in pieces of so many bytes. */
+  /** Answers are forwarded in pieces of this many bytes. */
   | { readonly kind: 'drip'; readonly bytes: number; readonly everyMs: number }
   /** RST, at once. */
   | { readonly kind: 'reset' }
-  /** The client is told that no more comes; what it sends still reaches the server. */
+  /** The client's receiving side is closed; what it sends still reaches the server. */
   | { readonly kind: 'half-close' }
-  /** The next answer of each connection is passed on in half, then the connection ends. */
+  /** Half of each connection's next answer is forwarded, then the connection ends. */
   | { readonly kind: 'cut' };
 
 export type TcpProxy = Awaited<ReturnType<typeof startTcpProxy>>;
 
 export interface TcpProxyOptions {
-  /** Told of all that the clients send. */
+  /** Called with all data that the clients send. */
   readonly onRequest?: (chunk: Buffer) => void;
-  /** Told of all that is passed on to them. */
+  /** Called with all data that is forwarded to them. */
   readonly onReply?: (chunk: Buffer) => void;
 }
 
-/** A connection of the client, with the one to the server that belongs to it. */
+/** A connection of the client, with the corresponding one to the server. */
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
   readonly replies: Replies;
-  /** What becomes of what the server says. */
+  /** Handles the server's answers. */
   onReply: (chunk: Buffer) => void;
 }
 
@@ -140,18 +140,16 @@ export async function startTcpProxy(
     get open() {
       return pairs.size;
     },
-    /** Takes the place of a fault that is there. */
+    /** Replaces the current fault. */
     inject: change,
     heal: () => change(undefined),
-    /**
-     * The next time the client sends something that contains `text`, the server gets all of it, but
-     * its answer is cut: the client's connection is closed instead. Resolves then.
-     */
+    /** The next time the client sends data that contains `text`, the server gets all of it, but its answer is cut: the
+     * client's connection is closed instead. Resolves then. */
     cutNextReply: (text: string) =>
       new Promise<void>((done) => {
         replyToCut = { text, done };
       }),
-    /** Connections from now on go to another server; those that are open stay as they are. */
+    /** New connections go to another server; open ones stay unchanged. */
     retarget(port: number) {
       target = port;
     },
@@ -165,7 +163,7 @@ export async function startTcpProxy(
 
 type Replies = ReturnType<typeof createReplies>;
 
-/** What the server says, in order, as late and as slowly as the fault has it. */
+/** The server's answers, in order, as late and as slowly as the fault requires. */
 function createReplies(
   client: Socket,
   fault: () => Fault | undefined,
@@ -209,12 +207,12 @@ function createReplies(
       waiting.push({ chunk, arrivedMs: performance.now() });
       pass();
     },
-    /** Nothing more will be added: the client is told when it has everything. */
+    /** No more data will be added: the client's side is closed once it has everything. */
     end() {
       isEnding = true;
       pass();
     },
-    /** Passes on what may pass; to be called when the fault has changed. */
+    /** Forwards what is allowed; call when the fault has changed. */
     pass,
     drop() {
       clearTimeout(timer);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Owner } from './owner.ts';
 
-/** Removed with all that is in it when the test ends. */
+/** Removed with its content when the test ends. */
 export function createTemporaryFolder(t: Owner): string {
   const folder = mkdtempSync(join(tmpdir(), 'ratelane-test-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,4 +1,4 @@
-// What Linux says of the threads of a process, one by one.
+// Reads Linux's information about the threads of a process, one by one.
 import { readdir, readFile } from 'node:fs/promises';
 import { codeOf } from '../../shared/rules-directory.ts';
 
@@ -11,7 +11,7 @@ export async function readThreads(pid: number, file: 'stat' | 'children'): Promi
   return contents.filter((content) => content !== undefined);
 }
 
-/** There is no such file any more, or no such thread behind the open file. */
+/** The file no longer exists, or the thread of the open file has ended. */
 function ended(error: unknown): undefined {
   if (!['ENOENT', 'ESRCH'].includes(codeOf(error))) throw error;
 }

@@ -1,13 +1,12 @@
-// Waiting for a condition that no event announces, always with an end.
+// Waits for a condition that no event announces, always with a deadline.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Of the time waited so far, the next pause: the longer it takes, the less it matters to see it at once, and each
- * look costs the servers that are asked. */
+/** The next pause as a share of the time waited so far: the longer it takes, the less an immediate result matters, and
+ * each check costs the polled servers. */
 const pauseShare = 1 / 20;
 const longestPauseMs = 50;
 
-/** Looks again and again until `check` gives true, at first every `pauseMs`; false when `timeoutMs` have passed
- * without. */
+/** Repeats `check` until it returns true, at first every `pauseMs`; false if it has not after `timeoutMs`. */
 export async function waitUntil(
   check: () => boolean | Promise<boolean>,
   timeoutMs: number,

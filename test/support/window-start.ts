@@ -1,8 +1,8 @@
-// The window that a limit counts in now, for tests whose requests must all fall into one.
+// The current window of a limit, for tests whose requests must all be in the same window.
 
 const seconds = { hour: 3_600, day: 86_400 };
 
-/** Waits where the window ends within `stretchMs`; resolves to its start in seconds. */
+/** Waits if the window ends within `stretchMs`; resolves to its start in seconds. */
 export async function startOfWindow(
   unit: keyof typeof seconds,
   stretchMs: number,

@@ -1,6 +1,6 @@
 import type { CounterStore } from '../../worker/counters/store.ts';
 
-/** The store, with another way to count. */
+/** The store, with another implementation of counting. */
 export function withCount(store: CounterStore, count: CounterStore['count']): CounterStore {
   return {
     count,

@@ -1,4 +1,4 @@
-// Calls of a worker as a proxy makes them: over gRPC, on one connection that is kept.
+// Calls a worker as a proxy does: over gRPC, on one persistent connection.
 import { credentials, makeClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { Owner } from './owner.ts';
@@ -16,7 +16,7 @@ export type CallAnswer = 'OK' | 'OVER_LIMIT' | `failed: ${string}`;
 
 export interface CallOutcome {
   readonly answer: CallAnswer;
-  /** Undefined where nothing was answered. */
+  /** Undefined if there was no answer. */
   readonly remaining: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export function createWorkerCaller(
 
 /** Closed when its owner ends. */
 export function createCaller(t: Owner, address: string, channel = credentials.createInsecure()) {
-  // Else callers of one address share a connection.
+  // Otherwise callers of one address share a connection.
   const client = new RateLimitClient(address, channel, { 'grpc.use_local_subchannel_pool': 1 });
   t.teardown(() => client.close());
   function ask(domain: string, key: string, value: string): Promise<CallOutcome> {
@@ -62,7 +62,7 @@ export function createCaller(t: Owner, address: string, channel = credentials.cr
     });
   }
   return {
-    /** The same, with what the limit has left. */
+    /** The same, with the remaining hits of the limit. */
     ask,
     /** One hit of a descriptor with one entry. */
     decide: async (domain: string, key: string, value: string) =>

@@ -1,5 +1,5 @@
-// The real worker inside of the test's own process, put together from an environment as the program
-// does it: quicker than a process of its own, and on whatever clock a test turns.
+// The real worker inside of the test's own process, composed from an environment as in the program: quicker than a
+// separate process, and on whatever clock a test uses.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
@@ -17,9 +17,9 @@ const answerTimeoutMs = 60_000;
 const turnMs = 50;
 
 export interface WorkerInProcessOptions {
-  /** Settings; they win over what the fixture gives (free ports, runtime folder, no statistics). */
+  /** Settings; they override those of the fixture (free ports, runtime folder, no statistics). */
   readonly env: Readonly<Record<string, string>>;
-  /** Of one rules file, or of several by name. */
+  /** One rules file, or several by name. */
   readonly rules?: string | ReadonlyMap<string, string>;
   readonly clock?: Clock | ManualClock;
 }
@@ -39,7 +39,7 @@ export async function startWorker(t: ExecutionContext, options: WorkerInProcessO
   return worker;
 }
 
-/** As `startWorker`, for a start that fails or that waits for something. */
+/** Like `startWorker`, for a start that fails or that waits for something. */
 export async function launchWorker(
   t: ExecutionContext,
   { env, rules, clock = systemClock }: WorkerInProcessOptions,
@@ -69,15 +69,15 @@ export async function launchWorker(
   t.teardown(async () => {
     stopping.abort();
     await started.catch(() => {});
-    // A worker lets its callers leave first, by a clock that nobody turns any more.
+    // A worker lets its callers leave first; the manual clock must still advance for that.
     const turning = setInterval(() => 'advance' in clock && clock.advance(turnMs), turnMs);
     await worker.stop().finally(() => clearInterval(turning));
   });
-  // Whoever waits for the start hears of its failure; a test that does not ends it by itself.
+  // Awaiting `started` reports the failure of the start; an unawaited failure must not end the test process.
   started.catch(() => {});
 
   return {
-    /** Everything that was said so far, about the settings first. */
+    /** Everything logged so far, about the settings first. */
     log,
     /** Resolves when every port is open; rejects when the start fails, or takes longer than 60 s. */
     started,

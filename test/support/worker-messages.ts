@@ -1,4 +1,4 @@
-// What a worker's log says, by level, as a person reads it.
+// The messages in a worker's log, by level, in readable form.
 import type { WorkerProcess } from './worker-process.ts';
 
 interface LogLine {

@@ -1,5 +1,5 @@
-// The real worker as a child process of a test: on free ports, with the rules and settings given,
-// waited for, its output collected, and ended.
+// The real worker as a child process of a test: on free ports, with the given rules and settings; the fixture waits for
+// it, collects its output, and ends it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -14,9 +14,9 @@ import { waitUntil } from './wait-until.ts';
 const host = '127.0.0.1';
 const outputLimit = 4_000_000;
 const readyMs = 150_000;
-/** More than the worker allows itself, so that it is seen to end by itself. */
+/** Longer than the worker's own limit, so that it is seen to end by itself. */
 const stopGraceMs = 25_000;
-/** Of one look whether it answers. */
+/** Time limit of one readiness check. */
 const lookMs = 5_000;
 const pageMs = 30_000;
 
@@ -27,15 +27,15 @@ export interface WorkerPorts {
 }
 
 export interface WorkerProcessOptions {
-  /** Settings; they win over what the fixture gives (addresses, runtime folder, no push metrics). */
+  /** Settings; they override those of the fixture (addresses, runtime folder, no push metrics). */
   readonly env?: Readonly<Record<string, string>>;
   /** Rule files by name, in the worker's runtime folder. */
   readonly rules?: Readonly<Record<string, string>>;
   /** Instead of free ones. */
   readonly ports?: WorkerPorts;
-  /** The command that starts a worker, where it is another than that of programs.ts. */
+  /** The command that starts a worker, if it is not the one of programs.ts. */
   readonly program?: readonly string[];
-  /** Of the command line. */
+  /** Arguments of the command line. */
   readonly arguments?: readonly string[];
 }
 
@@ -116,7 +116,7 @@ export async function spawnWorkerProcess(t: Owner, options: WorkerProcessOptions
     output: () => output,
     /** The exit code, or the signal's name; undefined while it runs. */
     ended: () => ended,
-    /** What `ended` gives, once it has; undefined when it still runs after `timeoutMs`. */
+    /** The value of `ended`, once there is one; undefined when it still runs after `timeoutMs`. */
     waitForEnd,
     signal: (signal: NodeJS.Signals) => {
       child.kill(signal);

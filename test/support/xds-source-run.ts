@@ -1,5 +1,4 @@
-// The worker's rules from a management server, put together as the worker does it, for tests that
-// speak as the server.
+// The worker's source of rules from a management server, composed as in the worker, for tests that act as the server.
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -28,7 +27,7 @@ export type XdsSourceRun = Awaited<ReturnType<typeof startXdsSource>>;
 export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'servers'>> & {
   readonly rules?: RuleSetOptions;
   readonly server: Partial<ManagementServer> & { readonly url: string };
-  /** To choose from when that one is lost. */
+  /** Used when that one is lost. */
   readonly otherUrls?: readonly string[];
   readonly clock?: Clock;
   readonly parsingThread?: ParsingThread;
@@ -90,9 +89,9 @@ export async function startXdsSource(t: ExecutionContext, options: XdsSourceRunO
     rules,
     log,
     metric: (name: string) => metrics.snapshot().get(name),
-    /** The limits in force as `domain=limit`, of the domains given. */
+    /** The limits in force as `domain=limit`, of the given domains. */
     limits,
-    /** Resolves when `limits` gives this text. */
+    /** Resolves when `limits` returns this text. */
     becomes: (text: string, ...domains: string[]) =>
       eventually(`limits become ${text}`, () => limits(...domains) === text),
   };
