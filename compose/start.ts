@@ -1,5 +1,5 @@
-// `npm start`: a control plane on the sample rules and a worker that it feeds, with counters in the
-// worker's memory, and what to try on them. A setting of the environment wins over the sample's.
+// `npm start`: starts a control plane on the sample rules and a worker that it configures, with counters in the
+// worker's memory, and prints what to try on them. Settings in the environment override the sample's.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -42,7 +42,7 @@ const xdsAddress = process.env['CONFIG_GRPC_XDS_SERVER_URL'] ?? '127.0.0.1:18000
 const adminAddress = process.env['RATELANE_ADMIN_ADDRESS'] ?? '127.0.0.1:18001';
 const readyTimeoutMs = 60_000;
 const pollMs = 100;
-/** Silence of more than two seconds looks like a program that hangs. */
+/** More than two seconds of silence resembles a program that hangs. */
 const progressMs = 2_000;
 
 const environment: Record<string, string | undefined> = {
@@ -62,12 +62,12 @@ let isStopping = false;
 function start(file: string, ...args: string[]): void {
   const program = spawn(process.execPath, [pathOf(file), ...args], {
     env: environment,
-    // Not of the terminal's group, whose Ctrl-C would reach them before `stop` does.
+    // In a process group of its own: otherwise Ctrl-C in the terminal would reach the programs before `stop` does.
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   program.once('exit', (code) => {
-    // One without the other is no sample: whatever ends one ends both.
+    // The sample needs both programs: when one ends, the other is stopped.
     if (!isStopping) void stop(code === 0 ? 1 : (code ?? 1));
   });
   programs.push(program);
@@ -76,7 +76,7 @@ function start(file: string, ...args: string[]): void {
 async function stop(exitCode: number): Promise<void> {
   if (isStopping) return;
   isStopping = true;
-  // The worker first: losing its control plane would be an error that it logs.
+  // The worker first: it would log the loss of its control plane as an error.
   for (const program of programs.toReversed()) {
     if (program.exitCode !== null || program.signalCode !== null) continue;
     program.kill('SIGTERM');
@@ -97,7 +97,7 @@ async function isHealthy(address: string): Promise<boolean> {
   }
 }
 
-/** False when it is not healthy in time, which the program itself has then explained. */
+/** False when the program is not healthy in time; it has logged the reason itself then. */
 async function waitUntilHealthy(name: string, address: string): Promise<boolean> {
   const startedMs = performance.now();
   for (let saidMs = startedMs; !isStopping; ) {
@@ -150,13 +150,13 @@ within one minute:
 Ctrl-C stops both.
 `;
 
-/** A second signal ends them without waiting for work in progress. SIGTERM again would be the same stop. */
+/** A second signal ends the programs without waiting for work in progress. SIGTERM again would only repeat the stop. */
 function hurry(): void {
   for (const program of programs) program.kill('SIGINT');
 }
 
 listenForStopSignals(() => void stop(0), hurry);
-// A terminal's, too, which would end this process alone.
+// The terminal's SIGQUIT too, which would end only this process.
 process.on('SIGQUIT', () => void stop(1));
 start(
   '../control-plane/main.ts',

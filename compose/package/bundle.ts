@@ -1,5 +1,5 @@
-// `npm run build`: makes of the sources what the package and the image have, and what tests start: a bundle of each
-// program, split so that parts that are loaded late are files of their own, with the files that the programs read.
+// `npm run build`: builds the programs for the package, the image and the tests: a bundle of each program, split so
+// that parts that are loaded late are separate files, together with the files that the programs read.
 import {
   globSync,
   mkdirSync,
@@ -15,20 +15,20 @@ import { toLineMap } from './line-map.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** Packages that become part of the bundle, with their licences: this one is half of the modules of a control plane. All
- * others stay packages, which audits find and whose defects are mended without a release of ours. */
+/** Packages that become part of the bundle, with their licences: this one is half of a control plane's modules. All
+ * others remain packages: audits find them, and their defects are fixed without a release of ours. */
 export const bundledPackages: readonly string[] = ['typebox'];
 
 const programs = [
   'worker/main.ts',
   'worker/client.ts',
   'control-plane/main.ts',
-  // What these start, by shared/own-files.ts.
+  // Started by the programs above, through shared/own-files.ts.
   'worker/processes/main.ts',
   'worker/rules-source/parsing-thread-main.ts',
   'control-plane/server/work-thread-main.ts',
 ];
-/** Read as a folder, each when its path is asked for. */
+/** Read as a folder; each file is loaded when its path is requested. */
 const controllers = 'control-plane/server/admin/controllers/**/*.ts';
 const page = 'control-plane/server/console/page';
 const schemas = [
@@ -38,10 +38,8 @@ const schemas = [
   'control-plane/authoring/rehearsal/rule-tests/rule-tests.schema.json',
 ];
 
-/**
- * Gives the folder's path. What is in it already and is the same is not touched, so that programs that were started from it
- * continue; what does not belong there is removed.
- */
+/** Returns the folder's path. Unchanged files in it are not touched, so that programs started from it continue; files
+ * that do not belong there are removed. */
 export async function buildPrograms(folder: string): Promise<string> {
   const target = resolve(folder);
   const files = new Map<string, string | Uint8Array>();
@@ -52,9 +50,9 @@ export async function buildPrograms(folder: string): Promise<string> {
     ...options,
     ...maps,
     external: externalPackages(),
-    // Where shared/own-files.ts expects to be.
+    // The location that shared/own-files.ts expects for itself.
     chunkNames: 'shared/[name]-[hash]',
-    // Those that have to be there are files of their own.
+    // Required licences are separate files.
     legalComments: 'none',
   });
   await addBundle(files, [`${page}/main.ts`], {

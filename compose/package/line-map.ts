@@ -1,4 +1,5 @@
-// Reduces a source map to what a stack needs: the file and the line. The whole map would be as large as the programs.
+// Reduces a source map to what a stack trace needs: the file and the line. A complete map would be as large as the
+// programs.
 
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 
@@ -9,7 +10,7 @@ export interface SourceMapJson {
   readonly mappings: string;
 }
 
-/** One segment where the line of the source changes; none for what comes from packages. */
+/** One segment whenever the source line changes; none for code from packages. */
 export function toLineMap({ sources, mappings }: SourceMapJson): SourceMapJson {
   const [inSource, outSource] = [createDelta(), createDelta()];
   const [inLine, outLine] = [createDelta(), createDelta()];
@@ -39,7 +40,7 @@ export function toLineMap({ sources, mappings }: SourceMapJson): SourceMapJson {
   return { version: 3, sources: used, names: [], mappings: lines.join(';') };
 }
 
-/** A number of the format is the difference to the one before of its kind. */
+/** Each number in the format is the difference from the previous one of its kind. */
 function createDelta() {
   let value = 0;
   return {
@@ -55,7 +56,8 @@ function createDelta() {
   };
 }
 
-/** Base 64 of five bits each, the lowest first: the first has the sign, and 32 marks that more follow. */
+/** Base 64 with five bits per digit, the lowest first: the lowest bit is the sign, and bit 32 means that more digits
+ * follow. */
 function decode(segment: string): number[] {
   const numbers: number[] = [];
   let [value, shift] = [0, 0];

@@ -1,4 +1,4 @@
-// `approve`: lets a revision through that waits for an approval.
+// `approve`: approves a revision that waits for an approval.
 import type { RevisionJson } from '../server/admin/revision-json.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';

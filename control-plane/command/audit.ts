@@ -1,4 +1,4 @@
-// `audit`: what users and the programs did.
+// `audit`: lists actions of users and of the programs.
 import { parseDuration } from '../../shared/duration.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { ActivityJson, DeedJson } from '../server/admin/activity-json.ts';
@@ -50,7 +50,7 @@ export const addAudit: AddCommand = (program, frame) => {
         call,
       );
       if (answer === undefined) return;
-      // An older control plane includes no missing ones.
+      // An older control plane does not include `missing`.
       const { deeds, missing = [] } = answer.value;
       if (options.json) io.write(`${JSON.stringify({ deeds, missing }, undefined, 2)}\n`);
       else if (deeds.length === 0) io.write('nothing was done that is known\n');

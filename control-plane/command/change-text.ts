@@ -1,4 +1,4 @@
-// The changes for requests as text, for `diff` and `push`.
+// Formats the changes for requests as text, for `diff` and `push`.
 
 import { toCountText } from '../../shared/count-text.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';

@@ -1,4 +1,4 @@
-// `check`: reads rules and reports everything that is wrong with them.
+// `check`: reads rules and reports all their problems.
 
 import { toCountText } from '../../shared/count-text.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
@@ -72,7 +72,7 @@ async function checkRules(
   const loaded = loadRules(read.input, mergeDomains, fixedWindowsOnly);
   const served = findServedProblems(loaded, { mergeDomains, maxResponseBytes });
   const { files, problems } = envoyRead.input;
-  // With errors it is unknown what the rules match.
+  // With errors, it is unknown what the rules match.
   const asked =
     envoy.length > 0 && loaded.ruleSet !== undefined
       ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })
@@ -94,7 +94,7 @@ async function checkRules(
   finish(toExitCode(rules, options));
 }
 
-/** Checks also which of the recorded decisions would be others under the rules. */
+/** Also checks which of the recorded decisions would differ under the rules. */
 async function checkReplay(
   replay: readonly string[],
   rules: LoadedRules,
@@ -155,7 +155,7 @@ function toExitCode({ ruleSet, problems }: LoadedRules, { strict }: CheckOptions
     : exitCodes.ok;
 }
 
-/** The rules with further problems, and without the warnings and notes that comments or --allow allow. */
+/** Adds problems to the rules, and removes the warnings and notes that comments or --allow permit. */
 function withFindings(
   rules: LoadedRules,
   added: readonly Problem[],
@@ -168,12 +168,13 @@ function withFindings(
   const wanted = reportOnce('worker-only-field', problems.filter(isWanted).sort(comparePlaces));
   const told = refuse(wanted);
   const ruleSet = told.some(isError) ? undefined : rules.ruleSet;
-  // With errors not all checks have run.
+  // With errors, not all checks have run.
   const rest = rules.ruleSet === undefined || added.some(isError) ? [] : idle.filter(isWanted);
   return { ...rules, ruleSet, problems: [...told, ...rest].sort(comparePlaces) };
 }
 
-/** What is true of all workers is reported once a run: the first of the kind, and how many files have it too. */
+/** Problems that concern all workers are reported once per run: the first of each kind, and the number of other files
+ * with it. */
 function reportOnce(kind: ProblemRule, problems: readonly Problem[]): readonly Problem[] {
   const [first, ...others] = problems.filter(({ rule }) => rule === kind);
   const files = new Set(others.map(({ file }) => file));

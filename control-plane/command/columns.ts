@@ -1,6 +1,6 @@
-// Text in columns.
+// Formats text in columns.
 
-/** One line for each row, the first one with the headings; only the last column is not padded. */
+/** One line per row, the first one with the headings; the last column is not padded. */
 export function toColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),

@@ -1,14 +1,14 @@
-// The interface of commands. program.ts lists them, run-command.ts parses and runs them.
+// The interface of commands. program.ts lists them; run-command.ts parses and runs them.
 import type { Command } from 'commander';
 import type { Clock } from '../../shared/clock.ts';
 
-/** The outside world as commands see it; tests replace it. */
+/** The environment of a command; tests replace it. */
 export interface CommandIo {
   /** Standard output. */
   readonly write: (text: string) => void;
   /** Standard error. */
   readonly writeError: (text: string) => void;
-  /** True when standard output is a terminal: use colours. */
+  /** Whether standard output is a terminal, which gets colours. */
   readonly isTerminal: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
@@ -16,22 +16,18 @@ export interface CommandIo {
 
 export interface CommandFrame {
   readonly io: CommandIo;
-  /** Sets the exit code; 0 when it is not called. */
+  /** Sets the exit code, which is 0 otherwise. */
   readonly finish: (exitCode: ExitCode) => void;
-  /** Prints why there is no answer, and finishes with 2. */
+  /** Prints why there is no answer, and sets the exit code 2. */
   readonly fail: (message: string) => void;
 }
 
-/**
- * Adds one command to the program, with its options, its help (exit codes included) and its action. Costly
- * modules are loaded in the action.
- */
+/** Adds one command to the program, with its options, its help (including exit codes) and its action. Expensive modules
+ * are loaded in the action. */
 export type AddCommand = (program: Command, frame: CommandFrame) => void;
 
-/**
- * The codes are the same for every command, whose help explains 1. 2 is also for wrong arguments. The others are
- * for pipelines that react: wait, repair, or read again.
- */
+/** The codes are the same for every command, whose help explains 1. 2 also means wrong arguments. The others are for
+ * pipelines that react: by waiting, repairing, or reading again. */
 export const exitCodes = {
   ok: 0,
   no: 1,

@@ -1,4 +1,4 @@
-// `compare`: asks two services the same recorded requests, and prints what they answer differently.
+// `compare`: sends the same recorded requests to two services, and prints the differences between their answers.
 import { isAbsolute } from 'node:path';
 import type { ChannelCredentials } from '@grpc/grpc-js';
 import { toCountText } from '../../shared/count-text.ts';
@@ -29,7 +29,7 @@ interface CompareOptions extends TlsOptions {
 }
 
 interface GivenAddress {
-  /** The address as it was written. */
+  /** The address as given. */
   readonly text: string;
   readonly target: string;
   readonly isTls: boolean;
@@ -154,7 +154,7 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
   }
 }
 
-/** Undefined where no service is asked over TLS; the reason where the options cannot be used. */
+/** Undefined if no service uses TLS; the reason if the options cannot be used. */
 async function readTls({
   reference,
   candidate,
@@ -171,7 +171,7 @@ async function readTls({
     : '--ca, --cert and --key are for a service with TLS: write its address as tls://host:port';
 }
 
-/** Why the comparison covers less than it should. */
+/** Why the comparison covers less than intended. */
 function describeTrouble(
   { gone, requests }: Comparison,
   { problem }: RecordReading,

@@ -1,5 +1,4 @@
-// `completion`: prints a script that makes a shell complete this command line. The script is generated
-// from the commands themselves.
+// `completion`: prints a shell's completion script for this command line, generated from the commands themselves.
 import { Argument } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
@@ -11,7 +10,7 @@ import { toZshScript } from './completion/zsh-script.ts';
 const scripts = { bash: toBashScript, zsh: toZshScript, fish: toFishScript } as const;
 type Shell = keyof typeof scripts;
 
-/** The command of the package, which has all programs. */
+/** The package's command, which runs all programs. */
 const packageCommand = 'ratelane';
 const programs = [
   { name: 'worker', summary: 'decide rate limits for Envoy' },

@@ -1,4 +1,5 @@
-// `counters`: how far descriptors are in their limits, back to nothing, and without a limit for a time.
+// `counters`: shows how much of their limits descriptors have used, resets their counters, and lifts their limits for a
+// time.
 import { Argument } from 'commander';
 import { toCountText } from '../../shared/count-text.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
@@ -116,7 +117,7 @@ Exit codes:
   }
 };
 
-/** A peer without an answer leaves no gap where its workers are known to be at other control planes. */
+/** A peer without an answer does not matter if its workers are known to be connected to other control planes. */
 async function describeLost(
   client: AdminClient,
   action: 'get' | 'reset',
@@ -126,7 +127,7 @@ async function describeLost(
     const result = await client.call({ method: 'GET', path: '/status' });
     const status = result.ok && result.answer.status === 200 && result.answer.value;
     const { verdict, controlPlanes = [] } = (status || {}) as Partial<StatusJson>;
-    // One that answers by now has counters that are not in this answer.
+    // A peer that answers by now has counters that this answer lacks.
     const known = missing.flatMap(
       ({ url }) => controlPlanes.find((each) => each.url === url)?.error ?? [],
     );
@@ -142,7 +143,7 @@ function toLines(kind: 'error' | 'warning', texts: readonly string[]): string {
   return texts.map((text) => `${kind}: ${escapeText(text)}\n`).join('');
 }
 
-/** A line for each rule that the counters belong to: whether it refuses now, its place, and who changed it last. */
+/** One line for each rule of the counters: whether it refuses now, its position, and its last author. */
 async function describeRules(client: AdminClient, { answers }: CountersJson): Promise<string> {
   const counters = answers.flatMap((each) =>
     each.counters.filter(({ problem }) => problem === null),
@@ -155,7 +156,7 @@ async function describeRules(client: AdminClient, { answers }: CountersJson): Pr
     const state = isRefusing ? 'limited' : shadow;
     const path = `/sources?rule=${encodeURIComponent(rule)}`;
     const result = await client.call({ method: 'GET', path });
-    // A worker may have a rule that is in force no more, or is on trial.
+    // A worker may have a rule that is no longer in force, or that is on trial.
     const isKnown = result.ok && result.answer.status === 200;
     const source = isKnown ? toSourceText(result.answer.value as RuleSourceJson) : '';
     return `${escapeText(`${state} now by the rule ${rule}${source}`)}\n`;
@@ -174,7 +175,7 @@ function toSourceText({ rule: { file, line, column }, changed, trial }: RuleSour
   return `${where}${tried}, last changed by ${author ?? 'somebody'} at ${time} in ${what}`;
 }
 
-/** Undefined where they fit together. */
+/** Undefined if the options are compatible. */
 function checkLiftOptions(
   action: 'get' | 'reset' | 'lift',
   { for: span, until, end, worker, wait }: CountersOptions,

@@ -1,4 +1,4 @@
-// The options by which commands take descriptors of a request.
+// The options for descriptors of a request.
 import { type Command, Option } from 'commander';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { exitCodes } from './command-frame.ts';
@@ -10,7 +10,7 @@ export function addDescriptorOption(command: Command): Command {
   return command.addOption(toOption(command, 'descriptor', help).makeOptionMandatory());
 }
 
-/** One of both is needed; the command checks it. */
+/** The command checks that one of the two is given. */
 export function addDescriptorOrBucketOptions(command: Command): Command {
   const bucket =
     "a bucket of Envoy's quota filter, whose entries have no order; repeat it for several";

@@ -1,4 +1,4 @@
-// `diff`: what changes for requests between two sets of rules.
+// `diff`: shows the changes for requests between two sets of rules.
 
 import { toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
@@ -65,7 +65,7 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
       for (const side of sides) {
         const read = await readSide(side, options);
         if (!read.ok) return fail(read.message);
-        // The rules of a server are valid there, by its own settings.
+        // The rules of a server are valid under its own settings.
         const mergesDomains = options.mergeDomains ?? side.startsWith(serverPrefix);
         loaded.push(loadRules(read.input, mergesDomains));
       }

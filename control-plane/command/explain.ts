@@ -1,4 +1,4 @@
-// `explain`: which rule a request matches and why, and under which keys its hits are counted.
+// `explain`: shows which rule a request matches and why, and the keys under which its hits are counted.
 
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
@@ -72,7 +72,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
           : await readServerInput(server.slice(serverPrefix.length), options, io);
       if (!read.ok) return fail(read.message);
       const nowMs = io.clock.wallMs();
-      // The rules of a server are valid there, by its own settings.
+      // The rules of a server are valid under its own settings.
       const merge = options.mergeDomains ?? server !== undefined;
       const { documents, ruleSet, problems } = loadRules(read.input, merge, false, nowMs);
       if (ruleSet === undefined) {
@@ -98,7 +98,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
       );
     });
 
-  /** The mistake where a control plane is named, or only how to reach one; undefined without one. */
+  /** The mistake in the options that name a control plane or configure access to one; undefined without one. */
   function checkServerUse(paths: readonly string[], server: string | undefined) {
     if (server !== undefined) {
       return paths.length > 1
@@ -109,7 +109,8 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
     return option && `${option} needs ${serverPrefix} in place of PATH`;
   }
 
-  /** In the order in which rules take their entries, as the quota service finds it; in the given one where none does. */
+  /** Sorts a bucket's entries in the order in which rules nest them, as the quota service does; keeps the given order
+   * if no rule matches. */
   function nestBuckets(
     domain: string,
     documents: readonly RuleDocument[],

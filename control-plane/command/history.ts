@@ -1,4 +1,4 @@
-// `history`: the last revisions of a control plane's store.
+// `history`: lists the last revisions of a control plane's store.
 
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { toExplanationJson } from '../authoring/explain/explanation-json.ts';
@@ -56,7 +56,7 @@ export const addHistory: AddCommand = (program, frame) => {
     });
 };
 
-/** Reads on until there are as many as are wanted: one answer examines as many revisions as it has time for. */
+/** Reads further pages until there are enough changes: one answer examines only as many revisions as it has time for. */
 async function tellRule(
   frame: CommandFrame,
   options: HistoryOptions,
@@ -85,7 +85,7 @@ async function tellRule(
   else io.write(`no known revision has the rule ${escapeText(rule)}\n`);
 }
 
-/** The name of the rule that a request matches, where a request is given. */
+/** The name of the rule that a request matches, if a request is given. */
 async function findRuleName(
   frame: CommandFrame,
   options: HistoryOptions,
@@ -114,7 +114,7 @@ async function findRuleName(
   return [domain, ...levels.map(({ composite }) => composite)].join('.');
 }
 
-/** As blame has it: the revision, when, who, what changed, and why. */
+/** Like blame: the revision, time, author, change, and reason. */
 function formatChange(change: RuleChangesJson['changes'][number]): string {
   const { revision, before, to, texts, restores, outcome } = change;
   const { id, at, author, message } = revision;
@@ -129,7 +129,7 @@ function formatChange(change: RuleChangesJson['changes'][number]): string {
 
 const served: ReadonlySet<string> = new Set(['in_force', 'was_in_force']);
 
-/** One line, and one for the reason where there is one. */
+/** One line, and a second one for the reason if there is one. */
 function formatRevision(revision: ListedRevision): string {
   const { id, at, author, message } = revision;
   const words = [author, message?.split('\n')[0]].filter(Boolean).join(': ');

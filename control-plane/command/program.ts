@@ -5,7 +5,7 @@ import { commandLine } from '../../shared/command-line.ts';
 import { readVersion } from '../../shared/version.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 
-/** The commands by their names, in the order of the help. */
+/** The commands by name, in the order of the help. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./serve.ts')).addServe,
   check: async () => (await import('./check.ts')).addCheck,
@@ -27,10 +27,8 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   completion: async () => (await import('./completion.ts')).addCompletion,
 };
 
-/**
- * Throws CommanderError for the help, or a wrong command line. Where `asked` is the name of a command, the
- * program has that one alone, and need not wait until the others are loaded.
- */
+/** Throws CommanderError for the help, or a wrong command line. If `asked` is the name of a command, the program has
+ * only that one, and does not wait for the others to load. */
 export async function createProgram(frame: CommandFrame, asked?: string): Promise<Command> {
   const { io } = frame;
   const program = new Command(commandLine('control-plane'))

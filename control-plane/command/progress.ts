@@ -1,11 +1,11 @@
-// Reports once why a command takes a while: silence of more than two seconds looks like a program that hangs. On
+// Reports why a command takes a while: more than two seconds of silence resembles a program that hangs. Written to
 // standard error, so that the output stays clean.
 import type { CommandIo } from './command-frame.ts';
 
 const firstMs = 2_000;
 const laterMs = 5_000;
 
-/** `what` gives the text of each line. The returned function ends the lines. */
+/** `what` returns the text of each line. The returned function stops the lines. */
 export function startProgress(
   { clock, writeError }: Pick<CommandIo, 'clock' | 'writeError'>,
   what: () => string,

@@ -1,8 +1,8 @@
-// A revision as an argument or an option of a command.
+// A revision in an argument or an option of a command.
 import { InvalidArgumentError } from 'commander';
 import { shortestRevisionPrefix } from '../server/store/store.ts';
 
-/** A part of the help of commands that take a revision. */
+/** A part of the help of commands with a revision. */
 export const revisionHelp = `its beginning is enough, at least ${shortestRevisionPrefix} characters`;
 
 /** Parses an argument for commander, which adds the name of the argument or option to the error. */

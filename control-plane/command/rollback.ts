@@ -1,4 +1,4 @@
-// `rollback`: a new revision with the files of an earlier one.
+// `rollback`: creates a new revision with the files of an earlier one.
 import { addChangeOptions, type ChangeOptions, sendChange } from './admin/change-command.ts';
 import type { AddCommand } from './command-frame.ts';
 import { parseRevision, revisionHelp } from './revision-argument.ts';

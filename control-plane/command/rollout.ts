@@ -1,4 +1,4 @@
-// `rollout`: the state of a revision's rollout, and actions on it.
+// `rollout`: shows the state of a revision's rollout, and acts on it.
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { RolloutAnswerJson } from '../server/admin/controllers/rollouts.ts';
@@ -82,7 +82,7 @@ async function ask(frame: CommandFrame, options: RolloutOptions, call: AdminCall
   if (call.method === 'GET' && rollout === null) finish(exitCodes.no);
 }
 
-/** Only the leading control plane knows why the rollout waits; the status has it from there. */
+/** Only the leading control plane knows why the rollout waits; the status includes its answer. */
 async function findLeading(client: AdminClient, own: RolloutJson): Promise<RolloutJson> {
   if (own.leader === null || own.leader.isThis) return own;
   const result = await client.call({ method: 'GET', path: '/status' });
@@ -96,7 +96,7 @@ function toText({ revision, step, steps, phase, text, workers, leader }: Rollout
   return `revision ${toShortId(revision)}: step ${step} of ${steps}, ${phase.replace('_', ' ')}, ${reach}${text === '' ? '' : `; ${text}`}${toLeaderText(leader)}`;
 }
 
-/** How the last one ended. */
+/** How the last rollout ended. */
 function toLastText(last: LastWordJson | null | undefined): string {
   if (last == null) return '';
   const { revision, outcome, reason, by, at } = last;

@@ -8,7 +8,7 @@ import { stackText } from '../../shared/source-places.ts';
 import { type CommandFrame, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
 import { createProgram } from './program.ts';
 
-/** `args` are those after the program's name. Never rejects. */
+/** `args` are the arguments after the program's name. Never rejects. */
 export async function runCommand(args: readonly string[], given: CommandIo): Promise<ExitCode> {
   const writeError = (text: string) => given.writeError(maskArguments(text, args));
   const io = { ...given, writeError };
@@ -28,7 +28,7 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
     await program.parseAsync(rewriteSingleDash(args, program), { from: 'user' });
     return exitCode;
   } catch (error) {
-    // Commander has printed it already; requested help has the code 0.
+    // Commander has already printed the error; requested help has the code 0.
     if (error instanceof CommanderError)
       return error.exitCode === 0 ? exitCodes.ok : exitCodes.trouble;
     if (isOfSystem(error)) {
@@ -40,16 +40,15 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
   }
 }
 
-/** A file or address that cannot be used, whose text has the call, its reason and the path. */
+/** An unusable file or address; the error's text contains the system call, the reason and the path. */
 function isOfSystem(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }
 
-/**
- * Flags with one dash, as the reference takes them (behaviour: check-of-the-reference), in the form that commander takes:
- * `-config_dir x` and `-config_dir=x` get their second dash. Also rewrites near misses of the flags of `program`'s commands, so that the parser suggests the right
- * one. A switch loses `=true`, and is removed with `=false`. Arguments after `--` are unchanged.
- */
+/** Converts flags with one dash, which the reference accepts (behaviour: check-of-the-reference), into the form that
+ * commander accepts: `-config_dir x` and `-config_dir=x` get their second dash. Also rewrites near misses of the flags
+ * of `program`'s commands, so that the parser suggests the right one. A switch loses `=true`, and is removed with
+ * `=false`. Arguments after `--` are unchanged. */
 function rewriteSingleDash(args: readonly string[], program: Command): string[] {
   const options = program.commands.flatMap((command) => command.options);
   const names = ['help', ...new Set(options.map((option) => option.long?.slice(2) ?? ''))];

@@ -34,17 +34,17 @@ Exit codes:
   addFlags(command, controlPlaneTable);
 };
 
-/** Below it the change of 30,000 limits, which takes 460 MB where there is room, would end the process. */
+/** With less memory, a change of 30,000 limits, which takes 460 MB if available, would end the process. */
 const littleMb = 400;
 
-/** V8 collects garbage often, which doubles the processor time of a change. The flags of the start would let the heap grow to
- * two and a half times its size first. */
+/** Makes V8 collect garbage often, which doubles the processor time of a change. The default flags would let the heap
+ * grow to two and a half times its size first. */
 function saveMemory(): void {
   setFlagsFromString('--memory-saver-mode');
   setFlagsFromString('--heap-growing-percent=0');
 }
 
-/** `environment` has the flags as well. */
+/** `environment` includes the flags. */
 async function runServe(environment: Environment, { environment: ofProcess, clock }: CommandIo) {
   const result = parseControlPlaneSettings(environment);
   const log = createProgramLog(result.ok ? result.settings.log : logBeforeSettings);
@@ -54,7 +54,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   }
   const { settings } = result;
   const auditLog = createProgramLog({ ...settings.log, level: 'info' });
-  // No other command should wait until the servers are loaded.
+  // Other commands should not wait for the servers to load.
   const { memoryMb } = await import('../server/work-thread.ts');
   if (memoryMb() < littleMb) saveMemory();
   const { createControlPlane, stopTimeoutMs } = await import('../server/server.ts');

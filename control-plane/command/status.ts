@@ -1,4 +1,4 @@
-// `status`: is the newest revision in force everywhere? One line and an exit code.
+// `status`: reports whether the newest revision is in force everywhere, by one line and an exit code.
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { askFleet, toExitCode, toFleetJson, writeFleetStatus } from './admin/fleet-status.ts';
 import { addWaitOptions, type WaitOptions } from './admin/wait-options.ts';

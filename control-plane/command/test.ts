@@ -1,4 +1,4 @@
-// `test`: runs tests of rules with the decision of a worker, on a clock that is turned.
+// `test`: runs tests of rules with a worker's decisions, on a simulated clock.
 import { Option } from 'commander';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { findTestFiles } from './test/find-test-files.ts';

@@ -1,4 +1,4 @@
-// The options --ca, --cert and --key, as every command reads them that is a client.
+// The options --ca, --cert and --key of every command that is a client.
 import { readTlsFiles, type TlsReading } from '../../shared/tls.ts';
 
 /** Paths of PEM files. */

@@ -1,4 +1,4 @@
-// `top`: the values that are limited most, and the rules with the most hits over limit.
+// `top`: lists the most limited values, and the rules with the most hits over limit.
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { describeEnd } from '../../shared/rules/rule-end.ts';
 import type { TopJson } from '../server/admin/top-json.ts';
@@ -57,7 +57,7 @@ Exit codes:
     });
 };
 
-/** Which limits of its list are over. */
+/** Which limits of the rule's list are exceeded. */
 function describeLimits(limits: readonly LimitRate[]): string {
   const over = limits.filter(({ overLimitPerSecond }) => overLimitPerSecond > 0);
   const texts = over.map((each) => `${escapeText(each.limit)} ${each.overLimitPerSecond}`);

@@ -1,5 +1,5 @@
-// `watch`: a client of a management server that shows the resources a worker would get, and accepts or refuses
-// them; for those who debug a control plane.
+// `watch`: a client of a management server that shows the resources a worker would receive, and accepts or refuses
+// them; for debugging a control plane.
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import type { WatchedResponse } from './watch/discovery-watch.ts';
 
@@ -50,7 +50,7 @@ Exit codes:
     });
 };
 
-/** Why it ended, unless it was meant to. */
+/** Returns why the watch ended, unless that was requested. */
 async function watch({ io }: CommandFrame, options: WatchOptions): Promise<string | undefined> {
   const { openDiscoveryWatch } = await import('./watch/discovery-watch.ts');
   const { once = false, nack, json = false } = options;

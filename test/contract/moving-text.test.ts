@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { RedisSharedText } from '../../control-plane/server/record/engines/redis-shared-text.ts';
 import { MovingText } from '../../control-plane/server/record/moving-text.ts';
+import { isMovedText } from '../../control-plane/server/record/record.ts';
 import { createGitSharedText } from '../../control-plane/server/store/git-shared-text.ts';
+import { eventually } from '../support/eventually.ts';
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
 import { ownedByFile } from '../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -62,7 +64,13 @@ test('the text beside the rules is the record until the first write, which is ma
   t.is((await one.swap(read?.version, 'moved')).kind, 'written');
   t.is((await other.swap(late?.version, 'moved too')).kind, 'stale');
   for (const each of [one, other, openEngine()]) t.is((await each.read())?.text, 'moved');
-  t.is((await openBefore().read())?.text, 'taken back');
+  const old = openBefore();
+  await eventually('what is beside the rules names the engine', async () =>
+    isMovedText((await old.read())?.text ?? ''),
+  );
+  t.regex((await old.read())?.text ?? '', /in Redis at 127\.0\.0\.1/);
+  await openEngine().setAside((await one.read())?.version ?? '');
+  t.is(await open().read(), undefined, 'and is no record for an engine');
 });
 
 test('a text that is later removed from the engine is not replaced by the one beside the rules', async (t) => {

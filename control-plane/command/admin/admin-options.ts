@@ -1,4 +1,4 @@
-// The options by which commands find the admin API and authenticate.
+// The options of commands that connect to the admin API and authenticate.
 import { createSecureContext } from 'node:tls';
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
@@ -28,7 +28,7 @@ export function addAdminOptions(command: Command): Command {
     .option('--json', 'print one JSON object');
 }
 
-/** The first option by which a control plane can be reached. */
+/** The first given option for access to a control plane. */
 export function givenAdminOption(command: Command): string | undefined {
   const names = ['adminUrl', 'tokenFile', 'ca', 'cert', 'key'];
   const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli';
@@ -39,7 +39,7 @@ export function givenAdminOption(command: Command): string | undefined {
 
 export type AdminClientResult =
   | { readonly ok: true; readonly client: AdminClient }
-  /** A human-readable sentence, without a token in it. */
+  /** A human-readable sentence that contains no token. */
   | { readonly ok: false; readonly message: string };
 
 export async function openAdminClient(

@@ -1,10 +1,10 @@
-// Error answers of the admin API as text.
+// Formats error answers of the admin API as text.
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { fromProblemJson, type ProblemJson } from '../../server/admin/problem-json.ts';
 import type { JsonAnswer } from '../../server/json-call.ts';
 
-/** Several lines with their ends. */
+/** Several lines, with their line breaks. */
 export function formatRefusal({ status, value }: JsonAnswer): string {
   const { detail, title, errors } = (value ?? {}) as {
     detail?: unknown;
@@ -19,7 +19,7 @@ export function formatRefusal({ status, value }: JsonAnswer): string {
   return `${formatRules(value)}error: ${escapeText(text)}${hint} (HTTP ${status})\n${fields}`;
 }
 
-/** The problems of rules in an answer, each with its place; '' when there is none. */
+/** The problems of rules in an answer, each with its position; '' if there are none. */
 function formatRules(value: unknown): string {
   const { problems } = (value ?? {}) as { problems?: readonly ProblemJson[] };
   if (!Array.isArray(problems) || problems.length === 0) return '';

@@ -1,13 +1,11 @@
-// One question to the admin API, as the commands ask it that need the answer and nothing else.
+// Sends one request to the admin API, for commands that only need the answer.
 import type { AdminCall, AdminClient } from '../../server/admin-client.ts';
 import { type CommandFrame, type ExitCode, exitCodes } from '../command-frame.ts';
 import { type AdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
 
-/**
- * Undefined where there is no answer, or a refusal: that has been printed. `codes`: the exit codes of statuses that are
- * not failures.
- */
+/** Undefined if there is no answer, or a refusal; the error has been printed then. `codes`: the exit codes of statuses
+ * that are not failures. */
 export async function askAdmin<Value>(
   { io, finish, fail }: CommandFrame,
   options: AdminOptions,

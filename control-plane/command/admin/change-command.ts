@@ -1,5 +1,5 @@
-// Shared by commands that change the rules in force through the admin API: the change of `push` and `rollback`,
-// and the wait of all of them.
+// Shared by commands that change the rules in force through the admin API: the change made by `push` and `rollback`,
+// and the wait after any of them.
 import { type Command, Option } from 'commander';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import type { RevisionJson } from '../../server/admin/revision-json.ts';
@@ -99,7 +99,7 @@ export async function pushFiles(
     else if (preview.files.length === 0) io.write('nothing would be changed\n');
     return;
   }
-  // Does exactly what was shown, and fails if something else changed meanwhile.
+  // Makes exactly the change that was shown, and fails if something else has changed meanwhile.
   const expected = { ...options, expectedRevision: expectedRevision ?? preview.from.id };
   await sendChange(frame, expected, '/revisions', { files });
 }
@@ -143,7 +143,7 @@ export async function sendChange(
   await finishChange(frame, opened.client, options, revision);
 }
 
-/** With `--json` the answer; with `--wait`, whether its revision has come into force everywhere as well. */
+/** With `--json`, prints the answer; with `--wait`, includes whether its revision has come into force everywhere. */
 export async function finishChange(
   { io, finish }: CommandFrame,
   client: AdminClient,

@@ -26,7 +26,7 @@ function errorsOf(verdict: StatusJson['verdict'], reachable: boolean): string {
   return errors;
 }
 
-test('a verdict about the last revision that was seen includes that the store cannot be reached', (t) => {
+test('a verdict about the last revision seen includes that the store cannot be reached', (t) => {
   const warning =
     /^warning: the repository has not been reached since 2026-11-2\d \d\d:\d\d: whether there is a newer revision is not known \(connection refused\)\n$/;
   t.regex(errorsOf('invalid', false), warning);

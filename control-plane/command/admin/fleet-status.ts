@@ -14,11 +14,11 @@ import { startProgress } from '../progress.ts';
 import { formatRefusal } from './answer-text.ts';
 
 const pauseMs = 250;
-/** While waiting, the store itself is queried only this often. */
+/** While waiting, only one of this many requests polls the store itself. */
 const asksPerLook = 8;
-/** However little time is left, a call gets at least this long. */
+/** A request gets at least this long, however little time is left. */
 const shortestCallMs = 1_000;
-/** Statuses of a proxy without a control plane behind it. */
+/** Statuses of a proxy whose control plane is unreachable. */
 const awayStatuses: readonly number[] = [502, 503, 504];
 
 export interface FleetStatus {
@@ -28,13 +28,11 @@ export interface FleetStatus {
 
 export type FleetResult =
   | { readonly ok: true; readonly fleet: FleetStatus }
-  /** It does not answer, or refuses: the reason, in several lines with their ends. */
+  /** It does not answer, or refuses: the reason, in several lines with their line breaks. */
   | { readonly ok: false; readonly message: string };
 
-/**
- * With `waitMs`, waits at most that long until the answer is yes or cannot become yes, and shows on standard
- * error why it waits.
- */
+/** With `waitMs`, waits at most that long until the verdict is positive or final, and shows on standard error why it
+ * waits. */
 export async function askFleet(
   client: AdminClient,
   question: Question,
@@ -107,7 +105,7 @@ export function toExitCode({ verdict }: FleetStatus): ExitCode {
   return exitCodeOf[verdict.outcome];
 }
 
-/** Human-readable: one line, warnings, and what is wrong with an invalid revision. */
+/** Human-readable: one line, warnings, and the problems of an invalid revision. */
 export function writeFleetStatus({ status, verdict }: FleetStatus, io: CommandIo): void {
   const { outcome, text } = verdict;
   if (outcome === 'no_such_revision') io.writeError(`error: ${escapeText(text)}\n`);
@@ -117,7 +115,7 @@ export function writeFleetStatus({ status, verdict }: FleetStatus, io: CommandIo
   // An older control plane does not report it.
   if (traffic) io.write(`${toTrafficText(traffic)}\n`);
   const nowMs = io.clock.wallMs();
-  // A verdict about the store of the rules includes it.
+  // A verdict about the rules' store already includes this notice.
   const notices = noticesOf(status)
     .filter(({ kind }) => kind !== 'rules_store_unreachable' || status.verdict !== 'pending')
     .map((each) => toNoticeText(each, nowMs));
@@ -131,7 +129,7 @@ export function writeFleetStatus({ status, verdict }: FleetStatus, io: CommandIo
   }
 }
 
-/** The answer, with the verdict on what was asked. */
+/** The answer, with the verdict on the requested revision. */
 export function toFleetJson({ status, verdict: { verdict, text } }: FleetStatus): object {
   return { ...status, verdict, text };
 }
@@ -145,22 +143,22 @@ function toServedText({ inForce }: StatusJson): string {
   return text === undefined ? '' : `${escapeText(text)}\n`;
 }
 
-/** An older control plane includes only what they are made of. */
+/** An older control plane includes only the facts behind them. */
 function noticesOf({ notices, disagreements, unenforced, store }: StatusJson): NoticeJson[] {
   if (notices !== undefined) return notices;
   const none = { workers: { connected: 0, gone: 0, reporting: 0 }, lastGoneAt: undefined };
-  // One of them includes nothing of its store.
+  // Some older ones do not include the store.
   const known = store ?? { description: '', reachable: true, failingSince: null, error: null };
   const lists = { disagreements, unenforced: unenforced ?? [] };
   return toNotices([], { ...none, ...lists, store: known, stale: null });
 }
 
-/** Peers without an answer, where the verdict does not include them. */
+/** Peers without an answer, if the verdict does not include them. */
 function toAwayTexts({ verdict, controlPlanes = [] }: StatusJson): string[] {
   return verdict === 'not_known' ? [] : controlPlanes.flatMap(({ error }) => error ?? []);
 }
 
-/** Warnings that the control plane, or a peer, can lose verdicts; an older one reports neither. */
+/** Warnings that the control plane or a peer may lose verdicts; an older one reports neither. */
 function toMemoryTexts({ memory, controlPlanes = [] }: StatusJson): string[] {
   const ofPeers = controlPlanes
     .filter(({ url, memoryProblem }) => url !== 'this' && memoryProblem != null)

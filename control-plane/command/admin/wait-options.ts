@@ -10,11 +10,11 @@ export interface WaitOptions {
   readonly minWorkers: number;
 }
 
-/** The help of `--wait` where a command makes a change. */
+/** The help of `--wait` for commands that make a change. */
 export const waitForChange =
   'then wait until the revision is in force, as `status --wait --revision` does';
 
-/** `wait` is the help of `--wait`; the options of `onlyWithIt` mean nothing without it, and are refused. */
+/** `wait` is the help of `--wait`; the options in `onlyWithIt` have no effect without it, and are refused. */
 export function addWaitOptions(
   command: Command,
   wait: string,

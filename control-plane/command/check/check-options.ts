@@ -109,7 +109,7 @@ ${describeExitCodes('no errors; there may be warnings and notes', 'errors, or wi
   }
 }
 
-/** The mistake in what is asked; undefined without one. */
+/** The mistake in the combination of arguments and options; undefined without one. */
 export function findMisuse(paths: readonly string[], options: CheckOptions): string | undefined {
   const { json, format, config_dir, merge_domain_configs, envoy, git, replay, against } = options;
   if (json && format !== undefined && format !== 'json') {

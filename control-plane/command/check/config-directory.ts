@@ -1,4 +1,4 @@
-// One directory, read and reported as the reference's config check does: without subdirectories, all files whatever
+// Reads and reports one directory as the reference's config check does: without subdirectories, all files whatever
 // their names, with a line for each (behaviour: check-of-the-reference).
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,12 +17,12 @@ import type { RuleInput } from '../input/rule-texts.ts';
 import { formatHuman } from './human-format.ts';
 
 export interface ConfigDirectory {
-  /** The lines that the reference prints while it reads. */
+  /** The lines that the reference prints while reading. */
   readonly lines: readonly string[];
   readonly input: RuleInput;
 }
 
-/** Never rejects: what cannot be read is a problem. */
+/** Never rejects: unreadable files are problems. */
 export async function readConfigDirectory(directory: string): Promise<ConfigDirectory> {
   const lines = ['checking rate limit configs...', `loading config directory: ${directory}`];
   const problems: Problem[] = [];
@@ -39,8 +39,7 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
     names = [];
   }
   for (const name of names.sort()) {
-    // Folders of a mounted ConfigMap, whose files are linked beside them
-    // (behaviour: files-of-rules).
+    // Folders of a mounted ConfigMap; its files are also linked next to them (behaviour: files-of-rules).
     if (name.startsWith('..')) continue;
     const path = join(directory, name);
     lines.push(`opening config file: ${path}`);
@@ -76,7 +75,7 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
   };
 }
 
-/** `lines` as they were read, then the problems. */
+/** The `lines` in reading order, then the problems. */
 export function formatAsReference(
   rules: LoadedRules,
   lines: readonly string[],

@@ -1,4 +1,4 @@
-// Problems as workflow commands of GitHub Actions, which shows them beside the lines of a change.
+// Formats problems as workflow commands of GitHub Actions, which shows them beside the lines of a change.
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 import { summarize } from './human-format.ts';

@@ -1,4 +1,4 @@
-// Problems for a person at a terminal.
+// Formats problems for a user at a terminal.
 import { styleText } from 'node:util';
 import { toCountText } from '../../../shared/count-text.ts';
 import { isError, isWarning, type Problem } from '../../../shared/rules/problem/problem.ts';
@@ -7,11 +7,11 @@ import type { LoadedRules } from '../input/rule-input.ts';
 
 export interface HumanFormatOptions {
   readonly withColour: boolean;
-  /** A last line that counts everything. */
+  /** Whether to add a last line with the totals. */
   readonly withSummary: boolean;
 }
 
-/** Lines with their ends. */
+/** Lines with their line breaks. */
 export function formatHuman(rules: LoadedRules, options: HumanFormatOptions): string {
   const { withColour, withSummary } = options;
   const { problems } = rules;
@@ -33,7 +33,7 @@ function summaryColour(problems: readonly Problem[]): Colour {
   return problems.some(isWarning) ? 'yellow' : 'green';
 }
 
-/** Formats a problem as `formatProblem` does, in colour. */
+/** Like `formatProblem`, but in colour. */
 export function formatInColour(problem: Problem): string {
   const { severity } = problem;
   const [heading = '', ...rest] = formatProblem(problem).split('\n');

@@ -1,4 +1,4 @@
-// Problems for programs. The shape is stable: fields may be added, but not changed or removed.
+// Machine-readable problems. The shape is stable: fields may be added, but not changed or removed.
 
 import { isError, isWarning, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';

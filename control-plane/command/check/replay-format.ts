@@ -1,4 +1,4 @@
-// The findings of a replay of recorded decisions, as text and as JSON.
+// Formats the findings of a replay of recorded decisions, as text and as JSON.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
@@ -7,11 +7,11 @@ import { describeDoubts } from '../../authoring/rehearsal/replay/recording-repla
 import { toColumns } from '../columns.ts';
 import type { CheckedReplay } from './replay.ts';
 
-/** How many rules, values and names are listed for a person; JSON has more. */
+/** The most rules, values and names in the text; JSON has more. */
 const mostListed = 20;
 const mostInJson = 1_000;
 
-/** Lines with their ends. */
+/** Lines with their line breaks. */
 export function formatReplay(report: CheckedReplay): string {
   const { summary, against } = report;
   const doubts = describeDoubts(report, 'the other rules');

@@ -1,4 +1,4 @@
-// `check --replay`: makes recorded decisions again under the rules that are checked.
+// `check --replay`: replays recorded decisions under the checked rules.
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -16,9 +16,9 @@ import { loadRules } from '../input/rule-input.ts';
 import { startProgress } from '../progress.ts';
 
 export interface ReplayInput {
-  /** Recorded decisions, of one worker or of several. */
+  /** Recordings of one worker or of several. */
   readonly files: readonly string[];
-  /** A file or folder of the rules to compare with; undefined: the answers that were recorded. */
+  /** A file or folder with the rules to compare with; undefined: the recorded answers. */
   readonly against: string | undefined;
   readonly documents: readonly RuleDocument[];
   readonly mergeDomains: boolean;

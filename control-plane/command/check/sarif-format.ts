@@ -63,7 +63,7 @@ function toSentence(text: string): string {
   return /[.?!]$/.test(text) ? text : `${text}.`;
 }
 
-/** Relative paths stay relative, to the working directory or the root of the repository. */
+/** Relative paths stay relative to the working directory or the repository's root. */
 function toUri(file: string): string {
   if (isAbsolute(file)) return pathToFileURL(file).href;
   return file.split(sep).map(encodeURIComponent).join('/');

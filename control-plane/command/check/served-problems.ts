@@ -1,5 +1,5 @@
-// Problems that would keep valid rules from being served to workers: a response that is too large for them
-// (behaviour: response-size), mistakes in the file of node groups, and what the policy beside the rules does not allow.
+// Problems that would prevent valid rules from being served to workers: a response that is too large (behaviour:
+// response-size), mistakes in the file of node groups, and violations of the policy beside the rules.
 
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
@@ -33,7 +33,7 @@ export function findServedProblems(rules: LoadedRules, options: ServedOptions): 
   const problems = outcome.ok ? outcome.warnings : outcome.problems;
   return problems.flatMap((problem) => {
     if (nodeGroups !== undefined && problem.file === nodeGroupsFile) {
-      // Without all rules the domains are unknown.
+      // Without all rules, the domains are unknown.
       const isSure = isError(problem) || ruleSet !== undefined;
       return isSure ? [{ ...problem, file: nodeGroups.path }] : [];
     }
@@ -43,14 +43,12 @@ export function findServedProblems(rules: LoadedRules, options: ServedOptions): 
   });
 }
 
-/**
- * Problems of the policy, and the limits that it does not allow. Whether a change is allowed is known only where the
- * rules before it are known: a control plane judges that.
- */
+/** Problems of the policy, and the limits that it does not allow. Only a control plane can judge whether a change is
+ * allowed, since that depends on the previous rules. */
 export function findPolicyProblems({ policy: file, documents, ruleSet }: LoadedRules): Problem[] {
   if (file === undefined) return [];
   const { policy, problems } = parsePolicy(file.text, file.path);
-  // With errors it is unknown what the rules are.
+  // With errors, the rules are unknown.
   if (ruleSet === undefined || problems.some(isError)) return [...problems];
   return [...problems, ...findViolations(policy, documents).map(({ problem }) => problem)];
 }

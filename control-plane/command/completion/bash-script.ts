@@ -1,7 +1,7 @@
 // A completion script for bash, from version 3.2.
 import type { CompletedCommand, CompletedProgram } from './completed-command.ts';
 
-/** `name` has only letters, digits, `-` and `_`. Without programs it runs the control plane itself. */
+/** `name` has only letters, digits, `-` and `_`. Without programs, it runs the control plane itself. */
 export function toBashScript(
   name: string,
   commands: readonly CompletedCommand[],
@@ -49,7 +49,7 @@ function toValueCases({ name, options }: CompletedCommand): string[] {
     .map(({ flag, choices }) => `    '${name} ${flag}') words='${choices.join(' ')}' ;;`);
 }
 
-/** Options once a dash is typed; before that, values of the argument. */
+/** Completes options once a dash is typed; before that, values of the argument. */
 function toWordCases({ name, options, argumentChoices }: CompletedCommand): string[] {
   const flags = options.map(({ flag }) => flag).join(' ');
   const plain = argumentChoices.join(' ');

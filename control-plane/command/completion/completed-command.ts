@@ -9,14 +9,14 @@ export interface CompletedCommand {
   readonly argumentChoices: readonly string[];
 }
 
-/** A program of the package's command; the commands are those of the control plane. */
+/** A program of the package's command; `commands` are those of the control plane. */
 export interface CompletedProgram {
   readonly name: string;
   readonly summary: string;
 }
 
 export interface CompletedOption {
-  /** The flag with its dashes. */
+  /** Includes the dashes. */
   readonly flag: string;
   readonly summary: string;
   readonly takesValue: boolean;

@@ -1,4 +1,4 @@
-// An explanation as text.
+// Formats an explanation as text.
 
 import { toCountText } from '../../../shared/count-text.ts';
 import { didYouMean } from '../../../shared/nearest-word.ts';
@@ -15,7 +15,7 @@ import type {
 } from '../../authoring/explain/explained-request.ts';
 import type { Candidate, ExplainedLevel } from '../../authoring/explain/lookup-explanation.ts';
 
-/** Lines with their ends. `nowMs`: wall time. */
+/** Lines with their line breaks. `nowMs`: wall time. */
 export function formatExplanation(
   domain: string,
   descriptors: readonly ExplainedDescriptor[],
@@ -93,7 +93,7 @@ function formatMatched({ rule, limit, replacedBy, sharers, counted }: MatchedRul
   return lines;
 }
 
-/** An unlimited rule with an end is what a lift writes. */
+/** A lift is written as an unlimited rule with an end. */
 function formatEnd({ untilMs, matched }: ExplainedDescriptor, nowMs: number): string[] {
   if (untilMs === undefined) return [];
   const what = matched?.limit.unlimited ? 'lifted' : 'in force';

@@ -1,4 +1,4 @@
-// Rules from one revision of a Git repository, fetched into a temporary bare one: nothing is checked out,
+// Reads rules from one revision of a Git repository, fetched into a temporary bare repository: nothing is checked out,
 // so no hook or filter of the repository runs. The store's files run git and read the commit.
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -23,7 +23,7 @@ export interface GitSource {
   readonly url: string;
   /** Any name of a commit that git accepts. */
   readonly revision: string;
-  /** The folder to read; '' is everything. */
+  /** The folder to read; '' is the whole repository. */
   readonly folder: string;
 }
 
@@ -34,7 +34,7 @@ export async function readGitInput(
   source: GitSource,
   io: Pick<CommandIo, 'environment' | 'clock' | 'writeError'>,
 ): Promise<RuleInputResult> {
-  // The fetch runs in another repository, for which `.` would be itself.
+  // The fetch runs in another repository, where `.` would be that repository.
   const url = existsSync(source.url) ? resolve(source.url) : source.url;
   const parsed = parseGitAddress(url);
   if (!parsed.ok) return { ok: false, message: `--git: ${parsed.reason}` };
@@ -51,7 +51,7 @@ export async function readGitInput(
     environment: io.environment,
     readCredentials: async () => address.credentials,
   });
-  // Git is in a process group of its own, so an interrupt of this process does not reach it.
+  // Git has its own process group, so an interrupt of this process does not reach it.
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort(new AppError('store', 'interrupted'));
   for (const signal of stopSignals) process.on(signal, interrupt);
@@ -71,7 +71,7 @@ export async function readGitInput(
     return { ok: false, message: `${address.shown}: ${error.message}` };
   } finally {
     stopProgress();
-    // What is left of it is the system's to remove.
+    // If this fails, the system removes the rest.
     await rm(repository, { recursive: true, force: true }).catch(() => {});
     for (const signal of stopSignals) process.off(signal, interrupt);
   }
@@ -79,7 +79,7 @@ export async function readGitInput(
 
 const headRef = 'refs/ratelane/head';
 
-/** Rejects with an AppError when the revision or the folder is not there. */
+/** Rejects with an AppError when the revision or the folder does not exist. */
 async function readInput(
   git: Git,
   { revision, folder }: GitSource,
@@ -113,12 +113,12 @@ async function readInput(
   };
 }
 
-/** Undefined when no branch or tag leads to it. */
+/** Undefined when no branch or tag contains it. */
 async function findCommit(git: Git, revision: string): Promise<string | undefined> {
   try {
     return await resolveObject(git, `${revision}^{commit}`);
   } catch (error) {
-    // Git has its own messages for some expressions that name nothing.
+    // Git has its own error messages for some expressions that name nothing.
     if (error instanceof GitError) return undefined;
     throw error;
   }
@@ -134,7 +134,7 @@ async function fetchCommit(
   try {
     await fetch(revision);
   } catch (error) {
-    // It has answered before, so the revision is missing.
+    // The remote has answered before, so the revision is missing.
     if (error instanceof GitError) return undefined;
     throw error;
   }

@@ -6,7 +6,7 @@ import { readConfigDirectory } from '../check/config-directory.ts';
 import { runTestFiles } from '../test/run-test-files.ts';
 import { readPathInput } from './path-input.ts';
 
-test('more than a control plane serves deserves a warning, as workers that read files take it', async (t) => {
+test('more text than a control plane serves causes only a warning, since workers that read files accept it', async (t) => {
   const folder = createTemporaryFolder(t);
   const text = `#${' '.repeat(4 * 1024 * 1024 - 1)}`;
   const add = (name: string, of: string) => writeFileSync(join(folder, name), of);

@@ -1,5 +1,5 @@
-// Rules from files and directories. Named files are read whatever their names; below directories the
-// worker's selection applies (behaviour: files-of-rules).
+// Reads rules from files and directories. Named files are read whatever their names; below directories the worker's
+// selection applies (behaviour: files-of-rules).
 import { stat } from 'node:fs/promises';
 import { join, normalize, resolve, sep } from 'node:path';
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -16,7 +16,7 @@ import { policyFile } from '../../authoring/policy/policy-file.ts';
 import { nodeGroupsFile } from '../../server/snapshot/node-groups.ts';
 import type { RuleInputResult } from './rule-texts.ts';
 
-/** Fails when a path cannot be read; below a directory that becomes a problem instead. */
+/** Fails when a path cannot be read; unreadable files below a directory are problems instead. */
 export async function readPathInput(paths: readonly string[]): Promise<RuleInputResult> {
   const listed = new Map<string, Pick<ListedFile, 'path'>>();
   /** Problems by file and message: a directory can be named twice, or together with its parent. */
@@ -50,7 +50,7 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
   }
 
   const { files, problems } = await readRulesFiles([...listed.values()], defaultBounds);
-  // A worker that reads files itself takes more.
+  // A worker that reads files itself accepts more.
   const tooMuch = findTooMuchText(files, 'warning');
   const all = [...noticed.values(), ...problems, ...(tooMuch ? [tooMuch] : [])];
   return {

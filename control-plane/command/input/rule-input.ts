@@ -1,5 +1,5 @@
-// The rules that a command works on: from its options to documents with all their problems. path-input.ts
-// and git-input.ts read them, server-input.ts asks a control plane for them.
+// The rules that a command processes: from its options to documents with all their problems. path-input.ts and
+// git-input.ts read the rules; server-input.ts fetches them from a control plane.
 import type { Command } from 'commander';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareFiles } from '../../../shared/rules/file-order.ts';
@@ -20,7 +20,7 @@ export interface RuleInputOptions {
   readonly mergeDomains?: boolean;
 }
 
-/** Adds the options that all commands on rules have. */
+/** Adds the options shared by all commands on rules. */
 export function addRuleInputOptions(command: Command): Command {
   return addGitOptions(command)
     .option('--rev <revision>', 'with --git: the branch, tag or commit to read (default: HEAD)')
@@ -65,14 +65,14 @@ export interface LoadedRules {
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
   readonly ruleSet: CheckedRules | undefined;
-  /** Sorted by place. Without mistakes in the file of node groups. */
+  /** Sorted by position. Does not include mistakes in the file of node groups. */
   readonly problems: readonly Problem[];
   readonly nodeGroups: RulesFile | undefined;
   readonly policy: RulesFile | undefined;
   readonly commit: string | undefined;
 }
 
-/** `nowMs`: wall time, by which rules have ended. */
+/** `nowMs`: the wall time that decides which rules have ended. */
 export function loadRules(
   input: RuleInput,
   mergeDomains: boolean,
@@ -99,10 +99,10 @@ export function loadRules(
   return { ...loaded, ruleSet, problems: problems.sort(comparePlaces) };
 }
 
-/** The order of files and places. */
+/** Compares the files and positions of problems. */
 export function comparePlaces(a: Problem, b: Problem): number {
   if (a.file !== b.file) return compareFiles(a.file, b.file);
-  // Problems of a whole file come last.
+  // Problems of a whole file are last.
   const line = (a.line ?? Number.MAX_SAFE_INTEGER) - (b.line ?? Number.MAX_SAFE_INTEGER);
   return line !== 0 ? line : (a.column ?? 0) - (b.column ?? 0);
 }

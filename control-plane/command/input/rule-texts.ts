@@ -1,8 +1,8 @@
-// The texts of rules for commands, whatever they were read from.
+// The texts of rules for commands, from any source.
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 
-/** The texts, and the problems of reading them. */
+/** The texts, and the problems in reading them. */
 export interface RuleInput {
   readonly files: readonly RulesFile[];
   readonly problems: readonly Problem[];

@@ -1,4 +1,4 @@
-// Rules as a control plane has them: one revision of its store, or what is in force there.
+// Reads rules from a control plane: one revision of its store, or the one in force.
 import { errorText } from '../../../shared/errors.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 import { policyFile } from '../../authoring/policy/policy-file.ts';
@@ -10,7 +10,7 @@ import type { CommandIo } from '../command-frame.ts';
 import { parseRevision } from '../revision-argument.ts';
 import type { RuleInputResult } from './rule-texts.ts';
 
-/** Before a revision of a control plane, where files may be named as well. */
+/** The prefix of a control plane's revision, where files may be named as well. */
 export const serverPrefix = 'server:';
 
 interface ServerRevision {
@@ -19,10 +19,8 @@ interface ServerRevision {
   readonly problems: readonly ProblemJson[];
 }
 
-/**
- * `revision`: its beginning, or '' for the one in force. The rules of a server are valid by its settings, so the
- * files of a domain are merged.
- */
+/** `revision`: a prefix of its id, or '' for the one in force. The rules of a server are valid under its settings, so
+ * the files of a domain are merged. */
 export async function readServerInput(
   revision: string,
   options: AdminOptions,
@@ -58,7 +56,7 @@ export async function readServerInput(
   );
   if (!found.ok) return found;
   const { valid, files, problems } = found.value;
-  // The server knows by which settings it has errors.
+  // The server knows under which settings the rules have errors.
   const texts = valid
     ? { files, problems: [] }
     : { files: [], problems: problems.map(fromProblemJson) };

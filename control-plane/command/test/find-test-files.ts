@@ -1,4 +1,4 @@
-// The files of rule tests that a command line names.
+// Finds the files of rule tests that a command line names.
 import { readdir, stat } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
 import { unreadable } from '../../../shared/rules-directory.ts';
@@ -9,7 +9,7 @@ export type FoundTestFiles =
   /** Why there is nothing to run, without a final full stop. */
   | { readonly ok: false; readonly message: string };
 
-/** Finds named files whatever their names, and below directories `*_test.yaml` and `*_test.yml`. */
+/** Accepts named files whatever their names; below directories, finds `*_test.yaml` and `*_test.yml`. */
 export async function findTestFiles(given: readonly string[]): Promise<FoundTestFiles> {
   const paths = new Set<string>();
   for (const name of given) {

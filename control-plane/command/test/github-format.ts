@@ -1,4 +1,4 @@
-// Failures and problems as workflow commands of GitHub Actions, which shows them beside the lines of a change.
+// Formats failures and problems as workflow commands of GitHub Actions, which shows them beside the lines of a change.
 import { escapeData, toAnnotation } from '../check/github-format.ts';
 import type { TestReport } from './run-test-files.ts';
 import { summarize } from './summary.ts';

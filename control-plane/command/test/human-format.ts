@@ -1,4 +1,4 @@
-// The outcome of rule tests for a person at a terminal.
+// Formats the outcome of rule tests for a user at a terminal.
 import { toCountText } from '../../../shared/count-text.ts';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
@@ -7,7 +7,7 @@ import { type Colour, formatInColour, styled } from '../check/human-format.ts';
 import type { TestedFile, TestReport } from './run-test-files.ts';
 import { isGood, summarize } from './summary.ts';
 
-/** Lines with their ends: first one for each file, then what is wrong, then coverage and the summary. */
+/** Lines with their line breaks: first one for each file, then the failures, then coverage and the summary. */
 export function formatHuman(report: TestReport, withColour: boolean): string {
   const show = (colour: Colour, text: string) => (withColour ? styled(colour, text) : text);
   const showProblem = withColour ? formatInColour : formatProblem;

@@ -1,9 +1,9 @@
-// The outcome of rule tests for programs. The shape is stable: fields may be added, but not changed or removed.
+// The machine-readable outcome of rule tests. The shape is stable: fields may be added, but not changed or removed.
 import { toProblemJson } from '../check/json-format.ts';
 import type { TestReport } from './run-test-files.ts';
 import { countTests, isGood } from './summary.ts';
 
-/** One JSON object. `coverage` is null where it was not asked for. */
+/** One JSON object. `coverage` is null if it was not requested. */
 export function formatJson(report: TestReport): string {
   const { files, coverage } = report;
   const json = {

@@ -1,4 +1,4 @@
-// The outcome of rule tests as JUnit XML, which most CI systems show: a suite for each file. A file that cannot
+// Formats the outcome of rule tests as JUnit XML, which most CI systems show: a suite for each file. A file that cannot
 // be run is one test case with errors.
 
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
@@ -70,7 +70,7 @@ function toSeconds(ms: number): string {
   return (ms / 1000).toFixed(3);
 }
 
-/** Characters that XML cannot carry become the replacement character. */
+/** Characters that XML cannot represent become the replacement character. */
 function escapeXml(text: string): string {
   return (
     text

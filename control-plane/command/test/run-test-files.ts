@@ -1,4 +1,4 @@
-// Runs files of rule tests: from their paths to what each test found.
+// Runs files of rule tests: from their paths to the result of each test.
 import { stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -26,7 +26,7 @@ import type { RuleInputResult } from '../input/rule-texts.ts';
 
 export interface TestedFile {
   readonly file: string;
-  /** Mistakes in the file, or in its rules: then nothing was run. */
+  /** Mistakes in the file or in its rules; then no test was run. */
   readonly problems: readonly Problem[];
   readonly results: readonly TestResult[];
   /** How many values were written into the file. */
@@ -35,7 +35,7 @@ export interface TestedFile {
 
 export interface TestReport {
   readonly files: readonly TestedFile[];
-  /** Undefined where it is not asked for. */
+  /** Undefined if not requested. */
   readonly coverage: readonly CoveredLimit[] | undefined;
 }
 
@@ -146,7 +146,7 @@ async function readNamed(path: string): Promise<RuleInputResult> {
   return readPathInput([path]);
 }
 
-/** Relative as long as both are. */
+/** Relative if both are. */
 function toShownPath(folder: string, path: string): string {
   return path.startsWith('/') || folder === '.' ? path : `${folder}/${path}`;
 }

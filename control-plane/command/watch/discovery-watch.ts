@@ -1,4 +1,4 @@
-// One stream of the aggregated discovery service, from a client that keeps nothing.
+// One stream of the aggregated discovery service, from a client that retains nothing.
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
@@ -19,9 +19,9 @@ export interface WatchedResource {
   readonly domain: string;
   readonly rules: number;
   readonly bytes: number;
-  /** Why it cannot be read. */
+  /** Why the resource is unreadable. */
   readonly problem?: string;
-  /** The message as it was sent. */
+  /** The message as sent. */
   readonly config?: unknown;
 }
 
@@ -51,11 +51,11 @@ export interface DiscoveryWatchOptions extends TlsOptions {
 }
 
 const firstResponseMs = 10_000;
-/** After the last answer has been written, the stream has this long to end. */
+/** How long the stream may take to end after the last answer has been written. */
 const closeMs = 1_000;
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** Resolves when it ends: to undefined when stopped by the caller, else to the reason. */
+/** Resolves when the stream ends: to undefined if the caller stopped it, otherwise to the reason. */
 export async function openDiscoveryWatch(
   options: DiscoveryWatchOptions,
 ): Promise<string | undefined> {

@@ -1,5 +1,5 @@
-// The files of the console as browsers get them: read, freed of types where these are still there, and
-// compressed, once. There is no build step: browsers run the files of page/ and of the packages.
+// The files of the console in the form that browsers receive: read, stripped of types if they have any, and compressed,
+// once. There is no build step: browsers run the files of page/ and of the packages.
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
@@ -17,7 +17,7 @@ export interface Asset {
 }
 
 export interface ConsoleAssets {
-  /** The files by their path below the console; '' is the page itself. */
+  /** The files by path below the console; '' is the page itself. */
   readonly files: ReadonlyMap<string, Asset>;
   /** The Content-Security-Policy of the page. */
   readonly policy: string;
@@ -44,7 +44,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
   ts: 'text/javascript; charset=utf-8',
 };
 
-/** Rejects where the package is not whole. */
+/** Rejects if the package is incomplete. */
 export async function readConsoleAssets(): Promise<ConsoleAssets> {
   const texts = new Map<string, string>();
   for (const name of await readdir(pageFolder)) {
@@ -58,7 +58,7 @@ export async function readConsoleAssets(): Promise<ConsoleAssets> {
   }
   const imports = Object.entries(modules).map(([name, [, file]]) => [name, `./vendor/${file}`]);
   const importMap = JSON.stringify({ imports: Object.fromEntries(imports) });
-  // Where the package was built there are no types any more.
+  // A built package contains no types.
   const main = texts.has('page/main.ts') ? 'page/main.ts' : 'page/main.js';
   const page = texts.get('page/index.html') ?? '';
   texts.delete('page/index.html');
@@ -68,7 +68,7 @@ export async function readConsoleAssets(): Promise<ConsoleAssets> {
   return { files, policy: toPolicy(importMap) };
 }
 
-/** Everything comes from here, and nothing is sent elsewhere; the import map is the one inline script. */
+/** Everything is loaded from this server, and nothing is sent elsewhere; the import map is the only inline script. */
 function toPolicy(importMap: string): string {
   const hash = createHash('sha256').update(importMap).digest('base64');
   return [
@@ -83,7 +83,7 @@ function toPolicy(importMap: string): string {
   ].join('; ');
 }
 
-/** As Node.js does it for its own modules, which warns at most once a process that this may change. */
+/** Strips types as Node.js does for its own modules; that warns at most once per process that it may change. */
 function stripTypes(text: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -94,7 +94,7 @@ function stripTypes(text: string): string {
   }
 }
 
-/** The maps are not served. */
+/** Source maps are not served. */
 function withoutSourceMap(text: string): string {
   return text.replace(/^\/\/# sourceMappingURL=.*$/m, '');
 }

@@ -10,7 +10,7 @@ async function start(t: ExecutionContext) {
     fastify.inject({ method, url: path, headers });
 }
 
-test('a browser is led to the console, from wherever a proxy has put it', async (t) => {
+test('a browser is redirected to the console, whatever prefix a proxy adds', async (t) => {
   const ask = await start(t);
   for (const path of ['/', '/console']) {
     const { statusCode, headers } = await ask(path);
@@ -18,7 +18,7 @@ test('a browser is led to the console, from wherever a proxy has put it', async 
   }
 });
 
-test('a page may run nothing and ask nothing but its own', async (t) => {
+test('a page may run only its own scripts, and send requests only to its own server', async (t) => {
   const ask = await start(t);
   const { headers, body, statusCode } = await ask('/console/');
   t.is(statusCode, 200);
@@ -32,7 +32,7 @@ test('a page may run nothing and ask nothing but its own', async (t) => {
   t.is(script.headers['content-type'], 'text/javascript; charset=utf-8');
 });
 
-test('every file that a module imports is there', async (t) => {
+test('every file that a module imports exists', async (t) => {
   const ask = await start(t);
   const { body } = await ask('/console/');
   const [, map = '{}'] = /<script type="importmap">(.*?)<\/script>/.exec(body) ?? [];
@@ -53,7 +53,7 @@ test('every file that a module imports is there', async (t) => {
   t.true(known.size > 15, [...known].join(' '));
 });
 
-test('files are compressed, and not sent again while they are the same', async (t) => {
+test('files are compressed, and not sent again while they are unchanged', async (t) => {
   const ask = await start(t);
   const path = '/console/page/style.css';
   const plain = await ask(path);
@@ -67,7 +67,7 @@ test('files are compressed, and not sent again while they are the same', async (
   t.is((await ask(path, {}, 'HEAD')).statusCode, 200);
 });
 
-test('nothing but the files of the console is served', async (t) => {
+test('only the files of the console are served', async (t) => {
   const ask = await start(t);
   const paths = ['page/tsconfig.json', 'page/../assets.ts', 'page/rule-rates.test.ts', 'page', 'x'];
   for (const path of [...paths, '..%2f..%2fpackage.json', 'page/%00']) {

@@ -1,5 +1,5 @@
-// `/console/`: the pages for browsers. They are the same for all users and have no data, so they need no
-// token; what they show they ask the admin API for, with the token of the person.
+// `/console/`: the pages for browsers. They are the same for all users and contain no data, so they need no token;
+// their data comes from the admin API, with the user's token.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { errorText } from '../../../shared/errors.ts';
 import { type Asset, type ConsoleAssets, readConsoleAssets } from './assets.ts';
@@ -15,7 +15,7 @@ const headers = {
 /** Reads the files at the first request. */
 export function addConsoleRoutes(instance: FastifyInstance, onError: (text: string) => void): void {
   let reading: Promise<ConsoleAssets> | undefined;
-  // Relative, so that they hold behind a proxy that adds a prefix.
+  // Relative, so that the redirect works behind a proxy that adds a prefix.
   instance.get('/', (_request, reply) => reply.redirect('console/'));
   instance.get('/console', (_request, reply) => reply.redirect('console/'));
   instance.get<{ Params: { '*': string } }>('/console/*', async (request, reply) => {

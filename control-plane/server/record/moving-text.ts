@@ -1,9 +1,13 @@
 // A record on its way into an engine: until the engine has one, the one beside the rules counts, so that what was taken
-// back there stays so.
+// back there stays so. Then that one names the engine: a control plane that knows no engine, or is started without it, takes
+// no step by what is old.
 import type { SharedText, SwapResult, VersionedText } from '../store/shared-text.ts';
+import { isMovedText, toMovedText } from './record.ts';
 
 /** No engine has versions like it. */
 const beforePrefix = 'before the move ';
+/** An earlier version that runs still writes there. */
+const maxAttempts = 5;
 
 export class MovingText implements SharedText {
   readonly description: string;
@@ -25,7 +29,7 @@ export class MovingText implements SharedText {
       this.#found = { text: undefined };
       return text;
     }
-    this.#found ??= { text: await this.#before.read() };
+    this.#found ??= { text: withoutMoved(await this.#before.read()) };
     const found = this.#found.text;
     return found && { version: beforePrefix + found.version, text: found.text };
   }
@@ -33,8 +37,25 @@ export class MovingText implements SharedText {
   async swap(before: string | undefined, text: string): Promise<SwapResult> {
     const isFirst = before === undefined || before.startsWith(beforePrefix);
     const result = await this.#engine.swap(isFirst ? undefined : before, text);
-    if (result.kind === 'written') this.#found = { text: undefined };
+    if (result.kind === 'written') {
+      if (before?.startsWith(beforePrefix)) void this.#leave(before.slice(beforePrefix.length));
+      this.#found = { text: undefined };
+    }
     return result;
+  }
+
+  /** Best effort: where only the engine accepts writes, what is beside the rules is not written by earlier versions either. */
+  async #leave(version: string): Promise<void> {
+    try {
+      let newest: string | undefined = version;
+      for (let again = 0; again < maxAttempts && newest !== undefined; again++) {
+        const { kind } = await this.#before.swap(newest, toMovedText(this.description));
+        if (kind !== 'stale') return;
+        newest = withoutMoved(await this.#before.read())?.version;
+      }
+    } catch {
+      // The record is in the engine, whatever is beside the rules.
+    }
   }
 
   async setAside(version: string): Promise<string> {
@@ -47,4 +68,8 @@ export class MovingText implements SharedText {
     this.#engine.close();
     this.#before.close();
   }
+}
+
+function withoutMoved(text: VersionedText | undefined): VersionedText | undefined {
+  return text !== undefined && isMovedText(text.text) ? undefined : text;
 }

@@ -102,7 +102,7 @@ interface Known {
   readonly contentId: string;
 }
 
-interface ForeignRecord extends OtherVersion {
+interface ForeignRecord extends Pick<OtherVersion, 'inForce'> {
   /** Human-readable. */
   readonly problem: string;
 }
@@ -654,11 +654,11 @@ function toKnown(version: string | undefined, record: RolloutRecord, sinceMs: nu
   return { version, record, sinceMs, contentId: toContentId(record) };
 }
 
-/** `or` says what makes the program go on without it. */
+/** `or` says what makes the program continue without it. */
 function toForeign(reading: RecordReading, or: string): ForeignRecord | undefined {
   if (reading.ok || reading.ofOtherVersion === undefined) return undefined;
-  const problem = `${reading.problem}: run the version that wrote it, or ${or}`;
-  return { ...reading.ofOtherVersion, problem };
+  const { inForce, remedy } = reading.ofOtherVersion;
+  return { inForce, problem: `${reading.problem}: ${remedy}, or ${or}` };
 }
 
 /** Without the signs of life. */

@@ -8,6 +8,7 @@ import {
   parseRecord,
   type RolloutOnRecord,
   type RolloutRecord,
+  toMovedText,
   toRecordText,
   type Verdict,
   verdictOf,
@@ -60,6 +61,7 @@ const changed = (change: object) => JSON.stringify({ ...JSON.parse(text), ...cha
 const unreadable: readonly (readonly [string, string, string])[] = [
   ['of a newer version', changed({ format: 4 }), 'it is of a newer version (format 4)'],
   ['of a much newer version', '{"format":17}', 'it is of a newer version (format 17)'],
+  ['that has moved', toMovedText('ConfigMap a/b'), 'it has moved to ConfigMap a/b'],
   ['cut', text.slice(0, -1), 'it is cut or damaged'],
   ['empty', '', 'it is cut or damaged'],
   ['written by hand', '{"outcome":"in_force"}', 'it is not a record of a rollout'],

@@ -380,7 +380,24 @@ export type RecordReading =
 
 /** What is understood of a record that control planes of another version understand. */
 export interface OtherVersion {
+  /** What lets the record be read, as an order. */
+  readonly remedy: string;
   readonly inForce: RolloutRecord['inForce'][number] | undefined;
+}
+
+/** In place of a record that is in an engine now. No other version reads it as a record: it takes no step. */
+const movedJson = Type.Object({ movedTo: Type.String({ maxLength: maxName }) });
+
+export function toMovedText(place: string): string {
+  return JSON.stringify({ movedTo: cutText(place, maxName) });
+}
+
+export function isMovedText(text: string): boolean {
+  try {
+    return Value.Check(movedJson, JSON.parse(text));
+  } catch {
+    return false;
+  }
 }
 
 /** All that a record of any later version has in common with this one. */
@@ -402,10 +419,14 @@ export function parseRecord(text: string): RecordReading {
     const { format: _, ...record } = given;
     return { ok: true, record };
   }
+  if (Value.Check(movedJson, given)) {
+    const other = { inForce: undefined, remedy: 'start with that --record' };
+    return refuse(`it has moved to ${given.movedTo}`, other);
+  }
   const record = fromRecordBefore(given);
   if (record !== undefined) return { ok: true, record: { ...emptyRecord, ...record } };
   const other = toOtherVersion(given, [formatBefore, currentFormat]);
   if (other === undefined) return refuse('it is not a record of a rollout');
   const inForce = Value.Check(inForceOfAnyVersion, given) ? given.inForce[0] : undefined;
-  return refuse(`it is of ${other}`, { inForce });
+  return refuse(`it is of ${other}`, { inForce, remedy: 'run the version that wrote it' });
 }

@@ -37,6 +37,10 @@ merged, lists are replaced. */}}
   "PodDisruptionBudget" "disruptionBudget"
   "HorizontalPodAutoscaler" "autoscaler") $manifest.kind) }}
 {{- $_ := mergeOverwrite $manifest (deepCopy ($changes | default dict)) }}
+{{- /* Fields that exclude each other: the one of the values counts. */}}
+{{- $given := dig "spec" dict ($changes | default dict) }}
+{{- if hasKey $given "minAvailable" }}{{ $_ = unset $manifest.spec "maxUnavailable" }}{{ end }}
+{{- if and (has (get $given "type") (list "NodePort" "LoadBalancer")) (not (hasKey $given "clusterIP")) }}{{ $_ = unset $manifest.spec "clusterIP" }}{{ end }}
 {{- if eq $manifest.kind "Deployment" }}
 {{- if eq (dig "spec" "strategy" "type" "" $manifest) "Recreate" }}{{ $_ = unset $manifest.spec.strategy "rollingUpdate" }}{{ end }}
 {{- $pod := mergeOverwrite $manifest.spec.template.spec (deepCopy $values.manifests.pod) }}
@@ -65,8 +69,8 @@ merged, lists are replaced. */}}
 
 {{/* Of one of the programs: (list . "worker"). */}}
 {{- define "ratelane.selector" -}}
-app.kubernetes.io/name: {{ include "ratelane.name" (first .) }}
-app.kubernetes.io/instance: {{ (first .).Release.Name }}
+app.kubernetes.io/name: {{ include "ratelane.name" (first .) | quote }}
+app.kubernetes.io/instance: {{ (first .).Release.Name | quote }}
 app.kubernetes.io/component: {{ last . }}
 {{- end }}
 
@@ -154,7 +158,7 @@ securityContext:
 {{- define "ratelane.pod" -}}
 automountServiceAccountToken: {{ and (eq (last .) "control-plane") (ne (include "ratelane.recordInKubernetes" (first .)) "") }}
 {{- with include "ratelane.account" . }}
-serviceAccountName: {{ . }}
+serviceAccountName: {{ . | quote }}
 {{- end }}
 {{- with first . }}
 securityContext:
@@ -182,7 +186,7 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{/* Where pods go: (list . "worker" values). Spread over zones and machines where that can be had. */}}
 {{- define "ratelane.placement" -}}
 {{- with (last .).priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with (last .).nodeSelector }}
 nodeSelector: {{ toYaml . | nindent 2 }}
@@ -211,7 +215,7 @@ topologySpreadConstraints:
 values file are float64, which toString prints as 1e+06 from a million on; toJson prints them in full. */}}
 {{- define "ratelane.environment" -}}
 {{- range $name, $value := mergeOverwrite (dict) (first .) (last .) }}
-- name: {{ $name }}
+- name: {{ $name | quote }}
   value: {{ ternary (toJson $value) (toString $value) (kindIs "float64" $value) | quote }}
 {{- end }}
 {{- end }}

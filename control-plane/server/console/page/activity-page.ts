@@ -1,4 +1,4 @@
-// The page of activity: actions of users and of the programs.
+// The activity page: actions of users and of the programs.
 import { html } from 'htm/preact';
 import type { ActivityJson, DeedJson } from '../../admin/activity-json.ts';
 import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
@@ -32,7 +32,7 @@ export function ActivityPage({ params }: PageProps) {
     limit: '500',
     ...(who && { who }),
     ...(object && { object }),
-    // By the minute, so that the question stays the same for some time.
+    // Rounded to the minute, so that the query stays the same for some time.
     ...(Number(span) > 0 && {
       since: new Date(Math.floor((Date.now() - Number(span)) / minuteMs) * minuteMs).toISOString(),
     }),

@@ -1,11 +1,11 @@
-// Asks the admin API, with the token of the person where one is needed. The token stays in this tab.
+// Calls the admin API, with the user's token if one is needed. The token stays in this tab.
 import type { ProblemJson } from '../../admin/problem-json.ts';
 
 export type Answer<Value> =
   | { readonly ok: true; readonly value: Value }
   | {
       readonly ok: false;
-      /** 0 when nothing answered. */
+      /** 0 if there was no answer. */
       readonly status: number;
       /** A human-readable sentence. */
       readonly text: string;
@@ -21,7 +21,7 @@ export interface Call {
 
 const tokenKey = 'ratelane.token';
 const timeoutMs = 20_000;
-/** The API is beside the console, also behind a proxy that adds a prefix. */
+/** The API is next to the console, also behind a proxy that adds a prefix. */
 const base = new URL('..', document.baseURI);
 
 export function readToken(): string | null {
@@ -33,7 +33,7 @@ export function keepToken(token: string | undefined): void {
   else sessionStorage.setItem(tokenKey, token);
 }
 
-/** The request of `path` (such as `status?look=true`), for fetch. */
+/** The fetch request for `path` (such as `status?look=true`). */
 export function toRequest(
   path: string,
   { method = 'GET', headers, body, signal }: Call = {},

@@ -37,7 +37,7 @@ const pages = [
   { name: 'try', title: 'Try a request', component: TryPage },
 ] as const;
 
-/** About one thing, below the page that lists it. */
+/** Pages about a single item, below the page that lists it. */
 const details = [
   { name: 'worker', within: 'fleet', component: WorkerPage },
   { name: 'rule', within: 'rules', component: RulePage },
@@ -45,7 +45,7 @@ const details = [
   { name: 'why', within: 'limited', component: WhyPage },
 ] as const;
 
-/** These show workers one by one. */
+/** Pages that show individual workers. */
 const pagesWithWorkers = ['fleet', 'worker', 'revisions'];
 
 const tones: Readonly<Record<StatusJson['verdict'], Tone>> = {
@@ -70,7 +70,7 @@ const verdicts: Readonly<Record<StatusJson['verdict'], string>> = {
   not_known: 'not known',
 };
 
-/** One line; the page with the details has all of it. */
+/** One line; the page with the details has the whole text. */
 function toHeadline({ verdict, newest, rollout, text }: StatusJson): string {
   const isOfRollout =
     verdict === 'pending' || (verdict === 'refused' && rollout?.phase === 'paused');
@@ -89,7 +89,7 @@ function detailsOf({ verdict, rollout, memory }: StatusJson): string {
   return isOfRevisions || isRolledOut ? 'revisions' : 'fleet';
 }
 
-/** Nothing is asked for until the user is known to have access. */
+/** No data is requested until the user is known to have access. */
 export function App() {
   const [session, setSession] = useState<Session | undefined>(undefined);
   const [trouble, setTrouble] = useState<Trouble | undefined>(undefined);
@@ -136,7 +136,7 @@ interface FrameProps {
 
 function Frame({ session, leave }: FrameProps) {
   const { page, params } = useRoute();
-  // One answer for the line above and the workers below it: they never contradict each other.
+  // One answer for both the headline and the workers below it, so that they never contradict each other.
   const withWorkers = pagesWithWorkers.includes(page);
   const whole = useResource<StatusJson>(
     withWorkers ? 'status?workers=true' : undefined,
@@ -151,7 +151,7 @@ function Frame({ session, leave }: FrameProps) {
   const [live, setLive] = useState<LiveState>('connecting');
   useEffect(() => listenToState(setLive), []);
   const { trouble } = asked;
-  // The token was taken from the file, or the control plane has another one now.
+  // The token was removed from the file, or the control plane has a different one now.
   const isShutOut = trouble?.status === 401;
   useEffect(() => {
     if (isShutOut) leave();
@@ -202,7 +202,7 @@ function Frame({ session, leave }: FrameProps) {
     </div>`;
 }
 
-/** The verdict in one line, or the reason why it is missing or old. */
+/** The verdict in one line, or the reason why it is missing or outdated. */
 function Headline({ of: { value, atMs, trouble } }: { readonly of: Resource<StatusJson> }) {
   if (value === undefined) {
     return html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`;
@@ -214,7 +214,7 @@ function Headline({ of: { value, atMs, trouble } }: { readonly of: Resource<Stat
   return html`<${VerdictBadge} status=${value} /> <span class="text">${toSentence(headline)}</span>`;
 }
 
-/** A revision that all workers have is not in force where they do not decide by it. */
+/** A revision that all workers have is not in force if they do not decide by it. */
 function VerdictBadge({ status }: { readonly status: StatusJson }) {
   const { verdict } = status;
   return isUnenforced(status) && tones[verdict] !== 'bad'

@@ -1,5 +1,5 @@
-// The page "What if": a rule's text to be changed, with its problems and the requests that it would refuse beside
-// it, before anything is written.
+// The page "What if": an editor for a rule's text, with its problems and the requests that it would refuse, before
+// anything is written.
 import { html } from 'htm/preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
 import type { DomainJson } from '../../admin/controllers/domains.ts';
@@ -40,15 +40,15 @@ export function ChangePage({ params }: PageProps) {
 
 interface Part {
   readonly path: string;
-  /** The lines above and below, with their ends. */
+  /** The lines above and below, including their line breaks. */
   readonly above: string;
   readonly own: string;
   readonly below: string;
-  /** The line of the own text, counted from 1. */
+  /** The line at which the text begins, counted from 1. */
   readonly line: number;
 }
 
-/** The lines of the rule; the whole file where it is not known which they are. */
+/** The lines of the rule; the whole file if they are unknown. */
 function toPart({ files, place }: DomainJson): Part {
   const [{ path, yaml } = { path: '', yaml: '' }] = files;
   const lines = yaml.match(/[^\n]*\n|[^\n]+$/g) ?? [];
@@ -73,7 +73,7 @@ interface DraftProps {
   reload(): void;
 }
 
-/** After the last key, in milliseconds. */
+/** Delay after the last key press, in milliseconds. */
 const pauseMs = 400;
 
 function Draft({ rule, base, reload }: DraftProps) {
@@ -129,7 +129,7 @@ function Draft({ rule, base, reload }: DraftProps) {
     </div>`;
 }
 
-/** As it was some moments ago, while it changes quickly. */
+/** The text of a moment ago, while it changes quickly. */
 function usePaused(text: string): string {
   const [paused, setPaused] = useState(text);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// The changes for requests from one revision to another.
+// The changes for requests between two revisions.
 import { html } from 'htm/preact';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import { toCount, toRuleName, toShown } from './format.ts';
@@ -19,7 +19,7 @@ interface ChangesProps {
 const mostChanges = 30;
 
 export function Changes({ from, to }: ChangesProps) {
-  // Between two revisions it stays the same.
+  // The difference between two revisions never changes.
   const difference = useResource<Difference>(`revisions/diff?from=${from}&to=${to}`);
   const { value } = difference;
   if (value === undefined) return html`<${ReadingState} of=${difference} />`;
@@ -38,7 +38,7 @@ export function Changes({ from, to }: ChangesProps) {
 
 interface ChangeListProps {
   readonly changes: readonly RuleChangeJson[];
-  /** The revisions that have the places of the rules; undefined where none has them yet. */
+  /** The revisions to which the rules' positions refer; undefined while none contains them. */
   readonly from: string | undefined;
   readonly to: string | undefined;
 }

@@ -1,4 +1,4 @@
-// The traffic of the last quarter of an hour, or of the last hour.
+// A chart of the traffic in the last quarter of an hour, or in the last hour.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -11,23 +11,23 @@ import { hrefOf } from './route.ts';
 interface ChartProps {
   readonly history: HistoryJson;
   readonly spanSeconds: number;
-  /** The minute was chosen, in seconds. */
+  /** Called when a minute is chosen, in seconds. */
   onMinute(second: number): void;
-  /** Stands beside the title. */
+  /** Shown beside the title. */
   readonly children?: ComponentChildren;
 }
 
-/** As long as less is known, the chart of the first minutes is not a line at its edge. */
+/** The least span: at first, a chart of less data would be a line at its edge. */
 const leastSpanSeconds = 180;
 const height = 190;
-/** Between labels, in seconds: labels show minutes, each at most once. */
+/** The intervals between labels, in seconds: labels show minutes, each at most once. */
 const wholeMinutes = [60, 120, 300, 600];
 
-/** The tiles above it have the newest values as text. */
+/** The tiles above the chart show the newest values as text. */
 export function TrafficChart({ history, spanSeconds, onMinute, children }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot | undefined>(undefined);
-  /** Where the pointer is. */
+  /** The position of the pointer. */
   const [index, setIndex] = useState<number | undefined>(undefined);
   const data = useMemo(() => toData(history, spanSeconds), [history, spanSeconds]);
   const latest = useRef(data);
@@ -102,9 +102,9 @@ export const markSigns: Readonly<Record<MarkJson['kind'], readonly [Tone, string
   workers: ['plain', '·'],
   control_plane: ['plain', '◇'],
 };
-/** A share of the chart's width: signs that are nearer to each other are drawn below each other. */
+/** A share of the chart's width: signs closer than this are drawn below each other. */
 const leastDistance = 0.05;
-/** The last one stands for all others there. */
+/** The last sign represents all further ones. */
 const mostBelow = 5;
 
 interface MarksProps {
@@ -112,7 +112,7 @@ interface MarksProps {
   readonly times: ArrayLike<number>;
 }
 
-/** Above the chart, for users who cannot see its picture. */
+/** Above the chart, for users who cannot see the picture. */
 function Marks({ marks, times }: MarksProps) {
   const [start = 0, end = 1] = [times[0], times[times.length - 1]];
   const shown = marks
@@ -129,7 +129,7 @@ function Marks({ marks, times }: MarksProps) {
       if (below >= mostBelow) return null;
       const isMany = below === mostBelow - 1 && count > 1;
       const { at, kind, revision, text } = mark;
-      // A control plane that is newer may have others.
+      // A newer control plane may send other kinds.
       const [tone, sign] = isMany ? ['plain', `+${count}`] : (markSigns[kind] ?? ['plain', '·']);
       const label = isMany
         ? `${toTime(at).slice(11)} and later: ${count} events`
@@ -146,18 +146,18 @@ function Marks({ marks, times }: MarksProps) {
   )}</ol>`;
 }
 
-/** The start of the minute, as an address has it. */
+/** The start of the minute, in the format of the page's address. */
 export function toMinute(time: string): string {
   return `${new Date(time).toISOString().slice(0, 16)}Z`;
 }
 
-/** Rates of a time that no report covers are not known. */
+/** Rates are unknown for a time that no report covers. */
 function toToldRate(perSecond: number | null | undefined): string {
   if (perSecond === undefined) return '';
   return perSecond === null ? ' not known' : ` ${toRate(perSecond)}`;
 }
 
-/** At the middle of each slot of the span until now; with a gap where one is not known. */
+/** At the middle of each slot of the span until now, with a gap for an unknown slot. */
 function toData({ slots, slotSeconds, until }: HistoryJson, spanSeconds: number) {
   const knownSeconds = (Date.parse(until) - Date.parse(slots[0]?.at ?? until)) / 1000;
   const shownSeconds = knownSeconds < leastSpanSeconds ? leastSpanSeconds : spanSeconds;
@@ -178,7 +178,7 @@ function toData({ slots, slotSeconds, until }: HistoryJson, spanSeconds: number)
   ] satisfies UPlot.AlignedData;
 }
 
-/** A time of which nothing is known is not a time without requests. The newest slots are not reported yet. */
+/** Marks unknown times, which are not times without requests. The newest slots have not been reported yet. */
 function drawGaps({ ctx, data, bbox, valToPos }: UPlot, colour: string): void {
   const [times, decisions] = data;
   const last = (decisions as (number | null)[]).findLastIndex((value) => value !== null);
@@ -195,13 +195,13 @@ function drawGaps({ ctx, data, bbox, valToPos }: UPlot, colour: string): void {
   ctx.restore();
 }
 
-/** `point`: of which slot the pointer is, undefined where it is elsewhere. */
+/** `point`: called with the slot under the pointer, undefined if it is elsewhere. */
 function toOptions(
   element: HTMLElement,
   point: (index: number | undefined) => void,
 ): UPlot.Options {
   const style = getComputedStyle(element);
-  // A canvas wants the colour of now, which only a property of the element has.
+  // A canvas needs the current colour, which only a property of the element has.
   const colour = (name: string) => {
     element.style.color = `var(${name})`;
     return style.color;
@@ -217,7 +217,7 @@ function toOptions(
       setCursor: [({ cursor }) => point(cursor.idx ?? undefined)],
       drawClear: [(chart) => drawGaps(chart, raised)],
     },
-    // As `.marks` has it.
+    // The same as for `.marks`.
     padding: [8, 24, 0, 0],
     axes: [
       {

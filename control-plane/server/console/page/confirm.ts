@@ -1,4 +1,4 @@
-// A dialog that describes an action, asks for the reason, and shows how it ended; and the dialog itself.
+// A dialog that describes an action, asks for the reason, and shows the result; and the underlying dialog.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -7,13 +7,13 @@ import { Field, Notice } from './parts.ts';
 import { Problems } from './problems.ts';
 
 interface DialogProps {
-  /** Its heading is called `dialog-title`. */
+  /** Its heading must have the id `dialog-title`. */
   readonly children?: ComponentChildren;
-  /** Escape was pressed. */
+  /** Called when Escape is pressed. */
   onCancel(): void;
 }
 
-/** Above everything else, which cannot be reached meanwhile. */
+/** Covers everything else, which cannot be reached while it is open. */
 export function Dialog({ children, onCancel }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -30,9 +30,9 @@ interface ConfirmProps {
   readonly isDangerous?: boolean;
   /** Describes the action. */
   readonly children?: ComponentChildren;
-  /** Does it, with the reason that goes into the audit log. */
+  /** Performs the action, with the reason for the audit log. */
   act(reason: string): Promise<Answer<unknown>>;
-  /** `done` when it was done. */
+  /** `done`: whether the action was performed. */
   onClose(done: boolean): void;
 }
 

@@ -1,10 +1,10 @@
-// How far counters are, as the workers have reported.
+// How much of their limits counters have used, according to the workers.
 import { html } from 'htm/preact';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import { type Pair, toCount, toNumber, toSentence, toShown, toSpan, toTime } from './format.ts';
 import { Badge, Notice } from './parts.ts';
 
-/** The question as `POST /counters` takes it. */
+/** The body of `POST /counters`. */
 export interface CountersQuestion {
   readonly domain: string;
   readonly descriptors: readonly (readonly Pair[])[];
@@ -58,7 +58,7 @@ export function CountersTable({
 
 const mostShown = 4;
 
-/** Sorts answers: the most used-up counter comes first, an unknown one last. */
+/** Sorts answers: the most used-up counter first, an unknown one last. */
 function toUse({ problem, counters }: CountersJson['answers'][number]): number {
   if (problem !== null) return -1;
   return Math.max(0, ...counters.map(({ used, limit }) => used / Math.max(1, limit)));

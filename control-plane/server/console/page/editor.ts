@@ -1,4 +1,4 @@
-// A text with the numbers of its lines, as they are in its file.
+// A text editor with line numbers, which are those of the text's file.
 import { html } from 'htm/preact';
 
 interface EditorProps {

@@ -1,4 +1,4 @@
-// The requests that changed rules would refuse, and how sure that is.
+// The requests that changed rules would refuse, and how certain that is.
 import { html } from 'htm/preact';
 import type { EffectJson } from '../../admin/effect-json.ts';
 import { toClock, toCount, toNumber, toPairs, toSentence } from './format.ts';

@@ -1,5 +1,4 @@
-// The decision of a request under the rules in force: its outcome now, and the rules that were taken or passed
-// over.
+// The decision of a request under the rules in force: its current outcome, and the rules that were matched or skipped.
 import { html } from 'htm/preact';
 import type { ExplainedDescriptorJson } from '../../../authoring/explain/explanation-json.ts';
 import type { CountersJson } from '../../admin/counters-json.ts';
@@ -15,12 +14,12 @@ import { type Resource, useResource } from './resource.ts';
 export interface Explanation {
   readonly revision: string;
   readonly outcome: OutcomeJson;
-  /** Null where they are not known. */
+  /** Null if they are unknown. */
   readonly counters: CountersJson | null;
   readonly descriptors: readonly ExplainedDescriptorJson[];
 }
 
-/** Asked again whenever there is news. */
+/** Requested again whenever there is news. */
 export function useExplanation(asked: CountersQuestion): Resource<Explanation> {
   return useResource<Explanation>(
     { path: 'explanations', body: { ...asked, now: true } },
@@ -41,7 +40,7 @@ function toOutcomeText({ text, freeInSeconds }: OutcomeJson): string {
   return `${toSentence(text)}${free}`;
 }
 
-/** The answer that the request would get now, in one sentence. */
+/** The answer that the request would receive now, in one sentence. */
 export function OutcomeNotice({ outcome }: { readonly outcome: OutcomeJson }) {
   return html`<div role="status"><${Notice} tone=${outcomeTones[outcome.kind]}><strong class="outcome">${toOutcomeText(outcome)}.</strong><//></div>`;
 }

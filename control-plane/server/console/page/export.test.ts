@@ -3,7 +3,7 @@ import { toCsv, toJsonRows } from './export.ts';
 
 const columns = ['Value', 'Refused'];
 
-test('texts with commas, quotes and lines are whole fields of CSV', (t) => {
+test('texts with commas, quotes and line breaks are single fields of CSV', (t) => {
   t.is(
     toCsv(columns, [
       ['a,"b"\nc', 5],
@@ -13,7 +13,7 @@ test('texts with commas, quotes and lines are whole fields of CSV', (t) => {
   );
 });
 
-test('a text of others is no formula in a spreadsheet, and a negative number stays one', (t) => {
+test('a foreign text is no formula in a spreadsheet, and a negative number stays a number', (t) => {
   t.is(
     toCsv(columns, [
       ['=cmd()', -1],

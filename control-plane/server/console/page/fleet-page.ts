@@ -1,4 +1,4 @@
-// The page of workers: the rules that each has, how much it decides, and its problems.
+// The page of workers: each one's rules, decision rate and problems.
 import { html } from 'htm/preact';
 import { useContext } from 'preact/hooks';
 import type { FleetJson } from '../../admin/fleet-json.ts';
@@ -29,7 +29,7 @@ import { SessionContext } from './session.ts';
 import { type Column, Table } from './table.ts';
 import { workerStates } from './worker-states.ts';
 
-/** The group of nodes that no other one names. */
+/** The group of all nodes that no other group names. */
 const everybody = 'default';
 
 /** Workers with problems are first. */
@@ -218,7 +218,7 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
 
 type Shown = WorkerJson | GoneWorkerJson;
 
-/** Null of one that is gone, or does not report. */
+/** Null for a worker that is gone or does not report. */
 function figureOf(
   each: Shown,
   field: 'decisionsPerSecond' | 'overLimitPerSecond' | 'errorsPerSecond',
@@ -249,7 +249,7 @@ const columns: readonly Column<Shown>[] = [
   },
 ];
 
-/** As workers of this machine or network reach it, unless there is a proxy before the console. */
+/** The address for workers on this machine or network, unless a proxy is in front of the console. */
 function xdsAddress(port: number | null): string {
   return `${location.hostname}:${port ?? 'PORT'}`;
 }

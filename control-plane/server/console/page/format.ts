@@ -1,16 +1,16 @@
-// Numbers, times and foreign texts as they are shown.
+// Formats numbers, times and foreign texts for display.
 import type { TrafficJson } from '../../admin/traffic-json.ts';
 
 const precise = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 const byNumbers = new Intl.Collator('en', { numeric: true });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
-/** `0.25`, `12.3`, `1,200`: three digits at most mean something. */
+/** `0.25`, `12.3`, `1,200`: three significant digits at most. */
 export function toRate(perSecond: number): string {
   return perSecond > 0 && perSecond < 0.01 ? '<0.01' : precise.format(perSecond);
 }
 
-/** A rate in a table, where idle rows step back: `–`, `0.8/s`. */
+/** A rate in a table, where idle rows are inconspicuous: `–`, `0.8/s`. */
 export function toRateCell(perSecond: number): string {
   return perSecond === 0 ? '–' : `${toRate(perSecond)}/s`;
 }
@@ -24,7 +24,7 @@ export function toNumber(value: number): string {
   return whole.format(value);
 }
 
-/** A percentile is the edge of a bucket: what it is at most, or above. Undefined without decisions. */
+/** A percentile is the edge of a bucket: the value is at most that, or above it. Undefined without decisions. */
 export function toP99({
   p99Ms,
   p99AboveMs,
@@ -48,7 +48,7 @@ export function toAge(time: string, nowMs = Date.now()): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** How long until something: `39 s`, `12 min`, `13 h 10 min`, `3 d 4 h`; rounded up. */
+/** The time until an event: `39 s`, `12 min`, `13 h 10 min`, `3 d 4 h`; rounded up. */
 export function toSpan(seconds: number): string {
   if (seconds < 120) return `${seconds} s`;
   const minutes = Math.ceil(seconds / 60);
@@ -68,14 +68,14 @@ export function toAgo(time: string): string {
   return age === 'just now' ? age : `${age} ago`;
 }
 
-/** `20:31`, of this place; with the day where that is not today. */
+/** `20:31`, in the local time zone; with the date if it is not today. */
 export function toClock(timeMs: number, nowMs = Date.now()): string {
   const text = toTime(new Date(timeMs).toISOString());
   const isToday = new Date(timeMs).toDateString() === new Date(nowMs).toDateString();
   return isToday ? text.slice(11, 16) : text.slice(0, 16);
 }
 
-/** `2026-03-01 14:05:09`, of this place. */
+/** `2026-03-01 14:05:09`, in the local time zone. */
 export function toTime(time: string): string {
   const date = new Date(time);
   const two = (value: number) => String(value).padStart(2, '0');
@@ -88,7 +88,7 @@ export function toShortId(id: string): string {
   return id.slice(0, 12);
 }
 
-/** Characters that would not be seen, or would move others, are written out. */
+/** Writes out characters that would be invisible or would move others. */
 export function toShown(text: string): string {
   return text.replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u{115f}\u{3164}]/gu,
@@ -96,7 +96,7 @@ export function toShown(text: string): string {
   );
 }
 
-/** A text of others as a sentence: begun with a capital letter, and shown as it is. */
+/** A foreign text as a sentence: capitalized, and otherwise as `toShown` returns it. */
 export function toSentence(text: string): string {
   return toShown(`${text.charAt(0).toUpperCase()}${text.slice(1)}`);
 }
@@ -113,13 +113,13 @@ export function toPairs(entries: readonly Pair[]): string {
     .join(', ');
 }
 
-/** As the API names rules: `shop.customer`, `shop.plan_free.user`. */
+/** The rule's name in the API: `shop.customer`, `shop.plan_free.user`. */
 export function toRuleName(domain: string, entries: readonly Pair[]): string {
   const parts = entries.map(({ key, value }) => (value === '' ? key : `${key}_${value}`));
   return [domain, ...parts].join('.');
 }
 
-/** As the page `try` reads them: `key=value`, each in a line. */
+/** The format that the page `try` reads: `key=value`, one per line. */
 export function toLines(entries: readonly Pair[]): string {
   return entries.map(({ key, value }) => `${key}=${value}`).join('\n');
 }

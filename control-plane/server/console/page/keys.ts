@@ -1,4 +1,4 @@
-// The keys that the pages know, as `?` lists them.
+// The keyboard shortcuts of the pages, as listed by `?`.
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Dialog } from './confirm.ts';

@@ -1,4 +1,4 @@
-// Lifting the limit of a descriptor for a time, and ending that early.
+// Dialogs that lift the limit of a descriptor for a time, and end a lift early.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { LiftJson } from '../../admin/controllers/lifts.ts';
@@ -11,7 +11,7 @@ import { useRefusal } from './session.ts';
 interface LiftProps {
   readonly domain: string;
   readonly entries: readonly Pair[];
-  /** RFC 3339; undefined where it is not lifted. */
+  /** RFC 3339; undefined if the limit is not lifted. */
   readonly liftedUntil: string | undefined;
 }
 
@@ -23,7 +23,7 @@ export function LiftButton(props: LiftProps) {
     ${isOpen && html`<${LiftDialog} ...${props} onClose=${() => setOpen(false)} />`}`;
 }
 
-/** The spans as the admin API takes them, and as they are shown. */
+/** The spans in the format of the admin API, and their labels. */
 const spans = [
   ['15m', '15 minutes'],
   ['1h', '1 hour'],

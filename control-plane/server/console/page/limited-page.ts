@@ -1,4 +1,4 @@
-// The page of limited values: those that are limited most, how far their counters are, and setting these back.
+// The page of limited values: the most limited ones, the use of their counters, and a reset of these.
 import { html } from 'htm/preact';
 import type { TopJson } from '../../admin/top-json.ts';
 import { toNumber, toPairs, toRateCell, toReporting, toTime } from './format.ts';

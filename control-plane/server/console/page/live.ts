@@ -1,8 +1,7 @@
-// Notifies pages of news: by server-sent events, and where these do not arrive (a proxy
-// buffers them) by the clock.
+// Notifies pages of news: by server-sent events, or by a timer if these do not arrive (a proxy buffers them).
 import { toRequest } from './api.ts';
 
-/** The events as the admin API names them (`GET /events`). */
+/** The names of the events in the admin API (`GET /events`). */
 export type LiveEvent = 'revisions' | 'state' | 'figures';
 export type LiveState = 'live' | 'polling' | 'connecting';
 
@@ -12,13 +11,13 @@ const listeners = new Set<Listener>();
 const stateListeners = new Set<(state: LiveState) => void>();
 let state: LiveState = 'connecting';
 let ending: AbortController | undefined;
-/** Events of the time in which the page was hidden. */
+/** Events that arrived while the page was hidden. */
 let missed = new Set<LiveEvent>();
 
-/** The server sends one at least every five seconds. */
+/** The server sends an event at least every five seconds. */
 const silenceMs = 12_000;
 const pollMs = 5_000;
-/** After silence, as a proxy will not change its mind soon. */
+/** A longer wait after silence: a proxy that buffers will continue to do so. */
 const retryAfterSilenceMs = 60_000;
 
 export function listen(listener: Listener): () => void {
@@ -32,7 +31,7 @@ export function listenToState(listener: (state: LiveState) => void): () => void 
   return () => stateListeners.delete(listener);
 }
 
-/** Begins, or begins again with another token. */
+/** Starts, or restarts with another token. */
 export function startLive(): void {
   ending?.abort();
   ending = new AbortController();

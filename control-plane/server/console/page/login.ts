@@ -1,4 +1,4 @@
-// Asks for the token. It is kept in this tab only, and never part of an address.
+// Asks for the token. It is stored only in this tab, and is never part of an address.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { keepToken } from './api.ts';
@@ -7,7 +7,7 @@ import { Field, Notice } from './parts.ts';
 interface LoginProps {
   /** Tries the token. */
   enter(): Promise<void>;
-  /** Whether the token that is there was refused. */
+  /** Whether the stored token was refused. */
   readonly wrong: boolean;
 }
 

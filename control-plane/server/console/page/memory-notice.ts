@@ -1,5 +1,5 @@
-// Warns that verdicts may get lost, or are not known to all control planes: which revisions were taken back, held
-// back or approved.
+// Warns that verdicts (which revisions were taken back, held back or approved) may be lost, or are not known to all
+// control planes.
 import { html } from 'htm/preact';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { toSentence } from './format.ts';
@@ -9,7 +9,7 @@ interface MemoryNoticeProps {
   readonly status: StatusJson;
 }
 
-/** One notice for the control plane that was asked, and one for each of its peers. */
+/** One notice for the control plane that answers, and one for each of its peers. */
 export function MemoryNotice({ status: { memory, controlPlanes } }: MemoryNoticeProps) {
   const peers = controlPlanes.filter(({ url }) => url !== 'this');
   const all = [{ url: '', memoryProblem: memory.problem }, ...peers];

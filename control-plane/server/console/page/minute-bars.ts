@@ -1,19 +1,19 @@
-// The hits of a rule in the last quarter of an hour, by the minute, with the limit drawn through where all hits count
-// together. A minute that no report covers is a gap.
+// The hits of a rule in each minute of the last quarter of an hour, with a line for the limit if all hits share one
+// counter. A minute that no report covers is a gap.
 import { html } from 'htm/preact';
 import { toMinute } from './chart.ts';
 import { toClock, toNumber } from './format.ts';
 import { hrefOf } from './route.ts';
 
 interface MinuteBarsProps {
-  /** Hits a minute, the oldest first. */
+  /** Hits per minute, the oldest first. */
   readonly hits: readonly number[];
   readonly over: readonly number[];
   /** Whether reports cover each minute, the oldest first. */
   readonly known: readonly boolean[];
   /** The end of the newest minute, in wall time. */
   readonly untilMs: number;
-  /** Hits a minute that pass; null where each value has its own counter. */
+  /** The admitted hits per minute; null if each value has its own counter. */
   readonly limit: number | null;
   readonly isShadow: boolean;
 }
@@ -23,7 +23,7 @@ const [width, height] = [600, 150];
 
 export function MinuteBars({ hits, over, known, untilMs, limit, isShadow }: MinuteBarsProps) {
   const step = width / known.length;
-  /** The newest minutes are the last of each. */
+  /** Aligned at the end: the newest minute is the last element. */
   const at = (counts: readonly number[], place: number) =>
     counts[counts.length - known.length + place] ?? 0;
   const minutes = known.map((isKnown, place) => ({

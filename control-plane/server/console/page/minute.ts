@@ -1,4 +1,4 @@
-// All about one minute: its figures, what had begun before and was not over, and what happened.
+// All about one minute: its figures, earlier conditions that still lasted, and its events.
 import { html } from 'htm/preact';
 import type { ActivityJson } from '../../admin/activity-json.ts';
 import type { HistoryJson, MarkJson } from '../../admin/history-json.ts';
@@ -12,13 +12,13 @@ import { hrefOf, withParams } from './route.ts';
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
-/** The minute that the address names; undefined where it names none. */
+/** The minute in the address; undefined if there is none. */
 export function readMinute(params: URLSearchParams): string | undefined {
   const timeMs = Date.parse(params.get('at') ?? '');
   return Number.isNaN(timeMs) ? undefined : toMinute(new Date(timeMs).toISOString());
 }
 
-/** A clock time of today, or of yesterday where today's has not come yet. */
+/** A time of today, or of yesterday if today's is in the future. */
 export function AskMinute({ show }: { show(time: string): void }) {
   function submit(event: Event): void {
     event.preventDefault();
@@ -46,7 +46,7 @@ interface Happened {
 }
 
 interface MinuteProps {
-  /** Its begin. */
+  /** Its beginning. */
   readonly at: string;
   readonly params: URLSearchParams;
 }
@@ -100,7 +100,7 @@ function ofMark({ at, kind, revision, text }: MarkJson): Happened {
   return { at, sign: markSigns[kind] ?? ['plain', '·'], text, revision };
 }
 
-/** Without what a mark shows already. */
+/** Omits what a mark already shows. */
 function ofActivity({ deeds }: ActivityJson, marks: readonly MarkJson[]): Happened[] {
   const isMarked = new Set(marks.map(({ text }) => text));
   return deeds
@@ -116,7 +116,7 @@ function ofActivity({ deeds }: ActivityJson, marks: readonly MarkJson[]): Happen
     });
 }
 
-/** The outages before that were not over. A recovery begins with the outage's title. */
+/** Earlier outages that still lasted. The text of a recovery begins with the outage's title. */
 function findPending(marks: readonly MarkJson[], startMs: number): MarkJson[] {
   const before = marks.filter(({ at }) => Date.parse(at) < startMs);
   return before.filter(({ kind, text }, index) => {

@@ -1,4 +1,5 @@
-// How rules, values, workers and revisions are named on all pages: with a link to their page, and a way to copy ids.
+// Shows names of rules, values, workers and revisions in the same way on all pages: with a link to their page, and a
+// button to copy ids.
 import { html } from 'htm/preact';
 import { useContext, useState } from 'preact/hooks';
 import { type Pair, toLines, toPairs, toShortId, toShown } from './format.ts';
@@ -11,7 +12,7 @@ export function RevisionName({ id }: { readonly id: string }) {
   return html`<span class="id"><a href=${hrefOf('revisions', { open: short })}><code>${short}</code></a><${Copy} text=${id} /></span>`;
 }
 
-/** Names a rule by its name or its metric key; both begin with its domain. */
+/** Shows a rule by its name or its metric key; both begin with its domain. */
 export function RuleName({ rule }: { readonly rule: string }) {
   return html`<a class="source" href=${hrefOf('rule', { rule })}>${toShown(rule)}</a>`;
 }
@@ -21,7 +22,7 @@ interface ValueNameProps {
   readonly entries: readonly Pair[];
 }
 
-/** Leads to why it is limited. */
+/** Links to the page on why the value is limited. */
 export function ValueName({ domain, entries }: ValueNameProps) {
   return html`<a class="name" href=${hrefOf('why', { domain, descriptor: toLines(entries) })}>${toPairs(entries)}</a>`;
 }
@@ -42,13 +43,13 @@ interface SourceProps {
   readonly file: string;
   readonly line: number | null;
   readonly column?: number | null;
-  /** The revision with this text of the file; undefined where the text is in no revision. */
+  /** The revision with this text of the file; undefined if no revision contains the text. */
   readonly revision: string | undefined;
   /** Whether the file's name begins with the folder of the rules, as in problems. */
   readonly hasFolder?: boolean;
 }
 
-/** `shop.yaml:12`; a link where the address of the files is known. */
+/** `shop.yaml:12`; a link if the address of the files is known. */
 export function Source({ file, line, column, revision, hasFolder = false }: SourceProps) {
   const { sourceUrl, folder } = useContext(SessionContext);
   const text = `${toShown(file)}${line === null ? '' : `:${line}`}${column == null ? '' : `:${column}`}`;
@@ -57,7 +58,7 @@ export function Source({ file, line, column, revision, hasFolder = false }: Sour
   return html`<a class="source" href=${toSourceUrl(sourceUrl, { file: inFolder, line, revision })} rel="noreferrer">${text}</a>`;
 }
 
-/** A text that others made, in which places of rules are links to their source. */
+/** A foreign text in which positions of rules are links to their source. */
 export function SourceText({
   text,
   revision,
@@ -80,7 +81,7 @@ function Copy({ text }: { readonly text: string }) {
     onClick=${() => void copy()}></button>`;
 }
 
-/** Without TLS a browser has no clipboard for pages, but still the command. */
+/** Without TLS, browsers offer pages no clipboard, but still the copy command. */
 export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,4 +1,4 @@
-// What callers get now in place of what the rules ask for, above every page.
+// What callers get now instead of the answers of the rules, above every page.
 import { html } from 'htm/preact';
 import type { NoticeJson } from '../../admin/notices.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
@@ -23,7 +23,7 @@ export function Notices({ notices = [] }: NoticesProps) {
   );
 }
 
-/** Whether some callers get something else than the rules ask for. */
+/** Whether some callers get answers other than those of the rules. */
 export function isUnenforced({ notices = [] }: StatusJson): boolean {
   return notices.some(({ tone }) => tone === 'bad');
 }

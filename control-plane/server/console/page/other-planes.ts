@@ -1,4 +1,4 @@
-// Where the same page is to be had while this control plane is silent.
+// Links to the same page on other control planes while this one does not answer.
 import { html } from 'htm/preact';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { Notice } from './parts.ts';

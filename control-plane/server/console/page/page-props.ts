@@ -1,4 +1,4 @@
-// The properties that every page is given.
+// The properties of every page.
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { Resource } from './resource.ts';
 

@@ -1,4 +1,4 @@
-// The parts that all pages are made of.
+// Components shared by all pages.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -7,7 +7,7 @@ import type { Resource } from './resource.ts';
 
 export type Tone = 'good' | 'wait' | 'bad' | 'plain';
 
-/** Never by colour alone: the sign is another for each tone. */
+/** Colour is never the only difference: each tone has its own sign. */
 const signs: Readonly<Record<Tone, string>> = { good: '✓', wait: '…', bad: '!', plain: '·' };
 
 interface ToneProps {
@@ -33,7 +33,7 @@ interface PageProps {
   readonly children?: ComponentChildren;
 }
 
-/** The heading takes the focus when another page comes. */
+/** The heading receives the focus when the page changes. */
 export function Page({ title, about, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -53,7 +53,7 @@ interface EmptyProps {
   readonly children?: ComponentChildren;
 }
 
-/** Where there is nothing to show: why, and what to do. */
+/** An empty page: why there is nothing to show, and what to do. */
 export function Empty({ title, children }: EmptyProps) {
   return html`<div class="empty"><strong>${title}</strong><div>${children}</div></div>`;
 }
@@ -63,29 +63,30 @@ interface NothingMatchesProps {
   showAll(): void;
 }
 
-/** Where a filter finds nothing. */
+/** Shown if a filter matches nothing. */
 export function NothingMatches({ sought, showAll }: NothingMatchesProps) {
   const title = `Nothing matches ${sought === '' ? 'this' : `'${toShown(sought)}'`}.`;
   return html`<${Empty} title=${title}><button type="button" onClick=${showAll}>Show all</button><//>`;
 }
 
 interface ListedProps {
-  /** The answer with the list. */
+  /** The answer that contains the list. */
   readonly of: Pick<Resource<unknown>, 'value' | 'isOwn'>;
   readonly count: number;
-  /** Whether it lists less than there is, and the text that it is filtered by. */
+  /** Whether the list is filtered, and the text of the filter. */
   readonly isFiltered?: boolean;
   readonly sought?: string;
   showAll?(): void;
-  /** What is shown where there is nothing to list. */
+  /** Shown if there is nothing to list. */
   readonly nothing: ComponentChildren;
   /** The list. */
   readonly children?: ComponentChildren;
 }
 
-/** A list, or why it is empty: the answer is of another filter, this filter finds nothing, or there is nothing. */
+/** A list, or why it is empty: the answer belongs to another filter, this filter matches nothing, or there is
+ * nothing. */
 export function Listed({ of, count, isFiltered, sought = '', showAll, ...shown }: ListedProps) {
-  // ReadingState is shown then.
+  // ReadingState is shown in that case.
   if (of.value === undefined) return null;
   if (count > 0) return shown.children;
   if (!of.isOwn) return html`<${Skeleton} />`;
@@ -93,7 +94,7 @@ export function Listed({ of, count, isFiltered, sought = '', showAll, ...shown }
   return shown.nothing;
 }
 
-/** Where nothing is shown because nothing is known. */
+/** Shown if there is no data because no worker reports. */
 export function NobodyReports() {
   return html`<${Empty} title="No worker reports."><p>Workers of Ratelane report every five seconds, unless CONFIG_FLEET_LINK is false.</p><//>`;
 }
@@ -102,7 +103,7 @@ interface StateProps {
   readonly of: Pick<Resource<unknown>, 'value' | 'atMs' | 'trouble'>;
 }
 
-/** The text of a page that has no answer, or an old one. */
+/** The text of a page that has no answer, or an outdated one. */
 export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
   if (trouble !== undefined) {
     const kept = value === undefined ? '' : ` What is shown is as of ${toClock(atMs)}.`;
@@ -112,7 +113,7 @@ export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
   return value === undefined ? html`<${Skeleton} />` : null;
 }
 
-/** Where something will be in a moment. */
+/** A placeholder for content that is loading. */
 export function Skeleton() {
   return html`<div class="skeleton" role="status"><span class="unseen">Reading…</span>
     ${['w60', 'w90', 'w75', 'w40'].map((width) => html`<div class=${width} aria-hidden="true"></div>`)}</div>`;
@@ -135,9 +136,9 @@ export function Tile({ name, value, detail, tone = 'plain' }: TileProps) {
 interface SparklineProps {
   /** The oldest first. */
   readonly values: readonly number[];
-  /** Drawn over it in another colour. */
+  /** Drawn over `values` in another colour. */
   readonly over?: readonly number[] | undefined;
-  /** Whether hits over the limit are let pass. */
+  /** Whether hits over the limit are admitted. */
   readonly isShadow?: boolean;
 }
 

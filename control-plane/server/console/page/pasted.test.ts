@@ -4,7 +4,7 @@ import { parsePasted } from './pasted.ts';
 const ada = { key: 'customer', value: 'ada' };
 const path = { key: 'path', value: '/a=b' };
 
-test('a descriptor is read as users, logs and requests write it', (t) => {
+test('a descriptor is parsed in the notations of users, logs and requests', (t) => {
   for (const text of [
     'customer=ada, path=/a=b',
     'customer=ada\npath=/a=b',
@@ -22,7 +22,7 @@ test('a descriptor is read as users, logs and requests write it', (t) => {
   ]);
 });
 
-test('a pasted text that is no descriptor is searched by name', (t) => {
+test('a pasted text that is not a descriptor is searched by name', (t) => {
   for (const text of [
     'ada',
     '',

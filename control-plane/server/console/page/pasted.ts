@@ -1,5 +1,5 @@
-// Reads a pasted descriptor: `customer=ada, path=/x`, `shop: customer=ada`, `(customer=ada)(path=/x)` as logs
-// have it, or the JSON of a request.
+// Parses a pasted descriptor: `customer=ada, path=/x`, `shop: customer=ada`, `(customer=ada)(path=/x)` as in logs, or
+// the JSON of a request.
 import type { Pair } from './format.ts';
 
 export interface Pasted {
@@ -7,7 +7,7 @@ export interface Pasted {
   readonly entries: readonly Pair[];
 }
 
-/** Undefined where it is no descriptor. */
+/** Undefined if it is not a descriptor. */
 export function parsePasted(text: string): Pasted | undefined {
   return text.startsWith('{') ? fromJson(text) : fromText(text);
 }

@@ -10,7 +10,7 @@ const tones = { error: 'bad', warning: 'wait', note: 'plain' } as const;
 
 interface ProblemsProps {
   readonly problems: readonly ProblemJson[];
-  /** The revision of the files; undefined where it is not in the store yet. */
+  /** The revision of the files; undefined if it is not in the store yet. */
   readonly revision: string | undefined;
 }
 

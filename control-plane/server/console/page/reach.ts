@@ -1,4 +1,4 @@
-// Sentences of the dialogs about the workers that have a revision, and about those that an undo gives one.
+// Sentences for dialogs about the workers that have a revision, and about those that an undo affects.
 import type { StatusJson } from '../../admin/status-report.ts';
 import { toCount, toShortId } from './format.ts';
 

@@ -1,4 +1,4 @@
-// How far a descriptor's counters are, and setting them back.
+// The use of a descriptor's counters, and a reset of them.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { CountersJson } from '../../admin/counters-json.ts';
@@ -15,7 +15,7 @@ interface DescriptorProps {
   readonly entries: readonly Pair[];
 }
 
-/** Now, read again whenever there is news. */
+/** The current use, read again whenever there is news. */
 export function Counter({ domain, entries }: DescriptorProps) {
   const answer = useResource<CountersJson>(
     { path: 'counters', body: { domain, descriptors: [entries] } },

@@ -1,5 +1,5 @@
-// Reads an answer of the API for a page: at once, and again whenever there is news. The last answer stays until
-// there is another one, also while other pages are open.
+// Reads an answer of the API for a page: at once, and again whenever there is news. The last answer is kept until a
+// newer one arrives, even while other pages are open.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, ask } from './api.ts';
 import { type LiveEvent, listen } from './live.ts';
@@ -7,19 +7,19 @@ import { type LiveEvent, listen } from './live.ts';
 export interface Resource<Value> {
   /** The last good answer; undefined before the first. */
   readonly value: Value | undefined;
-  /** When that came, in wall time; 0 before the first. */
+  /** When that answer arrived, in wall time; 0 before the first. */
   readonly atMs: number;
-  /** Whether `value` answers this question, and not the one before it, whose empty answer would mean nothing. */
+  /** Whether `value` answers this question, rather than the previous one, whose empty answer would be misleading. */
   readonly isOwn: boolean;
-  /** Why the last question failed; undefined when it did not. */
+  /** Why the last request failed; undefined if it succeeded. */
   readonly trouble: Trouble | undefined;
   reload(): void;
 }
 
 export type Trouble = Extract<Answer<never>, { ok: false }>;
 
-/** A path that is read, or one that takes a body, or one with a time in it: its answer is the answer to the same
- * question a minute later, which has this name. */
+/** A path to read, or a request with a body or with a time in its path. In the latter case `name` identifies the
+ * question: the answer remains valid for the same question a minute later. */
 export type Question =
   | string
   | { readonly path: string; readonly body: unknown }
@@ -31,11 +31,11 @@ interface Known {
   readonly atMs: number;
 }
 
-/** The last good answers of this tab, those that came last at the end. */
+/** The last good answers of this tab, the most recent at the end. */
 const known = new Map<string, Known>();
 const mostKnown = 50;
 
-/** Lets the next person at the same tab see no answers of the one before. */
+/** Hides the previous user's answers from the next user of the same tab. */
 export function forgetAnswers(): void {
   known.clear();
 }
@@ -47,8 +47,8 @@ function remember(answer: Known): void {
   if (known.size > mostKnown && oldest !== undefined) known.delete(oldest);
 }
 
-/** `question` undefined: nothing is asked. `on`: the events that announce news. A question without an answer is asked
- * again every five seconds as well, with the figures; one that was refused would be refused again. */
+/** `question` undefined: sends no request. `on`: the events that announce news. A question without an answer is also
+ * repeated every five seconds, with the figures; a refused one would be refused again. */
 export function useResource<Value>(
   question: Question | undefined,
   ...on: readonly LiveEvent[]
@@ -58,14 +58,14 @@ export function useResource<Value>(
   const [answer, setAnswer] = useState<Known | undefined>(undefined);
   const [failure, setFailure] = useState<{ key: string; trouble: Trouble } | undefined>(undefined);
   const asking = useRef<AbortController | undefined>(undefined);
-  /** There was news while an answer was on its way, which may not have it. */
+  /** News arrived during a request, whose answer may not include it. */
   const isOld = useRef(false);
   const isUnanswered = useRef(false);
 
   const load = useCallback(async () => {
     if (question === undefined || key === undefined) return;
     isOld.current = true;
-    // One question at a time: it is not repeated while its answer is awaited.
+    // One request at a time: it is not repeated while its answer is pending.
     if (asking.current !== undefined) return;
     const controller = new AbortController();
     asking.current = controller;
@@ -99,7 +99,7 @@ export function useResource<Value>(
 
   const trouble = failure !== undefined && failure.key === key ? failure.trouble : undefined;
   const own = answer?.key === key || key === undefined ? answer : known.get(key);
-  // The answer to another question stays for the moment until this one is answered.
+  // The answer to the previous question is shown until this one is answered.
   const shown = own ?? (trouble === undefined ? answer : undefined);
   return {
     value: shown?.value as Value | undefined,

@@ -1,4 +1,4 @@
-// The page of revisions: each with its changes, its author, its problems, and the way back.
+// The page of revisions: each with its changes, its author, its problems, and a button to roll back.
 import { html } from 'htm/preact';
 import { useContext, useState } from 'preact/hooks';
 import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
@@ -40,7 +40,7 @@ export function RevisionsPage({ params, status }: PageProps) {
 
   function toRows(revision: ListedRevisionJson) {
     const { id, at, author, message, outcome } = revision;
-    // The revision that was in force when this one came.
+    // The revision that was in force when this one was created.
     const before = revisions
       .slice(revisions.indexOf(revision) + 1)
       .find((each) => !isUnserved(each));
@@ -59,7 +59,7 @@ export function RevisionsPage({ params, status }: PageProps) {
             onClick=${() => replaceRoute('revisions', isOpen ? {} : { open: toShortId(id) })}>What changed</button>`
           }
           ${
-            // Without the status it is not known which one is in force: no rollback is offered.
+            // Without the status, the revision in force is unknown, so no rollback is offered.
             status.value &&
             id !== status.value.newest?.id &&
             !isUnserved(revision) &&
@@ -147,7 +147,7 @@ function NewestState({ status: asked }: NewestProps) {
   if (status === undefined) return null;
   const { newest, rollout, verdict, text } = status;
   const problems = newest?.problems ?? [];
-  // For one that no share of the workers can have first, the rollout has the reason.
+  // If no share of the workers can receive the revision first, the rollout has the reason.
   const isForRemoval = verdict === 'held_back' && newest?.valid === false;
   return html`
     ${rollout && html`<${RolloutPanel} rollout=${rollout} status=${asked} />`}
@@ -170,7 +170,7 @@ interface HeldBackProps {
   reload(): void;
 }
 
-/** It is let through, or the files go back to what is in force. */
+/** The revision is approved, or the files are restored to those in force. */
 function HeldBack({ status, newest, reload }: HeldBackProps) {
   const [asked, setAsked] = useState<'approve' | 'reject' | undefined>(undefined);
   const refusal = useRefusal();

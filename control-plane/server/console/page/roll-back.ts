@@ -1,4 +1,4 @@
-// The dialog that goes back to an earlier revision: the workers of either revision, and the changes for requests.
+// The dialog for a rollback: the workers of either revision, and the changes for requests.
 import { html } from 'htm/preact';
 import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
@@ -11,9 +11,9 @@ import { toHavingText, toUndoText } from './reach.ts';
 interface RollBackProps {
   readonly to: Pick<ListedRevisionJson, 'id' | 'at' | 'author'>;
   readonly status: StatusJson;
-  /** A sentence on what else it does. */
+  /** A sentence about further effects. */
   readonly note?: string;
-  /** `done` when it was done. */
+  /** `done`: whether the rollback was performed. */
   onClose(done: boolean): void;
 }
 

@@ -1,4 +1,4 @@
-// A revision on its way to the workers: its progress, and actions on it.
+// A running rollout: its progress, and actions on it.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RolloutJson, RolloutPlanJson } from '../../admin/rollout-json.ts';
@@ -51,7 +51,7 @@ interface RolloutProps {
   readonly status: Resource<StatusJson>;
 }
 
-/** It does not continue by itself. */
+/** The rollout does not continue by itself. */
 function waitsForSomebody({ phase }: RolloutJson): boolean {
   return phase === 'paused' || phase === 'indivisible';
 }
@@ -119,7 +119,7 @@ export function RolloutPanel({ rollout, status }: RolloutProps) {
   </section>`;
 }
 
-/** Such as `10 %, 60 s`; the number alone where node groups have steps of their own. */
+/** Such as `10 %, 60 s`; only the number if node groups have their own steps. */
 function toStepText(index: number, steps: number, plan: RolloutPlanJson | undefined): string {
   if (index + 1 === steps) return 'all';
   const step = plan?.steps.length === steps - 1 ? plan.steps[index] : undefined;

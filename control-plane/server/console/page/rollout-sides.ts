@@ -1,5 +1,5 @@
-// The two sides of a rollout: the workers that get the revision and the others, with the figures of each side,
-// and the limits by which the revision is taken back.
+// The two sides of a rollout: the workers that get the revision and the others, with the figures of each side, and the
+// thresholds at which the revision is taken back.
 import { html } from 'htm/preact';
 import type { RolloutPlanJson } from '../../admin/rollout-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
@@ -10,7 +10,7 @@ import { Badge } from './parts.ts';
 import type { Resource } from './resource.ts';
 import { workerStates } from './worker-states.ts';
 
-/** Shares are parts of 1; undefined without decisions. */
+/** Shares between 0 and 1; undefined without decisions. */
 interface Figures {
   readonly errors: number | undefined;
   readonly overLimit: number | undefined;
@@ -25,7 +25,7 @@ interface Sample {
 }
 
 const mostSamples = 60;
-/** The samples that this tab has taken of the rollout of one revision. */
+/** The samples that this tab has collected during the rollout of one revision. */
 let seen: { readonly revision: string; readonly samples: readonly Sample[] } | undefined;
 
 function observe(revision: string, sample: Sample): readonly Sample[] {
@@ -39,7 +39,7 @@ function observe(revision: string, sample: Sample): readonly Sample[] {
 interface SidesProps {
   readonly revision: string;
   readonly status: Resource<StatusJson>;
-  /** Undefined while it is not known. */
+  /** Undefined while unknown. */
   readonly plan: RolloutPlanJson | undefined;
 }
 
@@ -63,7 +63,7 @@ interface SideProps {
   readonly title: string;
   readonly workers: readonly WorkerJson[];
   readonly samples: readonly Figures[];
-  /** Above it the revision is taken back. */
+  /** The threshold above which the revision is taken back. */
   readonly line?: Figures | undefined;
 }
 
@@ -128,7 +128,7 @@ function toFigures(workers: readonly WorkerJson[]): Figures {
   };
 }
 
-/** As a rollout judges; undefined where no share of requests is so high. */
+/** Computed as a rollout judges; undefined if no share can reach the threshold. */
 function toLine({ errors, overLimit }: Figures, plan: RolloutPlanJson): Figures {
   const possible = (share: number) => (share < 1 ? share : undefined);
   return {

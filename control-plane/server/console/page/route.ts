@@ -1,5 +1,5 @@
-// The page that the address names: `#/rules?domain=shop`. Behind the hash, so that the console works below
-// any prefix, and nothing of it reaches logs.
+// The page in the address: `#/rules?domain=shop`. It follows the hash, so that the console works below any prefix, and
+// no part of it is logged.
 import { useEffect, useState } from 'preact/hooks';
 
 export interface Route {
@@ -12,7 +12,7 @@ export function hrefOf(page: string, params: Readonly<Record<string, string>> = 
   return `#/${page}${query === '' ? '' : `?${query}`}`;
 }
 
-/** The parameters with others in place of some of them; '' takes one away. */
+/** The parameters with some of them replaced; '' removes one. */
 export function withParams(
   params: URLSearchParams,
   others: Readonly<Record<string, string>>,
@@ -21,7 +21,7 @@ export function withParams(
   return Object.fromEntries(all.filter(([, text]) => text !== ''));
 }
 
-/** The address changes without a new entry in the history. */
+/** Changes the address without a new entry in the history. */
 export function replaceRoute(page: string, params: Readonly<Record<string, string>>): void {
   history.replaceState(null, '', hrefOf(page, params));
   window.dispatchEvent(new HashChangeEvent('hashchange'));
@@ -32,7 +32,7 @@ export function useRoute(): Route {
   useEffect(() => {
     const read = () => setHash(location.hash);
     window.addEventListener('hashchange', read);
-    // Effects run some time after the first render, in which a link may have been followed.
+    // Effects run some time after the first render; a link may have been followed meanwhile.
     read();
     return () => window.removeEventListener('hashchange', read);
   }, []);

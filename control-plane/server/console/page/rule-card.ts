@@ -1,4 +1,4 @@
-// A rule in its author's words, with its last change, how to undo that, and its last quarter of an hour.
+// A rule as its author wrote it, with its last change, an undo of that, and its last quarter of an hour.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RuleSourceJson } from '../../admin/controllers/sources.ts';
@@ -13,10 +13,10 @@ import { RollBack } from './roll-back.ts';
 import { hrefOf } from './route.ts';
 import { useRefusal } from './session.ts';
 
-/** `rule`: its name or metric key; undefined: nothing is asked. */
+/** `rule`: its name or metric key; undefined: sends no request. */
 export function useRuleSource(rule: string | undefined): Resource<RuleSourceJson> {
   const path = rule === undefined ? undefined : `sources?rule=${encodeURIComponent(rule)}`;
-  // Many revisions are read for an answer, and what workers do changes nothing of it.
+  // Many revisions are read for an answer, and events of workers do not affect it.
   return useResource<RuleSourceJson>(path, 'revisions');
 }
 
@@ -56,7 +56,7 @@ function LastChange({ source: { changed, domain, rule }, status }: RuleCardProps
   }
   const { revision, before, texts, later, restores = null, isNew = false } = changed;
   const { author, message, at } = revision;
-  // Undoing it would bring back what was undone, or remove the rule.
+  // An undo would restore what was already undone, or remove the rule.
   const canUndo = restores === null && !isNew;
   return html`<p>${restores !== null ? 'Restored' : isNew ? 'Added' : 'Changed last'} <span title=${toTime(at)}>${toAgo(at)}</span> by <strong>${author === null ? 'an unknown author' : toShown(author)}</strong>${' '}
       in <${RevisionName} id=${revision.id} />${restores !== null && (restores === revision.id ? ', to what it was before' : html`, to what it was in <${RevisionName} id=${restores} />`)}${message !== null && html`<br /><q>${toShown(message.split('\n')[0] ?? '')}</q>`}</p>
@@ -86,7 +86,7 @@ function Quarter({ source: { domain, rule } }: Pick<RuleCardProps, 'source'>) {
   const { value } = traffic;
   if (value === undefined) return html`<${ReadingState} of=${traffic} />`;
   const { hits = [], overLimit = [] } = value.rules.find((each) => each.rule === rule.rule) ?? {};
-  // An older control plane knows the minutes of its rules alone.
+  // An older control plane does not report which minutes are known.
   const known = value.known ?? hits.map(() => true);
   if (!known.includes(true)) {
     return html`<p class="quiet">Not known yet: no report covers a whole minute.</p>`;

@@ -27,7 +27,7 @@ export function RuleHistory({ rule }: { readonly rule: string }) {
   const [trouble, setTrouble] = useState<string | undefined>(undefined);
   const { value } = first;
   if (value === undefined) return html`<${ReadingState} of=${first} />`;
-  // What was read on from an answer of before would not fit to a newer one.
+  // Further pages that continue an earlier answer would not match a newer one.
   const pages = more[0]?.rule === rule && more.length > 0 ? [value, ...more] : [value];
   const changes = pages.flatMap((each) => each.changes);
   const next = pages.at(-1)?.next ?? null;

@@ -1,4 +1,4 @@
-// The rules in force, one domain at a time, with what each of them counts now.
+// The rules in force, one domain at a time, with the current counts of each.
 import { html } from 'htm/preact';
 import type { DomainsJson, RulesJson } from '../../admin/controllers/rules.ts';
 import type { RuleRow } from '../../admin/rule-rows.ts';
@@ -80,7 +80,7 @@ interface DomainRulesProps {
   readonly search: string;
   /** Whether any worker reports the counts of the rules. */
   readonly reports: boolean;
-  /** Whether the page shows already that there is no answer. */
+  /** Whether the page already shows that there is no answer. */
   readonly isAlreadyShown: boolean;
   go(next: { search?: string }): void;
 }
@@ -110,7 +110,7 @@ function DomainRules({ domain, search, reports, isAlreadyShown, go }: DomainRule
     ${rules.value !== undefined && rules.value.total > shown.length && html`<p class="quiet">The first ${shown.length} of ${rules.value.total}; find the others by name.</p>`}`;
 }
 
-/** 0 of a rule without hits. */
+/** 0 for a rule without hits. */
 function averageOf(series: readonly number[] = []): number {
   return series.reduce((sum, value) => sum + value, 0) / Math.max(1, series.length);
 }
@@ -149,7 +149,7 @@ function toLimit(limit: string) {
   return html`<div><span class="rate">${toShown(rate)}</span>${details !== '' && html` <span class="quiet">${toShown(details)}</span>`}</div>`;
 }
 
-/** Without the rules above it only its full name identifies it. */
+/** Without its parents, only a rule's full name identifies it. */
 function toRow(domain: string, rule: RuleRow, { revision, reports, series, isSorted }: RowContext) {
   const rate = (perSecond: number) => (reports ? toRateCell(perSecond) : '–');
   const { entries, limits, modes, until, owner, file, line } = rule;

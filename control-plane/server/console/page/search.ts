@@ -1,4 +1,4 @@
-// The box that finds everything: a value, a rule, a domain, a worker, a revision, or a descriptor that was pasted.
+// The search box for everything: a value, a rule, a domain, a worker, a revision, or a pasted descriptor.
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { FindsJson } from '../../admin/controllers/finds.ts';
@@ -16,7 +16,7 @@ interface Find {
   readonly detail: string;
 }
 
-/** Opens with `/` and Ctrl-K. */
+/** Also opened with `/` and Ctrl-K. */
 export function SearchButton() {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
@@ -24,10 +24,10 @@ export function SearchButton() {
       const isCommand = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
       if (!isCommand && (event.key !== '/' || isTyping(event.target))) return;
       event.preventDefault();
-      // Above another dialog it would hide what is being decided there.
+      // Above another dialog, it would hide the decision to be made there.
       if (document.querySelector('dialog[open]') === null) setOpen(true);
     };
-    // Back and forward lead to another page, which it would hide.
+    // Back and forward lead to another page, which the box would hide.
     const close = () => setOpen(false);
     window.addEventListener('keydown', onKey);
     window.addEventListener('hashchange', close);
@@ -53,7 +53,7 @@ function SearchDialog({ onClose }: { onClose(): void }) {
   const { finds, isReading } = useFinds(text.trim());
 
   function move(event: KeyboardEvent): void {
-    // Else the first one only empties the field.
+    // Otherwise the first Escape would only clear the field.
     if (event.key === 'Escape') {
       event.preventDefault();
       onClose();
@@ -72,7 +72,7 @@ function SearchDialog({ onClose }: { onClose(): void }) {
   }
 
   const [first] = finds;
-  // While it is read, what is listed is of the text before.
+  // While the search runs, the list belongs to the previous text.
   const chosen = isSubmitted && !isReading ? first?.href : undefined;
   useEffect(() => {
     if (chosen === undefined) return;
@@ -168,7 +168,7 @@ function useFinds(text: string): { readonly finds: readonly Find[]; readonly isR
         text: toShortId(id),
         detail: toShown([message?.split('\n')[0], author, toAgo(at)].filter(Boolean).join(', ')),
       })),
-      // A value that nothing refuses now has counters all the same.
+      // A value that no rule refuses now still has counters.
       ...values
         .map(({ domain, entries, limits }) => ({
           kind: 'Counter',

@@ -3,7 +3,7 @@ import { toSourceUrl } from './source-url.ts';
 
 const template = 'https://git.example/rules/blob/{revision}/conf/{file}#L{line}';
 
-test('a place is linked by the template, with its parts encoded', (t) => {
+test("the template's placeholders are replaced by the encoded parts of a position", (t) => {
   const place = { file: 'a b/c#d.yaml', line: 12, revision: '0123abc' };
   t.is(
     toSourceUrl(template, place),
@@ -15,7 +15,7 @@ test('a place is linked by the template, with its parts encoded', (t) => {
   );
 });
 
-test('without a line it is the file', (t) => {
+test('without a line, the address is that of the file', (t) => {
   const place = { file: 'd.yaml', line: null, revision: '0123abc' };
   t.is(toSourceUrl(template, place), 'https://git.example/rules/blob/0123abc/conf/d.yaml');
 });

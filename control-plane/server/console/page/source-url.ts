@@ -1,4 +1,4 @@
-// The address at which a file of the rules can be read, by the template of the setting --source-url. Pure.
+// Fills the template of the setting --source-url with the position of a rule. Pure.
 
 export interface SourcePlace {
   readonly file: string;
@@ -6,7 +6,7 @@ export interface SourcePlace {
   readonly revision: string;
 }
 
-/** Without a line, the template's text after `#` is left out. */
+/** Without a line, the part of the template from `#` on is omitted. */
 export function toSourceUrl(template: string, { file, line, revision }: SourcePlace): string {
   const known = line === null ? (template.split('#', 1)[0] ?? '') : template;
   const texts: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-// Tables: their columns sort, and what they show can be taken along as CSV or JSON.
+// Tables: their columns can be sorted, and their content can be exported as CSV or JSON.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -6,19 +6,19 @@ import { type Cell, toCsv, toJsonRows } from './export.ts';
 import { compareNames } from './format.ts';
 
 export interface Column<Item> {
-  /** '' of one with actions. */
+  /** '' for a column with actions. */
   readonly name: string;
   readonly isNumber?: boolean;
-  /** The value by which the column is sorted and exported; a column without it is neither. */
+  /** The value by which the column is sorted and exported; a column without it can be neither. */
   readonly value?: (item: Item) => Cell;
 }
 
 interface TableProps<Item> {
   readonly caption: string;
   readonly columns: readonly Column<Item>[];
-  /** In the order in which they are shown until a user sorts them. */
+  /** In their default order, until a user sorts them. */
   readonly items: readonly Item[];
-  /** One `tr`, or several; `isSorted` where they are not in their own order. */
+  /** One or several `tr`; `isSorted`: whether the items are not in their default order. */
   toRow(item: Item, isSorted: boolean): ComponentChildren;
   /** How many rows are shown at first, and how many more at a time. */
   readonly atOnce?: number;
@@ -29,7 +29,7 @@ interface Sorting {
   readonly isDown: boolean;
 }
 
-/** Only the first rows until the user asks for more: thousands would make every update slow. */
+/** Only the first rows are shown until the user asks for more: thousands would make every update slow. */
 export function Table<Item>({ caption, columns, items, toRow, atOnce = 100 }: TableProps<Item>) {
   const [most, setMost] = useState(atOnce);
   const [sorting, setSorting] = useState<Sorting | undefined>(undefined);
@@ -93,7 +93,7 @@ function Head<Item>({
   if (name === '') return html`<th scope="col"><span class="unseen">Actions</span></th>`;
   if (value === undefined) return html`<th scope="col" class=${kind}>${name}</th>`;
   const isDown = sorting?.column === name ? sorting.isDown : undefined;
-  // The largest number first, the first name first; then the other way round; then as it was.
+  // The largest number or the first name first; then the reverse; then the default order.
   const next =
     isDown === undefined
       ? { column: name, isDown: isNumber }
@@ -116,7 +116,7 @@ function sort<Item>(
   const turn = sorting.isDown ? -1 : 1;
   return items.toSorted((a, b) => {
     const [one, other] = [value(a), value(b)];
-    // An unknown value comes last in either order.
+    // An unknown value is last in either order.
     if (one === null || other === null) return Number(one === null) - Number(other === null);
     const order =
       typeof one === 'number' && typeof other === 'number'
@@ -126,7 +126,7 @@ function sort<Item>(
   });
 }
 
-/** All rows, also those that are not shown yet. */
+/** Includes rows that are not shown yet. */
 function save<Item>(
   caption: string,
   kind: 'csv' | 'json',

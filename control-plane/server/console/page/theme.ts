@@ -1,11 +1,11 @@
-// Light, dark, or as the system has it; remembered in this browser.
+// Light, dark, or the system's theme; stored in this browser.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 
 const themes = ['system', 'light', 'dark'] as const;
 type Theme = (typeof themes)[number];
 
-/** As text, also where there are pictures for these. */
+/** In text style, even if there are emoji for these characters. */
 const signs: Readonly<Record<Theme, string>> = {
   system: '\u25d0\ufe0e',
   light: '\u2600\ufe0e',

@@ -1,4 +1,4 @@
-// The page that tries a request: the limits that it meets, why, and how far their counters are now.
+// The page that tries a request: the matching limits, why they match, and the current use of their counters.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { type CountersQuestion, CountersTable } from './counters.ts';

@@ -1,4 +1,4 @@
-// Requests that no rule matches: often a misspelling that was not noticed.
+// Requests that no rule matches, often because of an unnoticed misspelling.
 import { html } from 'htm/preact';
 import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
 import { toAgo, toLines, toPairs, toSentence, toShown } from './format.ts';

@@ -1,4 +1,4 @@
-// The page "why": why a value is limited now, by which rule, who made it so, and the possible actions.
+// The page "why": why a value is limited now, by which rule, who wrote the rule, and possible actions.
 import { html } from 'htm/preact';
 import { type CountersQuestion, CountersTable } from './counters.ts';
 import { Descriptor, OutcomeNotice, toAsked, useExplanation } from './explained.ts';
@@ -63,7 +63,7 @@ interface Taken {
   readonly taken: { readonly composite: string };
 }
 
-/** The rule that was taken on each level, as the API names it. */
+/** The rule that matched on each level, by its name in the API. */
 function toMatched(domain: string, levels: readonly Taken[]): string {
   return [domain, ...levels.map(({ taken }) => taken.composite)].join('.');
 }

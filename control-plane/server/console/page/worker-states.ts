@@ -1,4 +1,4 @@
-// The states of a worker, as all pages name them.
+// The labels of a worker's states on all pages.
 import type { WorkerJson } from '../../admin/worker-json.ts';
 import type { Tone } from './parts.ts';
 
