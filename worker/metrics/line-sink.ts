@@ -1,14 +1,17 @@
-// Turns the registry's numbers into lines for a transport: changes since the last time, and each
-// observation of a timer. Formats write the lines, transports send them, statistics.ts sets the intervals.
+// Converts the registry's numbers to lines for a transport: changes since the last time, and each observation of a
+// timer. Formats write the lines, transports send them, statistics.ts sets the intervals.
 
 import type { Clock } from '../../shared/clock.ts';
 import type { Tags } from '../metrics.ts';
 import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';
 import type { MetricsRegistry, NamedCounter } from './registry.ts';
 
-/** One line each, its newline included. `name` is clean and without tags; formats know the common tags. */
+/**
+ * Methods return one line each, including its line break. `name` is clean and without tags; formats have the common
+ * tags.
+ */
 export interface LineFormat {
-  /** `tags`: the counter's own. */
+  /** `tags` are the counter's own. */
   counter(name: string, delta: number, tags?: Tags): string;
   gauge(name: string, value: number): string;
   timer(name: string, ms: number): string;
@@ -16,7 +19,7 @@ export interface LineFormat {
   flushed(): string;
 }
 
-/** The receiver of the lines, and the callbacks for failures. */
+/** The address of the receiver, and callbacks for failures. */
 export interface LineReceiverDeps {
   readonly host: string;
   readonly port: number;
@@ -26,22 +29,24 @@ export interface LineReceiverDeps {
   /** `reason` is one clause without a final full stop. */
   readonly onLost: (reason: string) => void;
   readonly onBack: () => void;
-  /** This many lines were accepted and did not leave. */
+  /** Called when this many lines were accepted but not sent. */
   readonly onDropped: (lines: number) => void;
 }
 
 export interface LineTransport {
-  /** False while lines would be lost or pile up; try again later. */
+  /** False while lines would be lost or accumulate; try again later. */
   readonly ready: boolean;
-  /** Whole lines. Never blocks and never throws. */
+  /** Sends complete lines. Never blocks and never throws. */
   send(lines: string): void;
-  /** Waits for sent lines, `graceMs` at most, then closes. Idempotent. */
+  /** Waits until the lines are sent, `graceMs` at most, then closes. Idempotent. */
   close(graceMs: number): Promise<void>;
 }
 
 export interface MetricsSink {
-  /** Sends the counters' changes, and all gauges; when there are many, in pieces over the next turns of the
-   * event loop. While the transport is not ready nothing is lost: changes add up and are sent later. */
+  /**
+   * Sends the counters' changes, and all gauges; when there are many, in pieces over the next turns of the event loop.
+   * While the transport is not ready nothing is lost: changes add up and are sent later.
+   */
   flush(): void;
   /** Sends the observations of timers since the last call. */
   flushTimers(): void;
@@ -62,7 +67,7 @@ const newline = 0x0a;
 const chunkLength = 64 * 1024;
 /** Counters per turn, so that decisions do not wait for a flush. */
 const countersPerTurn = 20_000;
-/** Limit of text at a time, with one line per observation: receivers do not take more. */
+/** Limit of the text sent at once, with one line per observation: receivers accept no more. */
 const maxTimerText = 4 * 1024 * 1024;
 
 export function countLines(text: Uint8Array): number {
@@ -74,7 +79,7 @@ export function countLines(text: Uint8Array): number {
 export function createLineSink(deps: LineSinkDeps): MetricsSink {
   const { registry, format, transport } = deps;
   const { counters, gauges } = registry;
-  /** The part of each counter sent so far, by its index in the registry. */
+  /** The value of each counter that was sent so far, by its index in the registry. */
   const sent: number[] = [];
   const observations: { readonly name: string; readonly buffer: ObservationBuffer }[] = [];
   const dropped = registry.counter(droppedLinesName);
@@ -88,10 +93,10 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
   /** The counter at which the running flush continues; undefined without one. */
   let next: number | undefined;
   let isScheduled = false;
-  /** Whether a flush was requested during another one, which may have missed some changes. */
+  /** Whether another flush was requested during a flush, which may have missed some changes. */
   let isAskedAgain = false;
 
-  /** Sends one chunk at most; false when the rest of the flush has to wait. */
+  /** Sends at most one chunk; false when the rest of the flush must wait. */
   function flushSome(): boolean {
     if (next === undefined || !transport.ready) return false;
     let chunk = '';

@@ -51,7 +51,7 @@ test('a file is read, its warnings are logged and its errors end the start', asy
   t.regex(directory?.message ?? '', /^the mapping file .*m\.yaml cannot be read \(EISDIR/);
 });
 
-test('a mapping file that is not there is a warning, and no mapping', async (t) => {
+test('a missing mapping file is a warning, and no mapping', async (t) => {
   const log = createRecordedLog();
   t.is(await readMappingFile('/nowhere/m.yaml', 'PROMETHEUS_MAPPER_YAML', log), undefined);
   t.deepEqual(log.lines, [

@@ -1,5 +1,5 @@
-// Reads a mapping from a file in the format of statsd-exporter (behaviour: pull-mapping), and reports all
-// problems at once, each with its place.
+// Reads a mapping from a file in the format of statsd-exporter (behaviour: pull-mapping), and reports all problems at
+// once, each with its position.
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
@@ -22,8 +22,8 @@ export interface ParsedMapping {
 const maxBytes = 4 * 1024 * 1024;
 
 /**
- * Undefined when there is no such file, which is logged, as are warnings; errors reject with AppError
- * `cannot_start`. `setting` is the name by which the path was given.
+ * Undefined when the file does not exist, which is logged, as are warnings; errors reject with AppError `cannot_start`.
+ * `setting` is the name by which the path was given.
  */
 export async function readMappingFile(
   path: string,
@@ -34,7 +34,7 @@ export async function readMappingFile(
   try {
     text = await readSmallFile(path, maxBytes);
   } catch (error) {
-    // Deployments may configure a path but mount the file only sometimes.
+    // Deployments may configure a path but mount a file only sometimes.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
       log.warning(`${setting}: there is no file ${path}; the default mapping is used`);
       return undefined;
@@ -52,7 +52,7 @@ export async function readMappingFile(
   return mapping;
 }
 
-/** `file` is the name under which a person knows the text; it goes into each problem. */
+/** `file` is the name of the text for its author; it is part of each problem. */
 export function parseMapping(text: string, file: string): ParsedMapping {
   const { root, reporter } = parseYamlTree(text, file);
   let mapping: Mapping | undefined;

@@ -1,5 +1,5 @@
-// The options of histograms and summaries in a mapping file. A rule's own take precedence over the
-// defaults of the file, and those over the built-in ones.
+// The options of histograms and summaries in a mapping file. Options of a rule take precedence over the defaults of the
+// file, which take precedence over the built-in ones.
 import type { MapReader } from '../../shared/rules/yaml/map-reader.ts';
 import {
   defaultBuckets,
@@ -11,7 +11,7 @@ import {
 const types = ['histogram', 'summary'] as const;
 const code = 'metric-mapping';
 
-/** The keys of a rule, or of the defaults, that are read here. */
+/** The keys of a rule or of the defaults that are read here. */
 export const observerKeys: readonly string[] = [
   'observer_type',
   'timer_type',
@@ -47,7 +47,7 @@ function toOptions(
   given: readonly (MapReader | undefined)[],
 ): ObserverOptions {
   const readers = given.filter((fields) => fields !== undefined);
-  // All are read, whatever the type, to report each mistake.
+  // All are read, even if the type has no effect on them, to report each mistake.
   const buckets = readers.map(readBuckets).find((list) => list.length > 0) ?? defaultBuckets;
   const summaries = readers.map(readSummary);
   if (type === 'histogram') return { type, buckets };
@@ -61,7 +61,7 @@ function toOptions(
   };
 }
 
-/** `buckets` beside the options is the older place. */
+/** `buckets` beside the options is the older position. */
 function readBuckets(fields: MapReader): readonly number[] {
   const options = fields.map('histogram_options');
   const inner = options?.numbers('buckets') ?? [];
@@ -87,13 +87,13 @@ function readSummary(fields: MapReader) {
   } else if ((ageBuckets ?? 0) > maxAgeBuckets) {
     options?.error(code, 'age_buckets', `age_buckets is above ${maxAgeBuckets}`);
   }
-  // The file cannot choose how observations are collected.
+  // The file cannot determine how observations are collected.
   options?.number('buf_cap');
   options?.warnOfOthers(['quantiles', 'max_age', 'age_buckets', 'buf_cap']);
   return { quantiles: inner.length > 0 ? inner : outer, maxAgeMs, ageBuckets };
 }
 
-/** The allowed errors are read and have no effect: the quantiles are exact. */
+/** The allowed errors are parsed but have no effect: the quantiles are exact. */
 function readQuantiles(fields: MapReader): readonly number[] {
   return fields.maps('quantiles').map((item) => {
     const quantile = item.number('quantile') ?? Number.NaN;

@@ -29,7 +29,7 @@ testLines(test, new URL('default-mapping.txt', import.meta.url), (given) => {
   return show(byDefault, name, kind) ?? 'not mapped';
 });
 
-test('globs come before patterns, and the first of each counts', (t) => {
+test('globs precede patterns, and the first match of each counts', (t) => {
   const map = mapperOf([
     rule(/^a\./, { name: 'pattern_1' }),
     rule(/b$/, { name: 'pattern_2' }),
@@ -53,7 +53,7 @@ test('without an order the most specific glob counts', (t) => {
   t.is(show(mapperOf(rules, false), 'a.b.c'), 'middle{}');
 });
 
-test('a rule for another kind of metric is passed over', (t) => {
+test('a rule for another kind of metric is skipped', (t) => {
   const map = mapperOf([
     rule('a.*', { name: 'g', metricKind: 'gauge' }),
     rule(/a/, { name: 'o', metricKind: 'observer' }),
@@ -66,7 +66,7 @@ test('a rule for another kind of metric is passed over', (t) => {
 
 const braced = (group: string) => `$\{${group}}`;
 
-test('captures stand in names and labels; what is not there is empty', (t) => {
+test('names and labels can contain captures; missing ones are empty', (t) => {
   const labels = [['l', `$2-${braced('1')}-$3-$x`]] as const;
   const glob = mapperOf([rule('a.*.*', { name: `n_${braced('1')}_$2`, labels })]);
   t.is(show(glob, 'a.b.c'), 'n_b_c{l=c-b--}');

@@ -1,44 +1,44 @@
-// Maps pushed names to pulled metrics by rules, in the manner of statsd-exporter (behaviour:
-// pull-mapping). default-mapping.ts and mapping-file.ts supply the rules.
+// Maps pushed names to pulled metrics by rules, like statsd-exporter (behaviour: pull-mapping). default-mapping.ts and
+// mapping-file.ts provide the rules.
 
 import type { Found, Pattern } from './regular-expression.ts';
 
 export type MetricKind = 'counter' | 'gauge' | 'observer';
 
-/** How the observations of a timer are shown. */
+/** How the observations of a timer are exposed. */
 export type ObserverOptions =
   | { readonly type: 'histogram'; readonly buckets: readonly number[] }
   | {
       readonly type: 'summary';
       readonly quantiles: readonly number[];
-      /** Older observations are forgotten, in steps of `maxAgeMs / ageBuckets`. */
+      /** Older observations are dropped, in steps of `maxAgeMs / ageBuckets`. */
       readonly maxAgeMs: number;
       readonly ageBuckets: number;
     };
 
 export interface MappingRule {
-  /** A glob's parts between dots, each `*` or a text; or a pattern that matches anywhere. */
+  /** A glob as its parts between dots, each `*` or a text; or a pattern that matches anywhere. */
   readonly match: readonly string[] | Pattern;
   /** Undefined for every kind. */
   readonly metricKind: MetricKind | undefined;
   readonly action: 'map' | 'drop';
-  /** `$1` stands for what the first `*` or group matched. */
+  /** `$1` is replaced by what the first `*` or group matched. */
   readonly name: string;
-  /** Values with `$1` as in `name`. */
+  /** Values may contain `$1` as in `name`. */
   readonly labels: readonly (readonly [name: string, value: string])[];
-  /** Whether the metric's own label overrides one of the same name here. */
+  /** Whether the metric's own label overrides one with the same name here. */
   readonly honorLabels: boolean;
   readonly observer: ObserverOptions;
   /** Values are multiplied by it. */
   readonly scale: number;
-  /** A metric without a change for this long is no longer shown; 0: no limit. */
+  /** A metric that has not changed for this long is no longer exposed; 0 for no limit. */
   readonly ttlMs: number;
   readonly help: string;
 }
 
 export interface Mapping {
   readonly rules: readonly MappingRule[];
-  /** Of several matching globs the one with the earliest literal part wins, not the first. */
+  /** Whether, of several matching globs, the one with the earliest literal part wins rather than the first. */
   readonly mostSpecificGlob: boolean;
   /** Whether a single limit of a list has the name of its rule, and the label `limit`. */
   readonly labelsLimits: boolean;
@@ -64,7 +64,7 @@ export const defaultQuantiles: readonly number[] = [0.5, 0.9, 0.99];
 
 export const defaultSummaryAge = { maxAgeMs: 600_000, ageBuckets: 5 } as const;
 
-/** Globs are tried first, then patterns; each in their order. Undefined when none matches. */
+/** Tries globs first, then patterns, in their order. Undefined when none matches. */
 export function createMetricMapper({ rules, mostSpecificGlob }: Mapping): MetricMapper {
   const globs = rules.filter(hasGlob);
   const patterns = rules.filter(hasPattern);
@@ -99,7 +99,7 @@ function hasPattern(rule: MappingRule): rule is PatternRule {
   return !Array.isArray(rule.match);
 }
 
-/** The part that each `*` stands for; undefined where the name does not match. */
+/** The parts matched by each `*`; undefined when the name does not match. */
 function matchGlob(glob: readonly string[], parts: readonly string[]): string[] | undefined {
   if (!glob.every((part, index) => part === '*' || part === parts[index])) return undefined;
   return parts.filter((_, index) => glob[index] === '*');

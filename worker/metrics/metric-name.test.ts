@@ -22,7 +22,7 @@ test('no text can end a line or a name on the wire', (t) => {
   );
 });
 
-test('tags are written in the order of their keys, empty ones left out', (t) => {
+test('tags are written in the order of their keys, without empty ones', (t) => {
   t.is(toTagSuffix({}), '');
   t.is(toTagSuffix({ zone: 'b', env: 'test' }), '.__env=test.__zone=b');
   t.is(toTagSuffix({ env: '', '': 'x', reg: 'a.b:c|d' }), '.__reg=a_b_c_d');

@@ -1,7 +1,7 @@
-// Tags within names of metrics. The characters of a name: shared/rules/lookup/metric-key.ts.
+// Tags within metric names. shared/rules/lookup/metric-key.ts defines the characters of a name.
 import type { Tags } from '../metrics.ts';
 
-/** Without tags, so that it is found whatever the tags are (behaviour: statistic-names). */
+/** Has no tags itself, so that it is found whatever the tags are (behaviour: statistic-names). */
 export const untaggedName = 'reserved_tag';
 
 /** Keys of tags that receivers set themselves (`reserved_tag`; behaviour: extra-tags). */
@@ -21,8 +21,10 @@ const reservedTags = new Set([
   'envoyservice',
 ]);
 
-/** The tags for all outputs: sorted by key, with `_` for characters that end a name or a tag, and without
- * tags that have an empty part (behaviour: extra-tags). */
+/**
+ * The tags for all outputs: sorted by key, with `_` for characters that end a name or a tag, and without tags whose key
+ * or value is empty (behaviour: extra-tags).
+ */
 export function toTagEntries(tags: Tags): readonly (readonly [key: string, value: string])[] {
   return Object.entries(tags)
     .filter(([key, value]) => key !== '' && value !== '')
@@ -37,7 +39,7 @@ export function toTagSuffix(tags: Tags): string {
     .join('');
 }
 
-/** A function that adds the tags of every metric, `common`, and a counter's own to a name, in one order. */
+/** Returns a function that adds the common tags of every metric and a counter's own tags to a name, sorted together. */
 export function createNameTagger(common: Tags): (name: string, own?: Tags) => string {
   const suffix = toTagSuffix(common);
   return (name, own) => {
@@ -46,7 +48,7 @@ export function createNameTagger(common: Tags): (name: string, own?: Tags) => st
   };
 }
 
-/** How many of the tags have a key that receivers set themselves. */
+/** How many tags have a key that receivers set themselves. */
 export function countReservedTags(tags: Tags): number {
   return Object.keys(tags).filter((key) => reservedTags.has(key)).length;
 }

@@ -18,7 +18,7 @@ function setUp() {
   return { clock, read };
 }
 
-// While it is measured the process does nothing else.
+// Serial, so that the process does nothing else meanwhile.
 test.serial('an event loop that sleeps is not busy', async (t) => {
   const busy: number[] = [];
   for (let turn = 0; turn < 5; turn++) {
@@ -29,7 +29,7 @@ test.serial('an event loop that sleeps is not busy', async (t) => {
     busy.push(metrics.snapshot().get('ratelimit.node.event_loop_busy_percent') ?? 100);
     stop();
   }
-  // The least, because the process may stall at any time.
+  // The lowest, because the process may stall at any time.
   t.true(Math.min(...busy) < 50, busy.join(', '));
 });
 
@@ -44,12 +44,12 @@ test('an event loop that works is busy', async (t) => {
     busy.push(metrics.snapshot().get('ratelimit.node.event_loop_busy_percent') ?? 0);
     stop();
   }
-  // The most, because the process may stall at any time.
+  // The highest, because the process may stall at any time.
   t.true(Math.max(...busy) > 50, busy.join(', '));
   t.true(Math.max(...busy) <= 100, busy.join(', '));
 });
 
-test('how busy the event loop was is its share of all the time', (t) => {
+test('the event loop is as busy as its share of the whole time', (t) => {
   t.is(toBusyPercent([]), 0);
   t.is(toBusyPercent([{ busyMs: 0, allMs: 0 }]), 0);
   t.is(
@@ -81,7 +81,7 @@ test('before the first sample the event loop was not late', (t) => {
   t.deepEqual(setUp().read(), { max: 0, p99: 0 });
 });
 
-test('each reader of the gauges learns of a late event loop, also right after another reader', (t) => {
+test('each reader of the gauges sees a late event loop, also right after another reader', (t) => {
   const { clock, read } = setUp();
   clock.advance(10_000);
   t.deepEqual(read(), { max: 0, p99: 0 });
@@ -125,7 +125,7 @@ test('an event loop that was blocked for longer than a minute was late', (t) => 
   t.is(read().max, 90_000_000);
 });
 
-test.serial('memory that the system cannot report ends no reading of the gauges', (t) => {
+test.serial('memory that the system cannot report does not prevent a reading', (t) => {
   const { memoryUsage } = process;
   t.teardown(() => {
     process.memoryUsage = memoryUsage;

@@ -1,13 +1,15 @@
-// Gauges of the process itself: memory, uptime, and how busy and how late its event loop was.
+// Gauges of the process itself: memory, uptime, and how busy and how delayed its event loop was.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { pausedMs } from '../fine-pause.ts';
 import type { Metrics } from '../metrics.ts';
 import { readMemory } from './process-memory.ts';
 
-/** How often the event loop is sampled. Each time is a wake-up. */
+/** How often the event loop is sampled. Each sample wakes the process up. */
 const lookIntervalMs = 50;
-/** The gauges of the event loop cover this time, whoever reads them: if a reading began a new period, each of
- * several readers would hide the peaks from the others. Few scrape more rarely than once a minute. */
+/**
+ * The period that the gauges of the event loop cover for every reader: if each reading began a new period, several
+ * readers would hide the peaks from each other. Few scrape less often than once a minute.
+ */
 const spanMs = 60_000;
 
 export interface NodeGaugesDeps {
@@ -15,7 +17,7 @@ export interface NodeGaugesDeps {
   readonly clock: Clock;
 }
 
-/** The event loop since the sample before. */
+/** The event loop since the previous sample. */
 interface Sample {
   /** A time on the monotonic clock. */
   readonly atMs: number;
@@ -35,7 +37,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   const busy = gauge('event_loop_busy_percent');
   const delayP99 = gauge('event_loop_delay_p99_us');
   const delayMax = gauge('event_loop_delay_max_us');
-  /** The samples of the span, the oldest first. */
+  /** The samples of the period, the oldest first. */
   const samples: Sample[] = [];
   let last = readLoopTimes();
   let dueMs = clock.monotonicMs() + lookIntervalMs;
@@ -71,7 +73,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   return stopLooking;
 }
 
-/** Since the process began. Node counts our own pauses as work. */
+/** Totals since the process began. Node counts our own pauses as work. */
 function readLoopTimes(): Pick<Sample, 'busyMs' | 'allMs'> {
   const { active, idle } = performance.eventLoopUtilization();
   return { busyMs: active - pausedMs(), allMs: active + idle };

@@ -1,16 +1,16 @@
-// How often a timer was observed with which value, in bounded memory. Most observations are a few whole
-// milliseconds: they are counted, not listed, so a missing receiver costs no memory.
+// Counts the observations of a timer by value, in bounded memory. Most values are a few whole milliseconds: they are
+// counted rather than listed, so a missing receiver costs no memory.
 
 export interface ObservationBuffer {
   observe(ms: number, times?: number): void;
-  /** Each value with how often it was observed. */
+  /** Each value and how often it was observed. */
   entries(): Iterable<readonly [ms: number, count: number]>;
   /** How many observations were dropped because of too many distinct values. */
   readonly dropped: number;
   clear(): void;
 }
 
-/** Distinct values that are kept beside the small whole ones. */
+/** The most distinct values that are stored, beside the small whole ones. */
 const maxDistinct = 4096;
 const smallValues = 1024;
 

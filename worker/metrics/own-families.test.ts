@@ -29,7 +29,7 @@ const dropAll = parseMapping(
   'mapping.yaml',
 ).mapping;
 
-test('the process is shown as Prometheus clients show it, also where a mapping drops all else', async (t) => {
+test('the process metrics are those of Prometheus clients, even if a mapping drops everything else', async (t) => {
   const text = await expose(newRegistry(), dropAll);
   const value = (name: string) =>
     Number(new RegExp(`^${name}\\{zone="a"\\} (\\S+)$`, 'm').exec(text)?.[1]);
@@ -66,7 +66,7 @@ test('durations below a millisecond are distinguished, from the first reading on
   t.regex(await expose(registry), /^ratelimit_decision_duration_seconds_count\{zone="a"\} 3$/m);
 });
 
-test('servers of the store have series of their own up to a number, and further ones are one', async (t) => {
+test('servers of the store have their own series up to a bound, and further ones share one', async (t) => {
   const registry = newRegistry();
   for (let server = 0; server < 150; server++) {
     registry.storeCallDuration(`10.0.0.${server}:6379`).observe(0.002);
@@ -98,7 +98,7 @@ test('the observations of several processes are added up', (t) => {
   t.is(whole.storeCallDuration('redis:6379').sum, 0.12);
 });
 
-test('counters of our own are there from the start, with their descriptions', async (t) => {
+test('counters of our own exist from the start, with their descriptions', async (t) => {
   const registry = newRegistry();
   registry.counter('ratelimit.grpc.cx_refused');
   registry.counter('ratelimit.service.config_load_error');

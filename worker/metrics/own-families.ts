@@ -1,5 +1,5 @@
-// Families that are pulled beside the registry's, independent of the mapping: the process metrics of
-// Prometheus' clients, and how long decisions and the store's servers take.
+// Families that are pulled in addition to the registry's, independent of the mapping: the process metrics of
+// Prometheus' clients, and the durations of decisions and of calls to the store's servers.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
 import { readMemory } from './process-memory.ts';
@@ -9,7 +9,10 @@ import { SeriesList, type ValueSeries } from './series.ts';
 
 export interface OwnFamilies {
   readonly families: readonly Family[];
-  /** Adds the servers that are new, and reads the process again. Never rejects: values that the system does not offer are not shown. */
+  /**
+   * Adds new servers, and reads the process' figures again. Never rejects: values that the system does not offer are
+   * not exposed.
+   */
   refresh(): Promise<void>;
 }
 
@@ -17,7 +20,7 @@ export interface OwnFamiliesDeps {
   readonly decisionDuration: Histogram;
   /** The durations of calls by the name of their server. */
   readonly storeCallDurations: ReadonlyMap<string, Histogram>;
-  /** Writes the labels of a series: its own, and those of every series. */
+  /** Formats the labels of a series: its own, and those of every series. */
   readonly toLabels: (own: Readonly<Record<string, string>>) => string;
   readonly clock: Pick<Clock, 'wallMs'>;
 }
@@ -136,8 +139,10 @@ async function readProcessFigures(): Promise<ProcessFigures> {
   };
 }
 
-/** Newer kernels have the number as the folder's size; else the names are counted, which may be as many as
- * connections. */
+/**
+ * Newer kernels report the number as the folder's size; otherwise the names are counted, which may be as many as
+ * connections.
+ */
 async function countDescriptors(): Promise<number> {
   const { size } = await stat('/proc/self/fd');
   return size > 0 ? size : (await readdir('/proc/self/fd')).length;

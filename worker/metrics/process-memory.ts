@@ -1,6 +1,6 @@
-// The memory of this process. Node reads it from a file, and a process with too many open files can open none.
+// The memory of this process. Node reads it from a file, which a process at its limit of open files cannot open.
 
-/** Undefined where the system does not report it. */
+/** Undefined if the system does not report it. */
 export function readMemory(): NodeJS.MemoryUsage | undefined {
   try {
     return process.memoryUsage();

@@ -54,7 +54,7 @@ async function setUp(t: ExecutionContext, options: Options = {}) {
     const text = await answer.text();
     return { status: answer.status, type: answer.headers.get('content-type'), text };
   };
-  /** The samples of one metric, whatever its labels. */
+  /** The samples of one metric, with any labels. */
   const samples = async (name: string) => {
     const lines = (await pull()).text.split('\n');
     return lines.filter((line) => new RegExp(`^${name}(_\\w+)?[ {]`).test(line));
@@ -62,7 +62,7 @@ async function setUp(t: ExecutionContext, options: Options = {}) {
   return { registry, log, clock, port, endpoint, pull, samples };
 }
 
-/** The families whose values are those of this process are in own-families.test.ts. */
+/** The families whose values depend on this process are tested in own-families.test.ts. */
 const isOwn = (line: string) => /process_|duration|folded/.test(line);
 
 // Proof of migrating.md: The pull endpoint shows this worker's metrics
@@ -115,14 +115,14 @@ testLines(test, new URL('pull-endpoint.txt', import.meta.url), async (given, t) 
   return results.join('; ');
 });
 
-test('extra tags are labels of the families of this process too', async (t) => {
+test('extra tags are also labels of the families of this process', async (t) => {
   const { pull } = await setUp(t, { extraTags: { zone: 'b' } });
   for (const line of (await pull()).text.trim().split('\n')) {
     if (!line.startsWith('#')) t.regex(line, /\{zone="b"[,}]/);
   }
 });
 
-test('an empty host is every address', async (t) => {
+test('an empty host means every address', async (t) => {
   const { pull } = await setUp(t, { host: '' });
   t.is((await pull()).status, 200);
 });
@@ -159,7 +159,7 @@ test('a port that cannot be opened is logged with its setting', async (t) => {
 test('readers that do not read are bounded in number and time', async (t) => {
   t.timeout(180_000);
   const { registry, port, pull, clock } = await setUp(t);
-  // Enough that no answer fits into the buffers of a connection.
+  // Enough that the answer does not fit into the buffers of a connection.
   for (let i = 0; i < 15_000; i++) {
     registry.ruleStats(`domain.key_${'x'.repeat(600)}${i}`, true).totalHits.add(1);
   }
@@ -168,7 +168,7 @@ test('readers that do not read are bounded in number and time', async (t) => {
     t.teardown(() => socket.destroy());
     socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
     await once(socket, 'readable', { signal: AbortSignal.timeout(60_000) });
-    // The rest is left where it is.
+    // The rest is left unread.
     return String(socket.read('HTTP/1.1 200'.length));
   };
   for (let count = 0; count < 8; count++) t.is(await begin(), 'HTTP/1.1 200');

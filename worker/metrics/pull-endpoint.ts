@@ -1,5 +1,5 @@
-// The port where metrics are pulled (behaviour: pull-mapping). The answer is written piece by piece: it
-// can be long, and its reader slow.
+// The port on which metrics are pulled (behaviour: pull-mapping). The answer is written piece by piece: it can be long,
+// and its reader slow.
 import { METHODS } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -17,7 +17,7 @@ import type { Mapping } from './metric-mapping.ts';
 import { createPullSeries } from './pull-series.ts';
 import type { MetricsRegistry } from './registry.ts';
 
-/** The address to listen on. An empty host is every address. */
+/** The address to listen on. An empty host means every address. */
 export interface PullTarget {
   readonly host: string;
   readonly port: number;
@@ -42,7 +42,7 @@ export interface PullEndpointDeps {
   readonly clock: Clock;
 }
 
-/** Some tenths of a millisecond of work at a time, so that decisions do not wait. */
+/** Metrics handled in one turn: some tenths of a millisecond of work, so that decisions do not wait. */
 const metricsPerTurn = 250;
 const stallLimitMs = 10_000;
 export const maxConnections = 128;

@@ -1,5 +1,5 @@
-// Makes families of series of the registry's metrics for pulling: mapped, labelled, and added up where
-// they map to the same series. exposition.ts writes them.
+// Makes families of series from the registry's metrics for pulling: mapped, labelled, and summed up when they map to
+// the same series. exposition.ts writes them.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Tags } from '../metrics.ts';
@@ -39,7 +39,7 @@ export interface PullSeries {
 export interface PullSeriesDeps {
   readonly registry: MetricsRegistry;
   readonly mapping: Mapping;
-  /** Become labels of every series (behaviour: extra-tags). */
+  /** Labels of every series (behaviour: extra-tags). */
   readonly tags: Tags;
   readonly clock: Clock;
   readonly log: Log;
@@ -53,7 +53,7 @@ interface Target {
   readonly observer: ObserverOptions;
 }
 
-/** Starts listening to the timers at once. */
+/** Subscribes to the timers immediately. */
 export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   const { registry, mapping, clock, log } = deps;
   const tags = toTagEntries(deps.tags).map(([key, value]) => [toMetricName(key), value] as const);
@@ -70,7 +70,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   let lastLabels = '';
   let isConflictSaid = false;
 
-  /** Undefined for metrics that are not shown. */
+  /** Undefined for metrics that are not exposed. */
   function locate(metric: string, kind: MetricKind, limit?: string): Target | undefined {
     const mapped = map(metric, kind);
     const rule = mapped?.rule;
@@ -91,7 +91,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     }
     const own = [...(mapped?.labels ?? []), ...toLimitLabel(limit)];
     const labels = toLabelText(rule?.honorLabels ? [...own, ...tags] : [...tags, ...own]);
-    // The counters of a rule are consecutive: they share one text.
+    // The counters of a rule are consecutive: they share one string.
     if (labels !== lastLabels) lastLabels = labels;
     return { family, labels: lastLabels, scale: rule?.scale ?? 1, ttlMs, observer };
   }

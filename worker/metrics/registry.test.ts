@@ -7,7 +7,7 @@ function setUp(runtimeNamesMax = 2) {
   return { log, metrics: createRegistry({ runtimeNamesMax, log }) };
 }
 
-test('the same name is the same handle', (t) => {
+test('the same name has the same handle', (t) => {
   const { metrics } = setUp();
   t.is(metrics.counter('a'), metrics.counter('a'));
   t.is(metrics.gauge('a'), metrics.gauge('a'));
@@ -40,7 +40,7 @@ test('gauges are set before each reading', (t) => {
   t.is(metrics.snapshot().get('readings'), 3);
 });
 
-test('the counters of a rule stand below its metric key', (t) => {
+test('the names of the counters of a rule begin with its metric key', (t) => {
   const { metrics } = setUp();
   const stats = metrics.ruleStats('d.k_1.2.3.4', true);
   stats.totalHits.add(1);
@@ -65,7 +65,7 @@ test('the counters of a rule stand below its metric key', (t) => {
   ]);
 });
 
-test('a rule’s counter exists once it is asked for, and stays the same', (t) => {
+test('a rule’s counter exists from its first use on, and stays the same', (t) => {
   const { metrics } = setUp();
   const before = metrics.counters.length;
   const stats = metrics.ruleStats('d.k', true);
@@ -110,7 +110,7 @@ test('names of static rules are never folded', (t) => {
   t.is(metrics.snapshot().get('ratelimit.service.folded_metric_names'), 0);
 });
 
-test('a name as long as a request may be is folded', (t) => {
+test('a name of the maximum length of a request is folded', (t) => {
   const { metrics } = setUp(10);
   metrics.ruleStats(`d.k_${'x'.repeat(100_000)}`, false).totalHits.add(1);
   t.is(metrics.snapshot().get('ratelimit.service.rate_limit._folded_.runtime_keys.total_hits'), 1);
@@ -125,7 +125,7 @@ test('unknown domains are counted by name, within the same bound', (t) => {
   t.is(metrics.snapshot().get('ratelimit.service.rate_limit._folded_.domain_not_found'), 3);
 });
 
-test('a listener receives the timers that are there and those that are added', (t) => {
+test('a listener receives existing and later timers', (t) => {
   const { metrics } = setUp();
   const heard: string[] = [];
   metrics.timer('early');

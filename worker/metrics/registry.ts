@@ -1,5 +1,4 @@
-// The only place where the worker's statistics are kept. The hot path adds to handles; outputs read the
-// lists.
+// All statistics of the worker. The hot path adds to handles; outputs read the lists.
 import { decisionDurationBounds as durationBounds } from '../../shared/decision-durations.ts';
 import type { Log } from '../../shared/log.ts';
 import { owned } from '../../shared/owned-text.ts';
@@ -7,7 +6,7 @@ import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
 import type { Counter, Duration, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
 import { toTagSuffix } from './metric-name.ts';
 
-/** Takes the observations of one timer, in milliseconds. */
+/** Receives the observations of one timer, in milliseconds. */
 export type TimerListener = (ms: number, times: number) => void;
 
 export interface MetricsRegistry extends Metrics {
@@ -15,27 +14,30 @@ export interface MetricsRegistry extends Metrics {
   storeCallDuration(server: string): Histogram;
   /** The durations of calls by the name of their server. */
   readonly storeCallDurations: ReadonlyMap<string, Histogram>;
-  /** In the order of creation; a metric keeps its index and is never removed. A name may be composed each
-   * time it is read. */
+  /** In the order of creation; a metric keeps its index and is never removed. A name may be composed at each access. */
   readonly counters: readonly NamedCounter[];
   readonly gauges: readonly NamedGauge[];
-  /** Calls `listen` with the name of each present and future timer; the function it returns gets that
-   * timer's observations. */
+  /**
+   * Calls `listen` with the name of each present and future timer; the function that it returns receives that timer's
+   * observations.
+   */
   listenToTimers(listen: (name: string) => TimerListener): void;
-  /** Runs what was given to `beforeReading`. */
+  /** Runs the tasks that were passed to `beforeReading`. */
   prepareReading(): void;
-  /** From now on the gauge shows the result of `combine` for the value that was set. */
+  /** From now on the gauge's value is the result of `combine` for the value that was set. */
   combineGauge(name: string, combine: (set: number) => number): void;
 }
 
 export interface NamedCounter extends Counter {
-  /** The counter's own tags are at its end. */
+  /** Ends with the counter's own tags. */
   readonly name: string;
-  /** The name and the counter's own tags apart; undefined where it has none. */
+  /** The name and the counter's own tags separately; undefined without tags. */
   readonly tagged?: TaggedName | undefined;
   readonly origin: CounterOrigin;
-  /** The counter of a single limit of a list: the name of the rule's counter, which counts the same hits, and the limit, such as
-   * `minute`. */
+  /**
+   * Set for the counter of a single limit of a list: the name of the rule's counter, which counts the same hits, and
+   * the limit, such as `minute`.
+   */
   readonly listed?: ListedName | undefined;
 }
 
@@ -49,7 +51,7 @@ export interface TaggedName {
   readonly tags: Tags;
 }
 
-/** The request for a counter, so that another registry can repeat it and apply its own bound. */
+/** What a counter was requested with, so that another registry can repeat the request and apply its own bound. */
 export type CounterOrigin =
   | { readonly kind: 'name'; readonly name: string; readonly tags?: Tags }
   | { readonly kind: 'domain'; readonly domain: string }
@@ -71,7 +73,7 @@ export interface RegistryOptions {
   readonly log: Log;
 }
 
-/** The parts of a counter that stand beside its name. */
+/** The parts of a counter beside its name. */
 interface CounterParts {
   readonly domain?: string;
   readonly tags?: Tags | undefined;
@@ -89,20 +91,24 @@ const ruleStatNames = {
   totalNegativeHits: 'total_negative_hits',
 } as const satisfies Record<keyof RuleStats, string>;
 
-/** The metric key of hits whose own runtime key does not fit. Shaped like a domain and a key, for receivers
- * that split names. */
+/**
+ * The metric key of hits whose own runtime key exceeds the bound. Has the form of a domain and a key, for receivers
+ * that split names.
+ */
 const foldedMetricKey = '_folded_.runtime_keys';
 
-/** Servers of the store with series of their own: those of a cluster may get new addresses again and again. */
+/** The most servers of the store with their own series: those of a cluster may get new addresses repeatedly. */
 export const maxStoreServers = 100;
-/** Stands for all further ones. */
+/** Represents all further servers. */
 const otherServers = 'others';
 
 /** How many times a name was folded. */
 const foldedCountName = 'ratelimit.service.folded_metric_names';
 
-/** A value in a metric key can be as long as a request may be; a name longer than this is folded,
- * so that the bound on names is one on memory. */
+/**
+ * A value in a metric key can be as long as a request; longer names are folded, so that the bound on names is also a
+ * bound on memory.
+ */
 export const maxRuntimeKeyLength = 1024;
 
 export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): MetricsRegistry {
@@ -133,7 +139,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     return cell;
   }
 
-  /** Keys that are equal once cleaned share their counters; each key has its entry. */
+  /** Keys that are equal once cleaned share their counters; each key has its own entry. */
   function cellsOf(metricKey: string, isStatic: boolean, listedAs: string | undefined): RuleCells {
     const clean = sanitizeMetricName(metricKey);
     const cells = ruleStats.get(clean) ?? new RuleCells(clean, isStatic, listedAs, counterList);
@@ -142,7 +148,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     return cells;
   }
 
-  /** Whether another name made from a request's text may be kept. */
+  /** Whether another name made from a request's text is allowed. */
   function admitRuntimeName(text: string): boolean {
     if (runtimeNameCount < runtimeNamesMax && text.length <= maxRuntimeKeyLength) {
       runtimeNameCount++;
@@ -193,7 +199,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let stats = ruleStats.get(metricKey);
       if (stats === undefined) {
         if (!isStatic && !admitRuntimeName(metricKey)) {
-          // The rule counts the same hits.
+          // The rule's counter counts the same hits.
           return listedAs === undefined
             ? folded
             : cellsOf(`${foldedMetricKey}.${listedAs}`, true, listedAs);
@@ -284,14 +290,14 @@ class TimerCell implements Timer {
   }
 }
 
-/** How often values were at most each of some bounds. */
+/** Counts how many values were at most each of several bounds. */
 export class Histogram implements Duration {
   readonly #bounds: Float64Array;
-  /** Counts of each bucket alone. */
+  /** The counts of each bucket, not cumulative. */
   readonly #counts: Float64Array;
   #sum = 0;
 
-  /** `buckets` are upper bounds in their order; one without a bound follows. */
+  /** `buckets` are ascending upper bounds; a bucket without a bound follows. */
   constructor(buckets: readonly number[]) {
     this.#bounds = Float64Array.of(...buckets, Number.POSITIVE_INFINITY);
     this.#counts = new Float64Array(this.#bounds.length);
@@ -310,11 +316,11 @@ export class Histogram implements Duration {
   get sum(): number {
     return this.#sum;
   }
-  /** The counts of each bucket alone, which are not added up. */
+  /** The counts of each bucket, not cumulative. */
   get counts(): readonly number[] {
     return [...this.#counts];
   }
-  /** By upper bound, how many values are not above it. */
+  /** For each upper bound, how many values are at most this. */
   samples(): readonly { readonly at: number; readonly value: number }[] {
     let below = 0;
     return Array.from(this.#bounds, (at, index) => {
@@ -322,8 +328,9 @@ export class Histogram implements Duration {
       return { at, value: below };
     });
   }
-  /** The counts of the buckets and the sum since the last call, for `add` of a histogram with the same
-   * buckets. */
+  /**
+   * Returns the counts of the buckets and the sum since the last call, for `add` of a histogram with the same buckets.
+   */
   take(): Float64Array {
     const taken = Float64Array.of(...this.#counts, this.#sum);
     this.#counts.fill(0);

@@ -11,7 +11,7 @@ testLines(test, new URL('regular-expression.txt', import.meta.url), (given) => {
   return found === undefined ? 'nothing' : JSON.stringify(found);
 });
 
-test('groups have numbers and names, and one that took no part is undefined', (t) => {
+test('groups have numbers and names, and one without a match is undefined', (t) => {
   const compiled = compilePattern('(?P<one>a)|(?<two>b)');
   const found = compiled.ok ? compiled.pattern.exec('xb') : null;
   t.deepEqual([...Array.from(found ?? [])], ['b', undefined, 'b']);
@@ -25,11 +25,11 @@ for (const [pattern, text] of [
   ['^(\\w+\\.?)+$', 'ab.'],
   ['^([a-z]+)*\\.([a-z]+)*!$', 'a'],
 ] as const) {
-  test(`${pattern} takes linear time on what it nearly matches`, (t) => {
+  test(`${pattern} takes linear time on a text that it nearly matches`, (t) => {
     const compiled = compilePattern(pattern);
     const startMs = cpuMs();
     t.is(compiled.ok ? compiled.pattern.exec(`${text.repeat(1_000)}#`) : undefined, null);
-    // A matcher that goes back takes years.
+    // A backtracking matcher takes years.
     t.true(cpuMs() - startMs < 5_000);
   });
 }

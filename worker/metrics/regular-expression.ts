@@ -1,14 +1,14 @@
-// Regular expressions of settings and mapping files: RE2's, as those have who write them, and matched in linear time, since
-// the names that they are tried on come from requests.
+// Regular expressions of settings and mapping files: in RE2's syntax, as their authors use it, and matched in linear
+// time, since the texts come from requests.
 import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
 
-/** As a RegExp gives it. */
+/** A match as a RegExp returns it. */
 export interface Found extends ArrayLike<string | undefined> {
   readonly groups?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
-/** Matches anywhere in the text; a RegExp of our own does too. */
+/** Matches anywhere in the text; a RegExp of our own can be used as well. */
 export interface Pattern {
   exec(text: string): Found | null;
 }
@@ -19,9 +19,9 @@ export type CompiledPattern =
 
 const load = createRequire(import.meta.url);
 
-/** The pattern, or why it is invalid, in RE2's terms. */
+/** The pattern, or the reason why it is invalid, in RE2's terms. */
 export function compilePattern(source: string): CompiledPattern {
-  // Only those who have a pattern load it.
+  // Loaded only where a pattern is configured.
   const { RE2JS: re2 } = load('re2js') as typeof import('re2js');
   try {
     return { ok: true, pattern: new LinearPattern(source, re2.compile(source)) };
@@ -32,7 +32,7 @@ export function compilePattern(source: string): CompiledPattern {
 }
 
 class LinearPattern implements Pattern {
-  /** As it was written. */
+  /** The pattern's text. */
   readonly source: string;
   readonly #compiled: RE2JS;
   readonly #names: readonly (readonly [name: string, group: number])[];

@@ -1,6 +1,5 @@
-// The series of pulled metrics, and the families that they form: values read on demand, and no longer shown when
-// unchanged for long.
-// pull-series.ts makes their families.
+// The series of pulled metrics, and their families: values are read on demand, and no longer exposed after a long time
+// without a change. pull-series.ts makes the families.
 import type { ObserverOptions } from './metric-mapping.ts';
 import type { TimerSeries } from './timer-series.ts';
 
@@ -9,14 +8,14 @@ export interface ValueSource {
 }
 
 interface Labelled {
-  /** `a="b",c="d"`; '' without any. */
+  /** Labels such as `a="b",c="d"`; '' without any. */
   readonly labels: string;
 }
 
-/** One line. */
+/** A series of one line. */
 export interface ValueSeries extends Labelled {
   readonly kind: 'value';
-  /** Undefined while there is nothing to show. */
+  /** Undefined while there is no value to expose. */
   read(nowMs: number): number | undefined;
 }
 
@@ -30,7 +29,7 @@ export type Series = ValueSeries | ObservedSeries;
 
 // Classes, because there may be very many: they share methods.
 
-/** The sum of counters; not shown at 0. */
+/** The sum of counters; not exposed at 0. */
 export class SumSeries implements ValueSeries {
   readonly labels: string;
   readonly #aging: Aging | undefined;
@@ -56,7 +55,7 @@ export class SumSeries implements ValueSeries {
   }
 }
 
-/** Shown from the start, so that its first hit is an increase. */
+/** Exposed from the start, so that its first hit is an increase. */
 export class LastingSumSeries extends SumSeries {
   override read(nowMs: number): number {
     return super.read(nowMs) ?? 0;
@@ -80,7 +79,7 @@ export class GaugeSeries implements ValueSeries {
   }
 }
 
-/** A timer without observations is not shown; after a long pause it starts over. */
+/** A timer without observations is not exposed; after a long pause it starts empty. */
 export class TimedSeries implements ObservedSeries {
   readonly labels: string;
   readonly #create: () => TimerSeries;
@@ -109,7 +108,7 @@ export class TimedSeries implements ObservedSeries {
   }
 }
 
-/** The scale of a mapping, where it has one. */
+/** Applies the scale of a mapping. */
 export class ScaledSource implements ValueSource {
   readonly #source: ValueSource;
   readonly #scale: number;
@@ -123,7 +122,7 @@ export class ScaledSource implements ValueSource {
   }
 }
 
-/** Checks at each reading whether a total grew, and forgets the total before a long pause. */
+/** Checks at each reading whether a total has grown, and drops the total before a long pause. */
 class Aging {
   readonly #ttlMs: number;
   #seen = 0;
@@ -146,7 +145,7 @@ class Aging {
   }
 }
 
-/** The series of one family by their labels; most families of unmapped names have just one. */
+/** The series of one family by their labels; most families of unmapped names have only one. */
 export class SeriesList implements Iterable<Series> {
   #first: Series | undefined;
   #others: Map<string, Series> | undefined;
@@ -169,7 +168,7 @@ export class SeriesList implements Iterable<Series> {
 
 export type FamilyType = 'counter' | 'gauge' | ObserverOptions['type'];
 
-/** A metric family: all series of one name, with their type and description. */
+/** A metric family: all series with the same name, their type and description. */
 export interface Family {
   readonly name: string;
   readonly type: FamilyType;

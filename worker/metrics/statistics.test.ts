@@ -66,7 +66,7 @@ for (const protocol of ['tcp', 'tcp4', 'udp', 'udp4'] as const) {
   });
 }
 
-test('all outputs can be on at once, and each reports everything', async (t) => {
+test('all outputs can be on at the same time, and each reports everything', async (t) => {
   const pushed = await startReceiver(t);
   const tagged = await startReceiver(t);
   const pullPort = await freePort();
@@ -105,14 +105,14 @@ test('all outputs can be on at once, and each reports everything', async (t) => 
   t.is(tagged.totals.get('ratelimit_server.Check.response_time|ms'), 5);
 });
 
-test('timers leave each second, counters only at the flush', async (t) => {
+test('timers are sent each second, counters only at the flush', async (t) => {
   const receiver = await startReceiver(t);
   const { statistics, metrics, clock } = setUp(t, {
     push: { protocol: 'udp', host: '127.0.0.1', port: receiver.port },
   });
   await statistics.start();
   metrics.counter('c').add(1);
-  // Nine seconds of tries before the first flush: the socket opens in one of them.
+  // Nine seconds of tries before the first flush: the socket opens during one of them.
   for (let second = 1; second < 10 && !receiver.totals.has('t|ms'); second++) {
     metrics.timer('t').observe(1);
     const tries = eventually('a timer', () => receiver.totals.has('t|ms'), 500);
@@ -213,7 +213,7 @@ test('without another output, JSON lines go to the given output', async (t) => {
   t.is(parsed.at(-1)?.msg, 'flushing all stats');
 });
 
-test('with every output off, numbers can still be read', async (t) => {
+test('with every output off, values can still be read', async (t) => {
   const { statistics, metrics, clock } = setUp(t, {});
   await statistics.start();
   metrics.counter('c').add(1);

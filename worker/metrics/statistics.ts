@@ -1,4 +1,4 @@
-// The worker's statistics as a whole: the registry, the enabled outputs, and their intervals.
+// The worker's statistics: the registry, the enabled outputs, and their intervals.
 
 import { type Clock, repeatAfter, systemClock } from '../../shared/clock.ts';
 import type { LineOutput } from '../../shared/line-output.ts';
@@ -30,14 +30,14 @@ import { createUdpLines } from './udp-lines.ts';
 /** The least time between log lines about a lost receiver. */
 const lossIntervalMs = 60_000;
 
-/** Where statistics are pushed to (behaviour: pushed-lines). */
+/** The receiver of pushed statistics (behaviour: pushed-lines). */
 export interface PushTarget {
   readonly protocol: 'tcp' | 'tcp4' | 'tcp6' | 'udp' | 'udp4' | 'udp6';
   readonly host: string;
   readonly port: number;
 }
 
-/** Where statistics with tags are sent to, over UDP (behaviour: tagged-lines). */
+/** The receiver of statistics with tags, over UDP (behaviour: tagged-lines). */
 export interface TaggedTarget {
   readonly host: string;
   readonly port: number;
@@ -49,7 +49,7 @@ export interface StatisticsOptions {
   readonly push: PushTarget | undefined;
   readonly tagged: TaggedTarget | undefined;
   readonly pull: PullTarget | undefined;
-  /** JSON lines to this output: for when nothing else is on (behaviour: independent-outputs). */
+  /** The output for JSON lines, used when no other output is on (behaviour: independent-outputs). */
   readonly lines: LineOutput | undefined;
   readonly flushIntervalMs: number;
   readonly extraTags: Tags;
@@ -98,8 +98,7 @@ export class Statistics {
     }
   }
 
-  /** Opens the outputs and sends from now on. Rejects with AppError `cannot_start` when the pull endpoint
-   * cannot start. */
+  /** Opens the outputs and starts sending. Rejects with AppError `cannot_start` when the pull endpoint cannot start. */
   async start(): Promise<void> {
     const { pull } = this.#options;
     if (pull !== undefined) {
@@ -118,7 +117,7 @@ export class Statistics {
       });
       await this.#endpoint.start();
     }
-    // The event loop is late by real time, whatever clock the worker has.
+    // The event loop is delayed in real time, whatever clock the worker has.
     this.#stopMeasuring = measureNode({ metrics: this.metrics, clock: systemClock });
     this.#sinks = createSinks(this.metrics, this.#options, { log: this.#log, clock: this.#clock });
     if (this.#sinks.length === 0) return;
@@ -130,7 +129,7 @@ export class Statistics {
     }
   }
 
-  /** Sends everything once more, `graceMs` at most, and closes the outputs. Idempotent. */
+  /** Sends everything once more, for at most `graceMs`, and closes the outputs. Idempotent. */
   async stop(graceMs: number): Promise<void> {
     this.#cancelFlush();
     this.#cancelTimers();
@@ -197,8 +196,10 @@ function createSinks(
   return sinks;
 }
 
-/** Writes to an output of the process, where statistics have no receiver. It stays open; buffered lines are written
- * when the process ends. */
+/**
+ * Writes to an output of the process when statistics have no receiver. It stays open; buffered lines are written when
+ * the process ends.
+ */
 function createOutputLines(
   output: LineOutput,
   onDropped: LineReceiverDeps['onDropped'],

@@ -1,4 +1,4 @@
-// The push output's lines: `name:value|type` (behaviour: pushed-lines).
+// The lines of the push output: `name:value|type` (behaviour: pushed-lines).
 
 import type { Tags } from '../metrics.ts';
 import type { LineFormat } from './line-sink.ts';
@@ -12,7 +12,7 @@ export function createStatsdFormat(tags: Tags): LineFormat {
     gauge(name, value) {
       const label = withTags(name);
       const line = `${label}:${toDecimal(value)}|g\n`;
-      // With a sign the receiver takes it as a change.
+      // The receiver interprets a number with a sign as a change.
       return value < 0 ? `${label}:0|g\n${line}` : line;
     },
     timer: (name, ms) =>
@@ -21,8 +21,10 @@ export function createStatsdFormat(tags: Tags): LineFormat {
   };
 }
 
-/** A whole number in digits, without a fraction; receivers do not read the exponents that large numbers are
- * otherwise written with. */
+/**
+ * A whole number without an exponent or a fraction; receivers do not parse the exponents with which large numbers are
+ * otherwise written.
+ */
 export function toDecimal(value: number): string {
   const whole = Math.trunc(value);
   if (Number.isSafeInteger(whole)) return String(whole);

@@ -15,7 +15,7 @@ function setUp() {
   return { durations, clock, call, recent: createRecentStoreCalls(durations, clock) };
 }
 
-test('how long the store takes is reported for the last minute, of all its servers', (t) => {
+test('durations of the store are reported for the last minute, for all its servers together', (t) => {
   const { clock, call, recent } = setUp();
   t.deepEqual(recent.describe(), [], 'no store was ever called');
   call('a:6379', 0.001, 50);
@@ -36,7 +36,7 @@ test('how long the store takes is reported for the last minute, of all its serve
   recent.close();
 });
 
-test('calls of all servers since the start are added up, bucket by bucket', (t) => {
+test('calls of all servers since the start are summed up for each bucket', (t) => {
   const { durations, call } = setUp();
   t.deepEqual(readStoreCalls(durations), { counts: [], seconds: 0 });
   call('a:6379', 0.00004, 2);

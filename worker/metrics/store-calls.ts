@@ -1,18 +1,19 @@
-// How long calls of the store have taken, of all its servers together: since the start for reports, and lately for operators.
+// Durations of calls of the store, for all its servers together: since the start for reports, and for the last minute
+// for operators.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { findP99Ms } from '../../shared/decision-durations.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import type { Histogram } from './registry.ts';
 
-/** A call is all commands of a batch that a server is sent at once. */
+/** A call is all commands of a batch that are sent to one server together. */
 export interface StoreCalls {
-  /** In the buckets of `decisionDurationBounds`; empty where no server was ever called. */
+  /** In the buckets of `decisionDurationBounds`; empty if no server was ever called. */
   readonly counts: readonly number[];
   readonly seconds: number;
 }
 
 export interface RecentStoreCalls {
-  /** A line; none where no server was ever called, as with counters in memory. */
+  /** A line; none if no server was ever called, as with counters in memory. */
   describe(): readonly string[];
   close(): void;
 }
@@ -20,7 +21,7 @@ export interface RecentStoreCalls {
 const sampleIntervalMs = 10_000;
 const samplesKept = 6;
 
-/** Since the start. `durations` are by server. */
+/** Totals since the start. `durations` are by server. */
 export function readStoreCalls(durations: ReadonlyMap<string, Histogram>): StoreCalls {
   const counts: number[] = [];
   let seconds = 0;
@@ -37,7 +38,7 @@ export function createRecentStoreCalls(
   durations: ReadonlyMap<string, Histogram>,
   clock: Clock,
 ): RecentStoreCalls {
-  /** The oldest first. */
+  /** The samples, the oldest first. */
   const samples = [readSample()];
   const close = repeatAfter(clock, sampleIntervalMs, () => {
     samples.push(readSample());

@@ -17,7 +17,7 @@ test('without rewriting the name stays, and extra tags become tags', (t) => {
   t.is(format.flushed(), '');
 });
 
-test('without any tags there is no mark of tags', (t) => {
+test('without any tags the separator of tags is missing', (t) => {
   const format = createTaggedFormat({ rewrites: [], tags: {} });
   t.is(format.counter('a.b', 3), 'a.b:3|c\n');
 });
@@ -35,7 +35,7 @@ test('a matching name is rewritten, its tags after the extra ones', (t) => {
   t.is(format.counter('other', 1), 'other:1|c|#env:prod\n');
 });
 
-test("a counter's own tags are not in its name, and stand among the extra ones", (t) => {
+test("a counter's own tags are not in its name, but among the extra ones", (t) => {
   const tags = { env: 'p', a: 'x' };
   const code = { code: 'success' };
   const plain = createTaggedFormat({ rewrites: [], tags });
@@ -45,7 +45,7 @@ test("a counter's own tags are not in its name, and stand among the extra ones",
   t.is(format.counter('calls.get', 2, code), 'calls:2|c|#a:x,code:success,env:p,of:get\n');
 });
 
-test('a part of a name that looks like a tag, as a request can bring it, is none', (t) => {
+test('a part of a name in the form of a tag, which a request can contain, is not a tag', (t) => {
   const format = createTaggedFormat({ rewrites: [], tags: {} });
   t.is(format.counter('d.k_.__a=b.total_hits', 1), 'd.k_.__a=b.total_hits:1|c\n');
 });
@@ -62,7 +62,7 @@ test('the first pattern that matches counts, anywhere in the name', (t) => {
   t.is(format.counter(name, 1), 'first:1|c\n');
 });
 
-test('groups: the whole match, those not in the pattern, and those without a part', (t) => {
+test('groups: the whole match, those not in the pattern, and those without a match', (t) => {
   const format = createTaggedFormat({
     rewrites: [{ pattern: /a(b)?c/, metricName: '$0.[$1].$9.$', tags: { t: '$2', u: '$1$1' } }],
     tags: {},
@@ -85,7 +85,7 @@ test('no part of a name can add a tag, a line or a field', (t) => {
   );
 });
 
-test('more names than are remembered are all rewritten', (t) => {
+test('more names than are cached are all rewritten', (t) => {
   const format = createTaggedFormat({ rewrites: [hits], tags: {} });
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 25_000; i++) {

@@ -1,5 +1,5 @@
-// The tagged output's lines: `name:value|type|#tag:value,...`, names rewritten by the mogrifiers
-// (behaviour: tagged-lines).
+// The lines of the tagged output: `name:value|type|#tag:value,...`, with names rewritten by the mogrifiers (behaviour:
+// tagged-lines).
 
 import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
 import type { Tags } from '../metrics.ts';
@@ -12,9 +12,9 @@ import { toDecimal } from './statsd-format.ts';
 export interface NameRewrite {
   /** Matches anywhere in the name. */
   readonly pattern: Pattern;
-  /** `$1` stands for a group, `$0` for the whole match. */
+  /** `$1` is replaced by a group, `$0` by the whole match. */
   readonly metricName: string;
-  /** Values with `$1` as in `metricName`. */
+  /** Values may contain `$1` as in `metricName`. */
   readonly tags: Tags;
 }
 
@@ -88,14 +88,14 @@ function toTagText(tags: readonly string[]): string {
   return tags.length === 0 ? '' : `|#${tags.join(',')}`;
 }
 
-/** A group that is not in the pattern stays text, one that took no part is empty. */
+/** A group that is not in the pattern stays unchanged, one without a match is empty. */
 function fillGroups(template: string, match: Found): string {
   return template.replace(/\$(\d+)/g, (text, digits: string) =>
     Number(digits) < match.length ? (match[Number(digits)] ?? '') : text,
   );
 }
 
-/** A comma would start another tag, and values come from requests. */
+/** A comma would begin another tag, and values come from requests. */
 function cleanTag(text: string): string {
   return text.replace(/[,|\p{Cc}\u2028\u2029]/gu, '_');
 }

@@ -15,7 +15,7 @@ interface Receiver {
   text(): string;
 }
 
-/** `isReading` false: connections are accepted and never read. */
+/** With `isReading` false, connections are accepted but never read. */
 async function startReceiver(t: ExecutionContext, port = 0, isReading = true): Promise<Receiver> {
   const sockets: Socket[] = [];
   let text = '';
@@ -60,7 +60,7 @@ function open(t: ExecutionContext, port: number, clock: ManualClock = createManu
   return { lines, events, clock, dropped: () => droppedCount };
 }
 
-test('lines arrive once the receiver is there', async (t) => {
+test('lines arrive once the receiver listens', async (t) => {
   const receiver = await startReceiver(t);
   const { lines, events, clock } = open(t, receiver.port);
   t.false(lines.ready);
@@ -74,7 +74,7 @@ test('lines arrive once the receiver is there', async (t) => {
   t.deepEqual(events, ['back']);
 });
 
-test('a receiver that is not there yet is tried again every three seconds', async (t) => {
+test('a receiver that does not listen yet is tried again every three seconds', async (t) => {
   const port = await freePort();
   const { lines, events, clock } = open(t, port);
   await eventually('a refusal', () => events.length === 1);
@@ -103,7 +103,7 @@ test('a lost connection is opened again, and one that is closed at once never co
   await eventually('the line', () => receiver.text() === 'a:1|c\n');
 });
 
-test('a receiver that accepts and never reads costs bounded memory, is given up, and what it did not take is counted', async (t) => {
+test('a receiver that accepts but never reads costs bounded memory and is disconnected, and unread lines are counted', async (t) => {
   const receiver = await startReceiver(t, 0, false);
   const { lines, events, clock, dropped } = open(t, receiver.port);
   await eventually('a connection', () => lines.ready);
@@ -127,7 +127,7 @@ test('a receiver that accepts and never reads costs bounded memory, is given up,
   t.is(dropped(), before + 1);
 });
 
-test('a slow receiver that takes something is kept', async (t) => {
+test('a slow receiver that reads something stays connected', async (t) => {
   const receiver = await startReceiver(t, 0, false);
   const { lines, events, clock } = open(t, receiver.port);
   await eventually('a connection', () => lines.ready && receiver.sockets.length === 1);
@@ -170,7 +170,7 @@ test('closing does not wait for a receiver that does not read', async (t) => {
   await t.notThrowsAsync(closing);
 });
 
-test('closing while there is no receiver ends at once', async (t) => {
+test('closing without a receiver ends at once', async (t) => {
   const { lines, events, clock } = open(t, await freePort());
   await eventually('a refusal', () => events.length === 1);
   await lines.close(1000);

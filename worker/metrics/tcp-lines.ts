@@ -5,14 +5,14 @@ import { countLines, type LineReceiverDeps, type LineTransport } from './line-si
 
 const reconnectMs = 3000;
 const dialTimeoutMs = 1500;
-/** A connection that is not lost within this time leads to a receiver: a balancer accepts without one. */
+/** A connection that lasts this long leads to a receiver: a balancer also accepts connections without one. */
 const quietMs = 5000;
-/** A receiver that takes nothing for this long counts as lost. */
+/** A receiver that reads nothing for this long counts as lost. */
 const stallMs = 10_000;
 /** Limit of bytes that wait for a slow receiver. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
-/** Starts connecting at once. */
+/** Starts connecting immediately. */
 export class TcpLines implements LineTransport {
   readonly #host;
   readonly #port;
@@ -57,7 +57,7 @@ export class TcpLines implements LineTransport {
       this.#isConnected = true;
       this.#cancelBack = this.#clock.after(quietMs, this.#onBack);
     });
-    // Input is not expected; it is discarded so that it does not fill the buffers.
+    // No input is expected; it is discarded so that it does not fill the buffers.
     opened.resume();
     opened.on('error', (error) => {
       reason = error.message;
@@ -76,7 +76,7 @@ export class TcpLines implements LineTransport {
     return opened;
   }
 
-  /** Closes the connection when the receiver takes nothing for too long. */
+  /** Closes the connection when the receiver reads nothing for too long. */
   #watchProgress(): void {
     const watched = this.#socket;
     const takenBefore = this.#takenCount;
@@ -94,7 +94,7 @@ export class TcpLines implements LineTransport {
   }
 
   send(lines: string): void {
-    // A concatenated text would keep all its pieces in memory while it waits.
+    // A concatenated string would retain all its pieces in memory while it waits.
     const bytes = Buffer.from(lines);
     if (!this.#isConnected) {
       this.#onDropped(countLines(bytes));

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createTimerSeries } from './timer-series.ts';
 
-test('a histogram counts what is at or below each bound', (t) => {
+test('a histogram counts values at or below each bound', (t) => {
   const series = createTimerSeries({ type: 'histogram', buckets: [0.005, 1] }, () => 0);
   for (const value of [0, 0.005, 0.006, 1, 7]) series.observe(value);
   t.deepEqual(series.samples(), [
@@ -17,7 +17,7 @@ function createSummary(now: () => number) {
   return createTimerSeries({ type: 'summary', quantiles, maxAgeMs: 1000, ageBuckets: 4 }, now);
 }
 
-test('a summary knows the values below which a part of the observations is', (t) => {
+test('a summary has the quantiles of the observations', (t) => {
   const series = createSummary(() => 0);
   for (let value = 100; value >= 1; value--) series.observe(value);
   t.deepEqual(
@@ -27,7 +27,7 @@ test('a summary knows the values below which a part of the observations is', (t)
   t.like(series, { count: 100, sum: 5050 });
 });
 
-test('a summary forgets the oldest step by step, its sum and count never', (t) => {
+test('a summary drops the oldest observations step by step, but never its sum and count', (t) => {
   let now = 10_000;
   const series = createSummary(() => now);
   const median = () => series.samples()[1]?.value;

@@ -7,7 +7,7 @@ export interface TimerSeries {
   observe(value: number, times?: number): void;
   readonly count: number;
   readonly sum: number;
-  /** Samples beside sum and count: their label, and the value. */
+  /** Samples in addition to sum and count: their label, and the value. */
   samples(): readonly TimerSample[];
 }
 
@@ -17,14 +17,14 @@ export interface TimerSample {
   readonly value: number;
 }
 
-/** `nowMs` is a time that never goes back. */
+/** `nowMs` returns a time that never decreases. */
 export function createTimerSeries(options: ObserverOptions, nowMs: () => number): TimerSeries {
   return options.type === 'histogram'
     ? new Histogram(options.buckets)
     : createSummary(options, nowMs);
 }
 
-/** Exact, except that beyond a number of distinct values further ones count only in sum and count. */
+/** Exact, except that beyond a bound of distinct values further ones only count in sum and count. */
 function createSummary(
   { quantiles, maxAgeMs, ageBuckets }: Extract<ObserverOptions, { type: 'summary' }>,
   nowMs: () => number,
@@ -35,7 +35,7 @@ function createSummary(
   let sum = 0;
   let count = 0;
 
-  /** Forgets what is too old. */
+  /** Drops observations that are too old. */
   function moveOn(): void {
     const next = Math.floor(nowMs() / windowMs);
     for (let passed = Math.min(next - current, ageBuckets); passed > 0; passed--) {

@@ -35,7 +35,7 @@ function open(t: ExecutionContext, port: number, host = '127.0.0.1') {
   return { lines, events, clock };
 }
 
-test('several lines travel in one datagram', async (t) => {
+test('several lines are sent in one datagram', async (t) => {
   const { port, datagrams } = await startReceiver(t);
   const { lines } = open(t, port);
   await eventually('a socket', () => lines.ready);
@@ -44,7 +44,7 @@ test('several lines travel in one datagram', async (t) => {
   t.deepEqual(datagrams, ['a:1|c\nb:2|c\n']);
 });
 
-test('datagrams hold whole lines and at most 1432 bytes', async (t) => {
+test('datagrams contain complete lines and at most 1432 bytes', async (t) => {
   const { port, datagrams } = await startReceiver(t);
   const { lines } = open(t, port);
   await eventually('a socket', () => lines.ready);
@@ -58,7 +58,7 @@ test('datagrams hold whole lines and at most 1432 bytes', async (t) => {
   }
 });
 
-test('a line longer than a datagram should be goes alone', async (t) => {
+test('a line longer than a datagram should be is sent alone', async (t) => {
   const { port, datagrams } = await startReceiver(t);
   const { lines } = open(t, port);
   await eventually('a socket', () => lines.ready);
@@ -68,7 +68,7 @@ test('a line longer than a datagram should be goes alone', async (t) => {
   t.deepEqual(datagrams, ['a:1|c\n', long, 'b:1|c\n', long]);
 });
 
-test('a receiver that is not there is noticed, and lines are sent again when it is', async (t) => {
+test('a missing receiver is detected, and lines are sent again when it listens', async (t) => {
   const port = await freePort();
   const { lines, events, clock } = open(t, port);
   await eventually('a socket', () => lines.ready);
@@ -90,8 +90,7 @@ test('a receiver that is not there is noticed, and lines are sent again when it 
 });
 
 test('an address that cannot be connected to is tried again, and never counts as reached', async (t) => {
-  // Sockets are not allowed to broadcast: their attempt to connect is called back with an error, as it is where
-  // there is no route.
+  // Sockets are not allowed to broadcast: their attempt to connect fails, as it does without a route.
   const { lines, events, clock } = open(t, 8125, '255.255.255.255');
   await eventually('the failure', () => events.length === 1);
   t.regex(events[0] ?? '', /^lost: connect EACCES 255\.255\.255\.255/);
@@ -116,7 +115,7 @@ test('a receiver counts as reached only when something was sent and no error was
   t.deepEqual(events, ['back']);
 });
 
-test.serial('closing while the socket opens leaves none behind', async (t) => {
+test.serial('closing while the socket opens leaves no socket behind', async (t) => {
   const clock = createManualClock();
   const noEvent = () => t.fail();
   const deps = { host: '127.0.0.1', port: 9, family: 4, clock } as const;
@@ -126,7 +125,7 @@ test.serial('closing while the socket opens leaves none behind', async (t) => {
   function note(message: unknown): void {
     const { socket } = message as { readonly socket: Socket };
     socket.once('close', () => closed.push(socket));
-    // Its attempt to connect begins in this turn and ends in a later one.
+    // The attempt to connect begins in this turn and ends in a later one.
     queueMicrotask(() => void lines.close(0));
   }
   const lines = createUdpLines({ ...deps, onLost: noEvent, onBack: noEvent, onDropped: noEvent });
@@ -135,7 +134,7 @@ test.serial('closing while the socket opens leaves none behind', async (t) => {
 });
 
 test('a name that does not resolve is tried again', async (t) => {
-  // The machine's own resolver may take its time.
+  // The machine's own resolver may be slow.
   t.timeout(180_000);
   const { lines, events, clock } = open(t, 8125, 'no-such-host.invalid');
   await eventually('a failure', () => events.length === 1, 60_000);

@@ -8,13 +8,15 @@ import { countLines, type LineReceiverDeps, type LineTransport } from './line-si
 /** Fits into an Ethernet frame with headers. */
 const maxDatagramBytes = 1432;
 const maxWaitingBytes = 4 * 1024 * 1024;
-/** How long until a name that did not resolve, or a refused address, is tried again. */
+/** The pause before a name that did not resolve, or a refused address, is tried again. */
 const reopenMs = 3000;
-/** A missing receiver shows, if at all, as an error after sending: without one for this long after a
- * datagram has left, the receiver counts as reached. */
+/**
+ * A missing receiver causes, if anything, an error after sending: without one for this long after a datagram was sent,
+ * the receiver counts as reached.
+ */
 const quietMs = 5000;
 
-/** Starts to resolve the host at once. */
+/** Starts resolving the host immediately. */
 export function createUdpLines(deps: LineReceiverDeps): LineTransport {
   return new UdpLines(deps);
 }
@@ -26,7 +28,7 @@ class UdpLines implements LineTransport {
   #socket: Socket | undefined;
   #sendingCount = 0;
   #noteIdle = () => {};
-  /** In phase `lost`: the next attempt; in phase `open`: the receiver counts as reached. */
+  /** The timer, in phase `lost`, of the next attempt; in phase `open`, until the receiver counts as reached. */
   #cancelTimer: (() => void) | undefined;
 
   constructor(deps: LineReceiverDeps) {
@@ -64,12 +66,12 @@ class UdpLines implements LineTransport {
     this.#phase = 'opening';
     try {
       const found = await lookup(host, { family });
-      // Read through a method: it may have been closed meanwhile.
+      // Called as a method, since it may have been closed meanwhile.
       if (this.#isClosed()) return;
       const socket = createSocket(found.family === 6 ? 'udp6' : 'udp4');
       this.#socket = socket;
       socket.on('error', (error) => this.#lose(socket, error));
-      // Called with an error where there is no route to the address.
+      // Called with an error when there is no route to the address.
       socket.connect(port, found.address, (error?: Error) => {
         if (error !== undefined) this.#lose(socket, error);
         else if (socket === this.#socket && !this.#isClosed()) this.#phase = 'open';
@@ -134,7 +136,7 @@ class UdpLines implements LineTransport {
   }
 }
 
-/** Cuts between lines; a line longer than a datagram should be goes alone. */
+/** Splits between lines; a line longer than a datagram should be is sent alone. */
 function* toDatagrams(lines: Buffer): Generator<Buffer> {
   const newline = 0x0a;
   let start = 0;
