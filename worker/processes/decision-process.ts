@@ -1,5 +1,5 @@
-// One of several processes that decide for a worker: runs serving.ts, gets rules and commands to listen
-// and stop from the primary, and reports statistics to it. process-group.ts describes the whole.
+// One of several processes that decide for a worker: runs serving.ts, receives rules and commands to listen and stop
+// from the primary, and reports statistics to it. process-group.ts describes the whole.
 
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -44,7 +44,7 @@ export interface DecisionProcess {
 
 const reportIntervalMs = 1_000;
 const tracerGraceMs = 3_000;
-/** Time limit for the last message, when nobody reads it. */
+/** Time limit for the last message, in case the primary does not read it. */
 const failGraceMs = 1_000;
 
 export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
@@ -90,14 +90,14 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
         break;
       }
       case 'profile':
-        // It takes long, and other messages do not wait for it.
+        // Not awaited: it takes long, and other messages must not wait.
         void profile(message);
         break;
       case 'end-profile':
         profiles.get(message.id)?.abort();
         break;
       case 'counters':
-        // The store may be slow, and other messages do not wait for it.
+        // Not awaited: the store may be slow, and other messages must not wait.
         void answerCounters(parts, message);
         break;
       case 'forget-counters':
@@ -132,7 +132,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
   }
 
   function fail(error: unknown): void {
-    // Listening aborted by the stop is no failure.
+    // Listening that the stop has aborted is not a failure.
     if (stopping.signal.aborted && error === stopping.signal.reason) return;
     systemClock.after(failGraceMs, () => link.end(exitCodes.failed));
     link.send({ kind: 'failed', message: toMessage(error) }).then(
@@ -167,7 +167,7 @@ async function createParts(
   link: PrimaryLink,
 ): Promise<Parts> {
   const result = parseWorkerSettings(environment);
-  // The primary has read the same settings without a problem.
+  // The primary has already read the same settings without problems.
   if (!result.ok) throw new AppError('cannot_start', result.problems.join('\n'));
   const { settings } = result;
   const clock = systemClock;
@@ -189,7 +189,7 @@ async function createParts(
     health: reportingStore(health, link),
     metrics,
     takeUnmatched(sample) {
-      // Reports may be late.
+      // Bounded, since reports may be late.
       if (unmatched.length < maxSamplesPerSecond) unmatched.push(sample);
     },
     observer: limited,
@@ -213,7 +213,7 @@ async function createParts(
         recorded: recording?.buffer.take(),
         description,
       });
-      // With the decisions that it is part of: a later one would be ahead of them.
+      // Sent with the decisions that it includes: a later share would be ahead of them.
       share = undefined;
     }
   });
@@ -221,7 +221,7 @@ async function createParts(
   return { settings, log, health, serving, tracer, reports, rules };
 }
 
-/** Loaded only where decisions are recorded. */
+/** Loaded only if decisions are recorded. */
 async function createRecording(settings: WorkerSettings, metrics: MetricsRegistry, log: Log) {
   const { createRecordBuffer } = await import('../recording/record-buffer.ts');
   const { createRecorderFor } = await import('../recording/recording.ts');
@@ -229,7 +229,7 @@ async function createRecording(settings: WorkerSettings, metrics: MetricsRegistr
   return { buffer, recorder: createRecorderFor({ settings, log, clock: systemClock }, buffer) };
 }
 
-/** Builds the rules of documents that are received; decisions continue meanwhile. */
+/** Builds the rules of received documents; decisions continue meanwhile. */
 class ReceivedRules {
   readonly #deps: Pick<Parts, 'log' | 'serving'>;
   readonly #receiver = new RulesReceiver();
@@ -237,7 +237,7 @@ class ReceivedRules {
 
   constructor({ settings, ...deps }: Pick<Parts, 'settings' | 'log' | 'serving'>) {
     this.#deps = deps;
-    // The primary has warned already.
+    // The primary has already logged the warnings.
     this.#builder = createRuleSetBuilder({ ...toRuleSetOptions(settings), warnsOfStops: false });
   }
 
@@ -277,7 +277,7 @@ interface Reports {
   stop(): Promise<void>;
 }
 
-/** The first at once; each next one when the last has been sent, so that they never pile up. */
+/** Sends the first report immediately, and each next one after the last was sent, so that they never accumulate. */
 function startReports(clock: Clock, report: () => Promise<void>): Reports {
   let isStopped = false;
   let cancel = () => {};

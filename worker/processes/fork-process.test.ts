@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import test from 'ava';
 import { forkProcess } from './fork-process.ts';
 
-test.serial('a process that finds no memory has ended, and the primary goes on', async (t) => {
+test.serial('a process without memory to start has ended, and the primary continues', async (t) => {
   const { fork } = cluster;
   t.teardown(() => {
     cluster.fork = fork;

@@ -1,5 +1,5 @@
-// Starts a process that decides and carries messages to and from it: a thin layer over Node's cluster
-// module. process-slot.ts restarts processes.
+// Starts a process that decides, and carries messages to and from it: a thin layer over Node's cluster module.
+// process-slot.ts restarts processes.
 import type { ChildProcess } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { errorText } from '../../shared/errors.ts';
@@ -9,18 +9,19 @@ import type { FromProcess, ToProcess } from './message.ts';
 export interface ForkedProcess {
   /** Undefined when it could not be started. */
   readonly pid: number | undefined;
-  /** Messages arrive in order, once the process has loaded its program. Those to a process that has ended are lost.
-   * Resolves when the message has left, or is lost. */
+  /**
+   * Sends a message: messages arrive in order, once the process has loaded its program; those to an ended process are
+   * lost.
+   */
   send(message: ToProcess): Promise<void>;
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): void;
 }
 
 export interface ProcessListener {
   onMessage(message: FromProcess): void;
   /**
-   * Called once, never from inside `fork`, after its last message, with a text such as `was ended by
-   * SIGKILL`.
+   * Called once, after the process' last message and never during `fork`, with a text such as `was ended by SIGKILL`.
    */
   onGone(how: string): void;
 }
@@ -31,7 +32,7 @@ const entry = ownPath('worker/processes/main.ts');
 
 const notStarted: ForkedProcess = { pid: undefined, send: async () => {}, kill: () => {} };
 
-/** With the same Node and the same flags as this process. */
+/** Uses the same Node and the same flags as this process. */
 export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   cluster.schedulingPolicy = cluster.SCHED_RR;
   cluster.setupPrimary({
@@ -44,21 +45,23 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   try {
     worker = cluster.fork();
   } catch (error) {
-    // A fork fails for example without memory. That is reported asynchronously, like every other end.
+    // For example for lack of memory. Reported asynchronously, like every other end.
     process.nextTick(() => onGone(`could not be started: ${errorText(error)}`));
     return notStarted;
   }
   const child = worker.process;
   if (child.pid === undefined) {
-    // For example without file descriptors; an event has the reason.
+    // For example for lack of file descriptors; an event has the reason.
     worker.once('error', (error) => onGone(`could not be started: ${errorText(error)}`));
     return notStarted;
   }
   const underway = followHandles(child);
   let how = 'was lost';
   let isDisconnected = false;
-  /** When it has loaded its program, or has ended: Node drops what comes before the program listens, which may be late,
-   * as with `NODE_OPTIONS=--import`. */
+  /**
+   * Settled when the process has loaded its program, or has ended: Node drops messages that arrive before the program
+   * listens, which may be late, for example with `NODE_OPTIONS=--import`.
+   */
   const loaded = Promise.withResolvers<void>();
 
   child.on('message', (received) => {
@@ -72,23 +75,23 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   child.once('exit', (code, signal) => {
     how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
   });
-  // After its exit, when all its messages are read.
+  // Emitted after its exit, when all its messages were read.
   child.once('close', () => {
     for (const handle of underway) handle.close();
     loaded.resolve();
-    // Node omits the event by which the cluster module forgets a process when a connection was in transit
-    // to it.
+    // If a connection was in transit to the process, Node omits the event by which the cluster module forgets the
+    // process.
     if (!isDisconnected) child.emit('disconnect');
     onGone(how);
   });
-  // Failures to send to it: the process is ending.
+  // Messages that cannot be sent: the process is ending.
   worker.on('error', () => {});
   return {
     pid: child.pid,
     async send(message) {
       await loaded.promise;
       if (!child.connected) return;
-      // Failures are those of an ended process, which is detected above.
+      // Fails only for an ended process, which is detected above.
       await new Promise<void>((resolve) => child.send(message, () => resolve()));
     },
     kill() {
@@ -103,8 +106,8 @@ interface Handle {
 }
 
 /**
- * Connections passed to the process and not acknowledged. The cluster module would keep them for ever if
- * the process hangs or ends first, and their callers would wait.
+ * Connections passed to the process that it has not acknowledged. If the process hangs or ends before, the cluster
+ * module would keep them for ever, and their callers would wait.
  */
 function followHandles(child: ChildProcess): ReadonlySet<Handle> {
   const underway = new Set<Handle>();

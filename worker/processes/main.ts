@@ -4,13 +4,13 @@ import { stopSignals } from '../../shared/stop-signals.ts';
 import { createDecisionProcess } from './decision-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
-// Signals are ignored: the primary tells it when to stop, and a terminal sends signals to all processes.
-// When the primary is gone, the cluster module ends this process.
+// Signals are ignored: the primary sends the command to stop, and a terminal sends signals to all processes. When the
+// primary has ended, the cluster module ends this process.
 for (const name of stopSignals) process.on(name, () => {});
 
 const send = (message: FromProcess) =>
   new Promise<void>((resolve) => {
-    // An error means that the primary is gone.
+    // An error means that the primary has ended.
     process.send?.(message, undefined, undefined, () => resolve());
   });
 const decisionProcess = createDecisionProcess({

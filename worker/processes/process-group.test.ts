@@ -66,7 +66,7 @@ function setUp(count = 2) {
     if (found === undefined) throw new Error(`there is no process ${index}`);
     return found;
   };
-  /** Up to serving. */
+  /** Starts all processes until they serve. */
   const startAll = async () => {
     const connected = group.connect(signal);
     process(0).say({ kind: 'connected' });
@@ -94,17 +94,17 @@ function setUp(count = 2) {
   };
 }
 
-/** Lets what was settled be noticed. */
+/** Waits until settled promises had their effect. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Without the pieces of documents. */
+/** The kinds of the messages, without the pieces of documents. */
 function kinds({ heard }: FakeProcess): string {
   return heard.flatMap(({ kind }) => (kind === 'document' ? [] : kind)).join(' ');
 }
 
-/** Rules leave in pieces, with turns of the event loop between them. */
+/** Rules are sent in pieces, with turns of the event loop between them. */
 async function untilKinds(process: FakeProcess, wanted: string): Promise<void> {
   await eventually(`${wanted}, not ${kinds(process)}`, () => kinds(process) === wanted);
 }
@@ -123,7 +123,7 @@ function domainsHeard({ heard }: FakeProcess): string[] {
   });
 }
 
-test('the first process goes ahead and speaks for all, then the others start and listen', async (t) => {
+test('the first process starts first and logs for all, then the others start and listen', async (t) => {
   const { group, signal, process, processes } = setUp(3);
   const connected = group.connect(signal);
   t.is(processes.length, 3, 'all are loaded at once');
@@ -162,7 +162,7 @@ test('the first process goes ahead and speaks for all, then the others start and
   );
 });
 
-test('a process that cannot start fails the start with its own words', async (t) => {
+test('a process that cannot start fails the start with its own message', async (t) => {
   const { group, signal, process } = setUp();
   const connected = group.connect(signal);
   process(0).say({ kind: 'failed', message: 'cannot reach the store' });
@@ -171,7 +171,7 @@ test('a process that cannot start fails the start with its own words', async (t)
   t.is(error?.message, 'cannot reach the store');
 });
 
-test('a process that ends in silence before it is up fails the start', async (t) => {
+test('a process that ends without a message before it serves fails the start', async (t) => {
   const { group, signal, process } = setUp();
   const connected = group.connect(signal);
   process(0).say({ kind: 'connected' });
@@ -180,14 +180,14 @@ test('a process that ends in silence before it is up fails the start', async (t)
   t.is(error?.message, 'process 2 was ended by SIGKILL before it could serve');
 });
 
-test('the start is given up with its signal', async (t) => {
+test('the start is aborted by its signal', async (t) => {
   const { group, stopping, signal } = setUp();
   const connected = group.connect(signal);
   stopping.abort(new Error('stopping'));
   await t.throwsAsync(connected, { message: 'stopping' });
 });
 
-test('a process that ends is replaced, later each time, and gets the rules before it listens', async (t) => {
+test('a process that ends is replaced, with growing delays, and receives the rules before it listens', async (t) => {
   const { group, clock, log, process, processes, startAll } = setUp();
   await startAll();
   group.useRules(rulesOf('old'));
@@ -224,7 +224,7 @@ test('a process that ends is replaced, later each time, and gets the rules befor
   t.regex(log.lines.at(-1) ?? '', /in 100ms$/, 'it served long enough');
 });
 
-test('the reason that a process gives for its end is logged, and it is replaced', async (t) => {
+test('the reason that a process reports for its end is logged, and it is replaced', async (t) => {
   const { log, process, startAll } = setUp();
   await startAll();
   process(1).say({ kind: 'failed', message: 'Error: a defect' });
@@ -249,7 +249,7 @@ test('a process that falls silent is ended', async (t) => {
   t.is(log.lines.at(-1), 'error Process 2 (pid 101) has said nothing for 30s');
 });
 
-test('the worker is unhealthy while no process serves or one has lost its store, and all hear it', async (t) => {
+test('the worker is unhealthy while no process serves or one has lost its store, and all are notified', async (t) => {
   const { clock, health, process, processes, startAll } = setUp();
   await startAll();
   t.true(health.healthy);
@@ -305,7 +305,7 @@ test('counts and samples of a process stay when it ends, its gauges do not', asy
   );
 });
 
-test('the debug port and two metrics tell of the processes', async (t) => {
+test('the debug port and two metrics report the processes', async (t) => {
   const { clock, group, metrics, process, startAll } = setUp();
   t.regex(group.describe().join('\n'), /^processes: 0 of 2 serve\n {2}process 1: not started yet/);
   await startAll();

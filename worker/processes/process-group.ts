@@ -1,6 +1,5 @@
-// Several processes that decide for one worker (WORKER_PROCESSES above 1), behind the same interface as
-// the one that decides by itself (serving.ts). This process, the primary, is then all of the worker except
-// its decisions.
+// Several processes that decide for one worker (WORKER_PROCESSES above 1), behind the same interface as the one that
+// decides by itself (serving.ts). This process, the primary, is then all of the worker except its decisions.
 //
 // - The primary has what exists once: the source of rules with its one stream to a management server, the
 //   statistics and their outputs, the debug port, the health, and the log of the start.
@@ -11,7 +10,7 @@
 //   support it, and few long connections, as Envoy's, are spread badly: the kernel assigns them at random.
 // - The primary sends what has changed in the documents that it accepted; a process builds its rules from
 //   them with the same code. A process that starts later gets those in force before it listens.
-// - Statistics come back each second as increases, and are added to the primary's. A killed process loses
+// - Statistics are reported each second as increases, and added to the primary's. A killed process loses
 //   at most those of the last second.
 // - Health: each process answers with the primary's, and reports to it when it loses its store.
 // - A process that ends is replaced, with growing delays if it ends young; the primary stays. Only during
@@ -19,7 +18,7 @@
 //   single process. All are loaded at once, but the first starts first, and logs what the others would
 //   repeat.
 // - Only the primary reacts to signals. The processes ignore them, since a terminal sends them to all,
-//   obey the primary, and end at once when it is gone.
+//   obey the primary, and end at once when it has ended.
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -59,13 +58,13 @@ export interface ProcessGroupDeps {
 interface Member {
   readonly slot: ProcessSlot;
   readonly profiler: RemoteProfiler;
-  /** Whether the current process was told to start. */
+  /** Whether `start` was sent to the current process. */
   isStarted: boolean;
-  /** To the current process. */
+  /** Sends the rules to the current process. */
   rules: RulesSender;
   hasStore: boolean;
   reported: ReportedProcess;
-  /** Settled by the first process that gets there. */
+  /** Settled by the first process that reaches this state. */
   readonly connected: PromiseWithResolvers<void>;
   readonly serving: PromiseWithResolvers<ServingAddresses>;
   hasConnected: boolean;
@@ -89,7 +88,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   const partNames = new PartNumbers();
   let rulesInForce: AcceptedRules | undefined;
   let hasStarted = false;
-  /** How many may listen, in the order of their numbers, and whether one is listening or was. */
+  /** How many processes may listen, in the order of their numbers, and whether one is or was listening. */
   let listening = 0;
   let hasListened = false;
   const first = createMember(1);
@@ -247,7 +246,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       await letListen(count, signal);
       hasStarted = true;
       noteState();
-      // It accepts their connections; each of them watches its own files.
+      // The primary accepts the connections of all; each process only watches its own files.
       openFiles = watchOpenFiles({ clock, log, onExhausted: () => openFilesExhausted.add(1) });
       return first.serving.promise;
     },

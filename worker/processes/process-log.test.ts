@@ -2,7 +2,7 @@ import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createProcessLog } from './process-log.ts';
 
-test('until it serves, the process that speaks for all says what one process would', (t) => {
+test('until it serves, the process that logs for all logs what a single process would', (t) => {
   const recorded = createRecordedLog();
   const log = createProcessLog(recorded, { number: 1, logsForAll: true });
   log.notice('Listening');
@@ -16,7 +16,7 @@ test('until it serves, the process that speaks for all says what one process wou
   ]);
 });
 
-test('until they serve, the others repeat it only for who wants to know more', (t) => {
+test('until they serve, the others only repeat it at more detailed levels', (t) => {
   const recorded = createRecordedLog();
   const log = createProcessLog(recorded, { number: 2, logsForAll: false });
   log.notice('Listening');

@@ -1,15 +1,15 @@
-// The log of a process that decides: its lines name the process, and lines that every process would write
-// at its start are written once.
+// The log of a process that decides: its lines name the process, and lines that every process would write at its start
+// are written once.
 import type { Log, LogDetail } from '../../shared/log.ts';
 
 export interface ProcessLog extends Log {
-  /** The process serves: from now on its warnings are its own. */
+  /** Call it when the process serves: from now on its warnings are its own. */
   noteServing(): void;
 }
 
 export interface ProcessLogOptions {
   readonly number: number;
-  /** Until it serves, this process logs what a worker with one process would. */
+  /** Whether this process, until it serves, logs what a worker with a single process would. */
   readonly logsForAll: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Keeps one process that decides alive: starts it, replaces it when it ends or hangs, and ends it.
-// process-group.ts coordinates the processes.
+// Keeps one process that decides running: starts it, replaces it when it ends or hangs, and stops it. process-group.ts
+// coordinates the processes.
 
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
@@ -8,7 +8,7 @@ import { backoffDelayMs } from '../backoff.ts';
 import type { ForkedProcess, ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
-/** `ended`: not started yet, or to be replaced soon. */
+/** `ended` means not started yet, or to be replaced soon. */
 export type ProcessState = 'ended' | 'starting' | 'connected' | 'serving';
 
 export interface ProcessSlotDeps {
@@ -16,23 +16,24 @@ export interface ProcessSlotDeps {
   readonly fork: ForkProcess;
   readonly log: Log;
   readonly clock: Clock;
-  /** A process is running. It waits for `start` and the other messages it needs. */
+  /** Called when a process runs: it waits for `start` and the other messages it needs. */
   readonly onStart: () => void;
-  /** `state` is up to date. */
+  /** Called with each message; `state` is already up to date. */
   readonly onMessage: (message: FromProcess) => void;
-  /** The process ended unasked. `reason` is its own message. Returns false to not replace it. */
+  /** Called when the process ended unasked. `reason` is its own message. Return false not to replace it. */
   readonly onEnd: (how: string, reason: string | undefined) => boolean;
 }
 
 export const backoff = { initialMs: 100, maxMs: 5_000, multiplier: 2, random: undefined } as const;
-/** After serving this long, an end does not count with those before. */
+/** After a process has served this long, its end does not count with earlier ones. */
 const steadyMs = 30_000;
-/** A process reports each second. A silent one hangs and would keep its connections: no balancer would
- * notice, as the others answer for its health. Checked in steps, so that a pause of the whole machine does
- * not count as silence. */
+/**
+ * A process reports each second. A silent one hangs and would keep its connections: no balancer would notice, as the
+ * others answer for its health. Checked in steps, so that a pause of the whole machine does not count as silence.
+ */
 export const silenceStepMs = 5_000;
 export const maxSilentSteps = 6;
-/** Beyond the time for decisions in flight. */
+/** Added to the time for decisions in flight. */
 const stopMarginMs = 4_000;
 
 export class ProcessSlot {
@@ -152,7 +153,7 @@ export class ProcessSlot {
     return this.#state;
   }
 
-  /** Sends to the current process. Resolves when the message has left, or was lost with the process. */
+  /** Sends a message to the current process. Resolves when the message was sent, or lost with the process. */
   async send(message: ToProcess): Promise<void> {
     if (message.kind === 'start') this.#watchSilence();
     await this.#forked?.send(message);
@@ -167,7 +168,7 @@ export class ProcessSlot {
     ].join(', ');
   }
 
-  /** Asks it to end, and kills it if it does not. */
+  /** Asks the process to end, and kills it if it does not. */
   async stop(graceMs: number): Promise<void> {
     this.#cancelRestart();
     if (this.#forked === undefined) return;

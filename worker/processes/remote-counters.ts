@@ -1,4 +1,5 @@
-// Counters on request where several processes decide: one of them asks the store, and all forget.
+// Reads and resets counters when several processes decide: one of them asks the store, and all drop what they have
+// cached.
 import type { CounterAccess, CountersAnswer } from '../decision/counter-access.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
@@ -8,14 +9,14 @@ export interface RemoteCounters extends CounterAccess {
 }
 
 export interface RemoteCountersDeps {
-  /** Sends to one process that serves; false where there is none. */
+  /** Sends to one process that serves; false if there is none. */
   readonly sendToOne: (message: ToProcess) => boolean;
   readonly sendToAll: (message: ToProcess) => void;
   /** Runs `task` after `ms`; the returned function cancels it. */
   readonly after: (ms: number, task: () => void) => () => void;
 }
 
-/** The time that a process may take on top of its own time limit. */
+/** The time that a process may take beyond its own time limit. */
 const graceMs = 200;
 
 export function createRemoteCounters({

@@ -11,7 +11,7 @@ function setUp({ hasProcess = true } = {}) {
   return { sent, profiler, asking: new AbortController() };
 }
 
-test('each profile reaches the caller who asked for it', async (t) => {
+test('each profile is sent to the caller that requested it', async (t) => {
   const { sent, profiler, asking } = setUp();
   const first = profiler.cpu(1_000, asking.signal);
   const second = profiler.heap(2_000, asking.signal);
@@ -25,7 +25,7 @@ test('each profile reaches the caller who asked for it', async (t) => {
   t.deepEqual(await first, Buffer.of(1, 2));
 });
 
-test('a caller who goes away ends the profile', async (t) => {
+test('a caller that leaves ends the profile', async (t) => {
   const { sent, profiler, asking } = setUp();
   const profile = profiler.cpu(120_000, asking.signal);
   asking.abort();
@@ -34,7 +34,7 @@ test('a caller who goes away ends the profile', async (t) => {
   t.deepEqual(await profile, Buffer.of(1));
 });
 
-test('a process that ends or is not there gives no profile', async (t) => {
+test('a process that has ended or does not exist yields no profile', async (t) => {
   const { profiler, asking } = setUp();
   const profile = profiler.cpu(1_000, asking.signal);
   profiler.end();

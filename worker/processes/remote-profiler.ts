@@ -5,11 +5,11 @@ import type { FromProcess, ToProcess } from './message.ts';
 export interface RemoteProfiler extends Profiler {
   /** Called with the process's answer. */
   take(message: FromProcess & { readonly kind: 'profile' }): void;
-  /** The process is gone. */
+  /** Call it when the process has ended. */
   end(): void;
 }
 
-/** `send` returns false where there is no process. */
+/** `send` returns false without a process. */
 export function createRemoteProfiler(send: (message: ToProcess) => boolean): RemoteProfiler {
   const open = new Map<number, (result: ProfileResult) => void>();
   let lastId = 0;

@@ -13,7 +13,7 @@ function documentOf(domain: string, limit: number): RuleDocument {
   return document;
 }
 
-/** With `count` rules. */
+/** A document with `count` rules. */
 function largeDocument(count: number): RuleDocument {
   const [rule] = documentOf('large', 1).descriptors;
   if (rule === undefined) throw new Error('there is a rule');
@@ -21,7 +21,7 @@ function largeDocument(count: number): RuleDocument {
   return { file: 'large.yaml', domain: 'large', position: undefined, descriptors };
 }
 
-/** The document with another rule in the place of this one. */
+/** The document with the rule at `at` replaced by another. */
 function changed(document: RuleDocument, at: number): RuleDocument {
   const { descriptors } = document;
   const [rule] = documentOf('large', 2).descriptors;
@@ -29,10 +29,10 @@ function changed(document: RuleDocument, at: number): RuleDocument {
   return { ...document, descriptors: descriptors.with(at, { ...rule, value: `new${at}` }) };
 }
 
-/** A process that has the messages that left, as copies, and its sender. */
+/** A process that receives copies of the sent messages, and its sender. */
 function setUp(names = new PartNumbers()) {
   const messages: ToProcess[] = [];
-  /** The last message that was sent leaves. */
+  /** Completes the sending of the last message. */
   let leave = () => {};
   let isHeld = false;
   let arrived = Promise.withResolvers<void>();
@@ -45,7 +45,7 @@ function setUp(names = new PartNumbers()) {
     return isHeld ? new Promise((resolve) => (leave = resolve)) : Promise.resolve();
   }, names);
   const receiver = new RulesReceiver();
-  /** The documents of each `rules`, and how many rules were sent for them. */
+  /** The documents of each `rules` message, and how many rules were sent for them. */
   function receive() {
     const received: { documents: readonly RuleDocument[]; sent: number }[] = [];
     let sent = 0;
@@ -71,7 +71,7 @@ function setUp(names = new PartNumbers()) {
       isHeld = false;
       leave();
     },
-    /** Of one load. */
+    /** Sends the documents of one load. */
     async load(documents: readonly RuleDocument[]) {
       const { promise } = arrived;
       sender.use({ documents, atMs: 0 });
@@ -84,7 +84,7 @@ function setUp(names = new PartNumbers()) {
   };
 }
 
-test('a process is sent what it has not got, and keeps the rest as it is', async (t) => {
+test('a process is sent only what it lacks, and the rest stays the same objects', async (t) => {
   const { load } = setUp();
   const [a, b, c] = [documentOf('a', 1), documentOf('b', 1), documentOf('b', 2)];
   const first = await load([a, b]);
@@ -98,7 +98,7 @@ test('a process is sent what it has not got, and keeps the rest as it is', async
   t.deepEqual((await load([])).documents, []);
 });
 
-test('of a document that has changed only what is new is sent, to each process what it lacks', async (t) => {
+test('only the new parts of a changed document are sent, to each process those that it lacks', async (t) => {
   const names = new PartNumbers();
   const [one, other] = [setUp(names), setUp(names)];
   const before = largeDocument(3_000);
@@ -112,13 +112,13 @@ test('of a document that has changed only what is new is sent, to each process w
   const third = await one.load([changed(after, 0)]);
   t.true(third.sent <= 101, 'also of one that was put together');
   t.deepEqual(third.documents, [changed(after, 0)]);
-  // One that started later has nothing yet.
+  // A process that started later has nothing yet.
   const late = await other.load([after]);
   t.is(late.sent, 3_000);
   t.deepEqual(late.documents, [after]);
 });
 
-test('a piece waits until the one before has left, and rules that come meanwhile follow, the newest only', async (t) => {
+test('a piece waits until the previous one was sent, and of the rules that arrive meanwhile only the newest follow', async (t) => {
   const { sender, messages, receive, hold, letGo, untilRules } = setUp();
   const document = largeDocument(300);
   const [second, third] = [changed(document, 0), changed(document, 1)];
@@ -142,7 +142,7 @@ test('a piece waits until the one before has left, and rules that come meanwhile
   t.deepEqual(pluck(receive(), 'documents'), [[document], [third]]);
 });
 
-test('nothing is sent to the process after one that ended between two pieces', async (t) => {
+test('when a process ends between two pieces, nothing is sent to its successor', async (t) => {
   const { sender, messages, hold, letGo } = setUp();
   hold();
   sender.use({ documents: [largeDocument(300)], atMs: 0 });

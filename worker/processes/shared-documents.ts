@@ -1,6 +1,6 @@
-// Sends rules from the primary to a process that decides: of a document that has changed only what is new in it, in
-// pieces, so that both sides serve others between two of them. The next piece is made when the one before has left, so a
-// process that reads slowly costs no memory.
+// Sends rules from the primary to a process that decides: only the new parts of changed documents, in pieces, so that
+// both sides can serve other callers in between. The next piece is made when the previous one was sent, so a process
+// that reads slowly costs no memory.
 import { Pauses } from '../../shared/in-slices.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { joinedPartsOf, type PartNames } from '../../shared/rules/thread/document-parts.ts';
@@ -17,16 +17,16 @@ type SentRules = Pick<AcceptedRules, 'documents' | 'atMs'>;
 interface SentDocument {
   readonly number: number;
   readonly document: RuleDocument;
-  /** Of all its parts. */
+  /** The names of all its parts. */
   readonly names: ReadonlySet<string>;
 }
 
 /**
- * The primary's side, for one process. What is begun is finished, so that changes that come faster than they can be sent
- * do not keep each other from arriving; of those that came meanwhile the newest is next.
+ * The primary's side, for one process. Rules that are being sent are always completed, so that changes in quick
+ * succession do not prevent each other from arriving; of the rules that arrive meanwhile the newest are sent next.
  */
 export class RulesSender {
-  /** Resolves when the message has left, or was lost with its process. */
+  /** Resolves when the message was sent, or lost with its process. */
   readonly #send: (message: ToProcess) => Promise<void>;
   readonly #names: PartNames;
   readonly #pauses = new Pauses();
@@ -34,12 +34,12 @@ export class RulesSender {
   #sent: ReadonlyMap<string, SentDocument> = new Map();
   #lastNumber = 0;
   #next: SentRules | undefined;
-  /** Messages for after the rules. */
+  /** Messages to be sent after the rules. */
   #after: ToProcess[] = [];
   #isSending = false;
   #isClosed = false;
 
-  /** `names`: the same for all processes, so that parts are compared once. */
+  /** `names` are the same for all processes, so that parts are compared once. */
   constructor(send: (message: ToProcess) => Promise<void>, names: PartNames) {
     this.#send = send;
     this.#names = names;
@@ -50,13 +50,13 @@ export class RulesSender {
     void this.#run();
   }
 
-  /** Sends the message once the process has the rules that it was given before. */
+  /** Sends the message when the process has received all rules up to now. */
   sendAfter(message: ToProcess): void {
     this.#after.push(message);
     void this.#run();
   }
 
-  /** The process has ended: nothing is sent any more. */
+  /** Call it when the process has ended: nothing is sent any more. */
   close(): void {
     this.#isClosed = true;
   }
@@ -114,7 +114,7 @@ export class RulesSender {
   }
 }
 
-/** The side of a process that decides: documents stay the same objects where they did not change. */
+/** The side of a process that decides: unchanged documents stay the same objects. */
 export class RulesReceiver {
   #known: ReadonlyMap<number, RuleDocument> = new Map();
   #fresh = new Map<number, DocumentJoiner>();

@@ -6,7 +6,7 @@ import { createStatisticsReporter, type StatisticsReport } from './statistics-re
 
 const ruleRoot = 'ratelimit.service.rate_limit';
 
-/** A primary, and processes that report to it when they are told to. */
+/** A primary, and processes that report to it on command. */
 function setUp(runtimeNamesMax = 100) {
   const log = createRecordedLog();
   const primary = createRegistry({ runtimeNamesMax, log });
@@ -44,7 +44,7 @@ test('counters of all processes and of the primary add up, each increase once', 
   t.is(shown(primary, 'before'), 5);
 });
 
-test('a counter that has counted nothing is there all the same', (t) => {
+test('a counter that has counted nothing exists nevertheless', (t) => {
   const { primary, addProcess } = setUp();
   const process = addProcess();
   process.metrics.counter('none');
@@ -62,7 +62,7 @@ test("a counter's own tags are known in the primary", (t) => {
   t.deepEqual(tagged, [{ name: 'c', tags: { code: 'x' } }]);
 });
 
-test('all counters of rules and domains are the same in the primary', (t) => {
+test('all counters of rules and domains are equal in the primary', (t) => {
   const { primary, addProcess } = setUp();
   const process = addProcess();
   const stats = process.metrics.ruleStats('d.k_1.2', true);
@@ -83,7 +83,7 @@ test('all counters of rules and domains are the same in the primary', (t) => {
   );
 });
 
-test('the bound on names made of requests is one of the whole, and names of rules do not count', (t) => {
+test('the bound on names made from requests is for the whole worker, and names of rules do not count', (t) => {
   const { log, primary, addProcess } = setUp(3);
   const [one, other] = [addProcess(), addProcess()];
   for (const [process, keys] of [
@@ -107,7 +107,7 @@ test('the bound on names made of requests is one of the whole, and names of rule
   t.is(log.lines.length, 1);
 });
 
-test('each observation of a timer reaches the outputs once, equal ones together', (t) => {
+test('each observation of a timer is output once, equal ones together', (t) => {
   const { primary, addProcess } = setUp();
   const observed: [ms: number, times: number][] = [];
   primary.listenToTimers(() => (ms, times) => observed.push([ms, times]));
@@ -125,7 +125,7 @@ test('each observation of a timer reaches the outputs once, equal ones together'
   ]);
 });
 
-test('amounts add up, of times and delays the worst counts, and both end with their process', (t) => {
+test('amounts are summed, times and delays show the worst, and both end with their process', (t) => {
   const { primary, addProcess } = setUp();
   const [one, other] = [addProcess(), addProcess()];
   const rows: readonly [name: string, own: number, one: number, other: number, shown: number][] = [
@@ -162,7 +162,7 @@ test('amounts add up, of times and delays the worst counts, and both end with th
   t.is(shown(primary, expiry), 1_900_000_000);
 });
 
-test('gauges are set before a report, as before each reading', (t) => {
+test('gauges are set before each report, as before each reading', (t) => {
   const { primary, addProcess } = setUp();
   const process = addProcess();
   process.metrics.beforeReading(() => process.metrics.gauge('g').set(5));
@@ -170,7 +170,7 @@ test('gauges are set before a report, as before each reading', (t) => {
   t.is(shown(primary, 'g'), 5);
 });
 
-test('many counters go in parts of bounded size, and all arrive', (t) => {
+test('many counters are sent in parts of bounded size, and all arrive', (t) => {
   const { primary, addProcess } = setUp(100_000);
   const process = addProcess();
   for (let key = 0; key < 12_000; key++) {

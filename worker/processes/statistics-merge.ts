@@ -1,19 +1,18 @@
-// Adds the reports of the processes that decide to the primary's registry, so that every output shows the
-// worker as a whole.
+// Adds the reports of the processes that decide to the primary's registry, so that every output shows the whole worker.
 
 import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
 import type { Counter } from '../metrics.ts';
 import type { StatisticsReport } from './statistics-report.ts';
 
 export interface StatisticsMerge {
-  /** One for each process that was started. */
+  /** Call it once for each process that is started. */
   addProcess(): ReportedProcess;
 }
 
 export interface ReportedProcess {
-  /** Takes the reports of a process, in the order in which they were made. */
+  /** Adds the reports of a process, in the order in which they were made. */
   take(report: StatisticsReport): void;
-  /** The process has ended: its counts stay, its gauges do not. */
+  /** Call it when the process has ended: its counts stay, its gauges do not. */
   end(): void;
 }
 
@@ -83,13 +82,13 @@ function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter 
   }
 }
 
-/** Amounts are summed; of times and delays, the relevant extreme is shown. Files are the same for all. */
+/** Amounts are summed up; times and delays show the relevant extreme. Files are the same for all. */
 function ruleOf(name: string): (a: number, b: number) => number {
   if (/^ratelimit\.node\.(uptime_seconds|event_loop_\w+)$/.test(name)) return Math.max;
   if (name === 'ratelimit.localcache.averageAccessTime') return Math.max;
   if (name === 'certs.num_values') return Math.max;
   if (name.endsWith('.renewal_refused')) return Math.max;
-  // The primary has no certificates, and a process that could not renew its own keeps them: theirs end first.
+  // The primary has no certificates, and a process that could not renew its own retains them: theirs expire first.
   if (name.endsWith('.not_after_timestamp_seconds')) return (a, b) => Math.min(a || b, b || a);
   if (name.endsWith('.clock_offset_ms')) return (a, b) => (Math.abs(b) > Math.abs(a) ? b : a);
   return (a, b) => a + b;

@@ -5,17 +5,17 @@ import { droppedLinesName } from '../metrics/line-sink.ts';
 import { createObservationBuffer, type ObservationBuffer } from '../metrics/observation-buffer.ts';
 import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
 
-/** New metrics are named once; afterwards their index identifies them. */
+/** A new metric is named once; afterwards its index identifies it. */
 export interface StatisticsReport {
   readonly newCounters: readonly CounterOrigin[];
   /** Indices of counters, and the increase of each. */
   readonly indexes: Uint32Array;
   readonly increases: Float64Array;
   readonly newGauges: readonly string[];
-  /** The values of all gauges named so far; empty where an earlier part had them. */
+  /** The values of all gauges named so far; empty if an earlier part has them. */
   readonly gauges: Float64Array;
   readonly timers: readonly TimerReport[];
-  /** The observations of `decisionDuration`; empty where an earlier part had them. */
+  /** The observations of `decisionDuration`; empty if an earlier part has them. */
   readonly decisionDuration: Float64Array;
   readonly storeCalls: readonly StoreCallReport[];
 }
@@ -28,25 +28,25 @@ export interface StoreCallReport {
 
 export interface TimerReport {
   readonly name: string;
-  /** Pairs: milliseconds, and how often they were observed. */
+  /** Pairs: milliseconds, and how often this value was observed. */
   readonly observations: Float64Array;
 }
 
 export interface StatisticsReporter {
-  /** The changes since the last report, in parts of bounded size, each made on demand. At least one. */
+  /** The changes since the last report, in parts of bounded size, each made on demand. At least one part. */
   take(): Iterable<StatisticsReport>;
 }
 
-/** Bounds of one part. Names are up to about a thousand characters long. */
+/** Bounds of one part. Names have up to about a thousand characters. */
 const maxCounters = 10_000;
 const maxNewCounters = 500;
 
-/** Starts listening to the timers at once. */
+/** Subscribes to the timers immediately. */
 export function createStatisticsReporter(registry: MetricsRegistry): StatisticsReporter {
   const { counters, gauges } = registry;
   const dropped = registry.counter(droppedLinesName);
   const timers: { readonly name: string; readonly buffer: ObservationBuffer }[] = [];
-  /** The reported part of each counter, by its index. */
+  /** The value of each counter that was reported so far, by its index. */
   const reported: number[] = [];
   let reportedGauges = 0;
 
@@ -65,7 +65,7 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
     });
   }
 
-  /** Takes counters from the one at `start` on; `end` is where the next part begins. */
+  /** Takes counters from index `start` on; `end` is the index at which the next part begins. */
   function takeCounters(start: number) {
     const newCounters: CounterOrigin[] = [];
     const indexes: number[] = [];
