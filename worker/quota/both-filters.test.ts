@@ -1,4 +1,5 @@
-// Envoys with the quota filter beside Envoys that ask for each request, on one limit and the clock turned by hand.
+// Tests Envoys with the quota filter beside Envoys that ask for each request, on one limit, with the clock advanced by
+// hand.
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import {
@@ -13,7 +14,7 @@ const rule = (unit: string, requests: number) =>
   `domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: ${unit}, requests_per_unit: ${requests}}\n`;
 const bucket = { k: 'a' };
 
-/** So many servers on one store, each with an Envoy of each kind; a step is never at the edge of two windows. */
+/** `servers` servers on one store, each with an Envoy of each kind; no step is at the boundary of two windows. */
 function start(yaml: string, servers: number, asking: number, reporting: number) {
   const first = createQuotaWorld(yaml);
   first.clock.advance(10);
@@ -24,13 +25,13 @@ function start(yaml: string, servers: number, asking: number, reporting: number)
   return { worlds, reporters, envoys: [...reporters, ...askers], askers };
 }
 
-/** What all let through, by second. */
+/** The number of admitted requests in each second. */
 async function run({ worlds, envoys }: ReturnType<typeof start>, seconds: number) {
   const rows = await runEnvoys(worlds, envoys, seconds);
   return rows.map((row) => row.reduce((sum, { passed }) => sum + passed, 0));
 }
 
-/** Requests a second: of those that ask for each, and by the quota filter. */
+/** Requests per second: of Envoys that ask for each request, and of the quota filter. */
 const loads = [
   [200, 60],
   [20, 60],
@@ -44,16 +45,16 @@ const sum = (numbers: readonly number[]) => numbers.reduce((all, each) => all + 
 
 for (const servers of [1, 2]) {
   for (const phase of [0, 2, 4]) {
-    test(`a limit by the minute is passed by no more than a second of the quota filter, with ${servers} servers and reports ${phase} s after the window begins`, async (t) => {
+    test(`a limit per minute is exceeded by at most a second of the quota filter, with ${servers} servers and reports ${phase} s after the window begins`, async (t) => {
       const limit = 1_200;
       for (const [asking, reporting] of loads.slice(0, phase === 0 ? loads.length : 2)) {
         const all = start(rule('minute', limit), servers, asking, reporting);
-        // Windows begin 45 s after the start.
+        // A window begins 45 s after the start.
         await runEnvoys(all.worlds, [], phase);
         await run(all, 45 - phase);
         for (let window = 0; window < 2; window++) {
           const passed = sum(await run(all, 60));
-          // By time, of a report about two windows, it is known which requests were in which to one of each Envoy.
+          // If a report covers two windows, time determines which requests were in which, to within one for each Envoy.
           const most = limit + (asking > 0 ? reporting : 0) + 2 * servers;
           const text = `${asking} and ${reporting} a second: ${passed}`;
           t.true(passed >= limit - 2 * servers && passed <= most, text);
@@ -62,7 +63,7 @@ for (const servers of [1, 2]) {
     });
   }
 
-  test(`what an Envoy is assigned and has not reported is all that passes above a limit that others use up, with ${servers} servers`, async (t) => {
+  test(`a limit that others use up is only exceeded by what an Envoy is assigned and has not reported, with ${servers} servers`, async (t) => {
     const limit = 1_200;
     const all = start(rule('minute', limit), servers, 400, 0);
     await runEnvoys(all.worlds, [], 45);
@@ -80,7 +81,7 @@ for (const servers of [1, 2]) {
     t.is(sum(await run(all, 20)), 0, 'and nothing more');
   });
 
-  test(`a limit by the second is passed by what is assigned until the quota filter reports, and then no more, with ${servers} servers`, async (t) => {
+  test(`a limit per second is only exceeded by what is assigned until the quota filter reports, with ${servers} servers`, async (t) => {
     const limit = 100;
     for (const [asking, reporting] of [
       [60, 60],
@@ -91,14 +92,14 @@ for (const servers of [1, 2]) {
       const all = start(rule('second', limit), servers, asking, reporting);
       const rows = await run(all, 30);
       const text = `${asking} and ${reporting} a second: ${rows.join(' ')}`;
-      // A bucket is full at first, and a few pass before it is there.
+      // A bucket is full at first, and a few requests are admitted before it exists.
       t.true(Math.max(...rows) <= 2.5 * limit + 10, text);
       const settled = rows.slice(12);
       t.true(Math.min(...settled) >= limit * 0.95 && Math.max(...settled) <= limit * 1.05, text);
     }
   });
 
-  test(`an Envoy that lets less through than before takes no more of a limit by the second, with ${servers} servers`, async (t) => {
+  test(`an Envoy that admits less than before takes no more of a limit per second, with ${servers} servers`, async (t) => {
     const all = start(rule('second', 100), servers, 100, 60);
     await run(all, 15);
     for (const envoy of all.reporters) envoy.perSecond = 20 / servers;
@@ -108,7 +109,7 @@ for (const servers of [1, 2]) {
 }
 
 for (const before of [5, 6, 9]) {
-  test(`what was expected of an Envoy while the store failed is not taken back from the others, ${before} s after the window begins`, async (t) => {
+  test(`requests expected of an Envoy while the store failed are not refunded to the detriment of others, ${before} s after the window begins`, async (t) => {
     const limit = 1_200;
     let isAway = false;
     const store = (inner: CounterStore): CounterStore => ({

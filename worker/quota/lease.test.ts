@@ -1,4 +1,4 @@
-// Several servers on one store, and what they assign together while servers, clocks and the store do what they like.
+// Tests the total that several servers on one store assign, while servers, clocks and the store fail in various ways.
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import {
@@ -37,7 +37,7 @@ function createServers(yaml = aSecond) {
       servers.worlds.push(world);
       return world;
     },
-    /** The store is empty from now on. */
+    /** Empties the store. */
     lose() {
       inner = new MemoryStore({ clock, log });
     },
@@ -52,7 +52,9 @@ function createServers(yaml = aSecond) {
 const toBusy = (...worlds: readonly [QuotaWorld, QuotaWorld]) =>
   worlds.map((world) => new QuotaEnvoy(world, bucket, always)) as [QuotaEnvoy, QuotaEnvoy];
 
-/** Runs so many seconds; the most that was assigned together at the end of a second, and at the end of the last. */
+/**
+ * Runs for `seconds`; returns the highest total assigned at the end of a second, and that at the end of the last one.
+ */
 async function run(servers: Servers, envoys: readonly QuotaEnvoy[], seconds: number) {
   let most = 0;
   let last = 0;
@@ -67,7 +69,7 @@ async function run(servers: Servers, envoys: readonly QuotaEnvoy[], seconds: num
 for (const aheadMs of [0, 1_000, -1_000]) {
   const clocks = aheadMs === 0 ? 'one clock' : `a clock ${aheadMs} ms ahead`;
 
-  test(`a server that comes has what is free until others give it its part, with ${clocks}`, async (t) => {
+  test(`a new server has what is free until others give it its part, with ${clocks}`, async (t) => {
     const servers = createServers();
     const one = new QuotaEnvoy(servers.add(), bucket, always);
     await run(servers, [one], 12);
@@ -77,7 +79,7 @@ for (const aheadMs of [0, 1_000, -1_000]) {
     for (const envoy of envoys) t.true(Math.abs(envoy.assigned(1) - limit / 2) <= 2);
   });
 
-  test(`what a server had that was killed is free when nobody can have it any more, with ${clocks}`, async (t) => {
+  test(`the lease of a killed server is free when none of its callers can use it any more, with ${clocks}`, async (t) => {
     const servers = createServers();
     const killed = servers.add(aheadMs);
     const envoys = toBusy(servers.add(), killed);
@@ -92,7 +94,7 @@ for (const aheadMs of [0, 1_000, -1_000]) {
   });
 }
 
-test('an Envoy of a killed server has its part again at another one', async (t) => {
+test('an Envoy of a killed server receives its part again from another server', async (t) => {
   const servers = createServers();
   const killed = servers.add();
   const kept = servers.add();
@@ -105,7 +107,7 @@ test('an Envoy of a killed server has its part again at another one', async (t) 
   for (const envoy of envoys) t.true(Math.abs(envoy.assigned(1) - limit / 2) <= 2);
 });
 
-test('what a server had that was stopped is free two slots of five seconds later', async (t) => {
+test('the lease of a stopped server is free two slots of five seconds later', async (t) => {
   const servers = createServers();
   const stopped = servers.add();
   const kept = servers.add();
@@ -119,20 +121,20 @@ test('what a server had that was stopped is free two slots of five seconds later
   t.true(last >= limit - 2, `${last}`);
 });
 
-test('servers divide a limit as before after the store has lost all', async (t) => {
+test('servers divide a limit as before after the store has lost all data', async (t) => {
   const servers = createServers();
   const envoys = [60, always, 10].map((rate) => new QuotaEnvoy(servers.add(), bucket, rate));
   await run(servers, envoys, 21);
   servers.lose();
   await run(servers, envoys, 2);
-  // A server that comes then finds that nothing is free.
+  // A server that starts then finds that nothing is free.
   envoys.push(new QuotaEnvoy(servers.add(), bucket, 10));
   const { most, last } = await run(servers, envoys, 15);
   t.true(most <= limit, `${most}`);
   t.true(last >= limit - 5, `${last}`);
 });
 
-test('servers divide a limit as before after the store was away and has lost all', async (t) => {
+test('servers divide a limit as before after the store was unreachable and has lost all data', async (t) => {
   const servers = createServers();
   const envoys = toBusy(servers.add(), servers.add());
   await run(servers, envoys, 21);
@@ -147,7 +149,7 @@ test('servers divide a limit as before after the store was away and has lost all
   }
 });
 
-test('a server that comes just when the store has lost all has too much for two seconds', async (t) => {
+test('a server that starts just when the store has lost all data has too much for two seconds', async (t) => {
   const servers = createServers();
   const envoys = [new QuotaEnvoy(servers.add(), bucket, always)];
   await run(servers, envoys, 21);
@@ -160,7 +162,7 @@ test('a server that comes just when the store has lost all has too much for two 
   t.true(late.most <= limit, `${late.most}`);
 });
 
-test('while the store fails servers keep their parts, and after it', async (t) => {
+test('servers keep their parts while the store fails, and afterwards', async (t) => {
   const servers = createServers();
   const envoys = toBusy(servers.add(), servers.add());
   await run(servers, envoys, 21);
@@ -172,10 +174,10 @@ test('while the store fails servers keep their parts, and after it', async (t) =
   t.true(back.most <= limit && back.last >= limit - 2, `${back.most} ${back.last}`);
 });
 
-test('of a limit by the minute servers together let through no more than it says', async (t) => {
+test('servers together admit no more than a limit per minute allows', async (t) => {
   const servers = createServers(rule('minute', 600));
   const first = servers.add();
-  // Windows begin 45 s later.
+  // A window begins 45 s later.
   await run(servers, [], 45);
   const idle = new QuotaEnvoy(first, bucket, 1);
   const busy = new QuotaEnvoy(servers.add(), bucket, 60);

@@ -1,45 +1,53 @@
 // The part of a limit that this server assigns. Several servers on one store divide the limit: each holds its part as a
-// lease in the store, and the parts together are never more than the limit (behaviour: quota-service).
+// lease in the store, and the parts together never exceed the limit (behaviour: quota-service).
 //
-// With each count of its pool: `register` publishes the demand of this server and renews the lease, `registered` reads what the
-// others demand and hold, `book` asks the store for more where `wantsMore`, `booked` keeps what was free. When assignments
-// change, `keep` and `use` give back what is not assigned any more.
+// At each count of the pool: `register` publishes the demand of this server and renews the lease; `registered` reads
+// the demand and the leases of the others; `book` asks the store for more if `wantsMore`; `booked` keeps what was free.
+// When assignments change, `keep` and `use` return what is no longer assigned.
 
 import { hash, randomUUID } from 'node:crypto';
 import { type Hit, toMapKey } from '../counters/store.ts';
 
 const slotSeconds = 5;
-/** A lease outlives what was assigned from it: Envoy's assignments live for 15 s, a count is due each second, and the
- * clocks of two servers may differ by one. */
+/**
+ * A lease outlives what was assigned from it: Envoy's assignments live for 15 s, a count is due each second, and the
+ * clocks of two servers may differ by a second.
+ */
 const leaseSeconds = 18;
 const askedSeconds = slotSeconds;
-/** Of the amounts in the store: servers stop and start. */
+/** The lifetime of the amounts in the store: servers stop and start. */
 const lifetimeSeconds = leaseSeconds + 3 * slotSeconds;
-/** What a server asks for, as a part of the limit. */
+/** The unit in which a server states its demand, as a fraction of the limit. */
 const million = 1_000_000;
-/** One counter has both: what is asked for times this, and 1 for each server. */
+/** One counter has both sums: the demand times this number, and 1 for each server. */
 const mostServers = 1_024;
-/** A lease that differs from its target by less stays, as a part of what is divided. */
+/** A lease stays unchanged if it differs from its target by less than this fraction of the divided total. */
 const slack = 0.01;
 
 export interface Divided {
   /** What all servers may assign together, in requests. */
   readonly total: number;
   readonly limit: number;
-  /** Requests that are asked for, as a part of the limit: what is asked for in so many windows. */
+  /** The demand, as a fraction of the limit, is for this many windows. */
   readonly windows: number;
 }
 
-/** Changes by requests to the store: `toHits`, and when these are settled `answered` or `failed`. */
+/**
+ * A part of the limit, changed by requests to the store: call `toHits` methods, and `answered` or `failed` when these
+ * are settled.
+ */
 export class Lease {
   readonly #asked: SlotAmounts;
   readonly #leased: SlotAmounts;
-  /** 1 in a counter that no other server adds to: what others registered since the store has lost all hides no loss there. */
+  /**
+   * 1 in a counter to which no other server adds: registrations by others after the store has lost all data cannot hide
+   * the loss there.
+   */
   readonly #own: SlotAmounts;
   #need = 0;
   /** Requests that this server may assign. */
   #held = 0;
-  /** Requests above `#held` that are asked for. */
+  /** Requests above `#held` that this server asks for. */
   #wanted = 0;
   #target = Number.POSITIVE_INFINITY;
   #slack = 0;
@@ -55,7 +63,7 @@ export class Lease {
     this.#own = new SlotAmounts(`${id}.${randomUUID().slice(0, 8)}`, askedSeconds);
   }
 
-  /** Another window has other leases. */
+  /** Starts a new window, which has its own leases. */
   begin(windowStart: number): void {
     this.#leased.begin(windowStart);
     this.#held = 0;
@@ -63,24 +71,24 @@ export class Lease {
     this.#isLeased = false;
   }
 
-  /** Whether it is known what this server may assign. */
+  /** Whether the number of requests that this server may assign is known. */
   get isLeased(): boolean {
     return this.#isLeased;
   }
 
-  /** Whether the store is to be asked for more before anything is assigned. */
+  /** Whether the store must be asked for more before anything is assigned. */
   get wantsMore(): boolean {
     return this.#wanted > 0;
   }
 
-  /** Of `whole`, what this server may assign. Without an answer of the store, the part that it had before. */
+  /** The part of `whole` that this server may assign. Without an answer of the store, the same fraction as before. */
   toCapacity(whole: number): number {
     if (!this.#isLeased) return Math.ceil(whole * this.#part);
     const isMuch = this.#held - this.#target > this.#slack;
     return Math.min(whole, isMuch ? this.#target : this.#held);
   }
 
-  /** Registers what is asked for here, as a part of the limit, and renews the lease. */
+  /** Registers the demand of this server, as a fraction of the limit, and renews the lease. */
   register(nowSeconds: number, need: number): readonly Hit[] {
     this.#need = Math.round(Math.min(1, need) * million);
     const amount = this.#need * mostServers + 1;
@@ -105,13 +113,13 @@ export class Lease {
     const leased = this.#leased.answered(isAllLost);
     const free = Math.floor(total - leased.others - this.#held);
     const isShort = this.#target - this.#held > (this.#held === 0 ? 0 : this.#slack);
-    // After a store has lost all registrations, the leases of others are restored first.
+    // After the store has lost all registrations, the leases of others must be restored first.
     const mayGrow = this.#isLeased ? !isLost && !leased.isLost : true;
     this.#wanted = isShort && mayGrow ? Math.max(0, Math.min(this.#target - this.#held, free)) : 0;
     if (this.#wanted === 0) this.#isLeased = true;
   }
 
-  /** Brings the store to what is held and wanted. */
+  /** Changes the amount in the store to what is held and wanted. */
   book(nowSeconds: number): readonly Hit[] {
     return this.#leased.toHits(nowSeconds, this.#held + this.#wanted);
   }
@@ -124,7 +132,7 @@ export class Lease {
     this.#isLeased = true;
   }
 
-  /** It is not known what the store has counted. */
+  /** Call it when it is unknown what the store has counted. */
   failed(): void {
     this.#own.failed();
     this.#asked.failed();
@@ -132,24 +140,26 @@ export class Lease {
     this.#wanted = 0;
   }
 
-  /** So many of what is held are assigned: what is above that and the target is for others. */
+  /** `assigned` requests are assigned: what is held above these and the target is returned for others. */
   keep(assigned: number): void {
     if (!this.#isLeased || this.#held - this.#target <= this.#slack) return;
     this.#held = Math.min(this.#held, Math.max(Math.ceil(assigned), this.#target));
   }
 
-  /** So many of what was held have been used, `assigned` are still assigned. */
+  /** `requests` of those held were used, and `assigned` are still assigned. */
   use(requests: number, assigned: number): void {
     this.#held = Math.max(Math.min(this.#held, Math.ceil(assigned)), this.#held - requests);
   }
 
-  /** Whether the store has another amount than what is held. */
+  /** Whether the store has exactly the amount that is held. */
   isBooked(nowSeconds: number): boolean {
     return this.#leased.has(nowSeconds, this.#held);
   }
 
-  /** This server has no more demand. The lease ends at once, or after an interval in which callers still use their
-   * assignments. */
+  /**
+   * This server has no more demand. The lease ends at once, or after an interval during which callers still use their
+   * assignments.
+   */
   leave(nowSeconds: number, isAtOnce: boolean): readonly Hit[] {
     this.#held = 0;
     this.#wanted = 0;
@@ -158,8 +168,11 @@ export class Lease {
   }
 }
 
-/** An amount of this server in counters of the store, one for each slot of time up to `aheadSeconds` from now: in the
- * slot of now those of all servers are, and an amount that is not renewed ends with its last slot. */
+/**
+ * An amount of this server in counters of the store, one for each slot of time up to `aheadSeconds` from now. The
+ * counter of the current slot sums up the amounts of all servers, and an amount that is not renewed ends with its last
+ * slot.
+ */
 class SlotAmounts {
   readonly #name: string;
   readonly #aheadSeconds: number;
@@ -185,7 +198,7 @@ class SlotAmounts {
     return true;
   }
 
-  /** Reads the slot of now, and brings all slots to the amount. */
+  /** Reads the current slot, and changes all slots to the amount. */
   toHits(nowSeconds: number, amount: number): readonly Hit[] {
     const now = toSlot(nowSeconds);
     for (const slot of this.#amounts.keys()) if (slot < now) this.#amounts.delete(slot);
@@ -194,7 +207,7 @@ class SlotAmounts {
     return this.#hits;
   }
 
-  /** Takes the amounts back that are in slots after this time. */
+  /** Returns the amounts in slots after this time. */
   toEnd(seconds: number): readonly Hit[] {
     const first = toSlot(seconds);
     for (const slot of [...this.#amounts.keys()]) if (slot >= first) this.#send(slot, 0, false);
@@ -212,17 +225,19 @@ class SlotAmounts {
     this.#sent.push({ slot, before, amount, hit });
   }
 
-  /** What all other servers have at most in a slot; lost: the store has less than this server alone, or is known to have lost
-   * all. */
+  /**
+   * The highest amount of all other servers in any slot. `isLost`: the store has less than this server added, or is
+   * known to have lost all data.
+   */
   answered(isAllLost = false): { readonly others: number; readonly isLost: boolean } {
     const found = this.#sent.map(({ slot, before, amount, hit }) => {
       const isLost = isAllLost || hit.after < amount;
-      // Of what was lost there is what was added just now.
+      // After a loss only the latest addition is left.
       const own = isLost ? Math.max(0, amount - before) : amount;
       return { slot, own, isLost, others: hit.after - own };
     });
     const isLost = found.some((each) => each.isLost);
-    // Then what is in the other slots is lost, too.
+    // The amounts in the other slots are then lost, too.
     if (isLost) this.#amounts.clear();
     for (const { slot, own } of found) this.#amounts.set(slot, own);
     const others = Math.max(0, ...found.map((each) => each.others));
@@ -230,7 +245,7 @@ class SlotAmounts {
     return { others, isLost };
   }
 
-  /** What was added counts as not counted, and what was taken back as counted: so others never get too much. */
+  /** Treats additions as not counted, and refunds as counted: so others never get too much. */
   failed(): void {
     for (const { slot, before, amount } of this.#sent) {
       this.#amounts.set(slot, Math.min(before, amount));

@@ -1,4 +1,4 @@
-// A bucket as one caller reports it: which limits it is under, and what the caller was told last.
+// A bucket as one caller reports it: its limits, and the strategy that the caller was last sent.
 
 import type { Entry, Match, RuleSet } from '../../shared/rules/rule.ts';
 import { toMapKey } from '../counters/store.ts';
@@ -6,7 +6,7 @@ import type { RuleStats } from '../metrics.ts';
 import type { Holder, Pool, Share } from './pool.ts';
 import { type Strategy, tighter, toSteps } from './strategy.ts';
 
-/** A limit that the bucket is under. */
+/** A limit that applies to the bucket. */
 export interface Stake {
   readonly match: Match;
   readonly pool: Pool;
@@ -14,12 +14,12 @@ export interface Stake {
   readonly stats: RuleStats;
 }
 
-/** The stream of the caller that reports it. */
+/** The stream of the caller that reports the bucket. */
 export interface MemberStream {
   readonly domain: string;
-  /** How long an assignment lives. */
+  /** The lifetime of an assignment. */
   readonly ttlSeconds: number;
-  /** The caller is told about the bucket at the end of this turn. */
+  /** Sends the bucket's assignment to the caller at the end of this turn. */
   put(member: Member): void;
 }
 
@@ -27,15 +27,15 @@ export class Member implements Holder {
   readonly stream: MemberStream;
   /** The bucket's id, as the caller wrote it. */
   readonly entries: readonly Entry[];
-  /** In the order of the rules; the same texts. */
+  /** The same entries in the order of the rules. */
   ordered: readonly Entry[] = [];
-  /** The rules that its limits were found in. */
+  /** The rules in which its limits were found. */
   ruleSet: RuleSet | undefined;
   stakes: readonly Stake[] = [];
-  /** What it is told where no limit applies, or none that refuses. */
+  /** The strategy when no limit applies, or none that refuses. */
   fixed: Strategy | undefined;
   told: Strategy | undefined;
-  /** Reports in a row without a request. */
+  /** Consecutive reports without a request. */
   idleReports = 0;
 
   constructor(stream: MemberStream, entries: readonly Entry[]) {
@@ -47,12 +47,12 @@ export class Member implements Holder {
     this.stream.put(this);
   }
 
-  /** Whether all that it is told depends on is known. */
+  /** Whether everything that determines its strategy is known. */
   get isPlanned(): boolean {
     return this.stakes.every(({ share }) => share.isPlanned);
   }
 
-  /** What it is to be told now, in this order. */
+  /** The strategies to send now, in this order. */
   tell(): readonly Strategy[] {
     const mustRefill = this.stakes.some(({ share }) => share.mustRefill);
     for (const { share } of this.stakes) {
@@ -64,7 +64,9 @@ export class Member implements Holder {
     return steps;
   }
 
-  /** Of several limits the tightest. One that is granted and far from used up leaves the rate to the others. */
+  /**
+   * The tightest strategy of several limits. A granted limit that is far from used up leaves the rate to the others.
+   */
   #combine(): Strategy {
     const paced = this.stakes.filter(({ pool }) => pool.isPaced);
     let combined: Strategy = 'allow_all';

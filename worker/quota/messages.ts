@@ -1,4 +1,4 @@
-// The messages of envoy.service.rate_limit_quota.v3, read from and written to their bytes.
+// Decodes and encodes the messages of envoy.service.rate_limit_quota.v3.
 import type { Entry } from '../../shared/rules/rule.ts';
 import { RequestTooLarge } from '../decision/request-bounds.ts';
 import { type Decoded, decodeMessage } from '../listen/grpc/request-decoder.ts';
@@ -7,7 +7,7 @@ import { WireWriter } from '../listen/grpc/wire-writer.ts';
 import type { Strategy } from './strategy.ts';
 
 export interface UsageReports {
-  /** '' where the message has none. */
+  /** '' if the message has none. */
   readonly domain: string;
   readonly usages: readonly BucketUsage[];
 }
@@ -15,7 +15,7 @@ export interface UsageReports {
 export interface BucketUsage {
   /** The bucket's id, in the order of the message. */
   readonly entries: readonly Entry[];
-  /** Since the report before. Callers send whole seconds. */
+  /** Time since the previous report. Callers send whole seconds. */
   readonly elapsedSeconds: number;
   readonly allowed: number | bigint;
   readonly denied: number | bigint;
@@ -23,11 +23,11 @@ export interface BucketUsage {
 
 export interface BucketAction {
   readonly entries: readonly Entry[];
-  /** Undefined: the bucket is abandoned. */
+  /** Undefined to abandon the bucket. */
   readonly assignment: { readonly ttlSeconds: number; readonly strategy: Strategy } | undefined;
 }
 
-/** Of a bucket's id. */
+/** Limits of a bucket's id. */
 export const maxBucketEntries = 32;
 export const maxBucketBytes = 4_096;
 
@@ -49,8 +49,10 @@ function readReports(reader: WireReader): UsageReports {
   return { domain, usages };
 }
 
-/** Released versions of Envoy send a list of usages; the merged text of the protocol has a map of them by number, whose
- * entries have the number as field 1 and the usage as field 2. */
+/**
+ * Released versions of Envoy send a list of usages; the latest protocol definition has a map of them by number, whose
+ * entries have the number as field 1 and the usage as field 2.
+ */
 function readUsage(reader: WireReader, mayBeEntry: boolean): BucketUsage {
   let isMapEntry = false;
   let entries: readonly Entry[] = [];
@@ -93,7 +95,7 @@ function readBucketId(reader: WireReader): readonly Entry[] {
     }
     reader.leave(outerEnd);
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
-    // Of a key that occurs twice the last value counts; there are few, so that a list is searched sooner than a map is made.
+    // The last value of a repeated key counts. There are few entries, so searching a list is faster than making a map.
     const index = entries.findIndex((entry) => entry.key === key);
     entries[index < 0 ? entries.length : index] = { key, value };
     if (entries.length > maxBucketEntries || bytes > maxBucketBytes) {
@@ -105,7 +107,7 @@ function readBucketId(reader: WireReader): readonly Entry[] {
   return entries;
 }
 
-/** Of a Duration: its seconds, which are signed. */
+/** The signed seconds of a Duration. */
 function readSeconds(reader: WireReader): number {
   let seconds = 0;
   for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {

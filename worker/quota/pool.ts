@@ -1,5 +1,5 @@
-// One counter of a limit, and the shares of it that callers have: how much each may let through by itself until it
-// hears more (behaviour: quota-service). Pure: it counts nothing and sends nothing.
+// One counter of a limit, and the shares that callers have of it: how much each may admit by itself until its next
+// assignment (behaviour: quota-service). Pure: it counts nothing and sends nothing.
 
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';
@@ -9,54 +9,58 @@ import { type Strategy, toGrantedBucket, toPacedBucket } from './strategy.ts';
 
 /** Up to this length of its window a limit is shared as a rate, since several windows pass between two reports. */
 export const longestPacedSeconds = 10;
-/** A share that is planned anew stays as it is where it differs by less: each new bucket is full at first. */
+/** A newly planned share stays unchanged if it differs by less than this: each new bucket is full at first. */
 const tolerance = 0.1;
-/** A caller's bucket is full whenever it is told another rate, so it holds half a window's requests. */
+/** A caller's bucket is full whenever its rate changes, so it holds only half a window's requests. */
 const windowDepth = 0.5;
-/** A rate is of no less time than this. */
+/** The shortest time from which a rate is computed. */
 const shortestRateMs = 200;
-/** So that planning costs a pool with many callers no more than one with few. */
+/**
+ * The pause between plans grows with the callers, so that planning costs a pool with many no more than one with few.
+ */
 const planMsPerShare = 2;
 const longestPlanMs = 500;
 
-/** What a store counts at once, whatever callers report. */
+/** The most that a store counts at once, whatever callers report. */
 const mostHits = 2 ** 53;
 
-/** Who has a share. */
+/** The holder of a share. */
 export interface Holder {
-  /** What it is assigned has changed. */
+  /** Called when its assignment has changed. */
   news(): void;
 }
 
-/** What one caller has of a pool. */
+/** The part of a pool that one caller has. */
 export class Share {
   readonly holder: Holder;
-  /** A paced limit's: requests in each window. Else: requests it may still let through, as of its last report. */
+  /**
+   * For a paced limit: requests per window. Otherwise: requests that the caller may still admit, as of its last report.
+   */
   amount = 0;
-  /** Requests a second, let through or not; undefined until it has reported those of a time. */
+  /** Requests per second, admitted or refused; undefined until a report covers enough time. */
   askedPerSecond: number | undefined;
-  /** When it reported last, monotonic. */
+  /** The time of its last report, monotonic. */
   reportedMs: number;
-  /** Requests since `askedSinceMs` that are not in the rate yet. */
+  /** Requests since `askedSinceMs` that are not part of the rate yet. */
   #asked = 0;
   #askedSinceMs: number;
-  /** Requests that it is expected to have let through since its last report, which are counted already. */
+  /** Requests that it has probably admitted since its last report, and that are counted already. */
   ahead = 0;
-  /** Up to when what it lets through is counted, monotonic. */
+  /** The time up to which its admitted requests are counted, monotonic. */
   countedMs: number;
-  /** The granted amount at its assignment, or at the last report: the caller has at most that. */
+  /** The granted amount at its assignment, or at the last report: the most that the caller can have. */
   granted = 0;
-  /** What it may have let through, unreported, when it was last told another amount. */
+  /** What it may have admitted without a report when its amount last changed. */
   spentBefore = 0;
-  /** What it may have let through, unreported, in windows that are over. */
+  /** What it may have admitted without a report in earlier windows. */
   carried = 0;
-  /** Since the last plan. */
+  /** Whether it has reported since the last plan. */
   hasReported = false;
-  /** Whether the amount is known. */
+  /** Whether the amount was planned. */
   isPlanned = false;
-  /** Whether the caller is to be told the amount. */
+  /** Whether the amount must be sent to the caller. */
   isNews = true;
-  /** Whether the caller's bucket has to be filled anew. */
+  /** Whether the caller's bucket must be refilled. */
   mustRefill = false;
 
   constructor(holder: Holder, nowMs: number) {
@@ -66,21 +70,24 @@ export class Share {
     this.#askedSinceMs = nowMs;
   }
 
-  /** The caller may now let so many through, and may have let `spent` through that it has not reported. */
+  /** The caller may now admit `amount`, and may have admitted `spent` requests that it has not reported. */
   grant(amount: number, spent: number): void {
     this.spentBefore += spent;
     this.mustRefill = true;
     this.restrict(amount);
   }
 
-  /** The caller may let no more than so many through; of what it has more is taken back. */
+  /** The caller may admit at most `amount`; anything above is withdrawn. */
   restrict(amount: number): void {
     this.amount = amount;
     this.granted = amount;
     this.isNews = true;
   }
 
-  /** The caller says how long it has counted: that is used where nothing is known of it, as after a server's start. */
+  /**
+   * `saidMs` is the time that the caller reports to have counted: used while nothing else is known of it, as after a
+   * server's start.
+   */
   observe(asked: number, nowMs: number, saidMs: number): void {
     this.hasReported = true;
     this.reportedMs = nowMs;
@@ -97,11 +104,11 @@ export class Share {
   }
 }
 
-/** What a caller says of the time since its last report. */
+/** A caller's report on the time since its previous one. */
 export interface Reported {
-  /** Requests that it let through. */
+  /** Requests that it admitted. */
   readonly allowed: number;
-  /** Requests that were made. */
+  /** All requests, admitted or refused. */
   readonly asked: number;
   readonly saidMs: number;
 }
@@ -113,29 +120,29 @@ export class Pool {
   readonly key: string;
   readonly match: Match;
   readonly domain: string;
-  /** Of a bucket with this counter. */
+  /** The entries of a bucket with this counter. */
   readonly entries: readonly Entry[];
   readonly windowSeconds: number;
   readonly isPaced: boolean;
   /** Requests in a window. */
   readonly limit: number;
-  /** Of a paced bucket, as a part of what passes in a window. */
+  /** The size of a paced bucket, as a fraction of the requests per window. */
   readonly #depth: number;
   readonly #shares = new Set<Share>();
-  /** Of this server, where several divide the limit. */
+  /** The lease of this server, if several divide the limit. */
   readonly lease: Lease | undefined;
-  /** In the window, by all who count on it. */
+  /** Hits in the window, by all that count on the limit. */
   used = 0;
-  /** In the window, let through and not yet counted; negative where too many were expected. */
+  /** Requests admitted in the window that are not counted yet; negative if too many were expected. */
   uncounted = 0;
-  /** In the window, sent to a store that failed, which may not have counted them. */
+  /** Requests in the window that were sent to a failed store, which may not have counted them. */
   #doubtful = 0;
-  /** Whether a second began since its last count. */
+  /** Whether a second has begun since its last count. */
   isDue = false;
-  /** When the window began that `used` is of, Unix seconds. */
+  /** The start of the window of `used`, in Unix seconds. */
   windowStart = -1;
   #beganMs = Number.NEGATIVE_INFINITY;
-  /** Monotonic. */
+  /** The time of the store's last answer, monotonic. */
   answeredMs = Number.NEGATIVE_INFINITY;
   activeMs = Number.NEGATIVE_INFINITY;
   isCounting = false;
@@ -161,7 +168,7 @@ export class Pool {
     return this.#shares.size;
   }
 
-  /** What the callers ask for, each at most the whole limit, as a part of the limit. */
+  /** The demand of the callers, each at most the whole limit, as a fraction of the limit. */
   get need(): number {
     const all = this.limit / this.windowSeconds;
     let sum = 0;
@@ -169,7 +176,7 @@ export class Pool {
     return all === 0 ? 0 : sum / all;
   }
 
-  /** What all servers divide. */
+  /** What all servers divide among them. */
   get divided(): Divided {
     return {
       total: this.isPaced ? this.limit : Math.max(0, this.limit - this.used),
@@ -178,17 +185,17 @@ export class Pool {
     };
   }
 
-  /** What all may let through. */
+  /** What all callers of all servers may still admit. */
   get #left(): number {
     return this.isPaced ? this.limit : Math.max(0, this.limit - this.used - this.uncounted);
   }
 
-  /** What the callers here may let through. */
+  /** What the callers of this server may still admit. */
   get #capacity(): number {
     return this.lease?.toCapacity(this.#left) ?? this.#left;
   }
 
-  /** What the callers may let through by themselves. */
+  /** What the callers of this server may admit by themselves. */
   get assigned(): number {
     let sum = 0;
     for (const { amount, spentBefore } of this.#shares) sum += amount + spentBefore;
@@ -205,7 +212,7 @@ export class Pool {
     this.#hasNewCallers = true;
   }
 
-  /** How many of these, let through since its last report, are above what the limit has left. */
+  /** How many of the requests admitted since its last report exceed the rest of the limit. */
   toOver({ reportedMs, ahead }: Share, allowed: number, nowMs: number): number {
     const windows = Math.max(1, (nowMs - reportedMs) / 1_000) / this.windowSeconds;
     const left = this.isPaced ? this.limit * windows : this.limit - this.used + ahead;
@@ -217,7 +224,7 @@ export class Pool {
     const passedMs = nowMs - share.reportedMs;
     share.observe(asked, nowMs, saidMs);
     if (asked > 0) this.activeMs = nowMs;
-    // Some of it may be from windows that are over: by time, but no more than was assigned then.
+    // Some of them may belong to earlier windows: in proportion to the time, but no more than was assigned then.
     const before = beforeMs > 0 ? Math.floor((allowed * beforeMs) / passedMs) : 0;
     const late = Math.min(share.carried, before);
     const unexpected = Math.min(mostHits, allowed) - late - share.ahead;
@@ -230,8 +237,10 @@ export class Pool {
     share.restrict(Math.min(share.granted, left));
   }
 
-  /** Until they report, callers are expected to continue as before. What they let through in the time before `nowMs` is
-   * counted, or for a rate in the time before `secondEndMs`, so that others who count on the limit find it used. */
+  /**
+   * Until they report, callers are expected to continue as before. Counts what they have probably admitted until
+   * `nowMs`, or for a rate until `secondEndMs`, so that others that count on the limit find it used.
+   */
   countAhead(nowMs: number, secondEndMs: number): void {
     const untilMs = this.isPaced ? secondEndMs : nowMs;
     for (const share of this.#shares) {
@@ -247,8 +256,10 @@ export class Pool {
     }
   }
 
-  /** What is to be counted now, in whole requests; a negative number is to be taken back, of what the store has counted for
-   * certain. */
+  /**
+   * The whole number of requests to count now; if negative, to refund, but only requests that the store has certainly
+   * counted.
+   */
   takeUncounted(): number {
     const hits = this.isPaced ? Math.round(this.uncounted) : Math.ceil(this.uncounted);
     this.uncounted -= hits;
@@ -257,13 +268,13 @@ export class Pool {
     return hits + settled;
   }
 
-  /** The store failed: it is not known whether it has counted these. */
+  /** The store failed: it is unknown whether it has counted these. */
   failed(hits: number): void {
     this.used += hits;
     this.#doubtful += Math.max(0, hits);
   }
 
-  /** A window began: in Unix seconds, and on the monotonic clock. */
+  /** Starts a window; its start is in Unix seconds, and on the monotonic clock. */
   begin(windowStart: number, beganMs: number): void {
     const isFirst = this.windowStart < 0;
     this.windowStart = windowStart;
@@ -287,7 +298,7 @@ export class Pool {
     return nowMs - this.#plannedMs < pauseMs;
   }
 
-  /** Divides what the limit has left; holders of shares that are news are told. */
+  /** Divides the rest of the limit, and notifies the holders of changed shares. */
   plan(nowMs: number): void {
     this.#plannedMs = nowMs;
     const shares = [...this.#shares];
@@ -320,10 +331,10 @@ export class Pool {
   }
 
   /**
-   * What callers may still let through never passes what is left: a share grows by what no other holds, and where its
-   * caller has just reported, so that it is known what it holds, or holds next to nothing. New callers alone make others
-   * hold less before they report: then what was counted ahead is what they have let through meanwhile. Where nothing is
-   * left, as others count on the limit too, all is taken back at once.
+   * What callers may still admit never exceeds the rest of the limit. A share only grows by what no other caller holds,
+   * and only if its caller has just reported, so that its remaining amount is known, or has next to nothing. Shares
+   * only shrink before their callers report when there are new callers: the requests counted ahead are then taken as
+   * admitted. When nothing is left because others count on the limit too, everything is withdrawn at once.
    */
   #planGrants(shares: readonly Share[]): void {
     if (this.#left === 0) {
@@ -355,7 +366,7 @@ export class Pool {
     }
   }
 
-  /** What the caller is to do. */
+  /** The strategy for the caller. */
   toStrategy({ amount }: Share): Strategy {
     if (!this.isPaced) return toGrantedBucket(amount);
     if (amount <= 0) return 'deny_all';

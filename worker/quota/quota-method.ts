@@ -1,4 +1,4 @@
-// envoy.service.rate_limit_quota.v3.RateLimitQuotaService: callers limit by themselves what they are assigned here. Its
+// envoy.service.rate_limit_quota.v3.RateLimitQuotaService: callers enforce by themselves the limits assigned here. Its
 // code is loaded with the first stream.
 import type { GrpcMethod } from '../grpc/method.ts';
 import { openWhenLoaded } from '../listen/grpc/lazy-stream.ts';

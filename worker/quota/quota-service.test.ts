@@ -1,4 +1,4 @@
-// Envoys as they are (test/support/quota-envoy.ts) against the service, with the clock turned by hand.
+// Tests the service with simulated Envoys (test/support/quota-envoy.ts), on a clock that is advanced by hand.
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { grpcStatus } from '../../shared/grpc/status.ts';
@@ -18,7 +18,7 @@ const ruleOf = (limit: string, more = '') =>
 const aSecond = ruleOf('unit: second, requests_per_unit: 100');
 const aMinute = ruleOf('unit: minute, requests_per_unit: 600');
 const bucket = { k: 'a' };
-/** Of a report to the next. */
+/** Seconds between two reports. */
 const interval = 5;
 
 type Rows = Awaited<ReturnType<typeof runEnvoys>>;
@@ -30,7 +30,7 @@ function startEnvoys(world: QuotaWorld, rates: readonly number[]): QuotaEnvoy[] 
   return rates.map((perSecond) => new QuotaEnvoy(world, bucket, perSecond));
 }
 
-/** Reports by hand; what was sent for each bucket, in words. */
+/** Sends reports by hand; returns what was sent for each bucket, as text. */
 function openByHand(world: QuotaWorld) {
   const stream = world.open();
   const report = async (usages: readonly object[], domain = 'd') => {
@@ -66,7 +66,7 @@ test('a limit of 100 a second is shared by demand from the second reports on', a
   t.true(passedBy(rows.slice(interval + 2), 2).every((passed) => passed === 10));
 });
 
-test('what an Envoy that has ended was assigned is free a second later, and a new one is shared with at once', async (t) => {
+test('the assignment of an ended Envoy is free a second later, and a new one has a share at once', async (t) => {
   const world = createQuotaWorld(aSecond);
   const [first, second, third] = startEnvoys(world, [60, 60, 60]);
   if (!first || !second || !third) throw new Error('there are three');
@@ -78,17 +78,17 @@ test('what an Envoy that has ended was assigned is free a second later, and a ne
   for (const total of totals(both.slice(2))) t.true(total >= 95 && total <= 110, `${total}`);
 });
 
-test('Envoys that come back have shares by demand with their first reports', async (t) => {
+test('Envoys that reconnect have shares by demand with their first reports', async (t) => {
   const world = createQuotaWorld(aSecond);
   const envoys = startEnvoys(world, [60, 60, 10]);
   await runEnvoys([world], envoys, 2 * interval);
   for (const envoy of envoys) envoy.cut();
   const rows = await runEnvoys([world], envoys, 2 * interval);
-  // What they had before is free after the first second.
+  // Their former assignments are free after the first second.
   for (const total of totals(rows.slice(1))) t.true(total >= 95 && total <= 110, `${total}`);
 });
 
-test('a share that is not used moves with the next report', async (t) => {
+test('an unused share is given to others with the next report', async (t) => {
   const world = createQuotaWorld(aSecond);
   const [idle, busy] = startEnvoys(world, [90, 90]) as [QuotaEnvoy, QuotaEnvoy];
   await runEnvoys([world], [idle, busy], 2 * interval);
@@ -97,9 +97,9 @@ test('a share that is not used moves with the next report', async (t) => {
   t.deepEqual(passedBy(rows.slice(-3), 1), [90, 90, 90]);
 });
 
-test('a limit by the minute passes as many requests as it says, and its counter says how many', async (t) => {
+test('a limit per minute admits as many requests as it allows, and its counter has their number', async (t) => {
   const world = createQuotaWorld(aMinute);
-  // Windows begin 45 s later.
+  // A window begins 45 s later.
   await runEnvoys([world], [], 45);
   const rows = await runEnvoys([world], startEnvoys(world, [60, 60, 10]), 55);
   const passed = sum(totals(rows));
@@ -113,7 +113,7 @@ test('a limit by the minute passes as many requests as it says, and its counter 
   t.is(world.stat('service.rate_limit.d.k.within_limit'), passed);
 });
 
-test('a limit that others have used up is assigned as nothing until its window ends', async (t) => {
+test('nothing is assigned of a limit that others have used up until its window ends', async (t) => {
   const world = createQuotaWorld(aMinute);
   const { report } = openByHand(world);
   const key = 'd_k_a_1795262400';
@@ -129,7 +129,7 @@ test('a limit that others have used up is assigned as nothing until its window e
   t.deepEqual(await openByHand(world).report([usage(bucket, 0)]), ['600 and 1 in 31536000 s']);
 });
 
-test('a bucket that no rule takes is let through and counted as such', async (t) => {
+test('a bucket that no rule matches is admitted and counted as such', async (t) => {
   const world = createQuotaWorld(aSecond);
   const { report } = openByHand(world);
   t.deepEqual(await report([usage({ other: 'x' })]), ['ALLOW_ALL']);
@@ -139,7 +139,7 @@ test('a bucket that no rule takes is let through and counted as such', async (t)
   t.is(world.stat('service.rate_limit.unknown.domain_not_found'), 1);
 });
 
-test('without a limit all pass, with a limit of 0 none, and in shadow mode all while those over it are counted', async (t) => {
+test('without a limit all requests are admitted, with a limit of 0 none, and in shadow mode all, with those over it counted', async (t) => {
   const first = async (rule: string, allowed: number) => {
     const world = createQuotaWorld(rule);
     const { report } = openByHand(world);
@@ -154,7 +154,7 @@ test('without a limit all pass, with a limit of 0 none, and in shadow mode all w
   t.deepEqual(await first(shadow, 5), { told: 'ALLOW_ALL', over: 2 });
 });
 
-test('entries stand in the order in which rules nest, and a bucket with several is reported once', async (t) => {
+test('entries are put in the order in which rules nest, and a bucket with several orders is reported once', async (t) => {
   const rule = (keys: readonly [string, string], limit: number) =>
     `  - key: ${keys[0]}\n    descriptors:\n      - key: ${keys[1]}\n        rate_limit: {unit: minute, requests_per_unit: ${limit}}\n`;
   const world = createQuotaWorld(
@@ -188,7 +188,7 @@ test('rules that change are assigned with the next report', async (t) => {
   t.deepEqual(await report([usage(bucket, 0)]), ['DENY_ALL', '8 and 1 in 31536000 s']);
 });
 
-test('a limit with another unit is another one, also where its number and the other callers stay', async (t) => {
+test('a limit with another unit is a different limit, even if its number and the other callers stay', async (t) => {
   const world = createQuotaWorld(ruleOf('unit: hour, requests_per_unit: 8'));
   const [one, other] = [openByHand(world), openByHand(world)];
   await one.report([usage(bucket, 0)]);
@@ -198,7 +198,7 @@ test('a limit with another unit is another one, also where its number and the ot
   t.is(told.at(-1), '4 and 480 in 60 s');
 });
 
-test('decisions go on while a report of many buckets is taken', async (t) => {
+test('decisions continue while a report of many buckets is processed', async (t) => {
   const world = createQuotaWorld(aSecond);
   const stream = world.open();
   const bucketQuotaUsages = Array.from({ length: 9_000 }, (_, at) => usage({ k: `${at}` }));
@@ -209,7 +209,7 @@ test('decisions go on while a report of many buckets is taken', async (t) => {
   await eventually('an assignment for each', () => stream.actions.length >= 9_000);
 });
 
-test('a caller with one bucket does not wait until those with thousands are answered', async (t) => {
+test('a caller with one bucket does not wait for those with thousands', async (t) => {
   const world = createQuotaWorld(aSecond);
   const large = [0, 1, 2].map((of) => {
     const stream = world.open();
@@ -236,7 +236,7 @@ test('a bucket without a request in ten reports is abandoned', async (t) => {
   t.is(world.service.buckets, 0);
 });
 
-test('while the store fails, shares are kept and what is left is counted here', async (t) => {
+test('while the store fails, shares are kept and the rest is counted by this server alone', async (t) => {
   let isAway = false;
   const world = createQuotaWorld(aMinute, {
     store: (inner) => ({
@@ -256,11 +256,11 @@ test('while the store fails, shares are kept and what is left is counted here', 
   t.true(world.log.lines.some((line) => line.includes('it is away')));
 });
 
-test('the merged text of the protocol, with a map of usages, is read like that of released versions', async (t) => {
+test('the latest protocol definition, with a map of usages, is read like that of released versions', async (t) => {
   const world = createQuotaWorld(aSecond);
   const stream = world.open();
   const list = encodeReports({ bucketQuotaUsages: [usage(bucket)] });
-  // A list's item is tag, length and the usage; a map's has a number and the usage inside.
+  // An item of a list is tag, length and the usage; one of a map has a number and the usage inside.
   const item = list.subarray(2);
   const entry = Buffer.concat([Buffer.from([0x08, 0x07, 0x12, item.length]), item]);
   const domain = Buffer.from([0x0a, 0x01, 0x64]);
@@ -269,7 +269,7 @@ test('the merged text of the protocol, with a map of usages, is read like that o
   t.deepEqual(stream.actions[0]?.bucketId, { bucket });
 });
 
-test('an assignment lives for three reporting intervals, however soon after its bucket the first report comes', async (t) => {
+test('an assignment lives for three reporting intervals, however soon the first report follows its bucket', async (t) => {
   const world = createQuotaWorld(aSecond);
   const { stream, report } = openByHand(world);
   const lives: unknown[] = [];
@@ -281,7 +281,7 @@ test('an assignment lives for three reporting intervals, however soon after its 
   t.deepEqual(lives, [15, 15, 21, 21]);
 });
 
-test('a report is a span with its buckets, and with the reason where it ends the stream', async (t) => {
+test('a report is a span with its buckets, and with the reason if it ends the stream', async (t) => {
   const spans: object[] = [];
   const root: SpanParent = {
     startSpan(_scope, name, started) {
@@ -313,7 +313,7 @@ test('a report is a span with its buckets, and with the reason where it ends the
   ]);
 });
 
-/** An entry of the map in another one, as often as fits into a message. */
+/** A map entry within another one, nested as deeply as fits into a message. */
 function toNestedEntries(): Buffer {
   const varint = (value: number): number[] =>
     value < 0x80 ? [value] : [(value % 0x80) | 0x80, ...varint(Math.floor(value / 0x80))];
@@ -325,7 +325,7 @@ function toNestedEntries(): Buffer {
   return Buffer.from([0x0a, 0x01, 0x64, 0x12, ...varint(nested.length), ...nested]);
 }
 
-test('an entry of the map within another one is no usage, however deep they are', async (t) => {
+test('a map entry within another one is not a usage, however deeply they are nested', async (t) => {
   const world = createQuotaWorld(aSecond);
   const stream = world.open();
   t.notThrows(() => stream.handler.message(toNestedEntries()));
@@ -333,7 +333,7 @@ test('an entry of the map within another one is no usage, however deep they are'
   t.like(stream.ending, { status: grpcStatus.invalidArgument });
 });
 
-test('times and counts without sense are taken as they are, and harm no other caller', async (t) => {
+test('nonsensical times and counts are accepted, and harm no other caller', async (t) => {
   const world = createQuotaWorld(aMinute);
   const { stream, report } = openByHand(world);
   const id = { bucketId: { bucket } };
@@ -362,7 +362,7 @@ test('times and counts without sense are taken as they are, and harm no other ca
   t.is(world.stat('quota.store_error'), 0);
 });
 
-test('a caller that reports no more is ended when its assignments have ended, and its share is for others', async (t) => {
+test('the stream of a silent caller ends when its assignments have expired, and others get its share', async (t) => {
   const world = createQuotaWorld(aSecond);
   const { stream, report } = openByHand(world);
   await report([usage(bucket)]);
@@ -397,7 +397,7 @@ test('reports of many buckets count as many reports', async (t) => {
   t.like(stream.ending, { status: grpcStatus.resourceExhausted });
 });
 
-test('a caller that reads nothing is ended before its assignments fill the memory', async (t) => {
+test('the stream of a caller that reads nothing is ended before its assignments fill the memory', async (t) => {
   const world = createQuotaWorld(aSecond);
   const silent = openByHand(world);
   await silent.report([usage(bucket)]);
@@ -411,7 +411,7 @@ test('a caller that reads nothing is ended before its assignments fill the memor
   t.true(silent.stream.actions.length <= 10_001, `${silent.stream.actions.length}`);
 });
 
-test('what is no usage report ends its stream with the reason, and no other stream', async (t) => {
+test('an invalid usage report ends its own stream with the reason, and no other', async (t) => {
   const world = createQuotaWorld(aSecond);
   const other = openByHand(world);
   const endOf = async (messages: readonly (object | Buffer)[]) => {

@@ -1,10 +1,10 @@
-// The quota service: callers report by bucket what they let through, and are told what they may let through by
+// The quota service: callers report for each bucket what they admitted, and are assigned what they may admit by
 // themselves. Rules and counters are those of decisions (behaviour: quota-service).
 //
-// A bucket is a descriptor that a caller reports. A Member is one caller's bucket; it has a Stake in each limit that it is
-// under. A Pool is one counter of a limit, divided into a Share for each of its members. Where several servers count on one
-// store, a pool divides what its Lease holds. A pool is paced where its members are assigned rates; for limits of long units
-// they are granted amounts.
+// A bucket is a descriptor that a caller reports. A Member is one caller's bucket; it has a Stake in each limit that
+// applies to it. A Pool is one counter of a limit, divided into a Share for each of its members. If several servers
+// count on one store, a pool divides what its Lease holds. A pool is paced if its members are assigned rates; for
+// limits of long units they are granted amounts.
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, toCounterKey } from '../../shared/counting/counter-key.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
@@ -27,10 +27,10 @@ import { Pool, Share } from './pool.ts';
 import { idleReportsMax, QuotaStream, type QuotaStreamHost } from './quota-stream.ts';
 
 export interface QuotaDeps {
-  /** Read with each report. */
+  /** Read at each report. */
   readonly rules: CurrentRules;
   readonly store: CounterStore;
-  /** Whether several servers count in the store, and so divide each limit. */
+  /** Whether several servers count in the store, and therefore divide each limit. */
   readonly isShared: boolean;
   readonly unmatched: UnmatchedSampler;
   readonly metrics: Metrics;
@@ -42,12 +42,12 @@ export interface QuotaDeps {
 }
 
 const secondMs = 1_000;
-/** How often the counter of a pool is read in which no caller and no other server has demand. */
+/** How often the counter of a pool is read in which neither callers nor other servers have demand. */
 const idleReadMs = 10_000;
 const activeForMs = 10_000;
-/** How soon a pool is planned anew that was planned just now. */
+/** The pause before a pool that was just planned is planned again. */
 const retryPlanMs = 50;
-/** Of a lease after one count: to get more, to give back what was too much, and what is for others. */
+/** The most bookings of a lease after one count: to get more, to return too much, and to leave some for others. */
 const mostBookings = 3;
 const noEntries: readonly Entry[] = [];
 
@@ -59,11 +59,11 @@ export class QuotaService implements QuotaStreamHost {
   readonly #windowAt: ReturnType<typeof createWindows>;
   readonly #streams = new Set<QuotaStream>();
   readonly #pools = new Map<string, Pool>();
-  /** To be planned. */
+  /** Pools to be planned. */
   #dirty = new Set<Pool>();
-  /** Planned or counted just now: to be planned again in a moment. */
+  /** Pools that were just planned or are being counted: to be planned again after a pause. */
   readonly #early = new Set<Pool>();
-  /** Whose reports wait. */
+  /** Streams with waiting reports. */
   readonly #toTake = new Set<QuotaStream>();
   readonly #toFlush = new Set<QuotaStream>();
   #isScheduled = false;
@@ -130,7 +130,7 @@ export class QuotaService implements QuotaStreamHost {
     this.#storeFailures.flush();
   }
 
-  // A stream calls what follows.
+  // The following methods are called by a stream.
 
   nowMs(): number {
     return this.#deps.clock.monotonicMs();
@@ -164,7 +164,7 @@ export class QuotaService implements QuotaStreamHost {
       stats.shadowMode.add(over);
       this.#plan(pool);
     }
-    // What has used some of what it was granted is answered when that is counted.
+    // A member that has used part of a granted amount is answered after the part is counted.
     if (member.stakes.every(({ pool }) => pool.isPaced || passed === 0)) member.stream.put(member);
     if (member.idleReports === idleReportsMax) this.#counters.abandoned.add(1);
   }
@@ -192,7 +192,7 @@ export class QuotaService implements QuotaStreamHost {
     this.#schedule();
   }
 
-  /** Its shares are free a second later: until then the caller may come back. */
+  /** The stream's shares become free a second later: until then the caller may reconnect. */
   ended(stream: QuotaStream): void {
     this.#streams.delete(stream);
     this.#toTake.delete(stream);
@@ -206,7 +206,7 @@ export class QuotaService implements QuotaStreamHost {
     if (this.#isClosed) cancel();
   }
 
-  // Limits of a bucket.
+  // The following methods find the limits of a bucket.
 
   #findLimits(member: Member): void {
     const { rules, options } = this.#deps;
@@ -251,7 +251,7 @@ export class QuotaService implements QuotaStreamHost {
     return { match, pool, share, stats };
   }
 
-  /** Identified by the counter of the limit's first window, which stands for all of them, and by their length. */
+  /** Identified by the counter of the limit's first window, which represents all windows, and by their length. */
   #toLease(counter: Counter): Lease {
     const { key, windowSeconds } = this.#toHit(counter, 0, 0);
     return new Lease(this.#deps.options.cacheKeyPrefix, `${key} ${windowSeconds}`);
@@ -287,7 +287,7 @@ export class QuotaService implements QuotaStreamHost {
     }
   }
 
-  // Plans, and who is told.
+  // The following methods plan, and send assignments.
 
   #plan(pool: Pool): void {
     this.#dirty.add(pool);
@@ -300,7 +300,7 @@ export class QuotaService implements QuotaStreamHost {
     setImmediate(() => void runInSlices(this.#work()));
   }
 
-  /** Takes reports, plans, and then sends, of all streams in turn; decisions go on meanwhile. */
+  /** Processes reports, plans, and then sends, for all streams in turn; decisions continue meanwhile. */
   *#work(): Generator<void, void> {
     while (this.#toTake.size + this.#dirty.size + this.#toFlush.size > 0) {
       for (const stream of this.#toTake) {
@@ -338,7 +338,7 @@ export class QuotaService implements QuotaStreamHost {
     });
   }
 
-  // Counters.
+  // The following methods count.
 
   #tickSoon(): void {
     const { clock } = this.#deps;
@@ -350,7 +350,7 @@ export class QuotaService implements QuotaStreamHost {
     });
   }
 
-  /** At the start of each second. */
+  /** Runs at the start of each second. */
   *#tick(): Generator<void, void> {
     for (const stream of this.#streams) stream.check();
     for (const pool of this.#pools.values()) {
@@ -378,7 +378,7 @@ export class QuotaService implements QuotaStreamHost {
     return Math.floor(this.#deps.clock.wallMs() / secondMs);
   }
 
-  /** Counts what was let through, reads what all have counted, and registers what is asked for here. */
+  /** Counts admitted requests, reads the total of all servers, and registers the demand of this server. */
   #count(pool: Pool): void {
     const { clock } = this.#deps;
     const nowSeconds = this.#nowSeconds();
@@ -428,7 +428,9 @@ export class QuotaService implements QuotaStreamHost {
     });
   }
 
-  /** More of the limit is booked before it is assigned, and what is for others after it is not assigned any more. */
+  /**
+   * More of the limit is booked before it is assigned; what others may have is returned after it is no longer assigned.
+   */
   #settle(pool: Pool, bookings: number): void {
     const { lease } = pool;
     if (this.#isClosed) return;
@@ -447,7 +449,7 @@ export class QuotaService implements QuotaStreamHost {
   #book(pool: Pool, lease: Lease, bookings: number): void {
     const nowSeconds = this.#nowSeconds();
     if (pool.size === 0 || (!lease.wantsMore && lease.isBooked(nowSeconds))) return;
-    // What is counted by another server just now is first counted, and then not held: it is read in the other order.
+    // A server first counts usage and then releases it from its lease: reading in the opposite order misses nothing.
     const usage = this.#toHit(pool, 0, nowSeconds);
     this.#ask(pool, [...lease.book(nowSeconds), usage], (isCounted) => {
       if (isCounted) {
@@ -458,7 +460,7 @@ export class QuotaService implements QuotaStreamHost {
     });
   }
 
-  /** What this server had of the limit is for others. */
+  /** Releases this server's part of the limit for others. */
   #leave(pool: Pool, isAtOnce: boolean): void {
     const hits = pool.lease?.leave(this.#nowSeconds(), isAtOnce) ?? [];
     if (hits.length > 0) this.#ask(pool, hits, () => {});

@@ -1,4 +1,4 @@
-// One caller's stream: its reports in, its assignments out, within bounds (behaviour: quota-service).
+// One caller's stream: receives reports and sends assignments, within bounds (behaviour: quota-service).
 
 import { type GrpcErrorStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import { owned } from '../../shared/owned-text.ts';
@@ -13,59 +13,61 @@ import {
 } from './messages.ts';
 
 export const maxBucketsPerStream = 10_000;
-/** Of all streams. */
+/** The most buckets of all streams. */
 export const maxBuckets = 250_000;
-/** Reports about buckets that are known, in a second; Envoy sends one each reporting interval. One with many buckets
- * counts as one for each so many. */
+/**
+ * The most reports per second on known buckets; Envoy sends one each reporting interval. A report on many buckets
+ * counts as several.
+ */
 export const maxReportsPerSecond = 100;
 const usagesPerReport = 100;
 
 const defaultIntervalMs = 5_000;
 const shortestIntervalMs = 100;
 const longestIntervalMs = 600_000;
-/** In reporting intervals. */
+/** The lifetime of an assignment, in reporting intervals. */
 const lifetime = 3;
 const leastTtlSeconds = 5;
-/** In lifetimes of an assignment without a report: then it has long ended. */
+/** The longest silence of a caller, in lifetimes of an assignment: by then the assignments have long expired. */
 const longestSilence = 2;
-/** Assignments of each bucket between two reports. */
+/** The most assignments for each bucket between two reports. */
 const mostChanges = 100;
 export const idleReportsMax = 10;
-/** Of one message. */
+/** The most actions of one message. */
 const maxActions = 1_000;
-/** Of messages that are not taken yet. */
+/** The most usages of messages that wait. */
 const maxUsagesWaiting = 2 * maxBucketsPerStream;
 
-/** Usages that are taken before other streams have their turn. */
+/** Usages that are processed before other streams have their turn. */
 const usagesPerTurn = 100;
 
-/** A message. */
+/** A received message. */
 interface Report {
   readonly usages: readonly BucketUsage[];
   readonly span: Span | undefined;
-  /** How many usages are taken. */
+  /** How many usages were processed. */
   taken: number;
-  /** How many of these are of buckets that were not known. */
+  /** How many of these have new buckets. */
   added: number;
 }
 
 /** What the stream needs of the service. */
 export interface QuotaStreamHost {
-  /** How many buckets all streams have. */
+  /** The number of buckets of all streams. */
   readonly buckets: number;
   nowMs(): number;
-  /** Of a usage report; undefined where it is not traced. */
+  /** Starts the span of a usage report; undefined if it is not traced. */
   startSpan(buckets: number): Span | undefined;
   added(): void;
   reported(member: Member, usage: BucketUsage): void;
   removed(member: Member): void;
-  /** Has `take` called, until nothing waits. */
+  /** Schedules calls of `take` until no message waits. */
   takeSoon(stream: QuotaStream): void;
-  /** Has `flush` called at the end of this turn. */
+  /** Schedules a call of `flush` at the end of this turn. */
   flushSoon(stream: QuotaStream): void;
   told(count: number): void;
   refused(): void;
-  /** The stream has ended, its members are still there. */
+  /** Called when the stream has ended, but still has its members. */
   ended(stream: QuotaStream): void;
 }
 
@@ -74,20 +76,20 @@ export class QuotaStream implements StreamHandler, MemberStream {
   readonly #host: QuotaStreamHost;
   readonly #members = new Map<string, Member>();
   readonly #outbox = new Set<Member>();
-  /** Messages that are not taken yet, the one that is being taken first. */
+  /** Messages that are not processed yet; the first one may be in progress. */
   #waiting: Report[] = [];
   #usagesWaiting = 0;
   #domain = '';
   #isOpen = true;
-  /** Of its reports, as observed. */
+  /** The interval of its reports, as observed. */
   intervalMs = defaultIntervalMs;
-  /** When buckets that are known were reported last. */
+  /** When known buckets were last reported. */
   #observedMs = Number.NEGATIVE_INFINITY;
-  /** When anything was reported last. */
+  /** When anything was last reported. */
   #heardMs: number;
-  /** Assignments since then. */
+  /** Assignments sent since then. */
   #sent = 0;
-  /** A token bucket of reports. */
+  /** The tokens of a bucket that limits reports. */
   #reportsLeft = 2 * maxReportsPerSecond;
   #refilledMs: number;
 
@@ -110,7 +112,10 @@ export class QuotaStream implements StreamHandler, MemberStream {
     return Math.max(leastTtlSeconds, Math.ceil((lifetime * this.intervalMs) / 1_000));
   }
 
-  /** Called each second. A caller that hangs would keep its shares, and what it does not read would be kept for it. */
+  /**
+   * Called each second. Ends a caller that hangs, since it would keep its shares, and messages that it does not read
+   * would accumulate.
+   */
   check(): void {
     const isBusy = this.#members.size > 0 && this.#waiting.length === 0;
     const limitMs = longestSilence * this.ttlSeconds * 1_000;
@@ -137,7 +142,10 @@ export class QuotaStream implements StreamHandler, MemberStream {
     } else this.#host.takeSoon(this);
   }
 
-  /** Takes some of what waits; returns whether more does. A message waits until all of it is taken. */
+  /**
+   * Processes some of the waiting usages; returns whether more wait. A message stays in the queue until it is fully
+   * processed.
+   */
   *take(): Generator<void, boolean> {
     const report = this.#waiting[0];
     if (report === undefined) return false;
@@ -186,7 +194,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#outbox.add(member);
   }
 
-  /** Yields where decisions may be made. */
+  /** Yields where decisions can be made. */
   *flush(): Generator<void, void> {
     const { ttlSeconds } = this;
     let actions: BucketAction[] = [];
@@ -199,7 +207,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
         actions.push({ entries, assignment: undefined });
         this.#drop(member);
       } else {
-        // The steps of one bucket belong into one message: between them nothing may be refused.
+        // All steps of one bucket go into one message: between them nothing may be refused.
         for (const strategy of member.tell()) {
           actions.push({ entries, assignment: { ttlSeconds, strategy } });
         }
@@ -271,7 +279,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     return true;
   }
 
-  /** Envoy reports a new bucket at once, alone, and from then on each interval with all others. */
+  /** Envoy reports a new bucket at once, by itself, and then each interval with all others. */
   #observeInterval(): void {
     const nowMs = this.#host.nowMs();
     const passedMs = nowMs - this.#observedMs;

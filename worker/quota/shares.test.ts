@@ -8,24 +8,24 @@ const asked = fc.array(fc.option(fc.nat(1_000), { nil: undefined }), {
 });
 const sum = (shares: readonly number[]) => shares.reduce((all, share) => all + share, 0);
 
-test('who asks for less than an equal part gets that and a tenth more, and the others divide the rest', (t) => {
+test('a caller that asks for less than an equal part gets that plus a tenth, and the others divide the rest', (t) => {
   t.deepEqual(toShares(100, [60, 60, 10]), [44.5, 44.5, 11]);
 });
 
-test('what nobody asks for goes to all alike', (t) => {
+test('the part for which no caller asks is divided equally', (t) => {
   t.deepEqual(toShares(100, [10, 10]), [50, 50]);
   t.deepEqual(toShares(90, [40, 0]), [66.5, 23.5]);
 });
 
-test('a caller of which nothing is known yet counts with an equal part', (t) => {
+test('a caller with unknown demand counts with an equal part', (t) => {
   t.deepEqual(toShares(90, [undefined, 60, 60]), [30, 30, 30]);
 });
 
-test('where there is less than one request for each, those that ask for most get one', (t) => {
+test('if there is less than one request for each, those that ask for most get one', (t) => {
   t.deepEqual(toShares(2, [1, 9, 5]), [0, 1, 1]);
 });
 
-test('shares are never more than there is in all, and never less than nothing', (t) => {
+test('shares never exceed the capacity together, and are never negative', (t) => {
   fc.assert(
     fc.property(fc.nat(5_000), asked, (capacity, each) => {
       const shares = toShares(capacity, each);
@@ -41,7 +41,7 @@ test('shares are never more than there is in all, and never less than nothing', 
   t.pass();
 });
 
-test('nobody gets less than another one who asks for no more', (t) => {
+test('no caller gets less than another one that asks for no more', (t) => {
   fc.assert(
     fc.property(fc.nat(5_000), fc.array(fc.nat(1_000), { minLength: 2 }), (capacity, each) => {
       const shares = toShares(capacity, each);

@@ -1,15 +1,15 @@
-// How what a limit has left is divided among the callers that ask for it: max-min fair, by what each asks for.
+// Divides the rest of a limit among the callers that ask for it: max-min fair, by their demand.
 
-/** Above what a caller asked for, so that it is seen when it asks for more. */
+/** Added to a caller's demand, so that a growing demand becomes visible. */
 const headroom = 0.1;
 const leastHeadroom = 1;
 
 /**
- * The share of each: who asks for less than an equal part gets what it asks for and a tenth more, at least 1; the others
- * divide the rest equally, and what is then left goes to all alike. The sum is `capacity`, unless nobody asks. Where there
- * is less than 1 for each, those that ask for most get 1 and the others nothing.
+ * The share of each: callers that ask for less than an equal part get what they ask for plus a tenth, at least 1; the
+ * others divide the rest equally, and what is then left is divided equally among all. The sum is `capacity`, unless no
+ * caller asks. If there is less than 1 for each, those that ask for most get 1 and the others nothing.
  *
- * `asked` is in the unit of `capacity`; undefined: not known yet, which counts as an equal part.
+ * `asked` is in the unit of `capacity`; undefined for an unknown demand, which counts as an equal part.
  */
 export function toShares(capacity: number, asked: readonly (number | undefined)[]): number[] {
   const count = asked.length;
@@ -39,7 +39,7 @@ function toUnits(capacity: number, asked: readonly (number | undefined)[]): numb
   return shares;
 }
 
-/** The same shares as whole numbers; what that leaves over goes to the first ones. */
+/** The same shares as whole numbers; the remainder goes to the first ones. */
 export function toWholeShares(shares: readonly number[], capacity: number): number[] {
   const whole = shares.map(Math.floor);
   let left = Math.floor(capacity) - whole.reduce((sum, share) => sum + share, 0);

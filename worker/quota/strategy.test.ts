@@ -11,21 +11,21 @@ test('a rate is written in whole tokens and whole seconds, at most half a percen
   }
 });
 
-test('less than one request is none', (t) => {
+test('less than one request is no request', (t) => {
   t.is(toPacedBucket(0.9, 1), 'deny_all');
   t.is(toPacedBucket(5, 0), 'deny_all');
   t.is(toGrantedBucket(0), 'deny_all');
 });
 
-test('granted requests are not filled again for a year', (t) => {
+test('granted requests are not refilled for a year', (t) => {
   t.deepEqual(toGrantedBucket(7.9), { maxTokens: 7, tokensPerFill: 1, fillSeconds: 31_536_000 });
 });
 
-test('numbers are as large as the protocol takes', (t) => {
+test('numbers are at most as large as the protocol allows', (t) => {
   t.like(toPacedBucket(1e12, 1e12), { maxTokens: 4_294_967_295, tokensPerFill: 4_294_967_295 });
 });
 
-test('of two the tighter counts: the slower rate and the smaller bucket', (t) => {
+test('the tighter of two strategies counts: the slower rate and the smaller bucket', (t) => {
   const fast = { maxTokens: 5, tokensPerFill: 100, fillSeconds: 1 };
   const slow = { maxTokens: 50, tokensPerFill: 100, fillSeconds: 10 };
   t.deepEqual(tighter(fast, slow), { maxTokens: 5, tokensPerFill: 100, fillSeconds: 10 });
@@ -35,7 +35,7 @@ test('of two the tighter counts: the slower rate and the smaller bucket', (t) =>
   t.is(tighter(slow, 'deny_all'), 'deny_all');
 });
 
-test('what Envoy would take for the same is written with another number, and a bucket is filled after another strategy', (t) => {
+test('a strategy that Envoy would take for the same has another number, and a bucket is refilled after another strategy', (t) => {
   const before = { maxTokens: 5, tokensPerFill: 100, fillSeconds: 1 };
   const slower = { ...before, fillSeconds: 10 };
   t.deepEqual(toSteps(before, before, false), [before], 'the bucket stays');

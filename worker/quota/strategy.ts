@@ -1,6 +1,7 @@
-// What a caller is told to do with a bucket, in numbers that Envoy takes as they are meant (behaviour: quota-service).
+// The strategy that a caller is sent for a bucket, in numbers that Envoy interprets as intended (behaviour:
+// quota-service).
 
-/** envoy.type.v3.RateLimitStrategy. */
+/** Represents envoy.type.v3.RateLimitStrategy. */
 export type Strategy = 'allow_all' | 'deny_all' | TokenBucket;
 
 export interface TokenBucket {
@@ -12,13 +13,13 @@ export interface TokenBucket {
 }
 
 const mostTokens = 2 ** 32 - 1;
-/** A rate is written as whole tokens in so many seconds. */
+/** The possible fill intervals, in seconds: a rate is whole tokens per interval. */
 const fillSpans = [1, 10, 60, 600, 3_600, 86_400, 31_536_000] as const;
 const longestSpan = 31_536_000;
-/** So that rounding costs a rate at most half a percent. */
+/** At least this many tokens per interval, so that rounding costs a rate at most half a percent. */
 const leastTokens = 200;
 
-/** A bucket of so many tokens that is filled at this rate. */
+/** A bucket of `tokens` tokens that is filled at this rate. */
 export function toPacedBucket(tokens: number, perSecond: number): Strategy {
   if (tokens < 1 || perSecond <= 0) return 'deny_all';
   const fillSeconds = fillSpans.find((span) => perSecond * span >= leastTokens) ?? longestSpan;
@@ -29,7 +30,7 @@ export function toPacedBucket(tokens: number, perSecond: number): Strategy {
   };
 }
 
-/** So many requests and no more. */
+/** Grants `tokens` requests and no more. */
 export function toGrantedBucket(tokens: number): Strategy {
   if (tokens < 1) return 'deny_all';
   return {
@@ -49,9 +50,9 @@ export function tighter(one: Strategy, other: Strategy): Strategy {
 }
 
 /**
- * What is sent so that the caller does `next` after `before`. Envoy keeps its bucket where the
- * tokens are the same numbers, even if the fill interval differs; a new bucket inherits the tokens of the one before, so to
- * start full it must follow another strategy.
+ * What to send so that the caller changes from `before` to `next`. Envoy keeps its bucket if the numbers of tokens are
+ * the same, even if the fill interval differs; a new bucket inherits the tokens of the previous one, so to start full
+ * it must follow another strategy.
  */
 export function toSteps(
   next: Strategy,
