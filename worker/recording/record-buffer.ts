@@ -1,15 +1,15 @@
-// Lines of recorded decisions on their way to the file: bounded, and what does not fit is counted, and reported by
-// a line of its own later.
+// Lines of recorded decisions that wait to be written: bounded; decisions that do not fit are counted, and reported by
+// a line of their own later.
 import type { RecordGap } from '../../shared/decision-record.ts';
 import type { Counter } from '../metrics.ts';
 import type { RecordSink } from './recorder.ts';
 
-/** Plain data: several processes send theirs to the one that writes. */
+/** Plain data: several processes send their batches to the one that writes. */
 export interface RecordBatch {
-  /** Whole lines. */
+  /** Complete lines. */
   readonly text: string;
   readonly bytes: number;
-  /** How many lines, and the times of their decisions. */
+  /** The number of lines, and the times of their decisions. */
   readonly decisions: number;
   readonly fromMs: number;
   readonly toMs: number;
@@ -21,13 +21,13 @@ export interface RecordBuffer extends RecordSink {
   readonly bytes: number;
   /** Adds a batch of another process. */
   addBatch(batch: RecordBatch): void;
-  /** A batch that was taken is not written, now or ever. */
+  /** Call it when a batch that was taken was not and will not be written. */
   lose(batch: RecordBatch): void;
   /** Everything since the last call; undefined when there is nothing. */
   take(): RecordBatch | undefined;
 }
 
-/** With one flush in 200 ms, 10 MB a second. */
+/** With one flush per 200 ms, 10 MB per second. */
 export const maxBufferedBytes = 2 * 1024 * 1024;
 
 const nothing: RecordBatch = {

@@ -1,4 +1,4 @@
-// The file of recorded decisions where it cannot be written, or was left in the middle of a line.
+// Tests the file of recorded decisions when it cannot be written, or ends within a line.
 import { appendFile, mkdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -20,7 +20,7 @@ async function setUp(t: ExecutionContext) {
   const file = createRecordFile({ options, header: () => 'header\n', metrics, log, clock });
   t.teardown(() => file.stop(1_000));
   const count = (name: string) => metrics.snapshot().get(`ratelimit.recording.${name}`) ?? 0;
-  /** The clock is turned until it holds. */
+  /** Advances the clock until `condition` holds. */
   const turned = (what: string, condition: () => boolean) =>
     eventually(what, () => {
       clock.advance(retryMs);
@@ -29,7 +29,7 @@ async function setUp(t: ExecutionContext) {
   return { path, turned, log, file, count, read: () => readFile(path, 'utf8').catch(() => '') };
 }
 
-test('a path that cannot be written is logged once, and what is missing is reported when it can be', async (t) => {
+test('a path that cannot be written is logged once, and missing decisions are reported when it can be written', async (t) => {
   const { path, turned, log, file, count, read } = await setUp(t);
   await mkdir(path);
   file.add('one\n', 1_000);
@@ -49,7 +49,7 @@ test('a path that cannot be written is logged once, and what is missing is repor
   t.is(log.lines.at(-1), `notice Decisions are recorded in ${path} again`);
 });
 
-test('a line that was cut does not spoil those that are appended', async (t) => {
+test('a truncated line does not damage those that are appended', async (t) => {
   const { path, file, read } = await setUp(t);
   await appendFile(path, 'header\none\ntw');
   file.add('three\n', 3_000);
@@ -57,7 +57,7 @@ test('a line that was cut does not spoil those that are appended', async (t) => 
   t.is(await read(), 'header\none\ntw\nheader\nthree\n');
 });
 
-test('more than the buffer takes is dropped, and reported after what is kept', async (t) => {
+test('decisions beyond the buffer are dropped, and reported after the written ones', async (t) => {
   const { file, count, read } = await setUp(t);
   const long = `${'x'.repeat(maxBufferedBytes / 4 - 1)}\n`;
   for (let index = 1; index <= 6; index++) file.add(long, index);

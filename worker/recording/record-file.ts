@@ -1,6 +1,5 @@
-// Appends recorded decisions to a file, which is turned over when it is full: `path`, `path.1`, ... It never
-// delays a decision. Lines for which the file cannot be written are dropped and counted, and the next line that
-// gets there has their number.
+// Appends recorded decisions to a file, which is rotated when it is full: `path`, `path.1`, ... It never delays a
+// decision. Lines that cannot be written are dropped and counted, and the next written line has their number.
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
@@ -14,15 +13,15 @@ import type { RecordSink } from './recorder.ts';
 
 export interface RecordFileOptions {
   readonly path: string;
-  /** The size of one file; at least twice what is buffered. */
+  /** The size of one file; at least twice the size of the buffer. */
   readonly maxBytes: number;
-  /** Including the one that is written. */
+  /** The number of files, including the one being written. */
   readonly files: number;
 }
 
 export interface RecordFileDeps {
   readonly options: RecordFileOptions;
-  /** Begins each file; ends with a newline. */
+  /** The header of each file; ends with a newline. */
   readonly header: () => string;
   readonly metrics: Pick<Metrics, 'counter'>;
   readonly log: Pick<Log, 'warning' | 'notice'>;
@@ -31,26 +30,26 @@ export interface RecordFileDeps {
 
 export interface RecordFile extends RecordSink {
   addBatch(batch: RecordBatch): void;
-  /** Writes what is left, for at most `graceMs`, and closes the file. */
+  /** Writes the buffered lines, for at most `graceMs`, and closes the file. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Time between two writes, unless there is much. */
+/** The time between two writes, unless many lines wait. */
 export const flushIntervalMs = 200;
 const flushBytes = 256 * 1024;
-/** After a failure, the time without an attempt. */
+/** The pause after a failure. */
 export const retryMs = 5_000;
 /** The least time between log lines about failures. */
 const failureIntervalMs = 60_000;
 
-/** Only its owner reads it: it has the values of descriptors. */
+/** Readable only by its owner: it contains the values of descriptors. */
 const fileMode = 0o600;
-/** O_NONBLOCK: a pipe without a reader is an error, not a wait. */
+/** O_NONBLOCK makes a pipe without a reader an error rather than a wait. */
 const fileFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
 interface OpenFile {
   readonly handle: FileHandle;
-  /** False for a device or a pipe, which is never turned over. */
+  /** False for a device or a pipe, which is never rotated. */
   readonly isRegular: boolean;
   bytes: number;
 }
@@ -81,7 +80,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
       const stat = await handle.stat();
       const isRegular = stat.isFile();
       const opened = { handle, isRegular, bytes: isRegular ? stat.size : 0 };
-      // A full disk or a killed process may have cut the last line.
+      // A full disk or a killed process may have truncated the last line.
       const start = (await endsWithinLine(opened)) ? '\n' : '';
       await append(opened, start + header());
       return opened;
@@ -141,7 +140,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
   }
 
   const flushIfMuch = () => {
-    // A line that is added by taking is in the batch that is taken.
+    // While a batch is being taken, added lines are part of it.
     if (!isTaking && buffer.bytes >= flushBytes) void flush();
   };
 

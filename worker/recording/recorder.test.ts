@@ -1,4 +1,4 @@
-// When lines of decisions are written, and how much memory they take until then. Their content is tested in
+// Tests when lines of decisions are written, and how much memory they use until then. Their content is tested in
 // test/feature/output/recorded-decisions.test.ts.
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
@@ -54,7 +54,7 @@ function setUp(maxPerSecond = 1_000) {
   return { buffer, decide, dropped, log };
 }
 
-test('lines are written when they are taken, in the order of their answers', (t) => {
+test('lines are made when they are taken, in the order of their answers', (t) => {
   const { buffer, decide } = setUp();
   for (let index = 0; index < 20; index++) decide(`v${index}`, 1_000 + index);
   t.is(buffer.bytes, 0);
@@ -68,7 +68,7 @@ test('lines are written when they are taken, in the order of their answers', (t)
   t.is(buffer.take(), undefined);
 });
 
-test('decisions do not wait for their lines where their texts are long', (t) => {
+test('decisions with long texts are not retained until their lines are made', (t) => {
   const { buffer, decide } = setUp();
   decide('x'.repeat(3_000), 1_000);
   t.is(buffer.bytes, 0);
@@ -76,7 +76,7 @@ test('decisions do not wait for their lines where their texts are long', (t) => 
   t.true(buffer.bytes > 6_000);
 });
 
-test('at most some twenty decisions wait for their lines, so that they do not grow old in memory', (t) => {
+test('at most some twenty decisions wait for their lines, so that they are collected while young', (t) => {
   const { buffer, decide } = setUp();
   for (let index = 0; index < 1_000; index++) decide(`v${index}`, 1_000);
   const written = buffer.bytes;

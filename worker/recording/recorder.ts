@@ -1,8 +1,8 @@
-// Chooses which decisions are recorded, and writes their lines. A descriptor is in the sample or not, always
-// and on each worker, so that a replay has all requests that went to its counter (control-plane/docs/commands.md).
-// Lines are written some twenty at a time: one between a hundred decisions without a line takes ten times as long, as
-// the processor's caches have the code of those. Hundreds at a time would keep their decisions so long that the
-// garbage collector takes them for old, and lets megabytes of them gather.
+// Chooses which decisions are recorded, and makes their lines. A descriptor is always or never in the sample, and alike
+// on each worker, so that a replay has all requests on its counter (control-plane/docs/commands.md). Lines are made
+// some twenty at a time: making one after each hundredth decision would take ten times as long, since the processor's
+// caches contain the code of decisions. With hundreds at a time, the garbage collector would promote the waiting
+// decisions to the old generation, and megabytes of them would accumulate.
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type {
@@ -32,21 +32,21 @@ import type {
 export interface RecorderOptions {
   /** Above 0, at most 1. */
   readonly rate: number;
-  /** Decisions in a second; further ones are left out. */
+  /** Limit of decisions per second; further ones are left out. */
   readonly maxPerSecond: number;
-  /** `*` is all. */
+  /** `*` stands for all keys. */
   readonly hashedKeys: readonly string[];
   /** The secret of the hashes. */
   readonly secret: string;
 }
 
-/** Where lines go. None of it waits. */
+/** Receives the lines. Its methods never wait. */
 export interface RecordSink {
-  /** `line` ends with a newline; `timeMs` is that of its decision. */
+  /** `line` ends with a newline; `timeMs` is the time of its decision. */
   add(line: string, timeMs: number): void;
-  /** Decisions are left out. */
+  /** Called for decisions that are left out. */
   drop(gap: RecordGap): void;
-  /** Runs `task` several times a second, before lines are taken from here. */
+  /** Runs `task` several times a second, before lines are taken from the sink. */
   beforeTaking(task: () => void): void;
 }
 
@@ -59,16 +59,16 @@ export interface RecorderDeps {
 
 /** Longer lines are left out. */
 export const maxLineLength = 64 * 1024;
-/** About as many characters as the lines have that are not written yet: some twenty lines. */
+/** Limit of the characters in lines that are not made yet, approximately: some twenty lines. */
 const maxUnwrittenLength = 4 * 1024;
-/** About as many as a line has beside the texts of a descriptor. */
+/** The approximate number of characters of a line beside the texts of a descriptor. */
 const descriptorLength = 200;
-/** The least time between log lines about decisions that are left out. */
+/** The least time between log lines about decisions that were left out. */
 const lossIntervalMs = 60_000;
 /** Hexadecimal digits: 128 bits. */
 const hashLength = 32;
 
-/** The content of a decision's line: the decision itself would keep its call. */
+/** The content of a decision's line: retaining the decision itself would retain its call. */
 interface Unwritten extends Pick<Decision, 'request' | 'matches' | 'limited'> {
   readonly sample: Sample;
   readonly outcome: DecisionOutcome;
@@ -90,7 +90,7 @@ export class Recorder implements DecisionRecorder {
   #inSecond = 0;
   #unwritten: Unwritten[] = [];
   #unwrittenLength = 0;
-  /** Decisions beyond the bound since lines were written last. */
+  /** Decisions beyond the bound since lines were last made. */
   #beyond = 0;
   #beyondFromMs = 0;
   #beyondToMs = 0;
@@ -168,7 +168,7 @@ export class Recorder implements DecisionRecorder {
     };
   }
 
-  /** A name that is made for each request may have the values in it. */
+  /** The name of a rule that is made for each request may contain the values. */
   #toRuleName(
     { metricKey, metricKeyIsStatic }: Match,
     entries: readonly Entry[],
@@ -246,7 +246,7 @@ export class Recorder implements DecisionRecorder {
   }
 }
 
-/** About as many characters as the line of the request has. */
+/** The approximate number of characters of the request's line. */
 function lengthOf({ descriptors }: RateLimitRequest): number {
   let length = 0;
   for (const { entries } of descriptors) {
@@ -260,7 +260,7 @@ function toCodeName(code: DescriptorStatus['code']): RecordedCode {
   return code === codes.ok ? 'OK' : 'OVER_LIMIT';
 }
 
-/** The counter has the hits of other values, too. */
+/** Whether the counter also has the hits of other values. */
 function isShared(match: Match | undefined): boolean {
   return match?.sharedValues !== undefined;
 }
@@ -269,7 +269,10 @@ function hashValue(value: string, secret: string): string {
   return createHmac('sha256', secret).update(value).digest('hex').slice(0, hashLength);
 }
 
-/** A number from 0 to 2^32 - 1. A threshold needs bits that are even: mixed once more, as MurmurHash3 ends. */
+/**
+ * A number from 0 to 2^32 - 1. A threshold needs uniformly distributed bits, so the hash is mixed once more, by the
+ * last step of MurmurHash3.
+ */
 function toDraw({ entries, hash = hashEntries(entries) }: RequestDescriptor): number {
   let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);

@@ -51,7 +51,7 @@ export function recordingSettings() {
   };
 }
 
-/** The part of the worker's settings that recordings are made from. */
+/** The part of the worker's settings from which recordings are made. */
 export interface RecordingSettings {
   readonly recording: GroupValues<ReturnType<typeof recordingSettings>>;
   readonly processes: { readonly count: number };

@@ -1,4 +1,4 @@
-// Composes the recording of decisions from the settings. Loaded only where it is on.
+// Composes the recording of decisions from the settings. Loaded only if it is on.
 import type { Clock } from '../../shared/clock.ts';
 import { decisionRecordVersion, type RecordHeader } from '../../shared/decision-record.ts';
 import type { Log } from '../../shared/log.ts';
@@ -21,7 +21,7 @@ export interface RecordFileForDeps extends RecordingDeps {
   readonly metrics: Pick<Metrics, 'counter'>;
 }
 
-/** The file of the worker; it has one, however many processes decide. */
+/** The file of the worker, which has one however many processes decide. */
 export function createRecordFileFor(deps: RecordFileForDeps): RecordFile {
   const { metrics, log, clock } = deps;
   const { path, fileBytes, files } = deps.settings.recording;
