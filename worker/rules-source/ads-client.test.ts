@@ -66,7 +66,7 @@ function waits(delayMs: number): AdsAction {
   return { kind: 'wait', delayMs };
 }
 
-test('the first request asks for everything, with neither version nor nonce', (t) => {
+test('the first request subscribes to everything, with neither version nor nonce', (t) => {
   const { give } = createRun();
   t.deepEqual(give(start), [connects(0)]);
   t.deepEqual(give(opened), [sends('', '')]);
@@ -79,7 +79,7 @@ test('a response is acknowledged once it is in force, not before', (t) => {
   t.deepEqual(give(accepted), [sends('1', 'a')]);
 });
 
-test('a refusal has the version accepted last, the nonce of what is refused, and the text', (t) => {
+test('a refusal has the last accepted version, the nonce of the refused response, and the text', (t) => {
   const { give } = createRun();
   give(start, opened, response('1', 'a'));
   t.deepEqual(give(refused('bad 1')), [sends('', 'a', 'bad 1')]);
@@ -90,7 +90,7 @@ test('a refusal has the version accepted last, the nonce of what is refused, and
 });
 
 // Proof of migrating.md: A new stream begins without a nonce
-test('a new stream begins with the version accepted last and without a nonce', (t) => {
+test('a new stream begins with the last accepted version and without a nonce', (t) => {
   const { give } = createRun();
   give(start, opened, response('v1', 'a'), accepted, ended);
   t.deepEqual(give(waited), [connects(0)]);
@@ -99,13 +99,13 @@ test('a new stream begins with the version accepted last and without a nonce', (
 
 // Proof of migrating.md: A new stream claims no version that is a bare number, which a restarted server gives
 // out again
-test('a new stream claims no version that is a number: a restarted server counts anew', (t) => {
+test('a new stream claims no version that is a number: a restarted server counts from the beginning', (t) => {
   const { give } = createRun();
   give(start, opened, response('17', 'a'), accepted, ended, waited);
   t.deepEqual(give(opened), [sends('', '')]);
 });
 
-test('after a refusal a new stream claims no version: parts of what was refused may be in force', (t) => {
+test('after a refusal a new stream claims no version: parts of the refused response may be in force', (t) => {
   const { give } = createRun();
   give(start, opened, response('v1', 'a'), accepted, response('v2', 'b'), refused('bad'), ended);
   give(waited);
@@ -114,7 +114,7 @@ test('after a refusal a new stream claims no version: parts of what was refused 
   t.deepEqual(give(opened), [sends('v1', '')]);
 });
 
-test('waits after lost streams grow to the longest, and begin anew after an accepted response', (t) => {
+test('waits after lost streams grow to the maximum, and restart after an accepted response', (t) => {
   const { give } = createRun();
   give(start);
   const lose = () => give(opened, ended, waited).find(({ kind }) => kind === 'wait');
@@ -128,7 +128,7 @@ test('waits after lost streams grow to the longest, and begin anew after an acce
   t.deepEqual(give(ended), [waits(10_000)]);
 });
 
-test('attempts without a stream wait the same each time, and do not touch the growth', (t) => {
+test('attempts without a stream wait the same each time, and do not affect the growth', (t) => {
   const { give } = createRun();
   give(start);
   for (let attempt = 0; attempt < 5; attempt++) {
@@ -140,7 +140,7 @@ test('attempts without a stream wait the same each time, and do not touch the gr
   t.deepEqual(give(opened, ended).at(-1), waits(15_000));
 });
 
-test('the same refusal again is held back, so that a server that insists is no storm', (t) => {
+test('a repeated refusal is delayed, so that a server that resends at once causes no storm', (t) => {
   const { give } = createRun();
   give(start, opened, response('1', 'a'));
   t.deepEqual(give(refused('bad')), [sends('', 'a', 'bad')]);
@@ -152,7 +152,7 @@ test('the same refusal again is held back, so that a server that insists is no s
   t.deepEqual(give(refused('bad in another way')), [sends('', 'c', 'bad in another way')]);
 });
 
-test('a refusal that is held back gives way to a newer response', (t) => {
+test('a delayed refusal is replaced by that of a newer response', (t) => {
   const { give } = createRun();
   give(start, opened, response('1', 'a'), refused('bad'), response('1', 'b'), refused('bad'));
   give(response('2', 'c'));
@@ -160,7 +160,7 @@ test('a refusal that is held back gives way to a newer response', (t) => {
   t.deepEqual(give(waited), []);
 });
 
-test('a refusal that is held back is not sent on another stream', (t) => {
+test('a delayed refusal is not sent on another stream', (t) => {
   const { give } = createRun();
   give(start, opened, response('1', 'a'), refused('bad'), response('1', 'b'), refused('bad'));
   t.deepEqual(give(ended), [waits(10_000)]);
@@ -168,7 +168,7 @@ test('a refusal that is held back is not sent on another stream', (t) => {
   t.deepEqual(give(opened, waited), [sends('', '')]);
 });
 
-test('the end of a stream ends the wait for what was delivered', (t) => {
+test('the end of a stream ends the wait for the delivered response', (t) => {
   const { give, state } = createRun();
   give(start, opened, response('1', 'a'), ended);
   t.deepEqual(give(accepted), []);
@@ -182,7 +182,7 @@ test('a response that comes after the end of its stream is ignored', (t) => {
   t.deepEqual(give(response('1', 'a')), []);
 });
 
-test('whatever happens, an answer goes out only on the stream of its response, and at most once', (t) => {
+test('in every case an answer is sent only on the stream of its response, and at most once', (t) => {
   const anyEvent = fc.constantFrom<AdsEvent['kind']>(
     'response',
     'response',
@@ -211,7 +211,7 @@ test('whatever happens, an answer goes out only on the stream of its response, a
       };
       take(give(start));
       for (const kind of kinds) {
-        // The shell gives these only in the phase to which they belong.
+        // The shell only passes these events in the phase to which they belong.
         if (kind === 'connect-failed' || (kind === 'ended' && state().phase !== 'open')) continue;
         if (kind === 'response') {
           const nonce = `n${nonces++}`;
@@ -223,7 +223,7 @@ test('whatever happens, an answer goes out only on the stream of its response, a
   );
 });
 
-test('when a server is lost each other one is asked at once, and only then there is a wait', (t) => {
+test('when a server is lost each other one is tried at once, and only then there is a wait', (t) => {
   const { give } = createRun(initialAdsState, 3);
   give(start, opened, response('v1', 'a'), accepted);
   t.deepEqual(give(ended, waited), [waits(0), connects(1)]);
@@ -237,7 +237,7 @@ test('when a server is lost each other one is asked at once, and only then there
   t.deepEqual(give(connectFailed), [waits(3_000)], 'there was no stream');
 });
 
-test('the waits grow where one of several servers ends each of its streams', (t) => {
+test('the waits grow if one of several servers ends each of its streams', (t) => {
   const { give } = createRun(initialAdsState, 2);
   give(start);
   const delays: number[] = [];
@@ -251,7 +251,7 @@ test('the waits grow where one of several servers ends each of its streams', (t)
   t.deepEqual(delays, [10_000, 15_000, 22_500, 33_750]);
 });
 
-test('a server that answers well stays, and makes all others worth asking again', (t) => {
+test('a server with an accepted response stays in use, and all others may be tried again', (t) => {
   const { give } = createRun(initialAdsState, 2);
   give(start, connectFailed, waited, opened);
   t.deepEqual(give(response('v1', 'a'), accepted).at(-1), sends('v1', 'a'));

@@ -1,6 +1,6 @@
-// The client's side of the aggregated discovery protocol, state of the world: events in, actions out,
-// without sockets, timers or clocks (behaviour: discovery-requests, several-management-servers, waits-between-streams).
-// ads-resources.ts interprets the resources; xds-source.ts has connections and timers.
+// The client's side of the aggregated discovery protocol, state of the world: events in, actions out, without sockets,
+// timers or clocks (behaviour: discovery-requests, several-management-servers, waits-between-streams). ads-resources.ts
+// interprets the resources; xds-source.ts has connections and timers.
 
 import type {
   DiscoveryRequestMessage,
@@ -12,12 +12,13 @@ import { type BackoffOptions, backoffDelayMs } from '../backoff.ts';
 export interface AdsClientOptions {
   readonly node: NodeMessage;
   readonly typeUrl: string;
-  /** How many servers there are to choose from. */
+  /** The number of servers to choose from. */
   readonly serverCount: number;
   /** The waits after streams that ended. */
   readonly backoff: BackoffOptions;
-  /** The wait after an attempt without a stream; it does not grow, and does not affect the growing waits
-   * after streams. */
+  /**
+   * The wait after an attempt without a stream; it does not grow, and does not affect the growing waits after streams.
+   */
   readonly connectRetryMs: number;
 }
 
@@ -30,7 +31,7 @@ export type AdsEvent =
   | { readonly kind: 'response'; readonly response: DiscoveryResponseMessage }
   /** The delivered response is in force. */
   | { readonly kind: 'accepted' }
-  /** The delivered response is not, or not entirely, in force; `text` is the reason for the server. */
+  /** The delivered response is not, or only partly, in force; `text` is the reason for the server. */
   | { readonly kind: 'refused'; readonly text: string }
   /** The stream ended, for whatever reason. */
   | { readonly kind: 'ended' }
@@ -38,7 +39,7 @@ export type AdsEvent =
   | { readonly kind: 'waited' };
 
 export type AdsAction =
-  /** `server`: the index of the one to ask. */
+  /** `server` is the index of the server to connect to. */
   | { readonly kind: 'connect'; readonly server: number }
   | { readonly kind: 'send'; readonly request: DiscoveryRequestMessage }
   /** Answer with `accepted` or `refused`. */
@@ -48,21 +49,21 @@ export type AdsAction =
 
 export interface AdsState {
   readonly phase: 'waiting' | 'connecting' | 'open';
-  /** The index of the server that is asked, or asked next. */
+  /** The index of the current server, or of the next one. */
   readonly server: number;
-  /** Servers that failed one after the other since a response was accepted, or since the last wait. */
+  /** How many servers failed in succession since a response was accepted, or since the last wait. */
   readonly failedServers: number;
   /** Whether one of them had opened a stream. */
   readonly hadStream: boolean;
-  /** Version of the response accepted last; '' before the first. */
+  /** Version of the last accepted response; '' before the first. */
   readonly ackedVersion: string;
-  /** Streams that ended since a response was accepted. */
+  /** The number of streams that ended since a response was accepted. */
   readonly failures: number;
-  /** The response that was delivered and not answered yet. */
+  /** The delivered response, until it is answered. */
   readonly delivered: DiscoveryResponseMessage | undefined;
   /** The last refusal sent to the server, unless a response was accepted since. */
   readonly refusedText: string | undefined;
-  /** A refusal that is held back for a while. */
+  /** A refusal that is delayed for a while. */
   readonly held: DiscoveryRequestMessage | undefined;
 }
 
@@ -98,10 +99,9 @@ export function stepAdsClient(
     case 'start':
       return connect(state);
     case 'opened': {
-      // Nonces belong to a stream, so the first request of a new one has none. After a refusal parts of
-      // what was refused may be in force: no version describes what is held, so none is sent. A plain
-      // number is not sent either: a restarted server counts from the beginning, and would mistake old
-      // rules for new ones.
+      // Nonces belong to a stream, so the first request of a new one has none. After a refusal, parts of the refused
+      // response may be in force: no version describes the current state, so none is sent. A plain number is not sent
+      // either: a restarted server counts from the beginning, and would take old rules for new ones.
       const isKnown = state.refusedText === undefined && !/^\d+$/.test(state.ackedVersion);
       const held = isKnown ? state.ackedVersion : '';
       const request = toRequest(options, held, '');
@@ -116,7 +116,7 @@ export function stepAdsClient(
     case 'response': {
       if (state.phase !== 'open') return { state, actions: [] };
       const { response } = event;
-      // It replaces the previous one, which is no longer answered.
+      // Replaces the previous response, which is no longer answered.
       const next = { ...state, delivered: response, held: undefined };
       return { state: next, actions: [{ kind: 'deliver', response }] };
     }
@@ -132,7 +132,7 @@ function connect(state: AdsState): AdsStep {
   return { state: { ...state, phase: 'connecting' }, actions: [{ kind: 'connect', server }] };
 }
 
-/** To the next server, at once while there is one that has not failed: only when all have is there a wait. */
+/** Connects to the next server, at once while one has not failed: a wait only follows when all have. */
 function moveOn(options: AdsClientOptions, state: AdsState): AdsStep {
   const { failures, hadStream } = state;
   const server = (state.server + 1) % options.serverCount;
@@ -144,7 +144,7 @@ function moveOn(options: AdsClientOptions, state: AdsState): AdsStep {
 }
 
 function wait(state: AdsState, delayMs: number): AdsStep {
-  // A delivered, unanswered response may be in force, or be so soon: no version describes what is held.
+  // A delivered, unanswered response may be in force, or soon be: no version describes the current state.
   const ackedVersion = state.delivered === undefined ? state.ackedVersion : '';
   const next = {
     ...state,
@@ -195,7 +195,7 @@ function sendHeld(state: AdsState): AdsStep {
   return { state: { ...state, held: undefined }, actions: [{ kind: 'send', request: held }] };
 }
 
-/** No resource names: all resources (the wildcard). */
+/** Without resource names: subscribes to all resources (the wildcard). */
 function toRequest(
   { node, typeUrl }: AdsClientOptions,
   versionInfo: string,

@@ -1,4 +1,4 @@
-// What the statistics tell of the exchange with a management server; its lines in the log are tested with the source.
+// Tests the statistics of the exchange with a management server; its lines in the log are tested with the source.
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';

@@ -10,7 +10,7 @@ export interface AdsConnectionEnd {
   readonly wasOpen: boolean;
   readonly reason: string;
   readonly nextAttemptMs: number;
-  /** The address of the server that is asked then. */
+  /** The address of the server that is tried then. */
   readonly nextUrl: string | undefined;
   /** Whether earlier rules are in force. */
   readonly hasRules: boolean;
@@ -18,7 +18,7 @@ export interface AdsConnectionEnd {
 
 export interface AdsReportDeps {
   readonly urls: readonly string[];
-  /** Whether these are connected to by TLS. */
+  /** Whether the connections to the servers use TLS. */
   readonly usesTls: boolean;
   readonly nodeId: string;
   readonly metrics: Metrics;
@@ -26,19 +26,19 @@ export interface AdsReportDeps {
   readonly clock: Clock;
 }
 
-/** How often lasting trouble is logged, with a count. */
+/** How often a lasting error is logged, with a count. */
 const troubleIntervalMs = 10_000;
 
-/** After this long on an open stream without any rules a warning is logged. */
+/** A warning is logged when an open stream has no rules for this long. */
 const silenceMs = 5_000;
 
-/** Limit of listed names. */
+/** Limit of the names in a list. */
 const maxNames = 20;
 
 export class AdsReport {
   readonly #deps: AdsReportDeps;
   readonly #urls;
-  /** Of the server that is asked. */
+  /** The address of the current server. */
   #url: string;
   readonly #log;
   readonly #clock;
@@ -91,7 +91,7 @@ export class AdsReport {
     );
   }
 
-  /** The address of the server that is asked. */
+  /** The address of the current server. */
   get url(): string {
     return this.#url;
   }
@@ -111,11 +111,11 @@ export class AdsReport {
     const text = `Connected to the management server ${this.#url}`;
     if (outage === undefined) this.#log.info(text);
     else this.#log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
-    // Later a server without changes sends nothing.
+    // After the first rules, a server without changes sends nothing.
     if (this.#isSilent) this.#watchSilence();
   }
 
-  /** The connection ended or failed. */
+  /** Call it when the connection ended or failed. */
   ended({ wasOpen, reason, nextAttemptMs, nextUrl, hasRules }: AdsConnectionEnd): void {
     this.#isConnected.set(0);
     this.#cancelSilence();
@@ -151,13 +151,13 @@ export class AdsReport {
     this.#nacks.add(1);
   }
 
-  /** All of a version is in force. */
+  /** Call it when all of a version is in force. */
   noteAccepted(version: string): void {
     this.#accepted = `${toShown(version)} at ${this.#now()}`;
     this.#keptNames = [];
   }
 
-  /** A version is not, or not entirely, in force; `kept` names what stays from earlier versions. */
+  /** Call it when a version is not, or only partly, in force; `kept` names what remains from earlier versions. */
   noteRefusal(version: string, text: string, kept: readonly string[]): void {
     this.#refusal = `version ${toShown(version)} at ${this.#now()}\n${text}`;
     this.#keptNames = kept;
@@ -183,7 +183,7 @@ export class AdsReport {
   }
 }
 
-/** Text from outside, in quotes. */
+/** Quotes text from outside. */
 export function toShown(text: string): string {
   return JSON.stringify(toExcerpt(text));
 }
@@ -193,14 +193,14 @@ function listNames(names: readonly string[]): string {
   return names.length > maxNames ? `${shown} and ${names.length - maxNames} more` : shown;
 }
 
-/** The setting to look at. */
+/** The setting to check. */
 function findSetting(reason: string, wasOpen: boolean, usesTls: boolean): string | undefined {
   if (/^UNAUTHENTICATED\b/.test(reason)) {
     return 'CONFIG_GRPC_XDS_TOKEN_FILE names the file of a token that it knows';
   }
   if (wasOpen) return undefined;
   const where = 'CONFIG_GRPC_XDS_SERVER_URL says where it is';
-  // Somebody listens there, and ends the connection without a word.
+  // The server accepts connections, but ends this one without a reason.
   const isAnswered = /Failed to connect|ECONNRESET|socket hang up/.test(reason);
   return isAnswered && !usesTls
     ? `${where}; if it has TLS, set CONFIG_GRPC_XDS_SERVER_USE_TLS=true`

@@ -21,7 +21,7 @@ function any(config: RateLimitConfigMessage): AnyMessage {
   return { type_url, value: rateLimitConfig.serialize(config) };
 }
 
-/** A resource that limits `domain` to `limit` a second; with no limit, a bad one. */
+/** A resource that limits `domain` to `limit` per second; without a limit, an invalid one. */
 function resource(name: string, domain: string, limit?: number): AnyMessage {
   const rateLimit = { unit: limit === undefined ? 0 : 1, requestsPerUnit: limit ?? 1 };
   return any({ name, domain, descriptors: [{ key: 'k', rateLimit }] });
@@ -54,7 +54,7 @@ function shown({ inForce }: Intake): string {
     .join(', ');
 }
 
-test('what a resource presumably replaces is found by the name with which its bytes begin', (t) => {
+test('the resource that another presumably replaces is found by the name with which its bytes begin', (t) => {
   const long = 'n'.repeat(300);
   const names = ['a', long, ''];
   const { inForce } = take(names.map((name, at) => resource(name, `d${at}`, 1)));
@@ -97,7 +97,7 @@ test('a resource that did not change is neither decoded nor built again', (t) =>
   t.is(limitOf(second, 'db'), 3);
 });
 
-test('good resources replace everything that was there', (t) => {
+test('good resources replace all earlier ones', (t) => {
   const first = take([resource('a', 'da', 1), resource('b', 'db', 2)]);
   t.is(shown(first), 'a: da=1, b: db=2');
   t.is(limitOf(first, 'db'), 2);
@@ -116,7 +116,7 @@ test('an empty response leaves no rules', (t) => {
   t.deepEqual(empty.problems, []);
 });
 
-test('a resource that comes again unchanged is in force again', (t) => {
+test('a resource that is sent again unchanged is in force again', (t) => {
   const { inForce } = take([resource('a', 'da', 1)]);
   const again = take([resource('a', 'da', 1)], inForce);
   t.is(limitOf(again, 'da'), 1);
@@ -145,13 +145,13 @@ test('a bad resource that was never good is left out', (t) => {
   t.is(intake.problems.length, 1);
 });
 
-test('when nothing of a first response is good there are no rules', (t) => {
+test('when no resource of a first response is good there are no rules', (t) => {
   const intake = take([resource('a', 'da')]);
   t.is(intake.ruleSet, undefined);
   t.is(intake.inForce.size, 0);
 });
 
-test('when a bad resource is the only difference there is nothing new', (t) => {
+test('when a bad resource is the only difference nothing changes', (t) => {
   const { inForce } = take([resource('a', 'da', 1), resource('b', 'db', 1)]);
   const intake = take([resource('b', 'db'), resource('a', 'da', 1)], inForce);
   t.is(intake.ruleSet, undefined);
@@ -159,7 +159,7 @@ test('when a bad resource is the only difference there is nothing new', (t) => {
   t.deepEqual(intake.kept, ['b']);
 });
 
-test('a resource that cannot be read, or is of another type, is named by its place', (t) => {
+test('a resource that cannot be decoded, or has another type, is named by its position', (t) => {
   const other = { type_url: 'type.googleapis.com/foo.Bar', value: Buffer.alloc(0) };
   const intake = take([resource('a', 'da', 1), unreadable, other]);
   t.is(shown(intake), 'a: da=1');
@@ -182,7 +182,7 @@ test('the host before the name of the type does not matter', (t) => {
 
 // Proof of migrating.md: What is missing beside a bad resource that was never good, or cannot be read, stays:
 // it may have been renamed
-test('a resource that is missing beside one that cannot be identified is not taken to be gone', (t) => {
+test('a resource that is missing beside an unidentifiable one does not count as removed', (t) => {
   const { inForce } = take([resource('a', 'da', 1), resource('b', 'db', 1)]);
   const lost = take([resource('b', 'db', 2), unreadable], inForce);
   t.is(shown(lost), 'a: da=1, b: db=2');
@@ -191,14 +191,14 @@ test('a resource that is missing beside one that cannot be identified is not tak
   t.is(shown(renamed), 'a: da=1, b: db=2');
 });
 
-test('a missing resource yields to another one that took over its domain', (t) => {
+test('a missing resource is removed when another one took over its domain', (t) => {
   const { inForce } = take([resource('a', 'da', 1)]);
   const intake = take([resource('a2', 'da', 2), unreadable], inForce);
   t.is(shown(intake), 'a2: da=2');
   t.is(intake.problems.length, 1);
 });
 
-test('two resources of one domain both stay as they were', (t) => {
+test('two resources with the same domain both keep their earlier versions', (t) => {
   const first = take([resource('a', 'da', 1), resource('b', 'db', 1), resource('c', 'dc', 1)]);
   const resources = [resource('a', 'da', 2), resource('b', 'da', 3), resource('c', 'dc', 2)];
   for (const order of [resources, [...resources].reverse()]) {
@@ -215,7 +215,7 @@ test('a conflict that the repair of another uncovers is repaired too', (t) => {
   t.is(shown(take(resources, inForce)), 'a: d1=1, b: d2=1');
 });
 
-test('a swap of domains is no conflict', (t) => {
+test('a swap of domains is not a conflict', (t) => {
   const { inForce } = take([resource('a', 'd1', 1), resource('b', 'd2', 1)]);
   const intake = take([resource('a', 'd2', 2), resource('b', 'd1', 2)], inForce);
   t.is(shown(intake), 'a: d2=2, b: d1=2');
@@ -234,7 +234,7 @@ test('when merging is on, one domain may be in several resources, one rule may n
   t.is(second.inForce.get('b')?.document.descriptors[0]?.key, 'y');
 });
 
-test('resources without a name, or with one name, are told apart', (t) => {
+test('resources without a name, or with the same name, are distinguished', (t) => {
   const intake = take([
     resource('', 'd1', 1),
     resource('', 'd2', 2),
@@ -252,7 +252,7 @@ test('resources without a name, or with one name, are told apart', (t) => {
   );
 });
 
-test('whatever comes, the resources in force fit together, and each was good', (t) => {
+test('after any responses, the resources in force are consistent, and each was good', (t) => {
   const anyResource = fc.record({
     name: fc.constantFrom('a', 'b', 'c', ''),
     domain: fc.constantFrom('d1', 'd2', 'd3'),
@@ -281,7 +281,7 @@ test('whatever comes, the resources in force fit together, and each was good', (
   );
 });
 
-test('of a large resource few bytes are hashed between two yields', (t) => {
+test('only a few bytes of a large resource are hashed between two yields', (t) => {
   const value = Buffer.alloc(8 * 1024 * 1024);
   const work = prepareResources([{ type_url, value }]);
   let yields = 0;

@@ -21,25 +21,25 @@ import {
 export interface GoodResource {
   readonly document: RuleDocument;
   readonly warnings: readonly Problem[];
-  /** Hash of its bytes. */
+  /** The hash of its bytes. */
   readonly digest: string;
   /** The name in the message, before it was made unique. */
   readonly named: ResourceName;
 }
 
-/** The resources by their names for people. */
+/** The resources by their human-readable names. */
 export type ResourcesInForce = ReadonlyMap<string, GoodResource>;
 
 export interface Intake {
   /** The resources that are in force from now on. */
   readonly inForce: ResourcesInForce;
-  /** Names in `inForce` that stay unchanged because their replacements are bad. */
+  /** Names in `inForce` whose resources stay unchanged because their replacements are invalid. */
   readonly kept: readonly string[];
   /** Undefined when there are problems and nothing has changed. */
   readonly ruleSet: RuleSet | undefined;
-  /** Warnings of everything in force. */
+  /** Warnings about everything in force. */
   readonly warnings: readonly Problem[];
-  /** Errors; none when all of the response is in force. */
+  /** Errors; empty when the whole response is in force. */
   readonly problems: readonly Problem[];
   /** Equal for responses with the same resources, in any order. */
   readonly digest: string;
@@ -57,7 +57,7 @@ interface DigestedResource {
   readonly digest: string;
 }
 
-/** Between two yields: each takes well below a millisecond. */
+/** How much is processed between two yields: each takes well below a millisecond. */
 const bytesAtOnce = 256 * 1024;
 const resourcesAtOnce = 500;
 
@@ -76,7 +76,7 @@ function* digestResources(resources: readonly AnyMessage[]): Generator<void, Dig
   return digested;
 }
 
-/** Some servers change the order each time. */
+/** Independent of the order, since some servers change it each time. */
 function* digestOf(resources: readonly DigestedResource[]): Generator<void, string> {
   const sums = new Uint32Array(8);
   for (const { digest } of resources) {
@@ -87,10 +87,10 @@ function* digestOf(resources: readonly DigestedResource[]): Generator<void, stri
   return `${resources.length} ${sums.join()}`;
 }
 
-/** What was done with the resources before they are taken. */
+/** The resources after the preparations for `takeResources`. */
 export interface PreparedResources {
   readonly digested: readonly DigestedResource[];
-  /** Those that were parsed in another thread, by their messages. */
+  /** Resources that were parsed in another thread, by their messages. */
   readonly parsed: ReadonlyMap<AnyMessage, ParsedResource>;
 }
 
@@ -100,12 +100,13 @@ export function* prepareResources(
   return { digested: yield* digestResources(resources), parsed: new Map() };
 }
 
-/** Resolving conflicts can uncover others; a response with more layers of them than this is refused as a
- * whole. */
+/** Resolving conflicts can uncover others; a response with more layers of conflicts than this is refused completely. */
 const maxRounds = 8;
 
-/** `nowMs`: wall time, by which rules have ended. Yields where a caller may serve others. A resource of the same bytes
- * as before is not decoded, and a domain whose resources are the same is not built again. */
+/**
+ * `nowMs` is the wall time that determines which rules have ended. Yields where the thread can serve other callers. A
+ * resource with the same bytes as before is not decoded, and a domain with unchanged resources is not built again.
+ */
 export function* takeResources(
   deps: IntakeDeps,
   resources: readonly AnyMessage[],
@@ -150,7 +151,7 @@ export function* takeResources(
   };
 }
 
-/** Of each kind the first hundred: thousands of resources may each have some, and each is written to the log. */
+/** At most the first hundred of each kind: thousands of resources may each have some, and each is logged. */
 function* collectWarnings(
   resources: ResourcesInForce,
   ofAll: readonly Problem[],
@@ -165,7 +166,7 @@ function* collectWarnings(
   return reporter.toProblems();
 }
 
-/** Reads each resource by itself, and keeps earlier versions of the bad ones. */
+/** Reads each resource by itself, and retains earlier versions of invalid ones. */
 function* readResources(
   { decode }: IntakeDeps,
   { digested, parsed: parsedBefore }: PreparedResources,
@@ -185,7 +186,7 @@ function* readResources(
   const toName = createNames();
   const named = new Set<string>();
   const domains = new Set<string>();
-  /** A bad resource that presumably replaces another. */
+  /** Whether there is an invalid resource that presumably replaces another. */
   let hasStranger = false;
 
   for (const [index, { any, digest }] of digested.entries()) {
@@ -223,7 +224,7 @@ function* readResources(
     }
   }
   if (hasStranger) {
-    // A missing resource may have been renamed to the unknown one, unless another took over its domain.
+    // A missing resource may have been renamed to the unidentified one, unless another took over its domain.
     for (const [name, last] of before) {
       if (named.has(name) || domains.has(last.document.domain)) continue;
       candidates.set(name, last);
@@ -233,7 +234,7 @@ function* readResources(
   return { candidates, kept, problems };
 }
 
-/** All resources of a domain in conflict: it is unknown which of them is wrong. */
+/** All resources of a domain with a conflict: it is unknown which of them is wrong. */
 function namesInConflict(
   candidates: ReadonlyMap<string, GoodResource>,
   problems: readonly Problem[],
@@ -250,7 +251,7 @@ function isSame(a: ResourcesInForce, b: ResourcesInForce): boolean {
 
 const typeName = 'ratelimit.config.ratelimit.v3.RateLimitConfig';
 
-/** The part before the last slash is the location of the type's description, which is not used. */
+/** The part before the last slash is the location of the type's description, which is ignored. */
 function isOfType({ type_url: typeUrl = '' }: AnyMessage): boolean {
   return typeUrl.slice(typeUrl.lastIndexOf('/') + 1) === typeName;
 }
@@ -271,8 +272,8 @@ function parseAny(
 }
 
 /**
- * Unique names of resources that are stable from one response to the next. The reference ignores names, so
- * a server may omit them or use one twice.
+ * Makes unique names of resources, stable from one response to the next. The reference ignores names, so a server may
+ * omit or repeat them.
  */
 function createNames(): (config: ResourceName) => string {
   const used = new Set<string>();
@@ -289,7 +290,7 @@ function createNames(): (config: ResourceName) => string {
   };
 }
 
-/** The resource in force that one with these bytes presumably replaces. */
+/** The resource in force that the one with these bytes presumably replaces. */
 export function findReplaced(bytes: Buffer, inForce: ResourcesInForce): RuleDocument | undefined {
   return inForce.get(toShownName(peekName(bytes)))?.document;
 }

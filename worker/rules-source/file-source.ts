@@ -21,8 +21,10 @@ import { stackText } from '../../shared/source-places.ts';
 import type { Metrics } from '../metrics.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
-/** Makes rules of the texts of all files, in the order in which they take effect. An unchanged file is the
- * same object as before. */
+/**
+ * Makes rules from the texts of all files, in the order in which they take effect. An unchanged file is the same object
+ * as before.
+ */
 export type LoadRules = (
   files: readonly RulesFile[],
 ) => Promise<
@@ -51,16 +53,16 @@ export interface FileSourceDeps {
 
 /** Milliseconds. */
 interface Timing extends FollowerTiming {
-  /** Files that do not load are read again after this long: they may be in the middle of a write. */
+  /** Files that do not load are read again after this time: they may be in the middle of a write. */
   readonly settle: number;
 }
 
 const defaultTiming: Timing = { ...defaultFollowerTiming, settle: 150 };
 
-/** Files that differ for this long from those in force are no swap under way. */
+/** Files that differ from those in force for this long are not in the middle of a swap. */
 const staleMs = 30_000;
 
-/** Replaces the trigger of a load while there is no root. */
+/** The trigger while the root does not exist. */
 const rootIsAway = 'the root is away';
 
 export class FileSource implements RulesSource {
@@ -78,14 +80,14 @@ export class FileSource implements RulesSource {
   readonly #loadFailures;
   readonly #fileCount;
   #onLoad: (result: LoadResult) => void = () => {};
-  /** The state of the files at the last delivered load. */
+  /** The trigger at the last delivered load. */
   #seenTrigger: string | undefined;
   #seenReading: Reading | undefined;
   #hasLoaded = false;
   /** Whether the rules in force came from at least one file. */
   #hadFiles = false;
   #lastLoad = 'nothing was loaded yet';
-  /** Since when the files differ from those that were read last, while only a swap loads them again. */
+  /** Since when the files differ from those that were last read, while only a swap loads them again. */
   #staleSinceMs: number | undefined;
   #hasSaidStale = false;
   #closed = false;
@@ -104,7 +106,7 @@ export class FileSource implements RulesSource {
     this.#watchRoot = deps.options.watchRoot;
     this.#upper = join(deps.options.root, deps.options.subdirectory);
     this.#directory = join(this.#upper, deps.options.appDirectory);
-    // The reference also takes `config.anything.yaml` beside the directory `config`.
+    // The reference also reads `config.anything.yaml` beside the directory `config`.
     const beside =
       deps.options.watchRoot && deps.options.appDirectory !== ''
         ? { directory: this.#upper, prefix: `${deps.options.appDirectory}.` }
@@ -132,11 +134,11 @@ export class FileSource implements RulesSource {
   #isNews(path: string, name: string): boolean {
     if (this.#watchRoot)
       return name === '..data' || (path === dirname(this.#root) && name === basename(this.#root));
-    // Of a ConfigMap's own folders only the link to the current one matters.
+    // Of a ConfigMap's own folders only the link to the current one counts.
     return !name.startsWith('..') || name === '..data';
   }
 
-  /** One look at a time; a change meanwhile triggers one more. */
+  /** Runs one check at a time; a change meanwhile triggers another one. */
   async #check(cause: 'news' | 'poll'): Promise<void> {
     if (this.#isChecking) {
       this.#isNewsWaiting ||= cause === 'news';
@@ -156,9 +158,9 @@ export class FileSource implements RulesSource {
 
   async #checkOnce(cause: 'news' | 'poll'): Promise<void> {
     const trigger = await this.#readTrigger();
-    // Removing the root is no change; its return is.
+    // Removing the root does not count as a change; its return does.
     if (trigger === rootIsAway && this.#seenTrigger !== undefined) return;
-    // A write within one tick of the file system's clock only shows in the content.
+    // A write within one tick of the file system's clock only changes the content.
     const isContentCompared = cause === 'news' && !this.#watchRoot;
     if (this.#closed) return;
     if (trigger === this.#seenTrigger && !isContentCompared) {
@@ -188,7 +190,7 @@ export class FileSource implements RulesSource {
     this.#onLoad(result);
   }
 
-  /** Says once that files were edited in place, which is not noticed here. */
+  /** Logs once that files were edited in place, which does not load them. */
   async #noteStale(): Promise<void> {
     if (this.#hasSaidStale) return;
     const { signature } = await this.#follower.list();
@@ -205,7 +207,7 @@ export class FileSource implements RulesSource {
     );
   }
 
-  /** A folder that stays in its place is probably edited in place. */
+  /** Logs that rules are only loaded on a swap: a folder that is not a link is probably edited in place. */
   async #noteAwaited(): Promise<void> {
     if (!this.#watchRoot) return;
     const links = [
@@ -228,7 +230,7 @@ export class FileSource implements RulesSource {
     );
   }
 
-  /** The rules are loaded again when this text changes. */
+  /** The trigger: the rules are loaded again when this text changes. */
   async #readTrigger(): Promise<string> {
     if (!this.#watchRoot) return (await this.#follower.list()).signature;
     const links = [
@@ -240,7 +242,7 @@ export class FileSource implements RulesSource {
     const identities = await Promise.all([...new Set(links)].map(readLinkIdentity));
     if (identities[0] === 'ENOENT') return rootIsAway;
     const target = await realpath(this.#root).catch(codeOf);
-    // It may have been removed since the look.
+    // The root may have been removed meanwhile.
     const isAway = target === 'ENOENT' && (await readLinkIdentity(this.#root)) === 'ENOENT';
     return isAway ? rootIsAway : [...identities, target].join('\n');
   }
@@ -259,7 +261,7 @@ export class FileSource implements RulesSource {
   }
 
   async #toResult({ listing, files, problems }: Reading): Promise<LoadResult> {
-    // Also those that could not be read.
+    // Includes files that could not be read.
     const found = listing.files.length;
     const origin = `${toCountText(found, 'file')} from ${this.#directory}`;
     const all = [...problems];
@@ -283,7 +285,7 @@ export class FileSource implements RulesSource {
     return { ...loaded, warnings: [...all, ...loaded.warnings], origin };
   }
 
-  /** The problem of a missing directory, or else of missing rules in it. */
+  /** The problem of a missing directory, or of a directory without rules. */
   #describeAbsence(isMissing: boolean): Problem {
     if (isMissing && this.#watchRoot && !this.#hasLoaded) {
       const message = 'the directory does not exist; no limit applies';
@@ -295,7 +297,7 @@ export class FileSource implements RulesSource {
       return problemOf('error', 'unreadable-file', this.#directory, message);
     }
     if (this.#hadFiles) {
-      // Removing every limit is hardly ever meant: a missing mount looks the same.
+      // Removing every limit is hardly ever intended: a missing mount has the same effect.
       const message = 'no file named *.yaml or *.yml any more';
       const hint =
         'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew';
@@ -363,8 +365,7 @@ function isSame({ listing, files }: Reading, other: Reading | undefined): boolea
   );
 }
 
-/** Changes when the link, or the directory in its place, is replaced; not when something inside of
- * the directory changes. */
+/** Changes when the link, or the directory in its place, is replaced, but not with the content of the directory. */
 async function readLinkIdentity(path: string): Promise<string> {
   try {
     const found = await lstat(path);
@@ -377,7 +378,7 @@ async function readLinkIdentity(path: string): Promise<string> {
   }
 }
 
-/** The nearest existing parent directory, to see a missing one appear. */
+/** The nearest existing parent directory, to detect when a missing one appears. */
 async function nearestDirectory(path: string): Promise<string> {
   const above = dirname(path);
   if (above === path) return path;

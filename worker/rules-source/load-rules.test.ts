@@ -38,12 +38,12 @@ test('a comment in a file keeps a warning about it out of the log', async (t) =>
   t.deepEqual(allowed.ok && allowed.warnings, []);
 });
 
-test('no files are rules without domains', async (t) => {
+test('no files make rules without domains', async (t) => {
   const result = await load([]);
   t.true(result.ok && result.ruleSet.domains.size === 0);
 });
 
-test('one bad file fails the load, and the problems of all files are told', async (t) => {
+test('one bad file fails the load, and the problems of all files are reported', async (t) => {
   const result = await load([
     good,
     file('b.yaml', 'domain: ""'),
@@ -86,7 +86,7 @@ const many = Array.from({ length: 300 }, (_, at) =>
   ),
 );
 
-test('other tasks have their turn while many files are loaded', async (t) => {
+test('other tasks run while many files are loaded', async (t) => {
   let turns = 0;
   let isDone = false;
   const turn = () => {
@@ -116,7 +116,7 @@ test('a file that is the same object as before is neither parsed nor built again
   t.is(after.documents[1], before.documents[1]);
 });
 
-test('after a load that failed, what did not change is still there', async (t) => {
+test('after a failed load, unchanged documents are still cached', async (t) => {
   const reload = createLoadRules(
     createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
   );
@@ -129,7 +129,7 @@ test('after a load that failed, what did not change is still there', async (t) =
   t.is(after.ruleSet.domains.get('d1'), before.ruleSet.domains.get('d1'));
 });
 
-/** Tells which files it was given, and the documents that were theirs before. */
+/** Records the files that it receives, and their previous documents. */
 function createCountedThread() {
   const asked: string[] = [];
   const before: (RuleDocument | undefined)[] = [];
@@ -154,7 +154,7 @@ function largeFile(limit: number) {
   return file('large.yaml', 'domain: large', 'descriptors:', ...rules);
 }
 
-test('once there are decisions, a large file that changed is parsed in the thread, and no other', async (t) => {
+test('after the first load, a changed large file is parsed in the thread, and no other file', async (t) => {
   const thread = createCountedThread();
   const reload = createLoadRules(
     createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),

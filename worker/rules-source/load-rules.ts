@@ -1,4 +1,4 @@
-// Makes the rules of the texts of all rules files.
+// Makes rules from the texts of all rules files.
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
@@ -9,16 +9,18 @@ import type { RulesFile } from '../../shared/rules-file.ts';
 import type { LoadRules } from './file-source.ts';
 import { isLargeText, type ParsingThread } from './parsing-thread.ts';
 
-/** An error in one file fails the whole load: half of the rules is worse than the old ones. A file that is
- * the same object as in an earlier load is not parsed again. Decisions continue meanwhile: large files are
- * parsed in `parsingThread`, if there is one. */
+/**
+ * An error in one file fails the whole load: half of the rules are worse than the old ones. A file that is the same
+ * object as in an earlier load is not parsed again. Decisions continue meanwhile: large files are parsed in
+ * `parsingThread`, if there is one.
+ */
 export function createLoadRules(
   builder: RuleSetBuilder,
   parsingThread?: ParsingThread,
   clock: Clock = systemClock,
 ): LoadRules {
   const known = new WeakMap<RulesFile, ParsedDocument>();
-  /** The last good document of each file, by its path; undefined before the first load. */
+  /** The last valid document of each file, by its path; undefined before the first load. */
   let latest: ReadonlyMap<string, RuleDocument> | undefined;
 
   async function parseLarge(files: readonly RulesFile[], thread: ParsingThread): Promise<void> {

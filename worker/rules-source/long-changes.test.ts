@@ -1,5 +1,5 @@
-// However many limits change at once, no step of the change is long: decisions wait for the longest. What a step does is
-// counted, as its time is that of whatever else the machine does.
+// Tests that no step of a change is long, however many limits change at once: decisions wait for the longest step. The
+// operations of a step are counted, as its duration depends on whatever else the machine does.
 import { Hash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
@@ -25,7 +25,7 @@ import { wholeSize } from '../counters/text-table.ts';
 import { type GoodResource, prepareResources, takeResources } from './ads-resources.ts';
 
 const { rateLimitConfig } = loadProtos();
-/** Of collections, in a step: a change that is one step makes 20,000 and more. */
+/** The most calls of collections in one step: a change in a single step makes 20,000 and more. */
 const mostCalls = 10_000;
 const startMs = Date.parse('2026-11-24T17:00:00Z');
 
@@ -62,7 +62,7 @@ const named = (at: number, more: Partial<RateLimitBlock> = {}): RuleDescriptor =
   rateLimit: { ...(plain.rateLimit as RateLimitBlock), name: `n${at}`, ...more },
 });
 const count = 20_000;
-/** In no order. */
+/** A scattered order. */
 const mixed = (at: number, count: number) => (at * 7_919) % count;
 const ending = (at: number): RuleDescriptor => ({
   ...valued(at),
@@ -119,13 +119,13 @@ const refused = {
   ],
 };
 
-/** How often a step calls a collection, what it hashes, and the size of the largest map. */
+/** The collection calls of a step, the bytes that it hashes, and the size of the largest map. */
 interface Counted {
   calls: number;
   largestMap: number;
 }
 
-/** Of the longest step, while `run` has the steps of its work done. */
+/** The counts of the longest step, while `run` executes the steps of its work. */
 function countCalls(
   run: (doSteps: <Result>(work: Iterator<unknown, Result>) => Result) => void,
 ): Counted {
@@ -172,7 +172,7 @@ function countCalls(
   return most;
 }
 
-/** As the thread that parses sends it. */
+/** The pieces that the parsing thread would send. */
 function toPieces(document: RuleDocument): DocumentPiece[] {
   return [...toDocumentPieces(document)].map((piece) => structuredClone(piece));
 }
@@ -221,12 +221,12 @@ function checkSteps(
     t.is(intake.problems.length > 0, isRefused);
     if (isRefused) return;
     t.not(intake.ruleSet, undefined);
-    // Some of its rules end, and then one of the resources goes.
+    // Some of its rules end, and then one of the resources is removed.
     const inForce = [...intake.inForce.values()].map(({ document }) => document);
     t.true(step(builder.build(inForce, startMs + count / 2)).ok);
     const left = step(takeResources(deps, resources.slice(1), intake.inForce, startMs));
     t.is(left.inForce.size, resources.length - 1);
-    // What the thread that parses, and each of several processes, need not be sent again.
+    // The parts that need not be sent again to the parsing thread and the processes.
     const names = new PartNumbers();
     for (const document of inForce) {
       const known = new Set([...splitDocument(document)].map((part) => names.nameOf(part)));

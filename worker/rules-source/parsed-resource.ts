@@ -1,5 +1,5 @@
-// Reads the bytes of a resource: into a document without the name of its file, since the receiver makes names
-// unique. So it can be read before its name is known, and in another thread.
+// Decodes and parses the bytes of a resource into a document without a file name, since the receiver makes names
+// unique. So it can be parsed before its name is known, and in another thread.
 
 import type { ParsedDocument } from '../../shared/rules/document/document.ts';
 import { fromResource } from '../../shared/rules/wire/resource.ts';
@@ -8,11 +8,11 @@ import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 
 export type ParsedResource =
-  /** The bytes are not the message: why. */
+  /** Why the bytes are not the message. */
   | { readonly ok: false; readonly message: string }
   | ({ readonly ok: true; readonly named: ResourceName } & ParsedDocument);
 
-/** As the message has them. */
+/** The names in the message. */
 export interface ResourceName {
   readonly name?: string | undefined;
   readonly domain?: string | undefined;
@@ -34,7 +34,7 @@ export function parseResource(bytes: Buffer, decode: DecodeResource): ParsedReso
 
 const firstField = { name: 0x0a, domain: 0x12 };
 
-/** What the bytes begin with, without decoding all of them: senders write fields in their order. */
+/** The names at the beginning of the bytes, without decoding all of them: senders write fields in their order. */
 export function peekName(bytes: Buffer): ResourceName {
   const hasEmptyName = bytes[0] === firstField.name && bytes[1] === 0;
   const [tag, low = 0, high = 0] = hasEmptyName ? bytes.subarray(2) : bytes;
@@ -46,7 +46,7 @@ export function peekName(bytes: Buffer): ResourceName {
   return tag === firstField.domain ? { domain: text } : {};
 }
 
-/** The document and its problems under their name in messages. */
+/** The document and its problems, with their name in messages. */
 export function withFile({ document, problems }: ParsedDocument, file: string): ParsedDocument {
   return {
     document: document && Object.freeze({ ...document, file }),

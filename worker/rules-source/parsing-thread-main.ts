@@ -21,7 +21,7 @@ serveJobs(async (next, send) => {
     sendDocument(parseRuleDocument(text, file));
     return;
   }
-  // Only a worker with a management server needs it.
+  // Loaded only for a worker with a management server.
   const { loadProtos } = await import('../../shared/wire/protos.ts');
   const { deserialize } = loadProtos().rateLimitConfig;
   const parsed = parseResource(Buffer.concat(bytes), deserialize);

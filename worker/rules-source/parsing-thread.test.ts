@@ -15,7 +15,7 @@ import { createParsingThread, isLargeText } from './parsing-thread.ts';
 const fixtures = new URL('../../test/fixtures/rules/', import.meta.url);
 const thread = new URL('parsing-thread-main.ts', import.meta.url);
 
-/** `startWorker` undefined is the real one. */
+/** With `startWorker` undefined the real thread is used. */
 function createThread(t: ExecutionContext, startWorker = () => new Worker(thread)) {
   const log = createRecordedLog();
   const clock = createManualClock();
@@ -68,8 +68,8 @@ test('a resource has the same rules and problems from the thread as from this on
   t.deepEqual(log.lines, []);
 });
 
-test('of a large resource each message to the thread has a part, and nothing of the rest', async (t) => {
-  // It answers with the largest number of bytes that came with a message.
+test('each message to the thread has one part of a large resource, and nothing of the rest', async (t) => {
+  // Answers with the largest number of bytes in any message.
   const program = `const { parentPort, receiveMessageOnPort } = require("worker_threads");
     parentPort.on("message", ({ pieces }) => {
       let most = 0;
@@ -82,13 +82,13 @@ test('of a large resource each message to the thread has a part, and nothing of 
     });`;
   const { parseResource: parse } = createThread(t, () => new Worker(program, { eval: true }));
   const { deserialize } = loadProtos().rateLimitConfig;
-  // As a part of the message of a management server.
+  // A part of a larger buffer, as in the message of a management server.
   const bytes = Buffer.alloc(3_000_000).subarray(5, 2_900_000);
   const answer = await parse(bytes, 'resource 1', deserialize);
   t.deepEqual(answer, { ok: false, message: String(256 * 1024) });
 });
 
-test('what a change leaves as it was stays the same objects, whichever way the document came before', async (t) => {
+test('unchanged descriptors stay the same objects, however the document was parsed before', async (t) => {
   const { parse, parseResource: parseBytes } = createThread(t);
   const { deserialize, serialize } = loadProtos().rateLimitConfig;
   const limits = (changed: number) =>
@@ -139,7 +139,7 @@ test('what a change leaves as it was stays the same objects, whichever way the d
   }
 });
 
-test('where the thread for a resource fails, it is parsed here', async (t) => {
+test('when the thread for a resource fails, the resource is parsed in this thread', async (t) => {
   const { parseResource: parse, log } = createThread(t, () => {
     throw new Error('no more threads');
   });
@@ -150,7 +150,7 @@ test('where the thread for a resource fails, it is parsed here', async (t) => {
   t.regex(log.lines[0] ?? '', /^warning resource 2 of the response is large .*no more threads$/);
 });
 
-test('without another document for a while the thread ends, and the next one starts it again', async (t) => {
+test('an idle thread ends, and the next document starts it again', async (t) => {
   const { parse, clock, started } = createThread(t);
   await parse(small, 'a.yaml');
   clock.advance(9_000);
@@ -179,7 +179,7 @@ for (const [what, program, reason] of [
     'a piece of a document is missing',
   ],
 ] as const) {
-  test(`where the thread ${what}, the document is parsed here, which is logged`, async (t) => {
+  test(`when the thread ${what}, the document is parsed in this thread, which is logged`, async (t) => {
     const { parse, log } = createThread(t, () => new Worker(program, { eval: true }));
     t.deepEqual(await parse(small, 'a.yaml'), parseRuleDocument(small, 'a.yaml'));
     t.deepEqual(log.lines, [
@@ -188,21 +188,21 @@ for (const [what, program, reason] of [
   });
 }
 
-test('the thread steps back behind the others of the process, and they stay as they are', async (t) => {
+test('the thread lowers its own priority, and no other thread of the process', async (t) => {
   const { parse } = createThread(t);
   const before = getPriority();
   await parse(small, 'a.yaml');
   t.is(getPriority(), before);
-  // Where all stand behind already, as under `nice`, none can step back.
+  // With the lowest priority for all already, as under `nice`, none can be lowered.
   if (process.platform !== 'linux' || before >= constants.priority.PRIORITY_BELOW_NORMAL) return;
   const priorities = (await readThreads(process.pid, 'stat')).map((stat) =>
-    // The 19th field, counted behind the name in brackets, which may hold spaces.
+    // The 19th field, counted after the name in brackets, which may contain spaces.
     Number(stat.split(') ')[1]?.split(' ')[16]),
   );
   t.true(priorities.some((priority) => priority > before));
 });
 
-test('where no thread can be started, the document is parsed here', async (t) => {
+test('when no thread can be started, the document is parsed in this thread', async (t) => {
   const { parse, log } = createThread(t, () => {
     throw new Error('no more threads');
   });
@@ -225,7 +225,7 @@ test('a thread that died is replaced for the next document', async (t) => {
 
 const endless = 'require("worker_threads").parentPort.on("message", () => { for (;;); })';
 
-test('a document that takes too long is refused and the thread ended', async (t) => {
+test('a document that takes too long is refused, and the thread is ended', async (t) => {
   const { parse, clock, started } = createThread(t, () => new Worker(endless, { eval: true }));
   const parsed = parse(small, 'a.yaml');
   const ended = once(started[0] as Worker, 'exit');
@@ -239,7 +239,7 @@ test('a document that takes too long is refused and the thread ended', async (t)
   await ended;
 });
 
-test('a document that memory does not suffice for is refused, and this process continues', async (t) => {
+test('a document that needs too much memory is refused, and this process continues', async (t) => {
   const program =
     'require("worker_threads").parentPort.on("message", () => { const all = []; for (;;) all.push([...all]); })';
   const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };
@@ -249,7 +249,7 @@ test('a document that memory does not suffice for is refused, and this process c
   t.is(problems[0]?.message, 'the document needs more memory than there is');
 });
 
-test('closed while it parses, it gives up at once and nothing is left', async (t) => {
+test('a thread that is closed while it parses stops at once, and nothing is left', async (t) => {
   const { parse, close, clock, log, started } = createThread(
     t,
     () => new Worker(endless, { eval: true }),

@@ -1,5 +1,5 @@
-// Parses large rules documents and resources in a thread of its own, since parsing blocks the event loop. The thread
-// starts when a document needs it and ends when idle for a while. document.ts is the parser.
+// Parses large rules documents and resources in a separate thread, since parsing blocks the event loop. The thread
+// starts when a document needs it and ends after being idle. document.ts is the parser.
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
@@ -29,30 +29,30 @@ export interface ParsingJob {
   readonly file: string | undefined;
 }
 
-/** In messages of their own, since copying all at once would take as long as a slice may. */
+/** Sent in several messages, since copying everything at once would take as long as a slice may. */
 export type JobPart =
   | { readonly text: string }
   | { readonly bytes: Uint8Array }
-  /** Digests of parts that need not be sent back. */
+  /** Digests of parts that the thread need not send back. */
   | { readonly known: readonly string[] };
 
 export interface ParsedHead {
   readonly problems: readonly Problem[];
   readonly hasDocument: boolean;
-  /** Of a resource. */
+  /** The names in a resource. */
   readonly named?: ResourceName;
-  /** Why bytes are no resource. */
+  /** Why the bytes are not a resource. */
   readonly undecodable?: string;
 }
 
 export interface ParsingThread {
   /**
-   * Parses as parseRuleDocument does, one document at a time. Descriptors that are as in `before`, in the same places,
-   * are the same objects, so that a change of a few costs the caller little. Where the thread fails, which is logged,
-   * the document is parsed in this one. Rejects when closed meanwhile.
+   * Parses like parseRuleDocument, one document at a time. Descriptors that are equal to those in `before`, in the same
+   * positions, are the same objects, so that a small change costs the caller little. When the thread fails, which is
+   * logged, the document is parsed in the calling thread. Rejects when closed meanwhile.
    */
   parse(text: string, file: string, before?: RuleDocument): Promise<ParsedDocument>;
-  /** The same for the bytes of a resource; `shown` names it, and `decode` is for this thread. */
+  /** As `parse`, for the bytes of a resource; `shown` names it, and `decode` is used in the calling thread. */
   parseResource(
     bytes: Buffer,
     shown: string,
@@ -69,24 +69,24 @@ export interface ParsingThreadDeps {
   readonly startWorker?: () => Worker;
 }
 
-/** Characters that take about two milliseconds to parse: some 200 rules. */
+/** This number of characters takes about two milliseconds to parse: some 200 rules. */
 const fewCharacters = 16 * 1024;
 
-/** Whether parsing this text may block others. */
+/** Whether parsing this text may block other callers. */
 export function isLargeText(text: string): boolean {
   return text.length > fewCharacters || mayHaveAnchor(text);
 }
 
-/** Some 200 rules as well. */
+/** Also some 200 rules. */
 const fewBytes = 6 * 1024;
 
 export function isLargeResource(bytes: Uint8Array): boolean {
   return bytes.length > fewBytes;
 }
 
-/** Far above the time that the longest legal document takes. */
+/** Far above the time of the longest valid document. */
 const deadlineMs = 120_000;
-/** A document that changed often changes again soon. */
+/** How long an idle thread stays: a document that changes often will soon change again. */
 const idleMs = 10_000;
 
 const entry = ownPath('worker/rules-source/parsing-thread-main.ts');
@@ -100,7 +100,7 @@ export function createParsingThread({
   const subject = 'the document';
   let isClosed = false;
 
-  /** What was too much, or that the thread failed, which is logged; throws where this is closed. */
+  /** The TooMuch, or undefined when the thread failed, which is logged; throws if it was closed. */
   function toOutcome(error: unknown, shown: string): TooMuch | undefined {
     if (isClosed) throw error;
     if (error instanceof TooMuch) return error;
@@ -174,7 +174,7 @@ function* toTextParts(text: string): Generator<JobPart, void> {
 
 function* toByteParts(bytes: Buffer): Generator<JobPart, void> {
   for (let at = 0; at < bytes.length; at += bytesAtOnce) {
-    // A copy: of a part of a buffer the whole buffer would be sent.
+    // A copy: for a part of a buffer the whole buffer would be sent.
     yield { bytes: new Uint8Array(bytes.subarray(at, at + bytesAtOnce)) };
   }
 }

@@ -52,7 +52,7 @@ function setUp(...ends: string[]) {
   };
 }
 
-/** The user that is lifted. */
+/** The user whose limit is lifted. */
 function liftedIn(load: GoodLoad | undefined): string {
   const rules = load?.ruleSet.domains.get('shop');
   return ['u0', 'u1']
@@ -60,7 +60,7 @@ function liftedIn(load: GoodLoad | undefined): string {
     .join();
 }
 
-test('rules are replaced at each end, and nothing is done before', async (t) => {
+test('rules are replaced at each end, and not before', async (t) => {
   const { clock, changes, ruleEnds, load, log, nextChange } = setUp(
     '2026-11-24T18:00:00Z',
     '2026-11-24T19:00:00Z',
@@ -82,7 +82,7 @@ test('rules are replaced at each end, and nothing is done before', async (t) => 
   ]);
 });
 
-test('one timer waits, for seconds at most, and none where no rule ends', (t) => {
+test('one timer waits, for seconds at most, and none if no rule ends', (t) => {
   const { clock, ruleEnds, load } = setUp('2027-11-20T00:00:00Z');
   const waits: number[] = [];
   const { after } = clock;
@@ -103,7 +103,7 @@ test('one timer waits, for seconds at most, and none where no rule ends', (t) =>
   t.is(plain.clock.pending, 0);
 });
 
-test('a clock that is set forward ends rules, and one that is set back brings them back', async (t) => {
+test('setting the clock forward ends rules, and setting it back restores them', async (t) => {
   const { clock, changes, ruleEnds, load, log, nextChange } = setUp('2026-11-24T18:00:00Z');
   ruleEnds.follow(load);
   clock.setWall(startMs + 2 * hourMs);
@@ -125,7 +125,7 @@ test('a rule that ends between the load and its use ends at once', async (t) => 
   t.is(liftedIn(changes[0]), '');
 });
 
-test('a load that comes while the rules before are built anew is not replaced by them', async (t) => {
+test('a load that arrives while earlier rules are rebuilt is not replaced by them', async (t) => {
   const { clock, changes, ruleEnds, load } = setUp('2026-11-24T18:00:00Z');
   ruleEnds.follow(load);
   clock.advance(hourMs);

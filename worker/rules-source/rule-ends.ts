@@ -1,5 +1,5 @@
-// Builds the rules in force anew when one of them ends (behaviour: rules-that-end), so that decisions never
-// look at the time of a rule. The clock may be set: it is read again at least every few seconds.
+// Rebuilds the rules in force when one of them ends (behaviour: rules-that-end), so that decisions never check the end
+// of a rule. The clock may be set: it is read again at least every few seconds.
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
@@ -10,26 +10,26 @@ import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { GoodLoad } from './source.ts';
 
 export interface RuleEnds {
-  /** Follows the rules of this load, in place of those before. */
+  /** Follows the rules of this load instead of the previous ones. */
   follow(load: GoodLoad): void;
   close(): void;
 }
 
 export interface RuleEndsDeps {
-  /** The one of the source: domains in which no rule ends stay as it built them. */
+  /** The builder of the source: domains in which no rule ends stay as it built them. */
   readonly builder: RuleSetBuilder;
-  /** Takes the same documents with the rules of them that are in force from now on. */
+  /** Called with the same documents and those of their rules that are in force from now on. */
   readonly onChange: (load: GoodLoad) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** Milliseconds: the clock may be set while a timer waits, and a timer takes 24 days at most. */
+/** Milliseconds: the clock may be set while a timer waits, and a timer waits for at most 24 days. */
 const longestWait = 5_000;
 
 export function createRuleEnds({ builder, onChange, log, clock }: RuleEndsDeps): RuleEnds {
   let followed: GoodLoad | undefined;
-  /** Those of its documents in which a rule ends. */
+  /** Those documents of the load in which rules end. */
   let ending: readonly RuleDocument[] = [];
   let cancel = () => {};
 
@@ -37,19 +37,19 @@ export function createRuleEnds({ builder, onChange, log, clock }: RuleEndsDeps):
     const nowMs = clock.wallMs();
     if (countEnded(ending, nowMs) !== countEnded(ending, load.atMs)) void change(load, nowMs);
     else if (ending.length > 0) {
-      // Also after the last end: a clock that is set back brings rules back.
+      // Continues after the last end: setting the clock back restores rules.
       const nextMs = nextEndOf(ending, nowMs) ?? Number.POSITIVE_INFINITY;
       cancel = clock.after(Math.max(1, Math.min(longestWait, nextMs - nowMs)), () => waitFor(load));
     }
   }
 
-  /** Decisions go on meanwhile, by the rules before. */
+  /** Decisions continue meanwhile, with the previous rules. */
   async function change(load: GoodLoad, nowMs: number): Promise<void> {
     const { documents, atMs } = load;
     const built = await runInSlices(builder.build(documents, nowMs));
     if (followed !== load) return;
     if (!built.ok) {
-      // Only a clock that was set back by more than a rule may be ahead gets here.
+      // Only happens when the clock was set back by more than `until` may be ahead.
       log.error('Rules that were accepted cannot be built again: those before stay in force');
       cancel = clock.after(longestWait, () => waitFor(load));
       return;

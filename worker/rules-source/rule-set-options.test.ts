@@ -8,7 +8,7 @@ function optionsOf(environment: Readonly<Record<string, string>>) {
   return toRuleSetOptions(result.settings);
 }
 
-test('rules are built as the settings say, and as the store counts', (t) => {
+test('rules are built by the settings and the capabilities of the store', (t) => {
   t.deepEqual(
     optionsOf({
       BACKEND_TYPE: 'memory',

@@ -1,4 +1,4 @@
-// How a worker builds its rules, by its settings.
+// The options with which a worker builds its rules, from its settings.
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { storeKinds } from '../counters/store-kinds.ts';
 import type { WorkerSettings } from '../settings.ts';

@@ -93,7 +93,7 @@ test('a bad load keeps the rules, is counted, and names each problem', (t) => {
   );
 });
 
-test('a bad first load says that the ports stay closed', (t) => {
+test('a bad first load logs that the ports stay closed', (t) => {
   const { rules, log, health } = setUp();
   rules.apply({ ok: false, problems: [problem('error', 'x')], origin });
   t.is(rules.current, undefined);
@@ -104,7 +104,7 @@ test('a bad first load says that the ports stay closed', (t) => {
   );
 });
 
-test('a repair is said at the default level, an ordinary reload only at info', (t) => {
+test('a repair is logged at the default level, an ordinary reload only at info', (t) => {
   const { rules, log } = setUp();
   const good = {
     ok: true,
@@ -133,7 +133,7 @@ test('a load without domains is good and unhealthy', (t) => {
   t.false(health.healthy);
 });
 
-test('a warning is said when it appears, not again while it stays', (t) => {
+test('a warning is logged when it appears, and not again while it remains', (t) => {
   const { rules, log } = setUp();
   const a = problem('warning', 'limit of 0');
   const b = problem('warning', 'not YAML');
@@ -150,7 +150,7 @@ test('a warning is said when it appears, not again while it stays', (t) => {
   t.is(said([a]), 1);
 });
 
-test('a note is logged at info: it asks nothing of an operator', (t) => {
+test('a note is logged at info: it requires no action of an operator', (t) => {
   const { rules, log } = setUp();
   const warnings = [problem('note', 'requests_per_unit is 0')];
   rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings, origin });
@@ -182,7 +182,7 @@ test('only a good load ends the wait for the first one', async (t) => {
   t.true(isOver);
 });
 
-test('rules that are gone stay in force, and the component of the configuration is unhealthy', (t) => {
+test('rules that are removed completely stay in force, and the component of the configuration is unhealthy', (t) => {
   const { rules, health } = setUp();
   rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings: [], origin });
   t.true(health.components().get('config'));

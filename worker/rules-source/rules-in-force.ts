@@ -50,7 +50,7 @@ export class RulesInForce {
       : 'no rules were loaded yet, every decision fails';
   }
 
-  /** A warning is logged when it appears, not with each load that still has it. */
+  /** Logs a warning when it appears, not with each load that still has it. */
   #sayWarnings(warnings: readonly Problem[], isComplete: boolean): void {
     const texts = warnings.map(formatProblem);
     const fresh = warnings.filter((_, index) => !this.#saidWarnings.has(texts[index] ?? ''));
@@ -69,7 +69,7 @@ export class RulesInForce {
     this.#inForce = this.#describeInForce(ruleSet);
     this.#sayWarnings(warnings, true);
     const text = `Successfully loaded new configuration: ${origin}, ${countsOf(ruleSet)}`;
-    // Logged at the default level when operators wait for it: the first load, and a repair that worked.
+    // Logged at the default level when operators wait for it: the first load, and a successful repair.
     if (this.#isFirst || this.#lastFailure !== undefined) this.#log.notice(text);
     else this.#log.info(text);
     this.#lastFailure = undefined;
@@ -77,7 +77,7 @@ export class RulesInForce {
 
   #applyBad({ problems, origin, isEmptied }: LoadResult & { readonly ok: false }): void {
     this.#failures.add(1);
-    // The rules stay, and balancers see in the health that the configuration is gone.
+    // The rules stay in force, and the health shows balancers that the configuration is missing.
     if (isEmptied) this.#health.set('config', false);
     const errors = problems.filter(isError);
     this.#lastFailure = { at: this.#now(), problems: errors };
@@ -113,7 +113,7 @@ export class RulesInForce {
     return this.#firstGoodLoad.promise;
   }
 
-  /** A good load replaces the rules at once; after a bad one the old ones stay. */
+  /** A good load replaces the rules at once; after a failed one the old rules stay in force. */
   apply(result: LoadResult): void {
     if (result.ok) this.#applyGood(result);
     else this.#applyBad(result);
@@ -121,7 +121,7 @@ export class RulesInForce {
     if (result.ok) this.#firstGoodLoad.resolve();
   }
 
-  /** The rules of the last good load from now on, as some of them have ended. */
+  /** Replaces the rules by those of the last good load that have not ended. */
   renew(ruleSet: RuleSet): void {
     this.#current = ruleSet;
     this.#inForce = this.#describeInForce(ruleSet);

@@ -9,39 +9,39 @@ export interface GoodLoad {
   readonly ruleSet: RuleSet;
   /** The documents that it was built from. */
   readonly documents: readonly RuleDocument[];
-  /** Wall time in milliseconds that it was built for: rules that had ended then are not in it. */
+  /** Wall time in milliseconds for which it was built: without rules that had ended then. */
   readonly atMs: number;
   readonly warnings: readonly Problem[];
-  /** Human-readable: such as `3 files from /srv/runtime_data/current/config`. */
+  /** Human-readable, such as `3 files from /srv/runtime_data/current/config`. */
   readonly origin: string;
 }
 
-/** One attempt to load the rules: either a complete new RuleSet, or every reason why not. */
+/** One attempt to load the rules: either a complete new RuleSet, or every reason for the failure. */
 export type LoadResult =
   | GoodLoad
   | {
       readonly ok: false;
       readonly problems: readonly Problem[];
       readonly origin: string;
-      /** Whether there are no rules any more where there were some. */
+      /** Whether all rules were removed. */
       readonly isEmptied?: boolean;
     };
 
 /** Delivers rules and their changes until it is closed. */
 export interface RulesSource {
   /**
-   * Starts delivering: `onLoad` is called for the first load, good or bad, and then for each
-   * change, one at a time in order. Rejects (AppError cannot_start) when it can never deliver, such
-   * as when the directory to watch does not exist.
+   * Starts delivering: `onLoad` is called for the first load, good or bad, and then for each change, one at a time in
+   * order. Rejects (AppError cannot_start) if it can never deliver, for example because the directory to watch does not
+   * exist.
    */
   start(onLoad: (result: LoadResult) => void): Promise<void>;
   /** Rules awaited or in force, for the debug port. */
   describe(): string;
-  /** The version accepted last, of a source that has versions; '' before the first. */
+  /** The last accepted version, for a source that has versions; '' before the first. */
   version?(): string;
-  /** Of a source with servers: the listener is told the server of each stream that opens. */
+  /** For a source with servers: calls the listener with the server of each stream that opens. */
   onServer?(listener: (server: ManagementServer) => void): void;
-  /** Of a source with servers: drops the connection to this one, which others have found to be lost. */
+  /** For a source with servers: drops the connection to this one, which was found to be lost. */
   lose?(server: ManagementServer, reason: string): void;
   close(): Promise<void>;
 }

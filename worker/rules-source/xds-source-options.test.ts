@@ -21,7 +21,7 @@ function waitsOf(environment: Record<string, string>): number[] {
 
 // Proof of migrating.md: Waits between streams grow by half, or by `XDS_CLIENT_BACKOFF_RANDOM_FACTOR` when it is
 // above 1, and restart once rules are accepted; jitter is off unless asked for
-test('without settings the waits grow by half from 10 s to 60 s, and nothing varies', (t) => {
+test('by default the waits grow by half from 10 s to 60 s, without jitter', (t) => {
   t.deepEqual(waitsOf({}), [10_000, 15_000, 22_500, 33_750, 60_000]);
   t.is(optionsOf().connectRetryMs, 3_000);
 });
@@ -32,7 +32,7 @@ test('a factor above 1 is the growth itself', (t) => {
   t.is(optionsOf({ XDS_CLIENT_BACKOFF_RANDOM_FACTOR: '1' }).backoff.multiplier, 2);
 });
 
-test('jitter is off unless it is asked for', (t) => {
+test('jitter is off by default', (t) => {
   const jitter = { XDS_CLIENT_BACKOFF_JITTER: 'true', XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '2s' };
   t.is(waitsOf(jitter)[0], 2_500);
 });
@@ -47,7 +47,7 @@ test('no wait is 0, so that a server is not stormed', (t) => {
   t.like(options.backoff, { initialMs: 100, maxMs: 10_000 });
 });
 
-test('settings that are told to the server and accepted from it are taken over', (t) => {
+test('settings that are sent to the server and accepted from it are passed on', (t) => {
   const options = optionsOf({
     CONFIG_GRPC_XDS_NODE_ID: 'n',
     CONFIG_GRPC_XDS_NODE_METADATA: 'a=b',
@@ -55,7 +55,7 @@ test('settings that are told to the server and accepted from it are taken over',
     CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'X-Team:edge',
     XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: '1000',
   });
-  // Counters inside the process, all else as by default.
+  // Counters inside the process, and everything else by default.
   t.like(options, { nodeId: 'n', nodeMetadata: 'a=b', agreement: 'c86a7824' });
   t.deepEqual(options.servers[0], {
     url: 'xds:1',
@@ -85,7 +85,7 @@ test('a client certificate is used only together with its key', (t) => {
   t.deepEqual(bare, { ca: undefined, cert: undefined, key: undefined, san: undefined });
 });
 
-test('each address of the list is a server with the same headers and TLS, a wrong one is none', (t) => {
+test('each address of the list is a server with the same headers and TLS, and a wrong one is left out', (t) => {
   const options = optionsOf({
     CONFIG_GRPC_XDS_SERVER_URL: 'a:1, b:2,,c:port,a:1,dns:///c:3,http://d:4,[::1]:5,e',
     CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'x-team:edge',

@@ -8,7 +8,7 @@ import type { WorkerSettings } from '../settings.ts';
 import type { ReadToken } from '../token-file.ts';
 import type { XdsSourceOptions } from './xds-source.ts';
 
-/** The value of a wait of 0, as in the reference: it protects servers. */
+/** Replaces a wait of 0, as in the reference: protects servers. */
 const leastWaitMs = 100;
 const usualLongestWaitMs = 10_000;
 
@@ -27,7 +27,7 @@ export function toXdsSourceOptions(
     tls: tls.enabled ? { ...toClientTlsFiles(tls), san: tls.san || undefined } : undefined,
     maxMessageBytes: xds.maxMessageBytes,
   });
-  // A start without a good address is refused.
+  // The start fails without a valid address.
   const [first = xds.serverUrl, ...others] = parseServerAddresses(xds.serverUrl).addresses;
   return {
     servers: [toServer(first), ...others.map(toServer)],

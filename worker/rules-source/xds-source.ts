@@ -1,5 +1,5 @@
-// Rules from a management server: runs the ADS client over connections and timers. ads-client.ts is the
-// exchange itself, with the choice of the server, ads-resources.ts applies resources, ads-report.ts reports.
+// Rules from a management server: runs the ADS client over connections and timers. ads-client.ts is the exchange itself
+// and chooses the server, ads-resources.ts applies resources, ads-report.ts reports.
 
 import { agreementKey } from '../../shared/agreement-key.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -45,14 +45,14 @@ import type { LoadResult, RulesSource } from './source.ts';
 
 /** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings. */
 export interface XdsSourceOptions {
-  /** At least one; of several the next is asked when one is lost. */
+  /** At least one; when one is lost, the next one is tried. */
   readonly servers: readonly [ManagementServer, ...ManagementServer[]];
   readonly nodeId: string;
   /** Comma-separated key=value items. */
   readonly nodeMetadata: string;
   /** The hash of the settings that must be the same on all workers that share a store. */
   readonly agreement: string;
-  /** The wait after an attempt to connect that failed. */
+  /** The wait after a failed attempt to connect. */
   readonly connectRetryMs: number;
   /** The waits after streams that ended. */
   readonly backoff: BackoffOptions;
@@ -64,7 +64,7 @@ export interface XdsSourceDeps {
   readonly instance: string;
   readonly discovery: Pick<DiscoveryProtos, 'aggregated'>;
   readonly protos: Pick<Protos, 'rateLimitConfig'>;
-  /** Parses large resources, once there are decisions to make. */
+  /** Parses large resources after the first rules, when decisions may be running. */
   readonly parsingThread?: ParsingThread;
   readonly builder: RuleSetBuilder;
   readonly metrics: Metrics;
@@ -72,14 +72,14 @@ export interface XdsSourceDeps {
   readonly clock: Clock;
 }
 
-/** Problems in a refusal, which is one message; the log has all of them. */
+/** The most problems in a refusal, which is one message; the log has all of them. */
 const maxRefusalProblems = 20;
 const maxRefusalLength = 8_192;
 
-/** Responses that arrived while another was examined. */
+/** The most responses that wait while another one is examined. */
 const maxWaiting = 8;
 
-/** Good rules stay in force whatever happens to the server. */
+/** Valid rules stay in force whatever happens to the server. */
 export class XdsSource implements RulesSource {
   readonly #discovery;
   readonly #parsingThread;
@@ -94,9 +94,9 @@ export class XdsSource implements RulesSource {
   #state = initialAdsState;
   #inForce: ResourcesInForce = new Map();
   #isTaking = false;
-  /** Responses that arrived meanwhile. */
+  /** Responses that arrived while another was examined. */
   #waiting: DiscoveryResponseMessage[] = [];
-  /** The last refusal, unless something was accepted since. */
+  /** The last refusal, unless a response was accepted since. */
   #refused: { readonly digest: string; readonly text: string } | undefined;
   #openStream: OpenManagementStream | undefined;
   #connection: ManagementStream<DiscoveryRequestMessage> | undefined;
@@ -198,7 +198,7 @@ export class XdsSource implements RulesSource {
       onResponse: (response) => {
         this.#report.received();
         if (!this.#isTaking) this.#give({ kind: 'response', response });
-        // Each response is complete: when there are too many, only the newest are kept.
+        // Each response is complete: when there are too many, only the newest ones are retained.
         else this.#waiting = [...this.#waiting, response].slice(-maxWaiting);
       },
       onEnd,
@@ -209,7 +209,7 @@ export class XdsSource implements RulesSource {
     };
   }
 
-  /** Decisions and streams continue while it is examined. */
+  /** Examines a response, while decisions and streams continue. */
   #deliver(response: DiscoveryResponseMessage): void {
     this.#isTaking = true;
     const atMs = this.#clock.wallMs();
@@ -229,7 +229,7 @@ export class XdsSource implements RulesSource {
   ): void {
     const { digest } = intake;
     if (this.#refused !== undefined && this.#refused.digest === digest) {
-      // Some servers resend refused responses for ever: logged only once.
+      // Some servers resend a refused response for ever: the refusal is logged only once.
       this.#give({ kind: 'refused', text: this.#refused.text });
       return;
     }
@@ -269,7 +269,7 @@ export class XdsSource implements RulesSource {
         takeResources(this.#intakeDeps, resources, this.#inForce, atMs, prepared),
       );
     } catch (error) {
-      // The thread was closed meanwhile; then nothing is concluded.
+      // If the thread was closed meanwhile, no conclusion is possible.
       if (!this.#closed)
         this.#log.error(`Resources met a defect of the program: ${stackText(error)}`);
       const defect = `met a defect of the worker: ${errorText(error)}`;
@@ -286,7 +286,7 @@ export class XdsSource implements RulesSource {
     }
   }
 
-  /** Before the first rules there are no decisions. */
+  /** Does nothing before the first rules, when there are no decisions to delay. */
   async #parseLarge(prepared: PreparedResources): Promise<PreparedResources> {
     if (!this.#hasRules || this.#parsingThread === undefined) return prepared;
     const parsed = new Map<AnyMessage, ParsedResource>();
@@ -341,10 +341,10 @@ function toRefusalText(problems: readonly Problem[]): string {
 }
 
 /**
- * This worker's node identity. `metadata` is comma-separated key=value items, each split at its first `=`; items without one are ignored
- * (behaviour: discovery-requests). Three items are added: the announcement of fields that the public message
- * lacks (behaviour: fields-of-our-own), `agreement`, by which workers are compared, and `instance`, by which
- * those with one id are told apart. An added item wins over a given one with the same key.
+ * This worker's node identity. `metadata` is comma-separated key=value items, each split at its first `=`; items
+ * without one are ignored (behaviour: discovery-requests). Three items are added: the announcement of fields that the
+ * public message lacks (behaviour: fields-of-our-own), `agreement`, by which workers are compared, and `instance`, by
+ * which those with the same id are distinguished. An added item takes precedence over a given one with the same key.
  */
 function toAdsNode(worker: {
   readonly id: string;
