@@ -1,5 +1,5 @@
-// Checks between settings of the worker, and for unsupported values. Each check returns sentences
-// that name the settings as they were given. Settings of disabled features never prevent a start.
+// Checks between settings of the worker, and for unsupported values. Each check returns sentences that name the
+// settings as they were given. Settings of disabled features never prevent a start.
 import { dirname, normalize } from 'node:path';
 import { isHost, parseHostPort } from '../../shared/host-port.ts';
 import { joinNames, nameOf, showSetting } from '../../shared/settings/parse-settings.ts';
@@ -25,7 +25,7 @@ export function checkSettings(reading: WorkerReading): string[] {
   ];
 }
 
-/** Warns of settings that are valid and certainly not meant. */
+/** Warns of settings that are valid but certainly not intended. */
 export function warnSettings(reading: WorkerReading): string[] {
   const { log, grpc, limits, counting } = reading.values;
   const { format } = workerTable.log.settings;
@@ -83,8 +83,7 @@ function warnStopAtLimit(reading: WorkerReading): string[] {
 }
 
 /**
- * Its default address can be reached from everywhere, as in the reference. A chosen address, or TLS, needs no
- * warning.
+ * The default address can be reached from everywhere, as in the reference. A chosen address, or TLS, needs no warning.
  */
 function warnDebugPort(reading: WorkerReading): string[] {
   const { debug } = reading.values;
@@ -105,7 +104,7 @@ function checkProcesses(reading: WorkerReading): string[] {
   ];
 }
 
-/** Hashes without a secret could be undone by trying the likely values. */
+/** Hashes without a secret could be reversed by trying the likely values. */
 function checkRecording(reading: WorkerReading): string[] {
   const { path, hashedKeys, hashKey } = reading.values.recording;
   if (path === '' || hashedKeys.length === 0 || hashKey !== '') return [];
@@ -115,7 +114,7 @@ function checkRecording(reading: WorkerReading): string[] {
   ];
 }
 
-/** Settings of a management server that cannot work. */
+/** Checks for settings of a management server that cannot work. */
 function checkXds(reading: WorkerReading): string[] {
   const { config, xds } = reading.values;
   if (config.source !== 'xds') return [];
@@ -149,13 +148,13 @@ function checkXds(reading: WorkerReading): string[] {
   return problems;
 }
 
-/** Settings of a management server without effect. */
+/** Warns of settings of a management server without effect. */
 function warnXds(reading: WorkerReading): string[] {
   if (reading.values.config.source !== 'xds') return [];
   return [...warnServers(reading), ...warnXdsTls(reading)];
 }
 
-/** Addresses that are left out, where others are good. */
+/** Warns of invalid addresses, which are left out if others are valid. */
 function warnServers(reading: WorkerReading): string[] {
   const { addresses, problems } = parseServerAddresses(reading.values.xds.serverUrl);
   if (addresses.length === 0) return [];
@@ -199,7 +198,7 @@ function checkGrpcTls(reading: WorkerReading): string[] {
   return problems;
 }
 
-/** Equal for `tls/key.pem` and `./tls//key.pem`. */
+/** Returns the same directory for `tls/key.pem` and `./tls//key.pem`. */
 function directoryOf(path: string): string {
   return dirname(normalize(path));
 }
@@ -278,7 +277,7 @@ function checkHeaders(reading: WorkerReading): string[] {
     );
 }
 
-/** Errors of the network would quote it. */
+/** Checks the host, which errors of the network would quote. */
 function checkPush(reading: WorkerReading): string[] {
   const { disabled, push, tagged } = reading.values.stats;
   if (disabled || isHost(push.host) || !((push.enabled ?? true) || tagged.enabled)) return [];

@@ -21,7 +21,7 @@ for (const prefix of [
   });
 }
 
-test('rules keep the order of the list, and one listed twice is there once', (t) => {
+test('rules keep the order of the list, and one listed twice occurs once', (t) => {
   const environment = Object.fromEntries(
     ['A', 'B'].flatMap((name) => [
       [`TAGGED_MOGRIFIER_${name}_PATTERN`, name],
@@ -38,7 +38,7 @@ test('rules keep the order of the list, and one listed twice is there once', (t)
   );
 });
 
-test('named groups and flags as RE2 writes them are understood', (t) => {
+test('named groups and flags in the syntax of RE2 are accepted', (t) => {
   const { mogrifiers } = readMogrifiers(['A'], 'TAGGED_MOGRIFIERS', {
     TAGGED_MOGRIFIER_A_PATTERN: '(?i)^(?P<domain>shop)',
     TAGGED_MOGRIFIER_A_NAME: 'x',
@@ -46,7 +46,7 @@ test('named groups and flags as RE2 writes them are understood', (t) => {
   t.is(mogrifiers[0]?.pattern.exec('SHOP.x')?.groups?.['domain'], 'SHOP');
 });
 
-test('everything that is wrong with rules is reported', (t) => {
+test('all problems of rules are reported', (t) => {
   const { problems, mogrifiers } = readMogrifiers(['LOST', '', 'BAD', 'TWO'], 'USE_X', {
     TAGGED_MOGRIFIER_BAD_PATTERN: '(',
     TAGGED_MOGRIFIER_BAD_NAME: '',

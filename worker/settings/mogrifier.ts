@@ -10,9 +10,9 @@ export interface Mogrifier {
   readonly name: string;
   /** Matches anywhere in a metric's name. */
   readonly pattern: Pattern;
-  /** The new name; `$1` stands for the first group, `$0` for the whole match. */
+  /** The new name; `$1` is replaced by the first group, `$0` by the whole match. */
   readonly metricName: string;
-  /** Values with `$1` as in `metricName`. */
+  /** Values may contain `$1` as in `metricName`. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
@@ -90,7 +90,7 @@ function readMogrifier(
   };
 }
 
-/** Both the singular and the plural are in use; both are read in both families. */
+/** Singular and plural are both in use; both are read in both families. */
 function namesOf(name: string, what: 'PATTERN' | 'NAME' | 'TAGS'): SettingNames {
   const rest = `${name.toUpperCase()}_${what}`;
   return [

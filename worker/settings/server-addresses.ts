@@ -1,15 +1,18 @@
-// Reads the addresses of management servers, a comma-separated list. A wrong one is no reason to leave the
-// workers without the others.
+// Parses the addresses of management servers, a comma-separated list. An invalid one must not prevent workers from
+// using the others.
 import { parseHostPort } from '../../shared/host-port.ts';
 
 export interface ServerAddresses {
-  /** The good ones, each once, in the order of the list. */
+  /** The valid addresses, each once, in the order of the list. */
   readonly addresses: readonly string[];
-  /** What is wrong with the other addresses: `address 2: the port is ...`. The texts do not quote the address, which may hold a secret. */
+  /**
+   * The problems of the other addresses: `address 2: the port is ...`. The texts do not quote the address, which may
+   * contain a secret.
+   */
   readonly problems: readonly string[];
 }
 
-/** Schemes of gRPC's names, beside that of files. */
+/** Schemes of names in gRPC, except that of files. */
 const schemes = /^(?:dns|ipv4|ipv6):/;
 
 export function parseServerAddresses(text: string): ServerAddresses {
@@ -30,7 +33,7 @@ function findProblem(address: string): string | undefined {
   if (/[@?]/.test(address)) return 'it has a user, or parameters';
   if (schemes.test(address)) return undefined;
   if (address.includes('://')) return 'it begins with a scheme such as http://';
-  // Without a port it is gRPC's usual one.
+  // The default is gRPC's usual port.
   const result = parseHostPort(address.includes(':') ? address : `${address}:443`, 1);
   if (!result.ok) return result.reason;
   return result.value.host === '' ? 'the host is missing' : undefined;

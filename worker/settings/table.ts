@@ -1,5 +1,5 @@
-// Every setting of the worker (behaviour: two-names), grouped as the program sees them. Rules
-// between settings are in checks.ts.
+// Every setting of the worker (behaviour: two-names), grouped as the program uses them. Constraints between settings
+// are in checks.ts.
 import {
   bool,
   booleans,

@@ -1,4 +1,4 @@
-// The rows for a management server that delivers the rules.
+// The settings of a management server that delivers the rules.
 import { bool, choice, duration, float, int, map, text } from '../../shared/settings/kind.ts';
 
 export function xdsSettings() {
