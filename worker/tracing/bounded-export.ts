@@ -1,5 +1,5 @@
-// The queue of recorded spans, in front of the exporter. The library's own queue drops finished spans;
-// this one reports that it is full before a span is made, so that an unavailable receiver costs nothing.
+// The queue of recorded spans in front of the exporter. The library's own queue drops finished spans; this one reports
+// that it is full before a span is made, so that an unavailable receiver costs nothing.
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace';
 import { errorText } from '../../shared/errors.ts';
 
@@ -11,17 +11,17 @@ export interface BatchOptions {
 }
 
 export interface ExportEvents {
-  /** A batch was taken. */
+  /** Called when a batch was accepted. */
   onArrival(): void;
-  /** A batch was not taken; `reason` is one clause without a final full stop. */
+  /** Called when a batch was not accepted; `reason` is one clause without a final full stop. */
   onFailure(reason: string): void;
-  /** A span did not fit into the queue. */
+  /** Called when a span did not fit into the queue. */
   onDrop(): void;
 }
 
 export interface BoundedExport {
   readonly processor: BatchSpanProcessor;
-  /** False: a span that ends now would be dropped. */
+  /** False if a span that ends now would be dropped. */
   hasRoom(): boolean;
 }
 

@@ -1,5 +1,5 @@
-// The tracer over the OpenTelemetry SDK for Node. Parents are passed explicitly, so nothing has to track calls
-// through the event loop.
+// The tracer over the OpenTelemetry SDK for Node. Parents are passed explicitly, so calls need not be tracked through
+// the event loop.
 
 import {
   type Context,
@@ -42,11 +42,11 @@ import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { type BatchOptions, createBoundedExport } from './bounded-export.ts';
 import type { ServerSpan, Span, SpanParent, Tracer, TracerDeps, TracerOptions } from './tracer.ts';
 
-/** A request's text may be of any size; this much of an attribute is kept. */
+/** A request's text may have any size; this much of an attribute is recorded. */
 const maxAttributeLength = 4_096;
-/** In the reference's words (behaviour: spans). */
+/** As in the reference (behaviour: spans). */
 const schemaUrl = 'https://opentelemetry.io/schemas/1.7.0';
-/** Limit of different complaints of the library about its settings that are logged. */
+/** Limit of different warnings of the library about its settings that are logged. */
 const maxComplaints = 20;
 
 /** The least time between log lines about a slow or unstable receiver. */
@@ -100,18 +100,18 @@ export function createOtelTracer(
   if (getBooleanFromEnv('OTEL_SDK_DISABLED')) {
     log.warning('OTEL_SDK_DISABLED is true: no traces are recorded');
   }
-  // With OTEL_LOG_LEVEL the SDK writes complaints to the console, and that it replaces another logger as well.
+  // With OTEL_LOG_LEVEL the SDK writes warnings to the console, and logs that another logger was replaced.
   diag.disable();
   const sdk = new NodeSDK({
     sampler: new ParentBasedSampler({ root: rootSampler }),
-    // Detected here: the SDK gives what it detects precedence over what it is given.
+    // Detected here, because the SDK gives detected resources precedence over configured ones.
     autoDetectResources: false,
     resource: defaultResource()
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
       .merge(resourceFromAttributes(resource, { schemaUrl })),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
     spanProcessors: [processor],
-    // Traces alone, whatever OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER name.
+    // Sends only traces, whatever OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER name.
     metricReaders: [],
     logRecordProcessors: [],
     textMapPropagator: null,
@@ -130,7 +130,7 @@ export function createOtelTracer(
     onDrop();
     return false;
   };
-  // Cached: the library builds a key for each lookup of a scope.
+  // Cached, because the library builds a key for each lookup of a scope.
   const scopes = new Map<string, OtelTracer>();
   const inScope = (scope: string): OtelTracer => {
     let found = scopes.get(scope);
@@ -167,7 +167,7 @@ export function createOtelTracer(
       isStopped = true;
       const timedOut = Promise.withResolvers<void>();
       const cancel = clock.after(timeoutMs, timedOut.resolve);
-      // Failures to send have been logged already.
+      // Failures to send were already logged.
       const sent = sdk.shutdown().catch(() => undefined);
       await Promise.race([sent, timedOut.promise]);
       cancel();
@@ -175,7 +175,10 @@ export function createOtelTracer(
   };
 }
 
-/** It throws for an address that it cannot read, quoting it; the one for HTTP complains and takes the standard one. */
+/**
+ * The gRPC exporter throws for an address that it cannot parse, and quotes it; the HTTP exporter logs a warning and
+ * uses the default address.
+ */
 function createGrpcExporter(log: Log): GrpcExporter {
   try {
     return new GrpcExporter();
@@ -187,8 +190,10 @@ function createGrpcExporter(log: Log): GrpcExporter {
   }
 }
 
-/** B3 without a sampling state leaves the decision to us; the library reads it as a refusal. `traceparent` always has
- * one, and takes precedence. */
+/**
+ * Whether the sampling decision is ours: B3 without a sampling state leaves it open, but the library reads this as a
+ * refusal. `traceparent` always has one, and takes precedence.
+ */
 function isUndecided(header: (name: string) => string | undefined): boolean {
   if (header('traceparent') !== undefined) return false;
   const single = header('b3');
@@ -200,7 +205,7 @@ function isUndecided(header: (name: string) => string | undefined): boolean {
   );
 }
 
-/** The caller with the decision that a trace which begins here would get. */
+/** The caller's context, with the decision that a trace beginning here would get. */
 function decideHere(caller: Context, sampler: TraceIdRatioBasedSampler): Context {
   const known = trace.getSpanContext(caller);
   if (known === undefined) return caller;
@@ -222,7 +227,7 @@ function toSpan(span: OtelSpan): Span {
   };
 }
 
-/** The library's defaults, as the standard has them, where a setting is absent or makes no sense. */
+/** The library's defaults, as the standard defines them, for absent or invalid settings. */
 function readBatchOptions(): BatchOptions {
   const read = (name: string, least: number, fallback: number): number => {
     const value = getNumberFromEnv(name) ?? fallback;
@@ -238,8 +243,8 @@ function readBatchOptions(): BatchOptions {
 }
 
 /**
- * The library complains about OTEL_* settings that it cannot use. Each is logged once, without quoted
- * values, which may be a secret header or an address with a password.
+ * Logs the library's warnings about OTEL_* settings that it cannot use: each once, without quoted values, which may be
+ * a secret header or an address with a password.
  */
 function passingOnComplaints(log: Log): () => void {
   const said = new Set<string>();
@@ -254,7 +259,7 @@ function passingOnComplaints(log: Log): () => void {
       said.add(text);
       log.warning(`tracing: ${text}`);
     },
-    // Failed exports, which are logged above.
+    // Failed exports are logged elsewhere.
     error: ignore,
   };
   return () => {

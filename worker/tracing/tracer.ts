@@ -1,18 +1,18 @@
-// The interface to tracing: spans are started, described and ended. Without a tracer no library is loaded
-// and no object made. tracing/otel-tracer.ts records and sends spans.
+// The interface to tracing: starting, describing and ending spans. Without a tracer no library is loaded and no object
+// is created. tracing/otel-tracer.ts records and sends spans.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 
 export type SpanAttributes = Readonly<Record<string, string | number>>;
 
-/** One timed piece of work. Every span is ended, once. */
+/** One timed piece of work. Every span must be ended exactly once. */
 export interface Span {
   set(attributes: SpanAttributes): void;
-  /** `failure`, in words, marks the span as failed. */
+  /** `failure` is human-readable and marks the span as failed. */
   end(failure?: string): void;
 }
 
-/** A trace. */
+/** The parent of further spans: a trace. */
 export interface SpanParent {
   /** `scope` names the part of the program. */
   startSpan(scope: string, name: string, attributes?: SpanAttributes): Span;
@@ -20,12 +20,12 @@ export interface SpanParent {
 
 export type ServerSpan = Span & SpanParent;
 
-/** Never throws, never blocks, and bounds what it remembers. */
+/** Never throws, never blocks, and bounds its memory. */
 export interface Tracer {
   /**
-   * For a call that came in: continues the trace that its headers name (B3, or W3C trace context,
-   * which wins), or begins one. `header` gives a header's first value, by its name in lower case.
-   * Undefined when the trace is not recorded: then nothing below it is either.
+   * Starts the span of an incoming call: continues the trace that its headers name (B3, or W3C trace context, which
+   * takes precedence), or begins one. `header` returns a header's first value, by its lower-case name. Undefined when
+   * the trace is not recorded: nothing below the span is recorded then.
    */
   startServerSpan(
     scope: string,
@@ -33,25 +33,27 @@ export interface Tracer {
     header: (name: string) => string | undefined,
   ): ServerSpan | undefined;
   /**
-   * For a call that this process makes, in a trace of its own. `setHeader` gets the headers by which
-   * its receiver continues that trace (W3C trace context). Undefined when it is not recorded.
+   * Starts the span of a call by this process, in a new trace. `setHeader` sets the headers by which its receiver
+   * continues that trace (W3C trace context). Undefined when it is not recorded.
    */
   startClientSpan(
     scope: string,
     name: string,
     setHeader: (name: string, value: string) => void,
   ): Span | undefined;
-  /** For work without a trace of its caller's: each span is a trace of its own. Undefined: none is
-   * recorded at the moment. */
+  /**
+   * The parent for work without a caller's trace: each span begins a new trace. Undefined when none is recorded at the
+   * moment.
+   */
   roots(): SpanParent | undefined;
-  /** Sends what has been recorded, for at most `timeoutMs`; nothing is recorded from then on. */
+  /** Sends the recorded spans, for at most `timeoutMs`; nothing is recorded from then on. */
   stop(timeoutMs: number): Promise<void>;
 }
 
 export interface TracerOptions {
   /** OTLP over HTTP with protobuf bodies, or over gRPC. */
   readonly protocol: 'http' | 'grpc';
-  /** Part of the traces without a parent that are recorded, 0 to 1. */
+  /** The share of the traces without a parent that is recorded, 0 to 1. */
   readonly samplingRate: number;
   /** The attributes of the program that makes the spans, such as `service.name`. */
   readonly resource: SpanAttributes;
