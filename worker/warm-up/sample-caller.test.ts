@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import test from 'ava';
 import { createSampleCaller } from './sample-caller.ts';
 
-test('a caller whose time is over before it connects leaves no uncaught error', async (t) => {
+test('a caller that is aborted before it connects leaves no uncaught error', async (t) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -11,6 +11,6 @@ test('a caller whose time is over before it connects leaves no uncaught error', 
   await once(server, 'close');
   const target = { host: '127.0.0.1', port, certificate: undefined, signal: AbortSignal.abort() };
   await t.throwsAsync(createSampleCaller(target), { name: 'AbortError' });
-  // As that caller would have been, and later.
+  // Connects like the caller would have done, but later.
   await t.throwsAsync(once(connect(port, target.host), 'connect'), { code: 'ECONNREFUSED' });
 });

@@ -13,19 +13,19 @@ export interface SampleTarget {
   readonly port: number;
   /** The port's certificate in PEM; undefined without TLS. */
   readonly certificate: Buffer | undefined;
-  /** Ends the connections. */
+  /** Ends the connections when it aborts. */
   readonly signal: AbortSignal;
 }
 
 export interface SampleCaller {
-  /** Asks once; resolves with the answer. Rejects when the connection ends. One call at a time. */
+  /** Sends one request; resolves with the answer. Rejects when the connection ends. One call at a time. */
   call(message: Buffer): Promise<void>;
   /** Resolves when the connection is closed. */
   close(): Promise<void>;
 }
 
 const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
-/** RFC 9113, sections 6 and 4.1. */
+/** Frame types of RFC 9113, sections 6 and 4.1. */
 const frames = { data: 0, headers: 1, settings: 4 };
 const flags = { endStream: 0x1, endHeaders: 0x4 };
 const frameHeaderBytes = 9;
@@ -44,7 +44,7 @@ const repeatedFields = [
 /** `:method POST` and `:scheme http`. */
 const indexedFields = [0x83, 0x86];
 
-/** Resolves when it is connected. */
+/** Resolves when the caller is connected. */
 export async function createSampleCaller(target: SampleTarget): Promise<SampleCaller> {
   const socket = await openSocket(target);
   let waiting: PromiseWithResolvers<void> | undefined;
@@ -90,7 +90,7 @@ export async function createSampleCaller(target: SampleTarget): Promise<SampleCa
   };
 }
 
-/** Resolves with the end of the answer, whatever it is. */
+/** Resolves at the end of the answer, whatever the answer is. */
 export async function postSample(
   { host, port, certificate, signal }: SampleTarget,
   path: string,
@@ -101,7 +101,7 @@ export async function postSample(
     certificate === undefined
       ? request(options)
       : requestTls({ ...options, ca: certificate, rejectUnauthorized: false });
-  // Also after its answer has begun, when the request is not awaited any more.
+  // May also occur after the answer has begun, when the request is no longer awaited.
   posted.on('error', () => {});
   posted.end(body);
   const [response] = await once(posted, 'response');
@@ -114,7 +114,7 @@ async function openSocket({ host, port, certificate, signal }: SampleTarget): Pr
   const socket =
     certificate === undefined
       ? connect({ host, port })
-      : // With its own CA, as loading Node's takes time.
+      : // Trusts only this CA, since loading those of Node takes time.
         connectTls({
           host,
           port,
@@ -122,7 +122,7 @@ async function openSocket({ host, port, certificate, signal }: SampleTarget): Pr
           ca: certificate,
           rejectUnauthorized: false,
         });
-  // Also when it is not awaited any more.
+  // May also occur when the connection is no longer awaited.
   socket.on('error', () => {});
   const destroy = () => socket.destroy();
   signal.addEventListener('abort', destroy, { once: true });
@@ -144,7 +144,7 @@ function toFrame(type: number, flag: number, streamId: number, payload: Buffer):
   return frame;
 }
 
-/** Every second request has trace headers of its own, as callers with and without tracing send it. */
+/** Every second request has its own trace headers, as callers with and without tracing send them. */
 function toBlock(isFirst: boolean, streamId: number): Buffer {
   const fields: Buffer[] = [Buffer.from(indexedFields)];
   for (const [index, [name, value]] of repeatedFields.entries()) {
@@ -158,14 +158,14 @@ function toBlock(isFirst: boolean, streamId: number): Buffer {
   return Buffer.concat(fields);
 }
 
-/** RFC 7541, sections 6.2.1 and 6.2.2, without an index for the name. */
+/** A literal of RFC 7541, sections 6.2.1 and 6.2.2, without an index for the name. */
 function toLiteral(representation: number, name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([representation]), toHuffman(name), toHuffman(value)]);
 }
 
 const codes = listHuffmanCodes();
 
-/** Section 5.2; of less than 127 octets. */
+/** A string of section 5.2, with less than 127 octets. */
 function toHuffman(text: string): Buffer {
   const octets: number[] = [];
   let bits = 0;

@@ -3,7 +3,7 @@ import { decodeRateLimitRequest } from '../listen/grpc/request-decoder.ts';
 import { parseJsonRequest } from '../listen/proto-json-reader.ts';
 import { createSampleRequests } from './sample-traffic.ts';
 
-test('each sample asks the same in protobuf and in JSON', (t) => {
+test('each sample has the same request in protobuf and in JSON', (t) => {
   for (const { message, json } of createSampleRequests()) {
     const decoded = decodeRateLimitRequest(message, 0, message.length);
     const parsed = parseJsonRequest(Buffer.from(json));

@@ -1,5 +1,5 @@
-// Rules of every kind, and requests that use them, for the warm-up. They count under a prefix of their
-// own, in windows of a second and a minute, so that nothing remains.
+// Rules of every kind, and requests that use them, for the warm-up. They count under a separate prefix, in windows of a
+// second and a minute, so that nothing remains.
 import { randomBytes } from 'node:crypto';
 import { plainShape } from '../../shared/rules/limit-shape.ts';
 import type {
@@ -11,7 +11,7 @@ import { noFlags } from '../../shared/rules/rule-keys.ts';
 import { WireWriter } from '../listen/grpc/wire-writer.ts';
 
 const domain = 'ratelane_warm_up';
-/** With different values: some counters stay within their limit and some exceed it. */
+/** The number of different values: some counters stay within their limit and some exceed it. */
 const values = 32;
 
 export const sampleRules: RuleDocument = {
@@ -75,7 +75,7 @@ export interface SampleRequest {
   readonly json: string;
 }
 
-/** Enough that each kind occurs with several values. */
+/** Enough requests that each kind occurs with several values. */
 export function createSampleRequests(): readonly SampleRequest[] {
   return Array.from({ length: 8 * values }, (_, index) => {
     const descriptors = toDescriptors(index);
@@ -120,7 +120,7 @@ function toRule(
   };
 }
 
-/** Fields: proto/envoy/service/ratelimit/v3/rls.proto. */
+/** The fields are those of proto/envoy/service/ratelimit/v3/rls.proto. */
 function toMessage(descriptors: readonly SampleDescriptor[]): Buffer {
   const writer = new WireWriter();
   writer.string(1, domain);
