@@ -5,7 +5,7 @@ import test from 'ava';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-test('libraries that only some workers need are not among the modules that all of them load', async (t) => {
+test('no worker loads libraries that only some workers need', async (t) => {
   const script = `import { createRequire } from 'node:module';
     await import('./worker/run-worker.ts');
     console.log(Object.keys(createRequire(import.meta.url).cache).join('\\n'))`;

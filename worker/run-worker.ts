@@ -1,5 +1,4 @@
-// Runs a worker as a process: from the environment's settings to the exit code. worker.ts composes the
-// worker.
+// Runs a worker as a process: from the environment's settings to the exit code. worker.ts composes the worker.
 
 import { systemClock } from '../shared/clock.ts';
 import { commandLine } from '../shared/command-line.ts';
@@ -13,7 +12,7 @@ import { startWorkerTracer } from './tracing.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorker, stopGraceMs } from './worker.ts';
 
-/** Time for the rest when decisions in flight have ended. */
+/** Time limit for everything else after decisions in flight have ended. */
 export const closeGraceMs = 5_000;
 
 /**
@@ -36,7 +35,7 @@ export async function runWorker(environment: Environment): Promise<never> {
 
   const clock = systemClock;
   const { settings } = result;
-  // The normal state of a single worker, so it is no warning.
+  // The normal state of a single worker, so it is not a warning.
   if (!storeKinds[settings.counting.backend].isShared) {
     log.notice(
       'Counters are in memory: each worker counts by itself, N workers allow N times a limit',
@@ -48,7 +47,7 @@ export async function runWorker(environment: Environment): Promise<never> {
     dump: result.dump,
     log,
     clock,
-    // With several processes each has its own.
+    // With several processes each has its own tracer.
     tracer:
       settings.processes.count === 1
         ? await startWorkerTracer(settings.tracing, { log, clock })

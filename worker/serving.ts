@@ -1,4 +1,4 @@
-// Composes what answers callers: the counter store, the decision, and the gRPC and HTTP ports. Composition
+// Composes the part that answers callers: the counter store, the decision, and the gRPC and HTTP ports. Composition
 // roots add rules, statistics and signals.
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
@@ -35,7 +35,7 @@ import type { Tracer } from './tracing/tracer.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
 
 export interface Serving {
-  /** The rules for decisions from now on. Before the first ones every decision fails. */
+  /** Sets the rules for decisions from now on. Before the first rules every decision fails. */
   useRules(rules: AcceptedRules): void;
   /** Resolves when the counter store has answered. `signal` aborts the wait. */
   connect(signal: AbortSignal): Promise<void>;
@@ -49,7 +49,7 @@ export interface Serving {
 }
 
 export interface ListenOptions {
-  /** Whether another process of this worker is listening on the same unix socket, or was. */
+  /** Whether another process of this worker is or was listening on the same unix socket. */
   readonly sharesSocket: boolean;
 }
 
@@ -64,17 +64,17 @@ export interface ServingDeps {
   readonly settings: WorkerSettings;
   readonly health: Health;
   readonly metrics: Metrics;
-  /** Takes samples of the descriptors that no rule matches. */
+  /** Receives samples of the descriptors that no rule matches. */
   readonly takeUnmatched: (sample: UnmatchedSample) => void;
-  /** Undefined where there is no link to a control plane. */
+  /** Undefined without a link to a control plane. */
   readonly observer: OverLimitObserver | undefined;
-  /** Undefined where decisions are not recorded. */
+  /** Undefined if decisions are not recorded. */
   readonly recorder?: DecisionRecorder | undefined;
   readonly log: Log;
   readonly clock: Clock;
   /** Undefined when traces are off. */
   readonly tracer: Tracer | undefined;
-  /** Whether it has its own ports where several processes share theirs. */
+  /** Whether it has its own ports even when several processes share theirs. */
   readonly listensAlone?: boolean;
 }
 

@@ -1,5 +1,5 @@
-// The two families of setting names: where one has a neutral word, the reference's has a product's name
-// (behaviour: two-names). Both are read; the neutral one comes first in documents.
+// The two families of setting names: where ours has a neutral word, the reference's has a product's name (behaviour:
+// two-names). Both are read; the neutral one is first in documents.
 import type { SettingNames } from '../shared/settings/setting.ts';
 
 const productWords: readonly (readonly [neutral: string, established: string])[] = [
@@ -20,9 +20,7 @@ export function bothNames(first: string, ...more: readonly string[]): SettingNam
   return [first, ...all];
 }
 
-/**
- * Further names with a product's word in some places and a neutral one in others: the mapping is per word.
- */
+/** Further names that have a product's name in some positions and a neutral word in others: the mapping is per word. */
 export function mixedNames(neutral: string): readonly string[] {
   const all = productWords.reduce(
     (names, pair) => names.flatMap((name) => [name, nameProduct(name, pair)]),
@@ -38,12 +36,12 @@ export interface GivenNames {
   readonly givenNames: Readonly<Record<string, string>>;
 }
 
-/** The name of a setting in texts: the one by which it was given, else its first. */
+/** The name of a setting in texts: the one by which it was given, or else its first. */
 export function givenName({ givenNames }: GivenNames, first: string): string {
   return givenNames[first] ?? first;
 }
 
-/** The counterpart that names a product. */
+/** The counterpart of a neutral name that names a product. */
 export function toEstablished(neutral: string): string {
   return productWords.reduce(nameProduct, neutral);
 }

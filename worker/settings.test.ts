@@ -13,7 +13,7 @@ import {
 
 type Environment = Record<string, string>;
 
-/** The fewest settings with which a worker starts. */
+/** The minimal settings with which a worker starts. */
 const enough: Environment = { REDIS_URL: 'localhost:6379' };
 
 function parse(environment: Environment) {
@@ -27,7 +27,7 @@ function settingsOf(environment: Environment): WorkerSettings {
 }
 
 const toLines = (settings: WorkerSettings) => toSettingLines({ ...settings, givenNames: {} });
-/** With it the start warns of nothing. */
+/** With it the start logs no warning. */
 const local = { DEBUG_HOST: '127.0.0.1' };
 const defaults = new Set(toLines(settingsOf(local)));
 
@@ -68,7 +68,7 @@ test('the settings cannot be changed', (t) => {
   t.deepEqual(seen, []);
 });
 
-test('the dump shows values in force and where they came from, but no secret', (t) => {
+test('the dump shows values in force and their origin, but no secret', (t) => {
   const result = parse({
     REDIS_URL: 'redis://me:open-sesame@h:1',
     KVSTORE_PERSECOND_AUTH: 'open-sesame',
@@ -88,7 +88,7 @@ test('the dump shows values in force and where they came from, but no secret', (
   t.false(JSON.stringify([result.dump, result.warnings]).includes('sesame'));
 });
 
-test('files of TLS that cannot be read are reported with setting and path', async (t) => {
+test('TLS files that cannot be read are reported with setting and path', async (t) => {
   const tls = {
     GRPC_SERVER_USE_TLS: 'true',
     GRPC_SERVER_TLS_CERT: '/tls/none.pem',
@@ -107,7 +107,7 @@ test('files of TLS that cannot be read are reported with setting and path', asyn
   ]);
 });
 
-test('a token file that is missing or empty ends the start, where rules come from a management server', async (t) => {
+test('a missing or empty token file ends the start, if rules come from a management server', async (t) => {
   const problemsOf = async (path: string, source: string) => {
     const result = parse({ CONFIG_TYPE: source, CONFIG_GRPC_XDS_TOKEN_FILE: path });
     return result.ok ? findTokenFileProblems(result.tokenFiles) : result.problems;
@@ -128,7 +128,7 @@ test('the help names every setting', (t) => {
   }
 });
 
-test('variables that Kubernetes, npm and OpenTelemetry set are neither wrong nor warned of', (t) => {
+test('variables that Kubernetes, npm and OpenTelemetry set cause neither errors nor warnings', (t) => {
   const services = 'REDIS KVSTORE STATSD GRPC DEBUG PROMETHEUS TRACING MEMCACHE'.split(' ');
   const links = services.flatMap((service) => [
     [`${service}_SERVICE_HOST`, '10.0.0.1'],

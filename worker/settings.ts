@@ -19,7 +19,7 @@ import { readTokenFile } from './token-file.ts';
 
 type Values = TableValues<typeof workerTable>;
 
-/** Durations are in milliseconds; an unset path or address is ''. Frozen, all the way down. */
+/** Durations are in milliseconds; an unset path or address is ''. Deeply frozen. */
 export interface WorkerSettings
   extends Omit<Values, 'log' | 'store' | 'perSecondStore' | 'stats'>,
     Pick<CountingSettings, 'store' | 'perSecondStore' | 'givenNames'> {
@@ -56,7 +56,7 @@ export interface NamedFile {
   readonly path: string;
 }
 
-/** Prefixes of names that no other program uses; other names are only compared with known ones. */
+/** Prefixes of names that no other program uses; names without them are only compared with known ones. */
 const prefixes = [
   'KVSTORE_',
   'REDIS_',
@@ -85,7 +85,7 @@ const prefixes = [
   'RECORD_DECISIONS',
 ] as const;
 
-/** Envoy Gateway sets the first, for the CA of clients; the others are what other programs have. */
+/** Envoy Gateway sets the first one, for the CA of clients; the others are names of other programs. */
 const usualNames: Readonly<Record<string, string>> = {
   GRPC_SERVER_TLS_CA_CERT: 'GRPC_CLIENT_TLS_CACERT',
   PULLMETRICS_PORT: 'PULLMETRICS_ADDR',
@@ -114,7 +114,7 @@ const usualNames: Readonly<Record<string, string>> = {
   }),
 };
 
-/** What other clients call the settings of a store, and the names here. */
+/** Names of a store's settings in other clients, and our names for them. */
 function namesOfOtherClients(
   families: readonly string[],
   usual: Readonly<Record<string, readonly string[]>>,
@@ -191,7 +191,7 @@ function toSettings(
     },
     stats: {
       ...stats,
-      // Another output replaces it only when it was not set explicitly (behaviour: independent-outputs).
+      // Another output replaces it unless it was set explicitly (behaviour: independent-outputs).
       push: {
         ...stats.push,
         enabled: stats.push.enabled ?? !(stats.tagged.enabled || stats.pull.enabled),
@@ -251,7 +251,7 @@ export async function findTlsFileProblems(
   return found.flat();
 }
 
-/** One sentence for each file that holds no token. */
+/** One sentence for each file without a valid token. */
 export async function findTokenFileProblems(files: readonly NamedFile[]): Promise<string[]> {
   const found = await Promise.all(
     files.map(async ({ shown, path }) => {

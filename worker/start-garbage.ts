@@ -1,8 +1,11 @@
-// Collects the garbage of a start: sources that were compiled, rules that were parsed, decisions of the warm-up.
-// V8 keeps it until the heap is full for the first time, which in a quiet worker is never.
+// Collects the garbage of a start: compiled sources, parsed rules, decisions of the warm-up. V8 keeps it until the heap
+// is full for the first time, which never happens in a quiet worker.
 
-/** Called once, before there are callers: it takes some hundredths of a second. Does nothing without `--expose-gc`. */
+/**
+ * Called once, before there are callers, since it takes some hundredths of a second. Does nothing without
+ * `--expose-gc`.
+ */
 export function collectStartGarbage(): void {
-  // Of all kinds only this one makes the young generation small again, too.
+  // Only this kind of collection also shrinks the young generation.
   globalThis.gc?.({ type: 'major', flavor: 'last-resort', execution: 'sync' });
 }

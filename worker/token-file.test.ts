@@ -10,7 +10,7 @@ function createFile(t: ExecutionContext): string {
   return join(folder, 'token');
 }
 
-test('the token is read each time; while the file has none the last good one stays, which is logged once', async (t) => {
+test('the token is read each time; while the file has none the last valid one is used, which is logged once', async (t) => {
   const path = createFile(t);
   const log = createRecordedLog();
   const readToken = createReadToken(path, log);
@@ -40,14 +40,14 @@ for (const [text, problem] of [
   ['two words', 'has other characters than one token in ASCII, without white space'],
   ['sésame', 'has other characters than one token in ASCII, without white space'],
 ] as const) {
-  test(`a file with ${JSON.stringify(text.slice(0, 9))} is no token`, async (t) => {
+  test(`a file with ${JSON.stringify(text.slice(0, 9))} is not a token`, async (t) => {
     const path = createFile(t);
     writeFileSync(path, text);
     t.deepEqual(await readTokenFile(path), { ok: false, problem });
   });
 }
 
-test('a file without an end is no token', async (t) => {
+test('an endless file is not a token', async (t) => {
   const problem = 'cannot be read (/dev/zero has more than 16384 bytes)';
   t.deepEqual(await readTokenFile('/dev/zero'), { ok: false, problem });
 });

@@ -1,5 +1,5 @@
-// The token that a worker shows its management servers, from a file. It is read at each connection, so that
-// a token that was replaced is picked up; never part of an error or a log.
+// The token that a worker sends to its management servers, from a file. It is read for each connection, so that a
+// replaced token is used, and is never part of an error or a log.
 import { errorText } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import { maskFile } from '../shared/settings/shown-value.ts';
@@ -7,10 +7,10 @@ import { readSecretFile } from '../shared/small-file.ts';
 
 export type TokenReading =
   | { readonly ok: true; readonly token: string }
-  /** `problem` is human-readable and continues `the file `. */
+  /** `problem` is human-readable and completes a sentence that begins with `the file `. */
   | { readonly ok: false; readonly problem: string };
 
-/** No token is longer: a larger file is a wrong path. */
+/** Tokens are never longer: a larger file is a wrong path. */
 const maxFileBytes = 16 * 1024;
 
 /** White space around the token is ignored. */
@@ -26,8 +26,10 @@ export async function readTokenFile(path: string): Promise<TokenReading> {
   }
 }
 
-/** Reads the current token. While the file has no valid token it resolves with the last valid one, and logs each problem
- * once. Rejects when there has never been a valid one. */
+/**
+ * Reads the current token. While the file has no valid token, resolves with the last valid one, and logs each problem
+ * once. Rejects if there has never been a valid one.
+ */
 export type ReadToken = () => Promise<string>;
 
 export function createReadToken(path: string, log: Log): ReadToken {

@@ -7,7 +7,7 @@ const service = 'envoy.service.ratelimit.v3.RateLimitService';
 
 // Proof of migrating.md: Spans have the stable RPC attributes, and never `rpc.grpc.status_code`;
 // `OTEL_SEMCONV_STABILITY_OPT_IN` brings back the older ones
-test('by default a call is described with the stable attributes alone', (t) => {
+test('by default a call only has the stable attributes', (t) => {
   const description = createRpcSpanDescription(path, toRpcConventions([]));
   t.is(description.name, name);
   t.deepEqual(description.method, { 'rpc.system.name': 'grpc', 'rpc.method': name });
@@ -31,7 +31,7 @@ test('rpc/old keeps system, service and the short name of the method', (t) => {
   });
 });
 
-test('rpc/dup adds system and service, and the name of the method stays whole', (t) => {
+test('rpc/dup adds system and service, and the name of the method stays complete', (t) => {
   const description = createRpcSpanDescription(path, toRpcConventions(['http/dup', 'rpc/dup']));
   t.deepEqual(description.method, {
     'rpc.system.name': 'grpc',
@@ -42,12 +42,12 @@ test('rpc/dup adds system and service, and the name of the method stays whole', 
   t.is(Object.keys(description.toPeer('10.0.0.7:4711')).length, 4);
 });
 
-test('rpc/dup goes before rpc/old, and opt-ins for other things change nothing', (t) => {
+test('rpc/dup has precedence over rpc/old, and other opt-ins have no effect', (t) => {
   t.is(toRpcConventions(['rpc/old', 'rpc/dup']), 'both');
   t.is(toRpcConventions(['http', 'database/dup', 'rpc']), 'stable');
 });
 
-test('whatever its form, the status is a word under the stable name', (t) => {
+test('in each form the status is a word under the stable name', (t) => {
   for (const conventions of ['stable', 'old', 'both'] as const) {
     const { toStatus } = createRpcSpanDescription(path, conventions);
     t.deepEqual(toStatus('UNKNOWN'), { 'rpc.response.status_code': 'UNKNOWN' });

@@ -1,21 +1,21 @@
 // The attributes of a server span, in the three forms of OTEL_SEMCONV_STABILITY_OPT_IN (behaviour: spans).
 import type { SpanAttributes } from './tracing/tracer.ts';
 
-/** rpc/dup beside rpc/old is rpc/dup: whoever asks for both sets gets both. */
+/** rpc/dup together with rpc/old means rpc/dup: a user that asks for both sets gets both. */
 export type RpcConventions = 'stable' | 'old' | 'both';
 
-/** `optIns` are the items of the setting; items about other things are ignored. */
+/** `optIns` are the items of the setting; those that do not concern RPC are ignored. */
 export function toRpcConventions(optIns: readonly string[]): RpcConventions {
   if (optIns.includes('rpc/dup')) return 'both';
   return optIns.includes('rpc/old') ? 'old' : 'stable';
 }
 
 export interface RpcSpanDescription {
-  /** `<service>/<method>`. */
+  /** The name in the form `<service>/<method>`. */
   readonly name: string;
   /** The attributes that every call has. */
   readonly method: SpanAttributes;
-  /** `peer` is `address:port`. */
+  /** `peer` has the form `address:port`. */
   toPeer(peer: string): SpanAttributes;
   /** The name of a gRPC status, such as OK. */
   toStatus(status: string): SpanAttributes;

@@ -1,4 +1,4 @@
-// The worker's tracer, from its settings. Without tracing nothing of it is loaded.
+// The worker's tracer, from its settings. Without tracing none of its libraries is loaded.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';

@@ -54,7 +54,7 @@ test('samples are shown by domain and keys, each with the nearest rule and why i
   );
 });
 
-test('other rules make what was sampled before them of no interest', async (t) => {
+test('new rules discard the samples taken before them', async (t) => {
   const { unmatched, take, use } = setUp();
   take('shop', 'customer=ada,plan=gold');
   use(shop.replace('plans', 'plan'));
@@ -64,7 +64,7 @@ test('other rules make what was sampled before them of no interest', async (t) =
   t.is(unmatched.summarize(), 'unmatched: no descriptor since the rules came');
 });
 
-test('keys, examples and domains without end are bounded, and what is left out is counted', async (t) => {
+test('endless keys, examples and domains are bounded, and what is left out is counted', async (t) => {
   const { unmatched, take } = setUp();
   for (let index = 0; index < 1_000; index++) take('shop', `key${index}=a`);
   for (let index = 0; index < 1_000; index++) take('shop', `key0=value${index}`);
@@ -77,13 +77,13 @@ test('keys, examples and domains without end are bounded, and what is left out i
   t.is(lines.at(-1), 'and 920 samples of other domains');
 });
 
-test('texts from requests cannot act on a terminal', async (t) => {
+test('texts from requests have no effect on a terminal', async (t) => {
   const { unmatched, take } = setUp();
   take('shop', 'a\u001b[2J=b\n');
   t.true((await unmatched.describe()).every((line) => !/[\p{Cc}]/u.test(line)));
 });
 
-test('decisions continue while the rules of a large domain are read for the page', async (t) => {
+test('decisions continue while the rules of a large domain are searched for the page', async (t) => {
   const rules = Array.from({ length: 20_000 }, (_, at) => `  - {key: customer, value: c${at}}\n`);
   const { unmatched, take } = setUp(`domain: shop\ndescriptors:\n${rules.join('')}`);
   take('shop', 'customer=ada');
@@ -95,6 +95,6 @@ test('decisions continue while the rules of a large domain are read for the page
   let turning = setImmediate(count);
   await unmatched.describe();
   clearImmediate(turning);
-  // It takes some ten milliseconds, of which a slice is one.
+  // It takes some ten milliseconds; a slice is one.
   t.true(turns > 2, `${turns}`);
 });

@@ -1,6 +1,5 @@
-// The traffic that no rule matches: samples by domain and keys, each with the nearest rule and
-// why it does not match. decision/unmatched-sampler.ts takes the samples; explanations are made on
-// request.
+// The traffic that no rule matches: samples by domain and keys, each with the nearest rule and the reason why it does
+// not match. decision/unmatched-sampler.ts takes the samples; explanations are made on request.
 import { toCountText } from '../shared/count-text.ts';
 import { runInSlices } from '../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../shared/nearest-word.ts';
@@ -27,11 +26,11 @@ interface Shape {
 
 interface DomainSamples {
   readonly shapes: Map<string, Shape>;
-  /** Number of samples with further shapes, which are not kept. */
+  /** Number of samples with further shapes, which are not stored. */
   left: number;
 }
 
-/** With the limits of a sample, all shapes together take 1 MB at most. */
+/** With the limits of a sample, all shapes together take at most 1 MB. */
 const maxShapes = 100;
 const maxShapesPerDomain = 20;
 const maxExamples = 3;
@@ -44,7 +43,7 @@ export class Unmatched {
   #knownDomains: ReadonlySet<string> | undefined;
   readonly #domains = new Map<string, DomainSamples>();
   #shapeCount = 0;
-  /** Number of samples of domains that are not kept. */
+  /** Number of samples of further domains, which are not stored. */
   #left = 0;
 
   constructor(metrics: Metrics) {
@@ -73,7 +72,7 @@ export class Unmatched {
       this.#domains.set(domain, samples);
     }
     const { shapes } = samples;
-    // For a domain without rules, one sample is enough.
+    // One sample is enough for a domain without rules.
     const name = this.#domainsWithRules().has(domain)
       ? JSON.stringify(entries.map(({ key }) => key))
       : '';
@@ -141,7 +140,7 @@ export class Unmatched {
     }
   }
 
-  /** Drops samples taken under other rules. */
+  /** Drops samples taken under other rules. `atMs` is the wall time that determines which rules have ended. */
   /** `atMs`: wall time by which some of their rules have ended. */
   useRules(accepted: readonly RuleDocument[], atMs = Number.NEGATIVE_INFINITY): void {
     this.#documents = accepted;
@@ -165,7 +164,7 @@ export class Unmatched {
     return escapeText(`unmatched: ${parts.join(', ')}; /unmatched explains why`);
   }
 
-  /** The page `/unmatched`. Decisions continue meanwhile. */
+  /** Makes the page `/unmatched`. Decisions continue meanwhile. */
   async describe(): Promise<string[]> {
     if (this.#domains.size === 0) {
       return ['every descriptor since the rules came found a rule, or there was none'];

@@ -1,8 +1,7 @@
-// Makes decisions before there are callers. A program that has just started takes many times longer for a
-// decision, and proxies do not wait: some admit a request without an answer after 20 ms. So all code of a
-// decision runs before the ports open, from bytes on a connection to the store and back, in a second
-// instance of serving.ts. It is isolated: its log, statistics and health are discarded, and its counters
-// have keys of their own that soon expire.
+// Makes decisions before there are callers. A newly started program takes many times longer for a decision, and proxies
+// do not wait: some admit a request without an answer after 20 ms. So all code of a decision runs before the ports
+// open, from bytes on a connection to the store and back, in a second instance of serving.ts. It is isolated: its log,
+// statistics and health are discarded, and its counters have keys of their own that soon expire.
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
@@ -29,14 +28,16 @@ export interface WarmUpDeps {
 }
 
 const defaultLimitMs = 1_500;
-/** Concurrent callers, and requests of each: enough for V8 to compile the code of decisions. */
+/** Concurrent callers, and the requests of each: enough for V8 to compile the code of decisions. */
 const callerCount = 8;
 const grpcCalls = 60;
 const httpCalls = 8;
 const host = '127.0.0.1';
 
-/** Silent. `onDenied` is called when the store refuses the keys or commands of a decision: it records each refusal, and the
- * worker's own decisions report theirs. */
+/**
+ * A log that writes nothing. `onDenied` is called when the store refuses the keys or commands of a decision: the store
+ * records each refusal, and the worker's own decisions report theirs.
+ */
 function createSilence(onDenied: () => void): Log {
   const notice = (text: string) => {
     if (/\bNOPERM\b/.test(text)) onDenied();
@@ -45,8 +46,8 @@ function createSilence(onDenied: () => void): Log {
 }
 
 /**
- * Resolves when it is done, has failed or has taken 1.5 s: failures here also occur in the worker, which
- * logs them. Rejects only with the reason of `signal`.
+ * Resolves when it is done, has failed or has taken 1.5 s: failures here also occur in the worker, which logs them.
+ * Rejects only with the reason of `signal`.
  */
 export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<void> {
   const settings = toOwnSettings(deps.settings);
@@ -60,7 +61,7 @@ export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<voi
   signal.throwIfAborted();
 }
 
-/** Settings with which decisions run the same code, with ports, connections and keys of their own. */
+/** Settings with which decisions run the same code, with separate ports, connections and keys. */
 function toOwnSettings(settings: WorkerSettings): WorkerSettings {
   const { http, grpc, counting, store, perSecondStore, health } = settings;
   return {
@@ -109,7 +110,7 @@ async function createOwnServing(
   return serving;
 }
 
-/** Ends soon after `signal`, like its connections. */
+/** Ends soon after `signal` aborts, like its connections. */
 async function rehearse(
   serving: Serving,
   { grpc, http }: WorkerSettings,
@@ -120,7 +121,7 @@ async function rehearse(
   const requests = createSampleRequests();
   const toGrpc = await toTarget(ports.grpc, grpc.tls, signal);
   const toHttp = await toTarget(ports.http, http.tls, signal);
-  // By itself: what the store refuses of it ends the rehearsal.
+  // Sent alone: a refusal of the store ends the rehearsal.
   const single = await createSampleCaller(toGrpc);
   await single.call(createSampleOfOneCounter());
   await single.close();

@@ -1,5 +1,5 @@
-// The composition root of the worker: its parts, the order in which they start, and how they end. Read it
-// top to bottom. serving.ts composes what answers callers.
+// The composition root of the worker: its parts, the order in which they start, and how they end. Read it top to
+// bottom. serving.ts composes the part that answers callers.
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
@@ -40,7 +40,7 @@ import { Unmatched } from './unmatched.ts';
 
 export interface WorkerDeps {
   readonly settings: WorkerSettings;
-  /** The environment that the settings were read from. */
+  /** The environment from which the settings were read. */
   readonly environment: Environment;
   /** The settings as the debug port shows them. */
   readonly dump: readonly DumpRow[];
@@ -50,14 +50,14 @@ export interface WorkerDeps {
   readonly standardOutput: LineOutput;
   /** Undefined when traces are off, or other processes decide. The worker stops it. */
   readonly tracer: Tracer | undefined;
-  /** Runs between the store's first answer and the opening of the ports, where this process decides. */
+  /** Runs between the store's first answer and the opening of the ports, if this process decides. */
   readonly warmUp?: (signal: AbortSignal) => Promise<void>;
 }
 
 export interface Worker {
   /** Resolves when every port is open. `signal` aborts the start. */
   start(signal: AbortSignal): Promise<WorkerAddresses>;
-  /** Unhealthy from now on; the ports stay open until `stop`. */
+  /** Makes the worker unhealthy from now on; the ports stay open until `stop`. */
   announceStop(reason: StopSignal): void;
   /** Lets decisions in flight finish for at most `stopGraceMs` and closes everything. */
   stop(): Promise<void>;
@@ -67,7 +67,7 @@ export interface WorkerAddresses extends ServingAddresses {
   readonly debug: ListenAddress;
 }
 
-/** How long decisions in flight may take after the signal to stop. */
+/** Time limit for decisions in flight after the signal to stop. */
 export const stopGraceMs = 10_000;
 const statisticsGraceMs = 1_000;
 const tracerGraceMs = 5_000;
@@ -189,7 +189,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     },
   );
 
-  /** Loaded only where decisions are recorded. */
+  /** Loaded only if decisions are recorded. */
   async function createRecording() {
     const { createRecordFileFor, createRecorderFor } = await import('./recording/recording.ts');
     const file = createRecordFileFor({
@@ -203,7 +203,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     return { file, createRecorder: () => createRecorderFor({ settings, log, clock }, file) };
   }
 
-  /** Loaded only where there are several. */
+  /** Loaded only with several processes. */
   async function createProcesses() {
     const { createProcessGroup } = await import('./processes/process-group.ts');
     const { forkProcess } = await import('./processes/fork-process.ts');
@@ -244,7 +244,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     },
     announceStop(reason) {
       awaited = 'nothing, it is stopping';
-      // Only SIGTERM is a component of its own: the others end the process by hand.
+      // Only SIGTERM has its own component: the other signals end the process by hand.
       if (reason === 'SIGTERM') health.set('sigterm', false);
     },
     async stop() {
@@ -252,7 +252,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       storeCalls.close();
       await Promise.all([serving.stop(stopGraceMs), source.close(), parsingThread.close()]);
       await recording?.file.stop(recordingGraceMs);
-      // Last, for its report of the end.
+      // Stopped last, so that it can report the end.
       await link?.stop();
       await Promise.all([statistics.stop(statisticsGraceMs), tracer?.stop(tracerGraceMs)]);
       await debug.stop(0);
@@ -268,7 +268,7 @@ interface SourceParts {
   readonly readToken: ReadToken | undefined;
 }
 
-/** Loads the client of a management server only where there is one. */
+/** Loads the client of a management server only if there is one. */
 async function createSource(
   { settings, log, clock }: WorkerDeps,
   { readToken, ...parts }: SourceParts,
