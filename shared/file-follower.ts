@@ -57,9 +57,9 @@ export interface FileFollowerDeps {
 
 /** All in milliseconds. */
 export interface FollowerTiming {
-  /** Changes are reported after this long without another change, */
+  /** Changes are reported after this long without another change. */
   readonly quiet: number;
-  /** but no later than this after the first one. */
+  /** The longest time from the first change until it is reported. */
   readonly patience: number;
   /** The caller reads this often without a notification, since some file systems send none. */
   readonly poll: number;

@@ -101,7 +101,7 @@ interface CheckedDomain<Made> {
 
 type CheckedDomains<Made> = ReadonlyMap<string, CheckedDomain<Made>>;
 
-/** `current` has no rules that have ended. `before` is what was last made of the domain. */
+/** `current` has no rules that have ended. `before` is the value last made for the domain. */
 type MakeOfDomain<Made> = (
   domain: string,
   current: readonly RuleDocument[],
@@ -114,7 +114,7 @@ export class DomainsBuilder<Made> {
   readonly #make: MakeOfDomain<Made>;
   /** The checked domains, by their first document. */
   readonly #known = new WeakMap<RuleDocument, CheckedDomain<Made>>();
-  /** What was last made of each existing domain. */
+  /** The value last made for each existing domain. */
   #last: ReadonlyMap<string, Made> = new Map();
 
   constructor(options: RuleSetOptions, make: MakeOfDomain<Made>) {

@@ -74,7 +74,7 @@ export abstract class LimiterCounter {
   abstract save(): LimiterReading | undefined;
 }
 
-/** The hits of the previous window count in proportion to its part of the last W seconds. */
+/** The hits of the previous window count in proportion to how far it reaches into the last W seconds. */
 class SlidingWindow extends LimiterCounter {
   readonly #limit: number;
   readonly #previous: number;

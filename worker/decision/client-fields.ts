@@ -92,7 +92,7 @@ function findRequestWait(input: ClientFieldInput): number {
   for (const index of statuses.keys()) {
     const seconds = waits.get(index);
     if (!isQuota[index]) wait = Math.max(wait, seconds ?? 0);
-    // A quota without a wait always has room, so that the quotas refuse nothing.
+    // An unlimited descriptor is not a quota; one without a limit always has room, so quotas would refuse nothing.
     else if (seconds !== undefined) quotas.push(seconds);
   }
   return quotas.length === 0 ? wait : Math.max(wait, Math.min(...quotas));

@@ -14,7 +14,10 @@ export interface HeaderOptions {
   readonly request: HeaderNames | undefined;
   /** Base names of the `<name>-<Unit>` headers of the response. */
   readonly perUnit: Pick<HeaderNames, 'limit' | 'remaining'> | undefined;
-  /** The header of requests that only shadow mode admits; the three headers then describe the last such limit. */
+  /**
+   * Marks requests that only shadow mode admits: the three headers do not distinguish them from the last request within
+   * the limit.
+   */
   readonly shadowed: Header | undefined;
 }
 

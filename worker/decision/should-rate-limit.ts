@@ -325,7 +325,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     decision.answer(outcome);
   };
 
-  /** `errors` is another counter for decisions that fail before anything is counted. */
+  /** `errors` defaults to the counter of decisions that fail before anything is counted. */
   const fail = (decision: Decision, error: AppError, errors = serviceErrors): void => {
     errors.add(1);
     observer?.failed(decision.request.domain);

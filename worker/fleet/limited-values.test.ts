@@ -13,7 +13,7 @@ function toHit(descriptorIndex: number, metricKey = 'd.k'): RuleHit {
   return { descriptorIndex, match: { metricKey, metricKeyIsStatic: true } } as RuleHit;
 }
 
-/** Starts a new second for each request, so that all are counted one by one. */
+/** The second of the next request: with one request in each second, all are counted one by one. */
 let nextSecond = 1;
 
 function refuse(limited: LimitedValues, ...values: string[]): void {

@@ -85,7 +85,7 @@ export class Share {
   }
 
   /**
-   * `saidMs` is the time that the caller reports to have counted: used while nothing else is known of it, as after a
+   * `saidMs` is the time that the caller reports to have counted: used while its rate is unknown, as after a
    * server's start.
    */
   observe(asked: number, nowMs: number, saidMs: number): void {

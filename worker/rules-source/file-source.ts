@@ -1,4 +1,4 @@
-// Rules from files: reads them at the start and whenever they change, as RUNTIME_WATCH_ROOT says
+// Rules from files: reads them at the start and whenever they change, as RUNTIME_WATCH_ROOT configures
 // (behaviour: followed-files, files-of-rules). shared/rules-directory.ts decides which files count.
 
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';

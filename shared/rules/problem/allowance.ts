@@ -152,7 +152,7 @@ function isItem(line: string): boolean {
 function describeUnused({ path, text }: NamedText, unused: readonly Allowance[]): Problem[] {
   const reporter = createTextReporter(path, text);
   for (const { name, offset } of unused) {
-    // Some checks do not examine Envoy's requests, so these names may be unused.
+    // The checks against Envoy's configuration do not always run, so these names may be unused.
     if (name?.startsWith('envoy-') && isKnown(name)) continue;
     const [message, hint] = describe(name, reporter);
     reporter.advise('allow-comment', offset, '', message, hint);

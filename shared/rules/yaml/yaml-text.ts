@@ -156,7 +156,7 @@ function composeDocument(
   }
 }
 
-/** Where an author would look for the mistake, which is not always where the library detected it. */
+/** Where an author would search for the mistake, which is not always where the library detected it. */
 function locateError(error: YAMLParseError, contents: ParsedNode | null, text: string): number {
   let offset = Math.min(error.pos[0], text.length);
   if (error.message.startsWith('Missing closing') && contents !== null) {

@@ -188,7 +188,7 @@ for (const [bytes, reply] of replies) {
   });
 }
 
-test('a text has as many characters as its length says, and an array as many items', (t) => {
+test('a text has as many characters as its length states, and an array as many items', (t) => {
   for (const length of [8, 9, 10, 12, 19, 20, 89, 90, 99, 100, 2_000]) {
     const text = 'x'.repeat(length);
     const items = Array.from({ length }, (_, index) => index);

@@ -32,7 +32,7 @@ function agreementParts({ store, perSecondStore, bothStores }: AddressSettings):
         ? `in a store of their own, database ${perSecondStore.target?.database}`
         : 'in the same store'
     }`,
-    // With `fail` there is no line, as in earlier releases, so that their hash stays the same.
+    // `whole` adds no line, so that the hash is that of earlier releases.
     ...(bothStores.longKeys === 'hash' ? ['keys above 1,024 bytes: hashed'] : []),
   ];
 }
