@@ -29,7 +29,7 @@ test('QUOTA_MODE: a descriptor over its limit refuses only when no other is left
   t.is((await limits.decide('monthly', 'hourly')).status, 429);
 });
 
-test("RESPONSE_DYNAMIC_METADATA: the answer includes the request's descriptors", async (t) => {
+test('RESPONSE_DYNAMIC_METADATA: the answer includes the descriptors of the request', async (t) => {
   const env = { ...memory, RESPONSE_DYNAMIC_METADATA: 'true' };
   const { text } = await (await startWorker(t, { env, rules })).decide('hourly');
   t.like(JSON.parse(text), {
