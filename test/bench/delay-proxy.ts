@@ -1,6 +1,6 @@
 // A loopback proxy that delays answers, like a store in another rack. It is a separate process, so that it takes no CPU
 // time from the service or the generator.
-// node delay-proxy.ts TARGET-PORT ROUND-TRIP-MS
+//   node delay-proxy.ts TARGET-PORT ROUND-TRIP-MS
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterPause, sharpenPauses } from '../../worker/fine-pause.ts';

@@ -54,7 +54,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     return [store, suite.writers === 2 ? place.open().store : store];
   };
 
-  check('a revision has the files, by path, of all folders', async (t, place) => {
+  check('a revision has the files of all folders, ordered by path', async (t, place) => {
     await place.put({ 'b.yaml': 'b', 'a/z.yml': 'z', 'a.yaml': 'ä\n', 'a/b/c.yaml': '' });
     const revision = await place.open().store.read();
     t.deepEqual(pathsOf(revision), ['a.yaml', 'a/b/c.yaml', 'a/z.yml', 'b.yaml']);
@@ -70,7 +70,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is((await one.store.read()).id, (await other.store.read()).id);
   });
 
-  check('hidden files are passed over, other files get a warning', async (t, place) => {
+  check('hidden files are skipped, other files get a warning', async (t, place) => {
     await place.put({ '.ci/x.yaml': 'x', '.y.yaml': 'y', 'a.yaml': 'a', 'docs/README.md': '#' });
     const revision = await place.open().store.read();
     t.deepEqual(pathsOf(revision), ['a.yaml']);
@@ -81,7 +81,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     );
   });
 
-  check('of a great many files that are not read the first forty are named', async (t, place) => {
+  check('of very many ignored files the first forty are named', async (t, place) => {
     const other = Array.from({ length: 60 }, (_, at) => [`f${1_000 + at}.md`, '#']);
     await place.put({ ...Object.fromEntries(other), 'a.yaml': 'a' });
     const revision = await place.open().store.read();
@@ -91,7 +91,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(revision.problems.at(-1)?.message, '20 more warnings like those before');
   });
 
-  check('what is not text, or too large, is an error of the revision', async (t, place) => {
+  check('a file that is not text, or too large, is an error of the revision', async (t, place) => {
     await place.put({
       'a.yaml': Buffer.from('a: b\nc: \xff', 'latin1'),
       'b.yaml': 'b'.repeat(101),
@@ -138,7 +138,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(seen.length, 2);
   });
 
-  check('a watcher that comes later gets the newest revision too', async (t, place) => {
+  check('a later watcher gets the newest revision too', async (t, place) => {
     await place.put({ 'a.yaml': '1' });
     const { store } = place.open();
     const { id } = await store.read();
@@ -148,7 +148,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(seen, [id]);
   });
 
-  check('a trigger tells watchers before it resolves', async (t, place) => {
+  check('a trigger notifies watchers before it resolves', async (t, place) => {
     await place.put({ 'a.yaml': '1' });
     const { store } = place.open();
     const seen: unknown[] = [];
@@ -159,7 +159,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(seen.at(-1), '2');
   });
 
-  check('a write puts and deletes, and everybody sees it', async (t, place) => {
+  check('a write puts and deletes, and everyone sees it', async (t, place) => {
     await place.put({ 'a.yaml': 'a', 'b.yaml': 'b' });
     const [one, other] = [place.open(), place.open()];
     const before = await one.store.read();
@@ -181,7 +181,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(await one.store.history(1), [newest]);
   });
 
-  check('who made a change, and why, is known to whoever follows the place', async (t, place) => {
+  check('the author and the reason of a change are known to all followers', async (t, place) => {
     await place.put({ 'a.yaml': 'a', 'b.yaml': Buffer.from('\xff', 'latin1'), 'c.yaml': 'c' });
     const [one, other] = openWriters(place) as [ConfigStore, ConfigStore];
     const told: (string | undefined)[] = [];
@@ -204,7 +204,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     if (suite.writers === 2) t.like(await place.open().store.read(), wanted);
   });
 
-  check('watchers are told of a write of their own store', async (t, place) => {
+  check('watchers are notified of a write of their own store', async (t, place) => {
     await place.put({ 'a.yaml': 'a' });
     const { store } = place.open();
     const seen: string[] = [];
@@ -217,7 +217,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(seen.at(-1), result.ok ? result.revision.id : '');
   });
 
-  check('a write that expects what others have changed writes nothing', async (t, place) => {
+  check('a write that expects an outdated revision writes nothing', async (t, place) => {
     await place.put({ 'a.yaml': 'a' });
     const { store } = place.open();
     const before = await store.read();
@@ -243,7 +243,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(pathsOf((await stores[0]?.read()) as Revision).length, 2);
   });
 
-  check('writes without expectation all arrive, whoever is first', async (t, place) => {
+  check('writes without expectation all succeed, in any order', async (t, place) => {
     await place.put({ 'a.yaml': 'a' });
     const stores = openWriters(place);
     const results = await Promise.all(
@@ -255,7 +255,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(pathsOf((await stores[1]?.read()) as Revision), ['a.yaml', 'w0.yaml', 'w1.yaml']);
   });
 
-  check('a write that changes nothing makes no revision', async (t, place) => {
+  check('a write that changes nothing creates no revision', async (t, place) => {
     await place.put({ 'a.yaml': 'a' });
     const { store } = place.open();
     const { id } = await store.read();
@@ -267,44 +267,41 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is((await store.read()).id, id);
   });
 
-  check(
-    'a change that cannot be made is refused as a whole with every reason',
-    async (t, place) => {
-      await place.put({ 'a.yaml': 'a' });
-      const { store } = place.open();
-      const text = 'x';
-      const bad = [
-        '../x.yaml',
-        '/x.yaml',
-        '.git/x.yaml',
-        'a//b.yaml',
-        'x.txt',
-        'x\n.yaml',
-        'a.yaml/b.yaml',
-      ];
-      const put = [...bad, 'good.yaml', 'good.yaml'].map((path) => ({ path, text }));
-      const result = await store.write({ put, delete: ['missing.yaml'] }, unconditional);
-      t.deepEqual(
-        !result.ok && result.reason === 'refused'
-          ? result.problems.map(({ file, message }) => `${file}: ${message}`)
-          : [],
-        [
-          'good.yaml: the path occurs twice in one change',
-          'missing.yaml: there is no such file to delete',
-          "../x.yaml: no part of a path may begin with '.'",
-          '/x.yaml: the path has an empty part, or begins with /',
-          ".git/x.yaml: no part of a path may begin with '.'",
-          'a//b.yaml: the path has an empty part, or begins with /',
-          'x.txt: only files named *.yaml and *.yml are configuration',
-          'x\n.yaml: the path has a backslash or a character that cannot be seen',
-          "a.yaml/b.yaml: 'a.yaml' is a file, so nothing can be in it",
-        ],
-      );
-      t.deepEqual(pathsOf(await store.read()), ['a.yaml']);
-    },
-  );
+  check('an impossible change is refused as a whole with every reason', async (t, place) => {
+    await place.put({ 'a.yaml': 'a' });
+    const { store } = place.open();
+    const text = 'x';
+    const bad = [
+      '../x.yaml',
+      '/x.yaml',
+      '.git/x.yaml',
+      'a//b.yaml',
+      'x.txt',
+      'x\n.yaml',
+      'a.yaml/b.yaml',
+    ];
+    const put = [...bad, 'good.yaml', 'good.yaml'].map((path) => ({ path, text }));
+    const result = await store.write({ put, delete: ['missing.yaml'] }, unconditional);
+    t.deepEqual(
+      !result.ok && result.reason === 'refused'
+        ? result.problems.map(({ file, message }) => `${file}: ${message}`)
+        : [],
+      [
+        'good.yaml: the path occurs twice in one change',
+        'missing.yaml: there is no such file to delete',
+        "../x.yaml: no part of a path may begin with '.'",
+        '/x.yaml: the path has an empty part, or begins with /',
+        ".git/x.yaml: no part of a path may begin with '.'",
+        'a//b.yaml: the path has an empty part, or begins with /',
+        'x.txt: only files named *.yaml and *.yml are configuration',
+        'x\n.yaml: the path has a backslash or a character that cannot be seen',
+        "a.yaml/b.yaml: 'a.yaml' is a file, so nothing can be in it",
+      ],
+    );
+    t.deepEqual(pathsOf(await store.read()), ['a.yaml']);
+  });
 
-  check('files that could not be read can be replaced and deleted', async (t, place) => {
+  check('unreadable files can be replaced and deleted', async (t, place) => {
     const bytes = Buffer.from('\xff', 'latin1');
     const large = 'l'.repeat(101);
     await place.put({
@@ -347,7 +344,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     }
   });
 
-  check('a revision is found by its beginning; the newest was made from it', async (t, place) => {
+  check('a revision is found by its prefix; the newest was made from it', async (t, place) => {
     await place.put({ 'a.yaml': '1' });
     const { store } = place.open();
     const first = await store.read();
@@ -374,7 +371,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(textsOf(await store.readRevision(one.id)), { 'a.yaml': '1' });
   });
 
-  check('a place out of reach keeps the last revision and says so once', async (t, place) => {
+  check('an unreachable place keeps the last revision and logs it once', async (t, place) => {
     await place.put({ 'a.yaml': '1' });
     const { store, log } = place.open();
     const seen: string[] = [];

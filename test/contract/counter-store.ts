@@ -53,7 +53,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     });
   };
 
-  check('hits add up, and each gets the counter after it in its turn', async (t, { store }) => {
+  check('hits add up, and each gets the counter after it in order', async (t, { store }) => {
     const key = freshKey();
     const results = await Promise.all([1, 2, 3].map((hits) => countAfter(store, [{ key, hits }])));
     t.deepEqual(results, [[1], [3], [6]]);
@@ -92,7 +92,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     t.deepEqual(await countAfter(store, [hit]), [2]);
   });
 
-  check('hits of 0 look, and create the counter', async (t, { store, readCounter }) => {
+  check('hits of 0 only read, and create the counter', async (t, { store, readCounter }) => {
     const key = freshKey();
     t.deepEqual(await countAfter(store, [{ key, hits: 0 }]), [0]);
     t.is(await readCounter(key), '0');
@@ -120,7 +120,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
   });
 
   check(
-    'hits that do not fit into a counter are over their limit, and leave it as it is',
+    'hits that do not fit into a counter are over their limit, and leave it unchanged',
     async (t, { store, readCounter }) => {
       const key = freshKey();
       await countAfter(store, [{ key, hits: 2n ** 63n - 4n }]);
@@ -213,7 +213,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     });
   }
 
-  check('settle is never called from inside count, and once', async (t, { store }) => {
+  check('settle is never called from inside count, and only once', async (t, { store }) => {
     let settled = 0;
     await new Promise<void>((resolve) => {
       const request = createRequest([createHit({ key: freshKey() })], {
@@ -229,7 +229,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     t.is(settled, 1);
   });
 
-  check('a settle that throws does not break the others', async (t, { store }) => {
+  check('a settle that throws does not affect the others', async (t, { store }) => {
     const key = freshKey();
     const broken = createRequest([createHit({ key })], {
       settle() {
@@ -258,19 +258,16 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     t.is(await under.readCounter(key), undefined);
   });
 
-  check(
-    'what was counted before the close is answered, what follows is refused',
-    async (t, under) => {
-      const key = freshKey();
-      const before = countAfter(under.store, [{ key, hits: 2 }]);
-      const closing = under.store.close(5_000);
-      const after = await count(under.store, [{ key }]);
-      await closing;
-      await under.store.close(0);
-      t.deepEqual(await before, [2]);
-      t.is(after.error?.code, 'store');
-    },
-  );
+  check('hits counted before the close are answered, later ones are refused', async (t, under) => {
+    const key = freshKey();
+    const before = countAfter(under.store, [{ key, hits: 2 }]);
+    const closing = under.store.close(5_000);
+    const after = await count(under.store, [{ key }]);
+    await closing;
+    await under.store.close(0);
+    t.deepEqual(await before, [2]);
+    t.is(after.error?.code, 'store');
+  });
 
   if (notHeld.size > 0) throw new Error(`no such titles: ${[...notHeld.keys()].join('; ')}`);
 }

@@ -29,7 +29,7 @@ export function checkConnectionEnds(check: Check): void {
     clock?: Clock,
   ) => startTransport(t, methods, options, clock);
 
-  check('a call that outlasts the grace of its connection is cut', async (t) => {
+  check('a call that exceeds the grace period of its connection is cut', async (t) => {
     const calls = recordCalls();
     const clock = createManualClock();
     const ages = { maxConnectionAgeMs: 5000, maxConnectionAgeGraceMs: 100 };
@@ -57,7 +57,7 @@ export function checkConnectionEnds(check: Check): void {
     t.false(caller.isToldToGo);
   });
 
-  check('connections in use end at their age, and no call fails', async (t) => {
+  check('connections in use end at their maximum age, and no call fails', async (t) => {
     const ageMs = 60_000;
     const clock = createManualClock();
     const methods = { '/test.Echo/Echo': echoLater };
@@ -75,7 +75,7 @@ export function checkConnectionEnds(check: Check): void {
     for (const { session } of callers) t.true(await waitUntil(() => session.destroyed, 60_000));
   });
 
-  check('the age of a connection is evenly spread, give or take a tenth', async (t) => {
+  check('the maximum ages of connections are evenly spread within a tenth', async (t) => {
     const ageMs = 60_000;
     const clock = createManualClock();
     const { connectPeer } = await start(t, undefined, { maxConnectionAgeMs: ageMs }, clock);
@@ -95,7 +95,7 @@ export function checkConnectionEnds(check: Check): void {
     }
   });
 
-  check('calls that cross the word to go are answered', async (t) => {
+  check('calls that cross a GOAWAY are answered', async (t) => {
     const calls = recordCalls();
     const methods = { '/test.Echo/Echo': calls.method };
     // The server uses its own clock here, and waits as long as a busy machine needs to transmit the call.
@@ -118,7 +118,7 @@ export function checkConnectionEnds(check: Check): void {
     await stopped;
   });
 
-  check('stopping fails no call of callers who go when they are told', async (t) => {
+  check('stopping fails no call of callers that obey GOAWAY', async (t) => {
     const { transport, connect } = await start(t, { '/test.Echo/Echo': echoLater });
     const callers = await Promise.all(Array.from({ length: 20 }, () => connect()));
     const uses = callers.map(callUntilToldToGo);
@@ -127,7 +127,7 @@ export function checkConnectionEnds(check: Check): void {
     for (const answered of await Promise.all(uses)) t.true(answered > 0);
   });
 
-  check('callers that are turned away are served, and told with each answer', async (t) => {
+  check('callers that are asked to leave are served, and asked in each answer', async (t) => {
     const { transport, connect } = await start(t);
     t.false(transport.turnAway(), 'nobody is connected');
     const [late, echoed] = [await connect(), Buffer.from('x')];
@@ -168,7 +168,7 @@ export function checkConnectionEnds(check: Check): void {
     await transport.stop(0);
   });
 
-  check('stopping cuts what is left after the grace time', async (t) => {
+  check('stopping cuts what is left after the grace period', async (t) => {
     const calls = recordCalls();
     const { transport, connect } = await start(t, { '/test.Echo/Echo': calls.method });
     const pending = (await connect()).call('/test.Echo/Echo', Buffer.of());

@@ -41,7 +41,7 @@ export function checkConnections(check: Check): void {
     t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
 
-  check('bytes that are no HTTP/2, or a damaged one, harm nobody else', async (t) => {
+  check('bytes that are not HTTP/2, or damaged, affect no other connection', async (t) => {
     const { address, connect } = await start(t);
     const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     const settings = Buffer.from('000000040000000000', 'hex');
@@ -67,7 +67,7 @@ export function checkConnections(check: Check): void {
     t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
 
-  check('a silent connection is cut after ten seconds, one that spoke is not', async (t) => {
+  check('a silent connection is cut after ten seconds, an active one is not', async (t) => {
     const clock = createManualClock();
     const { address, connect, transport } = await start(t, undefined, {}, clock);
     const caller = await connect();
@@ -95,7 +95,7 @@ export function checkConnections(check: Check): void {
     });
   });
 
-  check('an address of another machine is named together with the setting to change', async (t) => {
+  check('an address of another machine is reported with the setting to change', async (t) => {
     await t.throwsAsync(start(t, undefined, { target: { host: '192.0.2.1', port: 0 } }), {
       message:
         'cannot listen for gRPC on 192.0.2.1:0: this machine has no such address; ' +
@@ -130,7 +130,7 @@ export function checkConnections(check: Check): void {
     t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
 
-  check('a file that is no socket is left alone', async (t) => {
+  check('a file that is no socket is left unchanged', async (t) => {
     const folder = createTemporaryFolder(t);
     const file = join(folder, 'precious.txt');
     writeFileSync(file, 'precious');
@@ -146,7 +146,7 @@ export function checkConnections(check: Check): void {
     });
   });
 
-  check('TLS serves those who trust its certificate', async (t) => {
+  check('TLS serves clients that trust its certificate', async (t) => {
     const { address, connect } = await start(t, undefined, { tls: serverCertificate });
     const caller = await connect({ ca: authority });
     t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
@@ -154,7 +154,7 @@ export function checkConnections(check: Check): void {
   });
 
   // Proof of migrating.md: Client certificates must come from `GRPC_CLIENT_TLS_CACERT`
-  check('with a client authority, only callers with its certificates are served', async (t) => {
+  check('with a client CA, only callers with its certificates are served', async (t) => {
     const { address, connect } = await start(t, undefined, {
       tls: { ...serverCertificate, clientCa: authority },
     });
@@ -164,7 +164,7 @@ export function checkConnections(check: Check): void {
     t.false(await isServed(address, { ca: authority, ...strangerCertificate }));
   });
 
-  check('a client name is looked for among the alternative names alone', async (t) => {
+  check('a client name is searched for only among the alternative names', async (t) => {
     const { address, connect, log } = await start(t, undefined, {
       tls: { ...serverCertificate, clientCa: authority, clientSan: 'proxy.example' },
     });
@@ -192,7 +192,7 @@ export function checkConnections(check: Check): void {
     t.is((await before.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
 
-  check('the authority of clients can be replaced while connections stay', async (t) => {
+  check('the CA of clients can be replaced while connections stay', async (t) => {
     const { address, connect, transport } = await start(t, undefined, {
       tls: { ...serverCertificate, clientCa: authority },
     });

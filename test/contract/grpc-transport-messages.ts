@@ -61,7 +61,7 @@ export function checkMessages(check: Check): void {
     t.deepEqual(await peer.answer(1), toMessage(text));
   });
 
-  check('DATA may be cut anywhere, padded, and empty in between', async (t) => {
+  check('DATA may be split anywhere, padded, and empty in between', async (t) => {
     const peer = await (await start(t)).connectPeer();
     const message = toMessage(text);
     for (let cut = 0; cut <= message.length; cut++) {
@@ -83,7 +83,7 @@ export function checkMessages(check: Check): void {
     }
   });
 
-  check('the headers of a call may carry padding and a priority', async (t) => {
+  check('the headers of a call may have padding and a priority', async (t) => {
     const peer = await (await start(t)).connectPeer();
     const priority = Buffer.concat([toUInt32(0), Buffer.of(200)]);
     const block = toHeaderBlock(grpcRequest(path));
@@ -109,7 +109,7 @@ export function checkMessages(check: Check): void {
     t.deepEqual(await peer.answer(1), toMessage(text));
   });
 
-  check('an answer keeps to the windows and the frame size of its caller', async (t) => {
+  check('an answer respects the windows and the frame size of its caller', async (t) => {
     const peer = await (await start(t)).connectPeer({ [settingIds.initialWindowSize]: 0 });
     const request = toMessage(Buffer.alloc(60_000, 3));
     peer.send(toHeaders(1, grpcRequest(path)));
@@ -130,7 +130,7 @@ export function checkMessages(check: Check): void {
     t.true(peer.frames.every(({ payload }) => payload.length <= 16_384));
   });
 
-  check('an answer keeps to the window of its connection', async (t) => {
+  check('an answer respects the window of its connection', async (t) => {
     const peer = await (await start(t)).connectPeer({ [settingIds.initialWindowSize]: 200_000 });
     const { connectionBytes, request } = { connectionBytes: 65_535, request: largeRequest(40_000) };
     for (const streamId of [1, 3]) peer.send(...toParts(streamId, request));
@@ -141,7 +141,7 @@ export function checkMessages(check: Check): void {
     t.deepEqual(await peer.answer(3), request);
   });
 
-  check('the answers of several streams get through one window by turns', async (t) => {
+  check('the answers of several streams share one window in turn', async (t) => {
     const peer = await (await start(t)).connectPeer({ [settingIds.initialWindowSize]: 0 });
     const request = largeRequest(30_000);
     for (const streamId of [1, 3, 5]) peer.send(...toParts(streamId, request));
@@ -168,7 +168,7 @@ export function checkMessages(check: Check): void {
     t.like(answer, { grpcStatus: 2, text: 'as asked' });
   });
 
-  check('metadata of any size that is allowed reaches the method', async (t) => {
+  check('metadata up to the allowed size reaches the method', async (t) => {
     const { connect } = await start(t, {
       [path]: {
         kind: 'unary',
@@ -189,7 +189,7 @@ export function checkMessages(check: Check): void {
     }
   });
 
-  check('compressed requests are understood', async (t) => {
+  check('compressed requests are decompressed', async (t) => {
     const caller = await (await start(t)).connect();
     const message = Buffer.from('again and '.repeat(10_000));
     const call = (encoding: string, body: Buffer) => callCompressed(caller, encoding, body);
@@ -200,7 +200,7 @@ export function checkMessages(check: Check): void {
     t.deepEqual(plain.messages, [message]);
   });
 
-  check('compressed requests are limited by what they unfold to', async (t) => {
+  check('compressed requests are limited by their decompressed size', async (t) => {
     const calls = countCalls(echo);
     const caller = await (await start(t, { [path]: calls.method })).connect();
     const largest = await callCompressed(caller, 'gzip', gzipSync(Buffer.alloc(maxRequestBytes)));
@@ -212,7 +212,7 @@ export function checkMessages(check: Check): void {
     t.is(calls.count, 1);
   });
 
-  check('a damaged compressed request is an error of its caller alone', async (t) => {
+  check('a damaged compressed request is an error only for its caller', async (t) => {
     const calls = countCalls(echo);
     const caller = await (await start(t, { [path]: calls.method })).connect();
     const whole = gzipSync(text);
@@ -223,7 +223,7 @@ export function checkMessages(check: Check): void {
     t.is((await caller.call(path, text)).grpcStatus, 0);
   });
 
-  check('an unknown compression is UNIMPLEMENTED, and the known ones are told', async (t) => {
+  check('an unknown compression is UNIMPLEMENTED, and the known ones are listed', async (t) => {
     const caller = await (await start(t)).connect();
     const answer = await callCompressed(caller, 'zstd', text);
     t.is(answer.grpcStatus, 12);
@@ -231,7 +231,7 @@ export function checkMessages(check: Check): void {
     t.regex(String(answer.fields['grpc-accept-encoding']), /^identity,(deflate,)?gzip$/);
   });
 
-  check('a compressed message without a compression is refused', async (t) => {
+  check('a compressed message without a declared compression is refused', async (t) => {
     const calls = countCalls(echo);
     const caller = await (await start(t, { [path]: calls.method })).connect();
     t.is((await callCompressed(caller, undefined, text)).grpcStatus, 13);
@@ -263,7 +263,7 @@ export function checkMessages(check: Check): void {
     t.is(calls.count, 0);
   });
 
-  check('a call that is given up before its end does not reach its method', async (t) => {
+  check('a call that is aborted before its end does not reach its method', async (t) => {
     const calls = countCalls(echo);
     const peer = await (await start(t, { [path]: calls.method })).connectPeer();
     peer.send(toHeaders(1, grpcRequest(path)), toReset(1, errorCodes.cancel));
@@ -277,7 +277,7 @@ export function checkMessages(check: Check): void {
     t.is(calls.count, 1);
   });
 
-  check('how long a caller waits is read in every unit', async (t) => {
+  check("a caller's timeout is read in every unit", async (t) => {
     const timeouts: (number | undefined)[] = [];
     const { connect } = await start(t, {
       [path]: {
@@ -370,7 +370,7 @@ export function checkMessages(check: Check): void {
     }
   });
 
-  check('the longest time that can be written is not over at once', async (t) => {
+  check('the longest possible timeout does not expire at once', async (t) => {
     const calls = recordCalls();
     const caller = await (await start(t, { [path]: calls.method })).connect();
     const answer = caller.call(path, text, { 'grpc-timeout': '99999999H' });
@@ -381,7 +381,7 @@ export function checkMessages(check: Check): void {
     t.is((await answer).grpcStatus, 0);
   });
 
-  check('a caller without any time left is told so', async (t) => {
+  check('a caller without any time left gets that answer', async (t) => {
     const calls = recordCalls();
     const caller = await (await start(t, { [path]: calls.method })).connect();
     for (const value of ['0n', '1n', '1m']) {
@@ -389,7 +389,7 @@ export function checkMessages(check: Check): void {
     }
   });
 
-  check('a time that cannot be read, or is almost one, is refused', async (t) => {
+  check('an invalid timeout, even a nearly valid one, is refused', async (t) => {
     const caller = await (await start(t)).connect();
     for (const value of ['soon', '5', 'S', '-1S', '1.5S', '1SS', 's1S', '123456789S']) {
       t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 13, value);

@@ -28,7 +28,7 @@ export function testGrpcTransport(test: TestFn): void {
 function checkCalls(check: Check): void {
   const start = (t: ExecutionContext, methods?: Record<string, GrpcMethod>) =>
     startTransport(t, methods);
-  check('a request reaches its method and the answer comes back, byte for byte', async (t) => {
+  check('a request reaches its method and the answer returns, byte for byte', async (t) => {
     const caller = await (await start(t)).connect();
     for (const message of [Buffer.of(), Buffer.of(0, 255, 128), Buffer.alloc(100_000, 7)]) {
       const answer = await caller.call('/test.Echo/Echo', message);
@@ -47,7 +47,7 @@ function checkCalls(check: Check): void {
     t.deepEqual((await call.answer).messages, [Buffer.from('in pieces')]);
   });
 
-  check('a method is told headers and address of its caller', async (t) => {
+  check('a method receives the headers and the address of its caller', async (t) => {
     const tell: UnaryMethod = {
       kind: 'unary',
       answer(_bytes, _start, _end, call) {
@@ -85,7 +85,7 @@ function checkCalls(check: Check): void {
     }
   });
 
-  check('an error carries its status and its text, whatever is in it', async (t) => {
+  check('an error has its status and its text, whatever that contains', async (t) => {
     for (const text of ['plain', '100 % "quoted"\nand\tso on', 'naïve 😀', 'half \ud800 pair']) {
       const { connect } = await start(t, {
         '/test.Echo/Echo': {
@@ -103,7 +103,7 @@ function checkCalls(check: Check): void {
     }
   });
 
-  check('paths that are not there are UNIMPLEMENTED in the words of the reference', async (t) => {
+  check('unknown paths are UNIMPLEMENTED with the text of the reference', async (t) => {
     const caller = await (await start(t)).connect();
     const texts = {
       '/other.Service/Echo': 'unknown service other.Service',
@@ -118,7 +118,7 @@ function checkCalls(check: Check): void {
     }
   });
 
-  check('a request of 512 KiB is taken and a larger one refused', async (t) => {
+  check('a request of 512 KiB is accepted and a larger one refused', async (t) => {
     const caller = await (await start(t)).connect();
     const largest = await caller.call('/test.Echo/Echo', Buffer.alloc(maxRequestBytes));
     t.is(largest.grpcStatus, 0);
@@ -129,7 +129,7 @@ function checkCalls(check: Check): void {
     t.is((await caller.call('/test.Echo/Echo', Buffer.of(1))).grpcStatus, 0);
   });
 
-  check('a caller that has waited its time is told so, and so is the method', async (t) => {
+  check('a caller whose deadline passes is notified, and so is the method', async (t) => {
     const calls = recordCalls();
     const caller = await (await start(t, { '/test.Echo/Echo': calls.method })).connect();
     const answer = await caller.call('/test.Echo/Echo', Buffer.of(), { 'grpc-timeout': '50m' });
@@ -196,7 +196,7 @@ function checkCalls(check: Check): void {
     t.is(events.filter((event) => event === 'closed').length, 1);
   });
 
-  check('a caller that does not read is not read from without end', async (t) => {
+  check('a caller that does not read is not read from endlessly', async (t) => {
     const chunk = Buffer.alloc(16_384, 1);
     let received = 0;
     const { connect } = await start(t, {

@@ -46,7 +46,7 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
       t.is(admitted, 1_000);
     });
 
-    check('requests that come at once pass the limit neither', async (t, given) => {
+    check('simultaneous requests do not exceed the limit either', async (t, given) => {
       const workers = [given.createWorker(), given.createWorker()];
       const hits = (index: number) => 1 + (index % 7);
       const answers = await Promise.all(
@@ -59,7 +59,7 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
       t.true(admitted >= 1_000 - 2 * 0.05 * 1_000 - 7, `${admitted}`);
     });
 
-    check('what a worker has not used is back when it has stopped', async (t, given) => {
+    check('hits that a worker has not used are returned when it has stopped', async (t, given) => {
       const worker = given.createWorker();
       for (let index = 0; index < 2; index++) await ask(worker, given.hit(1_000));
       t.is(await given.used(1_000), 1 + 49);
@@ -68,7 +68,7 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
       t.is(await given.used(1_000), 2);
     });
 
-    check('a refund is the store’s at once', async (t, given) => {
+    check('a refund reaches the store at once', async (t, given) => {
       const worker = given.createWorker();
       for (let index = 0; index < 2; index++) await ask(worker, given.hit(1_000));
       await ask(worker, given.hit(1_000, 10, true));
@@ -89,19 +89,22 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
       },
     );
 
-    check('after a reset all of the limit is there again, and no hit more', async (t, given) => {
-      const [first, second] = [given.createWorker(), given.createWorker()];
-      for (let index = 0; index < 400; index++) {
-        await ask(index % 2 === 0 ? first : second, given.hit(1_000));
-      }
-      await ask(given.store, given.hit(1_000, allHits, true));
-      for (const worker of [first, second]) worker.forget(given.hit(1_000).mapKey);
-      let admitted = 0;
-      for (let index = 0; index < 1_300; index++) {
-        if (await ask(index % 2 === 0 ? first : second, given.hit(1_000))) admitted++;
-      }
-      t.is(admitted, 1_000);
-    });
+    check(
+      'after a reset all of the limit is available again, and no hit more',
+      async (t, given) => {
+        const [first, second] = [given.createWorker(), given.createWorker()];
+        for (let index = 0; index < 400; index++) {
+          await ask(index % 2 === 0 ? first : second, given.hit(1_000));
+        }
+        await ask(given.store, given.hit(1_000, allHits, true));
+        for (const worker of [first, second]) worker.forget(given.hit(1_000).mapKey);
+        let admitted = 0;
+        for (let index = 0; index < 1_300; index++) {
+          if (await ask(index % 2 === 0 ? first : second, given.hit(1_000))) admitted++;
+        }
+        t.is(admitted, 1_000);
+      },
+    );
   }
 }
 

@@ -44,7 +44,7 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
     };
   }
 
-  check('the first rules are delivered whole', async (t) => {
+  check('the first rules are delivered completely', async (t) => {
     const { loads } = await start(t, { a: 1, b: 2 });
     const [first] = loads;
     t.true(first?.ok === true && isExactly(first, { a: 1, b: 2 }));
@@ -57,7 +57,7 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
     t.true(first?.ok === true && isExactly(first, {}));
   });
 
-  check('each change is delivered, with what was added and without what is gone', async (t) => {
+  check('each change is delivered, with additions and removals', async (t) => {
     const { put, becomes, loads } = await start(t, { a: 1, b: 2 });
     put({ a: 3, b: 2 });
     await becomes({ a: 3, b: 2 });
@@ -68,7 +68,7 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
     t.true(loads.every(({ ok }) => ok));
   });
 
-  check('bad rules are a failed load with their problems, their repair a good one', async (t) => {
+  check('invalid rules are a failed load with problems, their repair a good one', async (t) => {
     const { put, loads, fails, becomes } = await start(t, { a: 'bad' });
     const [first] = loads;
     t.false(first?.ok);
@@ -83,7 +83,7 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
     await becomes({ a: 2 });
   });
 
-  check('what is awaited or in force can be told at any time', async (t) => {
+  check('the awaited event, or the rules in force, can be reported at any time', async (t) => {
     const { source } = await suite.open(t, { a: 1 });
     t.teardown(() => source.close());
     t.not(source.describe(), '');
@@ -95,7 +95,7 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
     t.not(source.describe(), '');
   });
 
-  check('after it is closed, once or twice, it delivers nothing', async (t) => {
+  check('after close, called once or twice, it delivers nothing', async (t) => {
     const { source, put, loads } = await start(t, { a: 1 });
     await source.close();
     await source.close();

@@ -105,7 +105,7 @@ for (const [what, frame] of Object.entries(floods)) {
   });
 }
 
-attack('flood in small portions, for long', async (t, { connectPeer, clock }) => {
+attack('flood in small portions, for a long time', async (t, { connectPeer, clock }) => {
   const peer = await connectPeer();
   const { overheadPerSecond } = limits;
   let seconds = 0;
@@ -212,7 +212,7 @@ attack('no attack: a burst of calls while the store hangs', async (t, { connectP
   return `${burst} given up, ${burst} refused, and the connection stays`;
 });
 
-attack('no attack: a late look at calls that were given up', async (t, { connectPeer }) => {
+attack('no attack: a late read of calls that were abandoned', async (t, { connectPeer }) => {
   const peer = await connectPeer();
   // Collected in the socket while the server was busy for longer than its callers wait.
   const waited = 500;
@@ -227,7 +227,7 @@ attack('no attack: a late look at calls that were given up', async (t, { connect
   return `${waited - 100} calls given up in few reads, and the connection stays`;
 });
 
-attack('calls whose time is over at once', async (t, { connectPeer, calls, clock }) => {
+attack('calls whose deadline passes at once', async (t, { connectPeer, calls, clock }) => {
   const peer = await connectPeer();
   let begun = 0;
   for (let round = 0; round < 10; round++) {
@@ -447,7 +447,7 @@ attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
   return `not read from after ${answeredBytes} bytes of answers (held ${held}), cut after ${limits.stalledMs} ms`;
 });
 
-attack('a slow reader that comes back in time', async (t, { connectPeer, clock, calls }) => {
+attack('a slow reader that resumes in time', async (t, { connectPeer, clock, calls }) => {
   const peer = await connectSlowReader(connectPeer);
   const message = Buffer.alloc(15_000, 7);
   const wanted = 1000;
@@ -583,7 +583,7 @@ const quick: GrpcMethod = {
 };
 
 attack(
-  'compressed messages that unfold in many streams',
+  'compressed messages decompressed in many streams',
   async (t, { connectPeer }) => {
     const peer = await connectPeer();
     const before = process.memoryUsage().arrayBuffers;
@@ -667,7 +667,7 @@ attack('compressed messages reset before their turn', async (t, { connectPeer, c
   return `${refused} of ${begun} were refused`;
 });
 
-attack('errors that quote what was sent', async (t, { connectPeer }) => {
+attack('errors that quote the request', async (t, { connectPeer }) => {
   const peer = await connectPeer(openWindows);
   // The path becomes an entry of the table, so that a call takes 13 bytes, each of which could cause hundreds in the
   // answer.
@@ -695,7 +695,7 @@ attack('errors that quote what was sent', async (t, { connectPeer }) => {
   return `${answers.length} of ${calls} answered, with ${bytes} bytes for ${requests.length}`;
 });
 
-attack('header lists of calls that do not end', async (t, { connectPeer }) => {
+attack('header lists of unfinished calls', async (t, { connectPeer }) => {
   const peer = await connectPeer();
   // Each field counts for 32 bytes more than its text.
   const empty = Array.from({ length: 300 }, () => ['x', ''] as const);
@@ -805,7 +805,7 @@ function pause(ms: number): Promise<void> {
 }
 
 attack(
-  'a little parked on many connections beside one that waits for our store',
+  'small messages parked on many connections beside one that waits for our store',
   async (t, { connectPeer, calls, clock }) => {
     const busy = await connectPeer();
     const count = 500;
@@ -847,7 +847,7 @@ attack(
 );
 
 attack(
-  'large requests that wait for our store, on many peers',
+  'large requests that wait for our store, from many peers',
   async (t, { connectPeer, calls }) => {
     const size = maxRequestBytes - 16_000;
     const message = toMessage(Buffer.alloc(size));
@@ -886,7 +886,7 @@ attack(
 );
 
 attack(
-  'idle connections up to the bound, and new callers after',
+  'idle connections up to the limit, and new callers afterwards',
   async (t, { connectPeer }) => {
     // Each has made a call; one more is the innocent's.
     for (let index = 0; index < 49; index++) await echoes(t, await connectPeer(), 1);

@@ -1,9 +1,9 @@
-// Runs tests, and ends with exactly `N passed, N failed`, after all failures once more.
-//   node test/setup/run-tests.ts                      what `npm test` has: lint, types, unit tests, contracts, features
-//   node test/setup/run-tests.ts --rest | --all       what only the whole has; everything
+// Runs tests, repeats all failures at the end, and finishes with exactly `N passed, N failed`.
+//   node test/setup/run-tests.ts                      `npm test`: lint, types, unit tests, contracts, features
+//   node test/setup/run-tests.ts --rest | --all       the rest of the tests; everything
 //   node test/setup/run-tests.ts FILE|FOLDER|GLOB...  only the tests below these
-// Lint and types count as one test each, and so does the audit of the packages; an audit without an answer counts as
-// nothing, and the last lines say so. Where CI=true, a test that is skipped, todo or marked failing is a failure.
+// Lint and types count as one test each, and so does the audit of the packages; an audit without an answer does not
+// count, and is reported in the last lines. Where CI=true, a test that is skipped, todo or marked failing is a failure.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';

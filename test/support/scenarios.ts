@@ -1,7 +1,8 @@
-// Tests as text that people review: what is run, and every line of the answer. In such a file `=== TITLE` begins a
-// test, `-- NAME --` a file of its folder, or of each test's before the first, and `$ WORDS` runs something. Below that stands the output, each line of an
-// error behind `! `, and `exit N` where N is not 0. A line `...` stands for any lines, and `...` in a line for any text.
-// SCENARIOS_UPDATE=1 writes the answers of now into the file: read the difference before it is committed.
+// Tests as reviewed text: the commands, and every line of their output. `=== TITLE` begins a test, `-- NAME --` a file
+// of its folder (before the first test: of every test's folder), and `$ WORDS` runs a command. The output follows, with
+// `! ` before each line on standard error, and `exit N` if N is not 0. A line `...` matches any lines, and `...` within
+// a line any text. SCENARIOS_UPDATE=1 writes the current output into the file: review the difference before committing
+// it.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

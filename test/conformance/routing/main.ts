@@ -1,6 +1,6 @@
 // Runs a file of routing cases on every mount that can express them:
-// npm run -s test:routing            the cases next to this file
-// ROUTING_CASES=path npm run -s test:routing
+//   npm run -s test:routing            the cases next to this file
+//   ROUTING_CASES=path npm run -s test:routing
 // A case passes when it passes on all its mounts. Ends with `N passed, N failed`.
 import { readCaseFile } from './case-file.ts';
 import { mountNames, reasonToSkip } from './mounts.ts';
