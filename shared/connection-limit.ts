@@ -26,7 +26,7 @@ export interface UnauthenticatedLimit {
 export interface ConnectionLimitOptions {
   /** With `unauthenticated`, the limit of authenticated connections alone. */
   readonly max: number;
-  /** Undefined where callers do not authenticate. */
+  /** Undefined if callers do not authenticate. */
   readonly unauthenticated?: UnauthenticatedLimit | undefined;
   /** Unfinished handshakes of TLS or HTTP/2 at once; at the limit the oldest is closed. */
   readonly maxHandshakes?: number;
@@ -62,7 +62,7 @@ interface Entry {
 
 interface Candidate {
   readonly entry: Entry;
-  /** The number of connections of the same network; 0 where they are not counted. */
+  /** The number of connections of the same network; 0 if they are not counted. */
   readonly share: number;
   readonly isSilent: boolean;
   readonly sinceMs: number;

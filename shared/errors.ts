@@ -13,11 +13,11 @@ export type ErrorCode =
 export interface ErrorFacts {
   readonly meaning: string;
   /**
-   * The status that a caller of the worker receives; undefined where callers never see this error. Every failed
-   * decision has the same one, as in the reference.
+   * The status that a caller of the worker receives; undefined if callers never see this error. Every failed decision
+   * has the same one, as in the reference.
    */
   readonly decision: { readonly grpc: 'UNKNOWN'; readonly http: 400 } | undefined;
-  /** HTTP status of the admin API; undefined where it cannot occur. */
+  /** HTTP status of the admin API; undefined if it cannot occur. */
   readonly adminStatus: 400 | 500 | 503 | undefined;
   readonly whatToDo: string;
 }

@@ -208,7 +208,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
 /** The characters compared at once: comparing some megabytes takes ten milliseconds. */
 const charactersAtOnce = 128 * 1024;
 
-/** Yields where the thread can serve other callers. */
+/** Yields so that the thread can serve other callers. */
 function* isSameText(one: string, other: string): Generator<void, boolean> {
   if (one.length !== other.length) return false;
   for (let at = 0; at < one.length; at += charactersAtOnce) {

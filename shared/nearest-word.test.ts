@@ -39,7 +39,7 @@ test('the distance is the same both ways, and at most the longer length', (t) =>
   );
 });
 
-test('what two words have in common at their ends adds nothing to their distance', (t) => {
+test('common beginnings and endings of two words do not affect their distance', (t) => {
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 6 });
   fc.assert(
     fc.property(word, word, word, word, (start, a, b, end) => {

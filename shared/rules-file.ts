@@ -50,7 +50,7 @@ export function tooDeep(path: string, { depth }: Bounds): Problem {
   return problemOf('error', 'too-large', path, `directories are nested deeper than ${depth}`);
 }
 
-/** `sizeBytes` is undefined where only the excess is known. */
+/** `sizeBytes` is undefined if only the excess is known. */
 export function tooLarge(
   path: string,
   sizeBytes: number | undefined,

@@ -3,7 +3,7 @@
 /** Items sorted or merged between two yields: this takes well below a millisecond. */
 const itemsAtOnce = 500;
 
-/** As `toSorted`: a copy, in which equal items keep their order. Yields where the thread can serve other callers. */
+/** As `toSorted`: a copy, in which equal items keep their order. Yields so that the thread can serve other callers. */
 export function* sortInSteps<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,

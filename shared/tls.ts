@@ -7,7 +7,7 @@ import { errorText } from './errors.ts';
 import { maskFile } from './settings/shown-value.ts';
 import { readBeginning } from './small-file.ts';
 
-/** Paths; undefined where there is no such file. A certificate and its key are given together. */
+/** Paths; undefined if there is no such file. A certificate and its key are given together. */
 export interface TlsFiles {
   readonly ca: string | undefined;
   readonly cert: string | undefined;

@@ -19,7 +19,7 @@ export type DocumentsByDomain = ReadonlyMap<string, readonly RuleDocument[]>;
 /** How many documents are grouped between two yields: this takes well below a millisecond. */
 const documentsAtOnce = 1_000;
 
-/** Groups documents by domain. Yields where the thread can serve other callers. */
+/** Groups documents by domain. Yields so that the thread can serve other callers. */
 export function* groupInSteps(
   documents: readonly RuleDocument[],
 ): Generator<void, DocumentsByDomain> {

@@ -36,11 +36,11 @@ export interface LimitShape {
   /** The length of a window in units. */
   readonly unitMultiplier: number;
   readonly algorithm: Algorithm;
-  /** The burst of a token bucket; undefined where none is configured. */
+  /** The burst of a token bucket; undefined if none is configured. */
   readonly burst: number | undefined;
   /** Whether hits over the limit are counted; fixed windows always count them. */
   readonly countOverLimit: boolean;
-  /** Undefined where each hit is counted in the store. */
+  /** Undefined if each hit is counted in the store. */
   readonly lease: Lease | undefined;
 }
 

@@ -37,7 +37,7 @@ export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-/** The end that this `until` gives its descriptor; undefined where a problem was reported. */
+/** The end that this `until` gives its descriptor; undefined if a problem was reported. */
 export function readUntil(fields: MapReader, node: TreeNode): number | undefined {
   const text = 'source' in node ? node.source : undefined;
   if (text === undefined) {
@@ -73,7 +73,7 @@ function endsOf(document: RuleDocument): readonly number[] {
 }
 
 /**
- * Stores the ends of a document that the caller has already walked, which saves walking all rules again. Yields where
+ * Stores the ends of a document that the caller has already walked, which saves walking all rules again. Yields so that
  * the thread can serve other callers.
  */
 export function* rememberEnds(
@@ -128,7 +128,7 @@ export function documentsAt(
 /**
  * The documents without the rules that have ended at `nowMs`, and without those that rules with an end replace for now.
  * Documents of one domain are treated as merged. A document without such rules stays the same object, and so does the
- * whole list between two ends. Yields where the thread can serve other callers.
+ * whole list between two ends. Yields so that the thread can serve other callers.
  */
 export function* findDocumentsAt(
   documents: readonly RuleDocument[],

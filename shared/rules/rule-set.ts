@@ -60,7 +60,7 @@ interface Refused {
 export interface RuleSetBuilder {
   /**
    * The order of `documents` does not matter: they are sorted by file name. Rules that have ended at `nowMs`, wall
-   * time, are checked like all others, but are not in the set. Yields where the thread can serve other callers.
+   * time, are checked like all others, but are not in the set. Yields so that the thread can serve other callers.
    */
   build(documents: readonly RuleDocument[], nowMs: number): Generator<void, BuildResult>;
 }

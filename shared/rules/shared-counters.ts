@@ -24,7 +24,7 @@ export const maxSymbols = 1_000;
 export type Symbols = readonly (string | undefined)[];
 
 /**
- * One warning for each pair of domains, at the rule of the domain with the longer name. Yields where the thread can
+ * One warning for each pair of domains, at the rule of the domain with the longer name. Yields so that the thread can
  * serve other callers.
  */
 export function* findSharedCounters(domains: DocumentsByDomain): Generator<void, Problem[]> {

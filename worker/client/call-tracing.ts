@@ -15,7 +15,7 @@ export interface CallTracing {
 }
 
 export interface CallSpan {
-  /** `peer` is `address:port`; '' where the call failed. */
+  /** `peer` is `address:port`; '' if the call failed. */
   end(statusName: string, peer: string, failure: string | undefined): void;
 }
 

@@ -24,7 +24,7 @@ async function readOn(): Promise<void> {
   await new Promise(setImmediate);
 }
 
-test('where no caller is expected, the port does not wait', async (t) => {
+test('a port that expects no callers does not wait', async (t) => {
   const clock = createManualClock();
   const ports = [createPort(false), createPort(false)];
   await letCallersLeave(ports, 2_000, clock);

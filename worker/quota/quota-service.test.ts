@@ -170,7 +170,7 @@ test('entries are put in the order in which rules nest, and a bucket with severa
   ]);
 });
 
-test('of several limits the tightest is assigned', async (t) => {
+test('the tightest of several limits is assigned', async (t) => {
   const world = createQuotaWorld(
     'domain: d\ndescriptors:\n  - key: k\n    rate_limits: [{unit: second, requests_per_unit: 20}, {unit: day, requests_per_unit: 1000}]\n',
   );

@@ -194,7 +194,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#outbox.add(member);
   }
 
-  /** Yields where decisions can be made. */
+  /** Yields so that decisions can be made. */
   *flush(): Generator<void, void> {
     const { ttlSeconds } = this;
     let actions: BucketAction[] = [];

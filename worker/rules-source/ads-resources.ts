@@ -104,7 +104,7 @@ export function* prepareResources(
 const maxRounds = 8;
 
 /**
- * `nowMs` is the wall time that determines which rules have ended. Yields where the thread can serve other callers. A
+ * `nowMs` is the wall time that determines which rules have ended. Yields so that the thread can serve other callers. A
  * resource with the same bytes as before is not decoded, and a domain with unchanged resources is not built again.
  */
 export function* takeResources(

@@ -11,7 +11,7 @@ export interface JoinedItem {
 export interface JoinedLimit {
   /** The limit as it is written in one line. */
   readonly text: string;
-  /** Limits of one list must differ in their windows; undefined where a limit cannot be in a list. */
+  /** Limits of one list must differ in their windows; undefined if a limit cannot be in a list. */
   readonly window: string | undefined;
 }
 

@@ -215,7 +215,7 @@ const otherAlgorithmNames: ReadonlyMap<string, Algorithm> = new Map([
   ['slidingwindowcounter', 'sliding_window'],
 ]);
 
-/** Undefined where it is unknown, which has been reported. */
+/** Undefined if it is unknown, which has been reported. */
 function readAlgorithm(fields: MapReader): Algorithm | undefined {
   const text = readText(fields, 'algorithm');
   if (text === '' || text === undefined) return 'fixed_window';

@@ -93,7 +93,7 @@ function reportMisplaced(fields: MapReader, names: readonly string[], section: S
   }
 }
 
-/** The column where the keys of that section begin; '' where the text does not show it. */
+/** The column where the keys of that section begin; '' if the text does not show it. */
 function describeColumn({ node, reporter }: MapReader, offset: number, section: Section): string {
   const limit = node.entries.get('rate_limit');
   if (section === 'descriptor' && limit?.value.kind === 'null') {

@@ -94,7 +94,7 @@ const addressHint = "write an address in full, or with '*' for any characters";
 
 /**
  * An address as Envoy writes it: short, lower-case IPv6, and the first address of a range; '' for an invalid address.
- * Undefined where that is unknown, or other advice is given.
+ * Undefined if that is unknown, or other advice is given.
  */
 function toSentAddress(key: string, value: string): string | undefined {
   const [, address = value, length] = /^(.*)\/(\d{1,3})$/.exec(value) ?? [];

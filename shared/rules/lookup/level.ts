@@ -76,7 +76,7 @@ export class Level<Rule extends LevelRule> {
     this.#findWildcard = findWildcard;
   }
 
-  /** Of rules with the same name the last one wins. Yields where the thread can serve other callers. */
+  /** Of rules with the same name the last one wins. Yields so that the thread can serve other callers. */
   static *create<Rule extends LevelRule>(rules: readonly Rule[]): Generator<void, Level<Rule>> {
     let byKey: TextMap<KeyRules<Rule>> = new Map();
     let byComposite: TextMap<Rule> = new Map();

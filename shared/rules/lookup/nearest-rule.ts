@@ -23,7 +23,7 @@ export interface NoMatch {
   readonly nearest: NamedRule | undefined;
   /** A sentence without a final full stop. */
   readonly reason: string;
-  /** The text to write instead; undefined where it is unknown. */
+  /** The text to write instead; undefined if it is unknown. */
   readonly hint: string | undefined;
 }
 

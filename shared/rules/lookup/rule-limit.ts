@@ -18,7 +18,7 @@ export function createLimit(descriptor: RuleDescriptor): Limit | undefined {
   return rateLimit && toLimit(descriptor, rateLimit, findPlain(descriptor));
 }
 
-/** The limits of a list; undefined where there is one limit or none. */
+/** The limits of a list; undefined if there is one limit or none. */
 export function createList(
   descriptor: RuleDescriptor,
   first: Limit,

@@ -52,8 +52,8 @@ interface Totals {
 
 /**
  * `lists` has the top levels of the domain's documents, which add up. `before` is the top level of an earlier tree of
- * the domain: its nodes are reused where the descriptors are the same objects. Yields where the thread can serve other
- * callers.
+ * the domain: its nodes are reused where the descriptors are the same objects. Yields so that the thread can serve
+ * other callers.
  */
 export function* createDomainTree(
   domain: string,

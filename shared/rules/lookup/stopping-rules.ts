@@ -14,7 +14,7 @@ const descriptorsAtOnce = 1_000;
 
 /**
  * One warning for each rule in shadow mode, and for each quota, which only refuses together with the others; at most
- * the first `most` warnings. Yields where the thread can serve other callers.
+ * the first `most` warnings. Yields so that the thread can serve other callers.
  */
 export function* findStoppingRules(
   documents: readonly RuleDocument[],

@@ -75,7 +75,7 @@ interface Group<Rule> {
 }
 
 /**
- * Undefined without wildcards. Sorting takes time, and the list as much memory again as the rules. Yields where the
+ * Undefined without wildcards. Sorting takes time, and the list as much memory again as the rules. Yields so that the
  * thread can serve other callers.
  */
 export function* createWildcardList<Rule>(

@@ -9,7 +9,7 @@ import { advisoryRules } from './problem-rule.ts';
 import { createTextReporter, type Reporter } from './reporter.ts';
 
 interface Allowance {
-  /** The name in the comment, known or unknown; undefined where the comment does not have the form above. */
+  /** The name in the comment, known or unknown; undefined if the comment does not have the form above. */
   readonly name: string | undefined;
   readonly offset: number;
   readonly reach: Reach;
@@ -41,7 +41,7 @@ export function applyAllowances(
   return runAtOnce(applyAllowancesInSteps(problems, files));
 }
 
-/** `applyAllowances` in steps. Yields where the thread can serve other callers. */
+/** `applyAllowances` in steps. Yields so that the thread can serve other callers. */
 export function* applyAllowancesInSteps(
   problems: readonly Problem[],
   files: readonly NamedText[],

@@ -231,7 +231,7 @@ export type KnownParts = ReadonlyMap<string, readonly RuleDescriptor[]>;
 /** Keyed by the top level of the document, which stays the same object when the document is renamed. */
 const knownParts = new WeakMap<readonly RuleDescriptor[], KnownParts>();
 
-/** Yields where the thread can serve other callers. */
+/** Yields so that the thread can serve other callers. */
 export function* findParts(document: RuleDocument): Generator<void, KnownParts> {
   const known = knownParts.get(document.descriptors);
   if (known !== undefined) return known;

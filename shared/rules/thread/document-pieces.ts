@@ -57,7 +57,7 @@ export interface ReceiversParts {
   readonly known: Pick<ReadonlySet<string>, 'has'>;
 }
 
-/** `receivers` is undefined where parts are not named. */
+/** `receivers` is undefined if parts are not named. */
 export function* toDocumentPieces(
   document: RuleDocument,
   receivers?: ReceiversParts,

@@ -27,7 +27,7 @@ export function findConflictMark(text: string): number | undefined {
 
 export const conflictHint = 'resolve the conflict: keep one side, and remove the lines of marks';
 
-/** The hint for a line that is not YAML; undefined where no other language is recognized. */
+/** The hint for a line that is not YAML; undefined if no other language is recognized. */
 export function describeForeignLine(line: string): string | undefined {
   if (/^\s*(?:\/\/|\/\*|\*\/|--(?!-)|;|<!--)/.test(line)) return "a comment begins with '#'";
   if (findForeignComment(line) !== undefined) return "a comment begins with ' #'";
