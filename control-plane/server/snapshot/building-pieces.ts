@@ -21,6 +21,7 @@ import {
   toVariants,
   type Variant,
   type Variants,
+  variants,
 } from './snapshot.ts';
 
 export interface BuildJob {
@@ -253,7 +254,14 @@ class Lists {
   readonly #take: { readonly [Of in List]: (item: Items[Of]) => void } = {
     problems: (problem) => this.problems.push(problem),
     advice: (problem) => this.advice.push(problem),
-    resources: (each) => this.#resources.set(each.standard.name, toOwn(each)),
+    resources: (each) => {
+      // Here their bytes are no buffers any more.
+      for (const resource of new Set(variants.map((variant) => each[variant]))) {
+        const { buffer, byteOffset, length } = resource.any;
+        Object.assign(resource, { any: Buffer.from(buffer as ArrayBuffer, byteOffset, length) });
+      }
+      this.#resources.set(each.standard.name, each);
+    },
     leftOut: ([domain, fields]) =>
       this.leftOut.set(domain, [...(this.leftOut.get(domain) ?? []), ...fields]),
     chosen: ({ domains: numbers, versions }) => {
@@ -309,17 +317,4 @@ class Lists {
     }
     this.#joiner?.take(piece);
   }
-}
-
-/** Their bytes as buffers again. */
-function toOwn(given: Variants<Resource>): Variants<Resource> {
-  const known = new Map<Resource, Resource>();
-  return toVariants((variant) => {
-    const resource = given[variant];
-    const { buffer, byteOffset, length } = resource.any;
-    const any = Buffer.from(buffer as ArrayBuffer, byteOffset, length);
-    const own = known.get(resource) ?? { ...resource, any };
-    known.set(resource, own);
-    return own;
-  });
 }

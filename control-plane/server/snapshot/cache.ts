@@ -62,8 +62,8 @@ export class SnapshotCache implements SnapshotProvider {
   readonly #unfinished: UnfinishedExamination;
   readonly #policySteps: PolicySteps;
   #state: ServingState;
-  /** A large one that is being built. */
-  #building: { readonly id: string; readonly outcome: Promise<BuildOutcome> } | undefined;
+  /** Large ones that are being built, by id. */
+  readonly #building = new Map<string, Promise<BuildOutcome>>();
   /** Of the revision on trial, beside that in force. */
   #lost: FoundLost | undefined;
   /** What is built or judged in slices now. */
@@ -309,13 +309,14 @@ export class SnapshotCache implements SnapshotProvider {
       const built = building.build(revision);
       return built instanceof Promise ? built.then(toOutcome) : toOutcome(built);
     }
-    if (this.#building?.id === id) return this.#building.outcome;
-    const outcome = this.#unfinished.during(id, () => building.build(revision)).then(toOutcome);
-    const begun = { id, outcome };
-    this.#building = begun;
-    return outcome.finally(() => {
-      if (this.#building === begun) this.#building = undefined;
-    });
+    const begun = this.#building.get(id);
+    if (begun !== undefined) return begun;
+    const outcome = this.#unfinished
+      .during(id, () => building.build(revision))
+      .then(toOutcome)
+      .finally(() => this.#building.delete(id));
+    this.#building.set(id, outcome);
+    return outcome;
   }
 
   /** `why`: the reason for serving an earlier revision. */
