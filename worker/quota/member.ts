@@ -43,6 +43,11 @@ export class Member implements Holder {
     this.entries = entries;
   }
 
+  /** In the bucket's id. */
+  get characters(): number {
+    return this.entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+  }
+
   news(): void {
     this.stream.put(this);
   }

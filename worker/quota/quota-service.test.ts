@@ -430,6 +430,7 @@ test('an invalid usage report ends its own stream with the reason, and no other'
   const exhausted = grpcStatus.resourceExhausted;
   const long = { k: 'x'.repeat(5_000) };
   const many = Array.from({ length: 10_001 }, (_, at) => usage({ k: `${at}` }));
+  const large = Array.from({ length: 8_500 }, (_, at) => usage({ k: `${at}`.padEnd(4_000) }));
   const hundredThousand = Array.from({ length: 100_000 }, (_, at) => usage({ k: `${at}` }));
   const flood = Array.from({ length: 250 }, () => withUsage({}));
   const changed = 'the domain of a stream cannot change: open another stream for another domain';
@@ -469,13 +470,19 @@ test('an invalid usage report ends its own stream with the reason, and no other'
       exhausted,
       'too many usage reports at once',
     ],
+    [
+      [{ domain: 'd', bucketQuotaUsages: large }],
+      exhausted,
+      'buckets with more than 33554432 characters on all streams',
+    ],
   ];
   for (const [messages, status, text] of refusals)
     t.deepEqual(await endOf(messages), { status, text });
-  t.is(world.stat('quota.refused'), 10);
+  t.is(world.stat('quota.refused'), 11);
   world.clock.advance(1_000);
   await world.turn();
   t.is((await other.report([usage(bucket)])).length, 1);
   await world.turn();
+  t.is(world.service.characters, 2);
   t.is(world.service.buckets, 1, 'what streams had that ended is gone');
 });

@@ -75,6 +75,7 @@ export class QuotaService implements QuotaStreamHost {
   readonly #storeFailures: RepeatedLog;
   readonly #counters;
   buckets = 0;
+  characters = 0;
 
   constructor(deps: QuotaDeps) {
     this.#deps = deps;
@@ -140,8 +141,9 @@ export class QuotaService implements QuotaStreamHost {
     return this.#deps.tracer?.roots()?.startSpan('ratelimit', 'Quota Report', { buckets });
   }
 
-  added(): void {
+  added({ characters }: Member): void {
     this.buckets++;
+    this.characters += characters;
   }
 
   reported(member: Member, { allowed, denied, elapsedSeconds }: BucketUsage): void {
@@ -171,6 +173,7 @@ export class QuotaService implements QuotaStreamHost {
 
   removed(member: Member): void {
     this.buckets--;
+    this.characters -= member.characters;
     this.#release(member);
   }
 

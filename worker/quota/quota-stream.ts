@@ -15,6 +15,8 @@ import {
 export const maxBucketsPerStream = 10_000;
 /** The most buckets of all streams. */
 export const maxBuckets = 250_000;
+/** The most characters in the ids of the buckets of all streams. */
+const maxBucketCharacters = 33_554_432;
 /**
  * The most reports per second on known buckets; Envoy sends one each reporting interval. A report on many buckets
  * counts as several.
@@ -55,10 +57,12 @@ interface Report {
 export interface QuotaStreamHost {
   /** The number of buckets of all streams. */
   readonly buckets: number;
+  /** How many characters the ids of these have. */
+  readonly characters: number;
   nowMs(): number;
   /** Starts the span of a usage report; undefined if it is not traced. */
   startSpan(buckets: number): Span | undefined;
-  added(): void;
+  added(member: Member): void;
   reported(member: Member, usage: BucketUsage): void;
   removed(member: Member): void;
   /** Schedules calls of `take` until no message waits. */
@@ -260,12 +264,9 @@ export class QuotaStream implements StreamHandler, MemberStream {
       this.#host.reported(known, usage);
       return false;
     }
-    if (this.#members.size >= maxBucketsPerStream || this.#host.buckets >= maxBuckets) {
-      const text =
-        this.#members.size >= maxBucketsPerStream
-          ? `more than ${maxBucketsPerStream} buckets on one stream`
-          : `more than ${maxBuckets} buckets on all streams`;
-      this.#refuse(grpcStatus.resourceExhausted, text);
+    const excess = this.#findExcess();
+    if (excess !== undefined) {
+      this.#refuse(grpcStatus.resourceExhausted, excess);
       return false;
     }
     const entries = usage.entries.map(({ key, value }) => ({
@@ -274,9 +275,20 @@ export class QuotaStream implements StreamHandler, MemberStream {
     }));
     const member = new Member(this, entries);
     this.#members.set(owned(key), member);
-    this.#host.added();
+    this.#host.added(member);
     this.#host.reported(member, usage);
     return true;
+  }
+
+  /** Why there is no room for another bucket, if so. */
+  #findExcess(): string | undefined {
+    if (this.#members.size >= maxBucketsPerStream) {
+      return `more than ${maxBucketsPerStream} buckets on one stream`;
+    }
+    if (this.#host.buckets >= maxBuckets) return `more than ${maxBuckets} buckets on all streams`;
+    return this.#host.characters >= maxBucketCharacters
+      ? `buckets with more than ${maxBucketCharacters} characters on all streams`
+      : undefined;
   }
 
   /** Envoy reports a new bucket at once, by itself, and then each interval with all others. */
