@@ -27,21 +27,17 @@ test('more text than a control plane serves causes only a warning, since workers
 
 test('a named file, each file of -config_dir and a file of tests may be no link to a file elsewhere', async (t) => {
   const [folder, other] = [createTemporaryFolder(t), createTemporaryFolder(t)];
-  const secret = join(other, 'secret');
+  const [secret, link, tests] = [join(other, 'x'), join(folder, 'a.yaml'), join(folder, 'b.yaml')];
   writeFileSync(secret, 'name read SECRET\n');
-  writeFileSync(join(folder, 'own'), 'domain: own\n');
-  const link = join(folder, 'x_test.yaml');
   symlinkSync(secret, link);
+  writeFileSync(join(folder, 'own'), 'domain: own\n');
   symlinkSync('own', join(folder, 'own.yaml'));
-  const tests = join(folder, 'y_test.yaml');
-  writeFileSync(
-    tests,
-    `rules: ${secret}\ntests: [{name: x, requests: [{domain: d, descriptor: {a: b}}]}]`,
-  );
+  const requests = '[{domain: d, descriptor: {a: b}}]';
+  writeFileSync(tests, `rules: ${secret}\ntests: [{name: x, requests: ${requests}}]`);
   const named = await readPathInput([link, join(folder, 'own.yaml')]);
   const { input } = await readConfigDirectory(folder);
-  const { files } = await runTestFiles([link, tests], { update: false, coverage: false });
-  const all = JSON.stringify([named, input, files]);
+  const tested = await runTestFiles([link, tests], { update: false, coverage: false });
+  const all = JSON.stringify([named, input, tested]);
   t.false(all.includes('SECRET'), all);
   t.is(all.split('it is a symbolic link that leads out of the directory').length, 4);
   t.true(all.includes(`'${secret}' is not named *.yaml or *.yml`));

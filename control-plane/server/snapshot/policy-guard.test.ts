@@ -26,16 +26,29 @@ const limit = (number: number, more = '') =>
 
 const policyOf = (fields: string) => `policies: [{domains: shop, ${fields}}]`;
 
+const ada: Maker = { author: 'ada', message: 'x', revision: 'a'.repeat(40) };
+const bob: Maker = {
+  author: 'bob',
+  message: 'x\n\nPolicy-Exception: mine',
+  revision: 'b'.repeat(40),
+};
+
+/** What is refused of these changes, one after the other. */
+function refusedSince(before: GovernedRules, ...made: [GovernedRules, ...Maker[]][]) {
+  const after = made.at(-1)?.[0] ?? before;
+  const steps = made.map(([rules, ...makers], index) => {
+    const last = made[index - 1]?.[0] ?? before;
+    return { makers, changed: runAtOnce(findingChanged(last, rules, after.policy)) };
+  });
+  return runAtOnce(judgingByPolicy(before, after, { steps, isUndo: false })).refused;
+}
+
 test('of many owners ten are named, and how many there are beside them', (t) => {
   const owners = Array.from({ length: 12 }, (_, at) => `o${at + 1}`);
   const policy = policyOf(`owners: [${owners}]`);
   const [before, after] = [governed(limit(1), policy), governed(limit(2), policy)];
-  const changed = runAtOnce(findingChanged(before, after, after.policy));
-  const bob: Maker = { author: 'bob', message: 'x', revision: 'b'.repeat(40) };
-  const steps = [{ makers: [bob], changed }];
-  const { refused } = runAtOnce(judgingByPolicy(before, after, { steps, isUndo: false }));
   t.deepEqual(
-    refused.map(({ message }) => message),
+    refusedSince(before, [after, bob]).map(({ message }) => message),
     [
       "domain 'shop' is changed by bob, and only o1, o2, o3, o4, o5, o6, o7, o8, o9, o10 and 2 more may change it",
     ],
@@ -50,22 +63,7 @@ test('each change is judged by who made it, whoever goes on from it, until an ow
     governed(`${limit(a).slice(0, -1)}, {key: b}${more}]`, policy);
   let before = rules(50);
   const other = ', {key: c, rate_limit: {unit: day, requests_per_unit: 1}}';
-  const bob: Maker = {
-    author: 'bob',
-    message: 'x\n\nPolicy-Exception: mine',
-    revision: 'b'.repeat(40),
-  };
-  const ada: Maker = { author: 'ada', message: 'x', revision: 'a'.repeat(40) };
-  const refusedOf = (...steps: [GovernedRules, ...Maker[]][]) => {
-    const after = steps.at(-1)?.[0] ?? before;
-    const { policy: judging } = after;
-    const made = steps.map(([rules, ...makers], index) => {
-      const last = steps[index - 1]?.[0] ?? before;
-      const changed = runAtOnce(findingChanged(last, rules, judging));
-      return { makers, changed };
-    });
-    return runAtOnce(judgingByPolicy(before, after, { steps: made, isUndo: false })).refused;
-  };
+  const refusedOf = (...steps: [GovernedRules, ...Maker[]][]) => refusedSince(before, ...steps);
   const mine = "domain 'shop' is changed by bob, and only ada may change it";
   const said = (problems: readonly { message: string }[]) => problems.map(({ message }) => message);
   const kept = refusedOf([rules(55), bob], [rules(55, other), ada]);
@@ -110,17 +108,7 @@ test('a change of the policy is judged by who made each part of it, whoever goes
       `owners: ada\npolicies: [{domains: shop, ${shop}}, {domains: mail, owners: [m]}${mail}]`,
     );
   const before = policyOf('owners: [s]');
-  const bob: Maker = { author: 'bob', message: 'x', revision: 'b'.repeat(40) };
-  const ada: Maker = { author: 'ada', message: 'x', revision: 'a'.repeat(40) };
-  const isRefused = (...made: [GovernedRules, Maker][]) => {
-    const after = made.at(-1)?.[0] ?? before;
-    const steps = made.map(([rules, maker], index) => {
-      const changed = findingChanged(made[index - 1]?.[0] ?? before, rules, after.policy);
-      return { makers: [maker], changed: runAtOnce(changed) };
-    });
-    const judged = judgingByPolicy(before, after, { steps, isUndo: false });
-    return runAtOnce(judged).refused.length > 0;
-  };
+  const isRefused = (...made: [GovernedRules, Maker][]) => refusedSince(before, ...made).length > 0;
   const stolen = policyOf('owners: [s, bob]');
   const other = ', {domains: x, owners: [y]}';
   t.true(isRefused([stolen, bob], [policyOf('owners: [s, bob]', other), ada]), 'another policy');
