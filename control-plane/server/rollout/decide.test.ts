@@ -91,7 +91,10 @@ function toView(given: Given, open: RolloutOnRecord): View {
     members,
     connected: Number(given.get('connected') ?? members.length),
     peopled: new Set(peopled ?? members.map(({ pool }) => pool)),
-    gone: { having: Number(having), others: Number(others), mayBeElsewhere: mayBe === '?' },
+    gone: {
+      ...{ having: Number(having), havingOf: new Map([[0, Number(having)]]) },
+      ...{ others: Number(others), mayBeElsewhere: mayBe === '?' },
+    },
     judgement: { kind, text: judgements[kind], by: 'errors', isQuiet: !given.has('busy') },
     unknown: given.has('unknown') ? `waits for peer b${follows}` : undefined,
     isGathered: !given.has('connecting'),

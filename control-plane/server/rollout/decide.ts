@@ -122,44 +122,74 @@ function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
 }
 
 function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
-  const chosen = view.members.filter(({ isChosen }) => isChosen);
-  const takeBack = (reason: string): Evidence => ({
-    kind: 'take_back',
-    reason: `${reason}; ${toCountText(chosen.length + view.gone.having, 'worker')} had it`,
-  });
+  const shares = toShares(view);
+  const refusals = shares.flatMap((share) => findRefusal(share) ?? []);
+  const { mayBeElsewhere, having } = view.gone;
+  const lost = findLost(view, open, mayBeElsewhere ? shares.map(withoutLost) : shares);
+  const { kind, text } = view.judgement;
+  const isJudged = isGiven(open);
+  const refusal = refusals.find((each) => each.kind === 'take_back')?.reason;
+  const bad = refusal ?? lost ?? (isJudged && kind === 'bad' ? text : undefined);
+  if (bad !== undefined) {
+    const had = view.members.filter(({ isChosen }) => isChosen).length + having;
+    return { kind: 'take_back', reason: `${bad}; ${toCountText(had, 'worker')} had it` };
+  }
+  const isStore = isJudged && kind === 'store';
+  const store = { kind: 'pause', reason: `${text}; 'rollout retry' tries it again` } as const;
+  return refusals[0] ?? (isStore ? store : undefined);
+}
+
+/** The workers of one pool that are given it, and how many of them are gone without a goodbye. */
+interface PoolShare {
+  readonly chosen: readonly Member[];
+  readonly lost: number;
+}
+
+function toShares({ members, gone }: View): readonly PoolShare[] {
+  const byPool = Map.groupBy(
+    members.filter(({ isChosen }) => isChosen),
+    ({ pool }) => pool,
+  );
+  return [...new Set([...byPool.keys(), ...gone.havingOf.keys()])].map((pool) => ({
+    chosen: byPool.get(pool) ?? [],
+    lost: gone.havingOf.get(pool) ?? 0,
+  }));
+}
+
+function withoutLost({ chosen }: PoolShare): PoolShare {
+  return { chosen, lost: 0 };
+}
+
+function findRefusal({ chosen }: PoolShare): Evidence | undefined {
   const refused = chosen.filter(({ refusal }) => refusal !== undefined);
   const [first] = refused;
-  if (first !== undefined) {
-    const text = `worker ${first.name} refuses it: ${first.refusal?.text}`;
-    const accepted = chosen.filter(({ state }) => state === 'in_force').length;
-    if (refused.length * manyOf >= chosen.length) return takeBack(text);
-    if (accepted > 0) {
-      return {
-        kind: 'pause',
-        reason: `${text}; ${toCountText(accepted, 'other worker')} accepted it`,
-      };
-    }
-    if (refused.some(({ refusal }) => refusal !== undefined && refusal.forMs >= answersMs)) {
-      return takeBack(text);
-    }
+  if (first === undefined) return undefined;
+  const reason = `worker ${first.name} refuses it: ${first.refusal?.text}`;
+  const accepted = chosen.filter(({ state }) => state === 'in_force').length;
+  const isMany = refused.length * manyOf >= chosen.length;
+  if (!isMany && accepted > 0) {
+    const others = `${toCountText(accepted, 'other worker')} accepted it`;
+    return { kind: 'pause', reason: `${reason}; ${others}` };
   }
-  const { having, mayBeElsewhere } = view.gone;
-  const lost = findLost(view, open, chosen, mayBeElsewhere ? 0 : having);
-  if (lost !== undefined) return takeBack(lost);
-  const { kind, text } = view.judgement;
-  if (!isGiven(open)) return undefined;
-  if (kind === 'store') return { kind: 'pause', reason: `${text}; 'rollout retry' tries it again` };
-  return kind === 'bad' ? takeBack(text) : undefined;
+  const isLong = refused.some(({ refusal }) => refusal !== undefined && refusal.forMs >= answersMs);
+  return isMany || isLong ? { kind: 'take_back', reason } : undefined;
 }
 
 /** Workers that were offered it are gone without a goodbye, give no answer, or do not use it: two, or a third of the share
  * where that is more; or more than a third of those that have it are gone. And more than elsewhere. While a peer is unknown
- * its workers of the share may have it. `lost`: those that are gone. */
+ * its workers of the share may have it. */
 function findLost(
+  view: View,
+  open: RolloutOnRecord,
+  shares: readonly PoolShare[],
+): string | undefined {
+  return shares.map((share) => describeLost(view, open, share)).find((text) => text !== undefined);
+}
+
+function describeLost(
   { members, gone, unknown }: View,
   open: RolloutOnRecord,
-  chosen: readonly Member[],
-  lost: number,
+  { chosen, lost }: PoolShare,
 ): string | undefined {
   const isSilent = ({ silentForMs, isUnused }: Member) => isUnused || silentForMs >= offerMs;
   const silent = chosen.filter(isSilent);
@@ -201,7 +231,7 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
       text: unknown ?? none,
     };
   }
-  const lost = findLost(view, open, chosen, view.gone.having);
+  const lost = findLost(view, open, toShares(view));
   if (lost !== undefined) {
     const text = `waits: ${lost}, or at another control plane, which is not asked`;
     return { change: undefined, phase: toFollowerPhase(view, open), text };

@@ -79,6 +79,8 @@ const goneFactsJson = Type.Object({
   hadIt: Type.Boolean(),
   /** Since when, in milliseconds. */
   forMs: Type.Number({ minimum: 0 }),
+  /** That it belongs to; left out by control planes of an earlier version. */
+  pool: Type.Optional(Type.Integer({ minimum: 0 })),
 });
 export type GoneFacts = Type.Static<typeof goneFactsJson>;
 
@@ -167,6 +169,7 @@ export function readOwnFacts(
         key: toGoneKey(instance, node.id),
         hadIt: had === after,
         forMs: Math.max(0, nowMs - goneAtMs),
+        pool: running?.pools.poolOf(node) ?? 0,
       };
     }),
   };

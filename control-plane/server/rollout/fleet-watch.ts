@@ -255,8 +255,10 @@ function countGone(
     const mayComeBack = knownUntilMs - goneAtMs < comesBackMs;
     if (!isBack && !mayComeBack && forMs <= at.nowMs - at.sinceMs) left.set(key, each);
   }
-  const having = [...left.values()].filter(({ hadIt }) => hadIt).length;
-  return { having, others: left.size - having };
+  const having = [...left.values()].filter(({ hadIt }) => hadIt);
+  const byPool = Map.groupBy(having, ({ pool = 0 }) => pool);
+  const havingOf = new Map([...byPool].map(([pool, { length }]) => [pool, length]));
+  return { having: having.length, havingOf, others: left.size - having.length };
 }
 
 /** Of the whole step, or of the slice that ends now where that is worse. */

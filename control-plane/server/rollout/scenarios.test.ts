@@ -122,7 +122,7 @@ const commands: Readonly<Record<string, Command>> = {
       (each) => (each.plane || what === 'move') && (name === 'all' || isMeant(each)),
     );
     for (const each of at === undefined ? those : those.slice(Number(at), Number(at) + 1)) {
-      if (what === 'ignore' || what === 'refuse') each.answer = what;
+      if (what === 'ignore' || what === 'refuse' || what === 'take') each.answer = what;
       else if (what === 'cling') each.decides = each.has;
       else if (what === 'idle') each.decisionsPerSecond = 0;
       else if (what === 'rate') each.decisionsPerSecond = Number(plane);

@@ -22,6 +22,8 @@ export interface Member extends PlacedWorker, Readonly<Pick<WorkerFacts, 'name' 
 /** Workers whose connection broke without a goodbye in this step, and that have not come back. */
 export interface Gone {
   readonly having: number;
+  /** The same by pool. */
+  readonly havingOf: ReadonlyMap<number, number>;
   readonly others: number;
   /** They may be at another control plane, which is not asked. */
   readonly mayBeElsewhere: boolean;
