@@ -59,7 +59,8 @@ test('a raw body is described by the types that are declared for it, else as any
 });
 
 test('conditions and a limited method have their statuses, and a model that names itself is there once', async (t) => {
-  const node = Type.Object({ next: Type.Optional(Type.Ref('Node')) });
+  const size = Type.Integer({ default: 1 });
+  const node = Type.Object({ size, next: Type.Optional(Type.Ref('Node')) });
   class Notes extends Controller {
     static readonly GET = op({ etag: true, guard: limited(() => true) }, () => 'a');
     static readonly PUT = op({ etag: true }, () => 'a');
@@ -68,9 +69,10 @@ test('conditions and a limited method have their statuses, and a model that name
   const { app } = await createTestClient({ '': { Notes } });
   const { paths, components } = app.describe() as unknown as {
     paths: Record<string, Record<string, Operation>>;
-    components: { schemas: object };
+    components: { schemas: { Node: object } };
   };
   t.deepEqual(Object.keys(components.schemas), ['Problem', 'Node']);
+  t.false(JSON.stringify(components.schemas.Node).includes('required'), 'it has a default');
   const statusesOf = (verb: string) => Object.keys(paths['/notes']?.[verb]?.['responses'] ?? {});
   t.deepEqual(statusesOf('get'), ['200', '304', '400', '404', '405', '412', '429', '500']);
   t.deepEqual(statusesOf('put'), ['200', '400', '404', '405', '412', '500']);

@@ -4,7 +4,7 @@ import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpenApiDocument, OpenApiFrame } from '../controller.ts';
 import type { OpSpec, WholeBody } from '../op.ts';
 import type { BodyKind } from '../request/media-type.ts';
-import type { Plain } from '../schema/json-schema.ts';
+import { mapSchemas, type Plain } from '../schema/json-schema.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
 import { uploadKeyword } from '../upload.ts';
@@ -186,8 +186,9 @@ class Operations {
     { otherBodies = {} }: OpSpec,
     given: Kinds,
   ): Json | undefined {
-    const schema = whole?.schema ?? (fields && toObject(fields));
-    if (schema === undefined) return undefined;
+    const declared = whole?.schema ?? (fields && toObject(fields));
+    if (declared === undefined) return undefined;
+    const schema = toSent(declared);
     const isRequired = whole !== undefined || 'required' in schema;
     const kinds = whole?.isBehind ? given.filter((kind) => kind !== 'form') : given;
     const hasFile = JSON.stringify(schema).includes(`"${uploadKeyword}":true`);
@@ -278,16 +279,23 @@ function fieldsOf({ properties = {}, $defs }: Plain): readonly (readonly [string
 /** The fields of a body as one schema. */
 function toObject(object: Plain): Plain {
   const { $id, $defs, title, properties = {}, additionalProperties = false } = object;
-  const required = requiredOf(object);
   return {
     ...($id !== undefined && { $id }),
     ...($defs !== undefined && { $defs }),
     ...(title !== undefined && { title }),
     type: 'object',
     properties,
-    ...(required.length > 0 && { required }),
+    required: requiredOf(object),
     additionalProperties,
   };
+}
+
+/** As callers send it: what has a default may be left out, at any depth. */
+function toSent(declared: Plain): Plain {
+  const schema = mapSchemas(declared, toSent);
+  schema['required'] = requiredOf(schema);
+  if (requiredOf(schema).length === 0) delete schema['required'];
+  return schema;
 }
 
 /** Verb, path, and the positional parameters after `With`: `getWidgetsWithId`. */
