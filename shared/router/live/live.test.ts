@@ -29,6 +29,7 @@ class Ticks extends Controller {
   async *GET({ kind }: Fields<typeof Ticks.GET>) {
     if (kind === 'refused') throw new HttpError(409, { detail: 'not now' });
     try {
+      if (kind === 'late') await once(this.request.signal, 'abort');
       yield { n: 1 };
       yield new ServerEvent('two\nlines', { id: '2', name: 'tick', retryMs: 500 });
       if (kind === 'broken') throw new Error('broken');
@@ -227,6 +228,11 @@ onEach('a reader who goes away ends a generator that waits', async (t, server) =
   response.destroy();
   t.is(await ended.promise, 'silent');
   t.deepEqual(server.reports, []);
+});
+
+onEach('a reader sees that events have begun before there is one', async (t, { port, prefix }) => {
+  (await get(port, `${prefix}/ticks?kind=late`)).destroy();
+  t.is(await ended.promise, 'late');
 });
 
 onEach('a reader who goes away ends a generator that sends', async (t, server) => {

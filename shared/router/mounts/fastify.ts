@@ -39,6 +39,7 @@ interface HostRequest {
 }
 
 interface HostReply {
+  readonly raw: { flushHeaders(): void };
   code(status: number): unknown;
   header(name: string, value: unknown): unknown;
   send(body?: unknown): unknown;
@@ -160,5 +161,21 @@ function send({ status, headers, body }: ResponseLike, reply: HostReply): void {
   for (const [name, value] of new ListedHeaders(headers)) reply.header(name, value);
   if (body === undefined) reply.send();
   else if (typeof body === 'string') reply.send(Buffer.from(body));
-  else reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(body));
+  else reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(withHead(body, reply)));
+}
+
+/** When it is read Fastify has set the head, which would wait for the first chunk. */
+function withHead(body: AsyncIterable<Uint8Array>, { raw }: HostReply): AsyncIterable<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]() {
+      const iterator = body[Symbol.asyncIterator]();
+      return {
+        next() {
+          raw.flushHeaders();
+          return iterator.next();
+        },
+        return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+      };
+    },
+  };
 }
