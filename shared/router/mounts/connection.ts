@@ -53,6 +53,10 @@ export function endUnread(request: IncomingMessage, response: ServerResponse): v
   response.once('finish', () => {
     if (request.complete) return;
     request.resume();
+    // A reader that has left while it waited goes with the next chunk, and nothing flows before.
+    request.on('removeListener', (event) => {
+      if (event === 'readable') setImmediate(() => request.resume());
+    });
     const timer = setTimeout(() => request.destroy(), graceMs);
     timer.unref();
     request.once('close', () => clearTimeout(timer));

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { request as ask } from 'node:http';
+import { Agent, request as ask } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import test from 'ava';
 import Type from 'typebox';
 import { createApp } from '../app.ts';
@@ -58,6 +59,17 @@ class Firsts extends Controller {
     for await (const { name } of body.parts()) return name;
     return 'nothing';
   });
+  /** Leaves each file at its first chunk, and the form behind a field. */
+  static readonly PATCH = op(
+    { stream: true, limits: { bodyBytes: large } },
+    async (_fields, body) => {
+      for await (const part of body.parts()) {
+        for await (const _chunk of part) break;
+        if (part.filename === undefined) return part.name;
+      }
+      return 'nothing';
+    },
+  );
 }
 
 class Shorts extends Controller {
@@ -181,6 +193,24 @@ test('a part that is not read is dropped, and a method may leave the rest', asyn
   });
   for await (const { name } of body.parts()) names.push(name);
   t.deepEqual(names, ['a', 'b']);
+});
+
+test('a part and a form that are left keep neither the next part nor the next request waiting', async (t) => {
+  const { port, server } = await listen();
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.teardown(() => server.close());
+  t.teardown(() => agent.destroy());
+  for (const names of [['note', 'file'], ['file', 'note'], ['note']]) {
+    const form = new FormData();
+    const file = new File([new Uint8Array(3_000_000)], 'a');
+    for (const name of names) form.append(name, name === 'file' ? file : name);
+    const sent = new Response(form);
+    const headers = { 'content-type': sent.headers.get('content-type') ?? '' };
+    const asked = ask({ port, path: '/firsts', method: 'PATCH', agent, headers });
+    asked.end(Buffer.from(await sent.arrayBuffer()));
+    const [response] = await once(asked, 'response', { signal: AbortSignal.timeout(20_000) });
+    t.is(await text(response), '"note"');
+  }
 });
 
 test.serial('who leaves a form early leaves no timer behind', async (t) => {

@@ -150,7 +150,8 @@ function toPart(head: PartHead & { readonly name: string }, content: Chunks): Bo
 
 async function* chunksOf(stream: BusboyFileStream): Chunks {
   try {
-    yield* stream as AsyncIterable<Uint8Array>;
+    // The parser waits for a part that is left: it is read to its end, and never destroyed.
+    yield* (stream as Readable).iterator({ destroyOnReturn: false });
   } catch (error) {
     throw toRefusal(error);
   }
