@@ -1,5 +1,6 @@
 // What keeps an application from starting, and what a start warns of. In the lines of starts.txt a module is behind `@` and
-// its path, as JavaScript that exports its classes and constants; `@options` has those of the application.
+// its path, as JavaScript that exports its classes and constants; `@options` has those of the application. Behind them may
+// stand requests, each behind `>`, with JSON as body.
 import test from 'ava';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import { StartError } from './errors.ts';
@@ -20,15 +21,22 @@ async function load(source: string): Promise<Record<string, unknown>> {
 
 testLines(test, new URL('starts.txt', import.meta.url), async (given) => {
   const told: string[] = [];
+  const [source = '', ...requests] = given.split(/ > (?=[A-Z]+ \/)/);
   try {
     const modules: Record<string, Record<string, unknown>> = {};
-    for (const text of given.split(/(?:^| )@(?=\S* )/).slice(1)) {
+    for (const text of source.split(/(?:^| )@(?=\S* )/).slice(1)) {
       const at = text.indexOf(' ');
       modules[text.slice(0, at)] = await load(text.slice(at + 1));
     }
     const { options, ...controllers } = modules;
     const warn = (text: string) => told.push(`warning: ${text}`);
-    await createTestClient(controllers, { warn, ...(options?.['options'] as object) });
+    const { send } = await createTestClient(controllers, { warn, ...Object(options?.['options']) });
+    for (const request of requests) {
+      const [method = '', target = '', body] = request.split(/ (.*?)(?: |$)/, 3);
+      const answer = await send(method, target, body ? { body: JSON.parse(body) } : {});
+      const { errors }: { readonly errors?: unknown } = Object(answer.json);
+      told.push(`${answer.status} ${errors ? JSON.stringify(errors) : answer.text.split('\n', 1)}`);
+    }
   } catch (error) {
     const { name, message } = error as Error;
     told.push(...(error instanceof StartError ? message.split('\n') : [`${name}: ${message}`]));
