@@ -85,7 +85,7 @@ function* listCounted(
 ): Generator<CountedRule, void> {
   for (const rule of rules) {
     const symbols = toSymbols(before, rule.descriptor);
-    if (symbols.length > maxSymbols) continue;
+    if (symbols === undefined) continue;
     const keys = toKeys([rule.descriptor.key], keysBefore);
     const windows = windowsOf(rule);
     if (windows.size > 0) {

@@ -2,6 +2,7 @@ import test from 'ava';
 import { parseRuleDocument } from './document/document.ts';
 import { formatProblems } from './problem/problem-text.ts';
 import { buildRuleSet } from './rule-set.ts';
+import { toSymbols } from './shared-counters.ts';
 
 const limit = 'rate_limit: {unit: minute, requests_per_unit: 3}';
 
@@ -69,4 +70,8 @@ test('many rules with long keys are compared in bounded time, and reported or le
   );
   const options = { mergeDomains: false, sanitizeMetricDots: false };
   t.true(buildRuleSet(documents, options).ok);
+  const shareThreshold = false;
+  t.is(toSymbols(['d', '_'], { key: 'k', value: 'x'.repeat(1_000), shareThreshold }), undefined);
+  const value = 'x'.repeat(100 * 1024 * 1024);
+  t.is(toSymbols(['d', '_'], { key: 'k', value, shareThreshold }), undefined);
 });

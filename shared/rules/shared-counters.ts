@@ -114,7 +114,7 @@ function* listCountedRules(
       if (++seen % rulesAtOnce === 0) yield;
       const { rateLimit } = descriptor;
       const symbols = toSymbols(before, descriptor);
-      if (symbols.length > maxSymbols) continue;
+      if (symbols === undefined) continue;
       const path = `${listPath}[${index}]`;
       if (rateLimit !== undefined && !rateLimit.unlimited) {
         const any = symbols.indexOf(undefined);
@@ -130,14 +130,17 @@ function* listCountedRules(
   return found;
 }
 
-/** `before` has the symbols of the levels above. */
+/** `before` has the symbols of the levels above. Undefined if there are more than `maxSymbols`. */
 export function toSymbols(
   before: Symbols,
   { key, value, shareThreshold }: Pick<RuleDescriptor, 'key' | 'value' | 'shareThreshold'>,
-): Symbols {
+): Symbols | undefined {
+  // A symbol is one or two UTF-16 code units. The symbols of a value of megabytes are not made.
+  if (key.length + value.length > 2 * maxSymbols) return undefined;
   // A shared wildcard is counted under the pattern itself.
   const isAny = value === '' || (value.includes('*') && !shareThreshold);
-  return [...before, ...`${key}_`, ...(isAny ? [undefined] : value), '_'];
+  const symbols = [...before, ...`${key}_`, ...(isAny ? [undefined] : value), '_'];
+  return symbols.length > maxSymbols ? undefined : symbols;
 }
 
 export function agree(one: string, other: string): boolean {

@@ -4,7 +4,7 @@ import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
 import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
-import { streamJson } from '../long-answer.ts';
+import { streamJson, toLongAnswer } from '../long-answer.ts';
 import {
   countingRules,
   findingRules,
@@ -76,7 +76,7 @@ export class Default extends AdminController {
     const asked = { text: search ?? '', offset, limit };
     const { total, found } = await runInSlices(findingRules(domain, rules, asked));
     const page = { revision, domain, total };
-    if (found.length <= fewRows) return { ...page, rules: found.map(toRow) };
+    if (found.length <= fewRows) return toLongAnswer({ ...page, rules: found.map(toRow) });
     // All rows of many pages at once would need a lot of memory.
     return streamJson({ ...page, rules: toRows(found) });
   }
