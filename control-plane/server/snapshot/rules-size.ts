@@ -3,9 +3,13 @@ import { type Problem, problemOf } from '../../../shared/rules/problem/problem.t
 import type { JsonValue } from '../../../shared/rules/rule.ts';
 import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { controlPlaneBounds } from '../../../shared/rules-file.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 
 /** Rules, limits and values of metadata: 16 MiB of ordinary files have 420,000. */
 export const maxParts = 500_000;
+/** The most of one rule, which is copied and compared in one step. */
+const mostReplaced = 10_000;
+const mostMetadata = 100_000;
 /** As many as the files can have without aliases. */
 const maxCharacters = controlPlaneBounds.totalBytes;
 
@@ -16,6 +20,8 @@ export class RulesSize {
   readonly #mostParts: number;
   #parts = 0;
   #characters = 0;
+  /** A rule that is too large by itself. */
+  #large: string | undefined;
 
   constructor(mostParts = maxParts) {
     this.#mostParts = mostParts;
@@ -33,10 +39,12 @@ export class RulesSize {
         ? `${this.#mostParts} rules, limits and values of metadata`
         : this.#characters > maxCharacters
           ? `${maxCharacters} characters of rules`
-          : undefined;
+          : this.#large;
     if (excess === undefined) return undefined;
+    const hint =
+      excess === this.#large ? 'divide it over several rules' : 'use fewer aliases, or fewer rules';
     const message = `with this file there are more than ${excess}, the most that a control plane serves`;
-    return problemOf('error', 'too-large', file, message, 'use fewer aliases, or fewer rules');
+    return problemOf('error', 'too-large', file, message, hint);
   }
 
   #addRule({ key, value, rateLimit, furtherLimits, metadata, descriptors }: RuleDescriptor): void {
@@ -45,8 +53,15 @@ export class RulesSize {
     for (const { name, replaces } of rateLimit ? [rateLimit, ...furtherLimits] : []) {
       this.#addText(name);
       for (const replaced of replaces) this.#addText(replaced.name);
+      if (replaces.length > mostReplaced) {
+        this.#large = `${mostReplaced} names in replaces of the rule '${toExcerpt(key)}'`;
+      }
     }
+    const before = this.#parts;
     if (metadata !== undefined) this.#addValue(metadata);
+    if (this.#parts - before > mostMetadata) {
+      this.#large = `${mostMetadata} values of metadata in the rule '${toExcerpt(key)}'`;
+    }
     for (const below of descriptors) this.#addRule(below);
   }
 
