@@ -10,14 +10,15 @@ const pattern = /^\.ratelane-rollout\.(\d{1,15})\.json$/;
 /** That many files are kept in no directory of rules. */
 const maxEntries = 100_000;
 
-/** Oldest first. Rejects where the directory cannot be read. */
+/** Oldest first. None of a directory that cannot be read, which its store reports. */
 async function listTexts(directory: string): Promise<string[]> {
   const found: { readonly name: string; readonly number: number }[] = [];
-  let entries = 0;
-  for await (const { name } of await opendir(directory)) {
+  const entries = await opendir(directory).catch(() => []);
+  let count = 0;
+  for await (const { name } of entries) {
     const [, number] = pattern.exec(name) ?? [];
     if (number !== undefined) found.push({ name, number: Number(number) });
-    if (++entries === maxEntries) break;
+    if (++count === maxEntries) break;
   }
   return found.sort((a, b) => a.number - b.number).map(({ name }) => join(directory, name));
 }
