@@ -31,28 +31,15 @@ test('rules, limits and values of metadata count, also those that aliases stand 
   );
 });
 
-for (const [what, rule] of [
-  [
-    '10000 names in replaces',
-    (count: number) =>
-      `rate_limit: {unlimited: true, name: n, replaces: [${'{name: m}, '.repeat(count)}{name: o}]}`,
-  ],
-  [
-    '100000 values of metadata',
-    (count: number) => `metadata: {list: [${'1, '.repeat(count - 2)}1]}`,
-  ],
+for (const [what, start, item, end] of [
+  ['10000 names in replaces of', 'rate_limit: {unlimited: true, replaces: [', '{name: m}, ', ']}'],
+  ['100000 values of metadata in', 'metadata: {list: [2, ', '1, ', ']}'],
 ] as const) {
-  test(`a rule has at most ${what}: it is copied and compared in one step`, (t) => {
-    const add = (count: number) => {
-      const text = `domain: d\ndescriptors: [{key: k, ${rule(count)}}]\n`;
-      const { document, problems } = parseRuleDocument(text, 'a.yaml');
-      if (document === undefined) throw new Error(problems[0]?.message);
-      return new RulesSize().add(document);
-    };
-    const most = Number.parseInt(what, 10);
-    t.is(add(most - 1), undefined);
-    const { message, hint } = add(most) ?? {};
-    t.regex(message ?? '', new RegExp(`more than ${what}(?: of|.in) the rule 'k'`));
+  test(`a rule has not more than ${what} it: it is copied and compared in one step`, (t) => {
+    const text = `descriptors: [{key: k, ${start}${item.repeat(Number.parseInt(what, 10) + 1)}${end}}]`;
+    const { document } = parseRuleDocument(`domain: d\n${text}\n`, 'a.yaml');
+    const { message, hint } = (document && new RulesSize().add(document)) ?? {};
+    t.true(message?.includes(`more than ${what} the rule 'k'`), message);
     t.is(hint, 'divide it over several rules');
   });
 }
