@@ -24,7 +24,7 @@ testLines(test, new URL('rule-change.txt', import.meta.url), (given) => {
   return changes.map(({ kind, text }) => `${kind}: ${text}`).join('; ') || 'no change';
 });
 
-test('of very many patterns that have changed places their domain is named', (t) => {
+test('for very many patterns that have changed places, their domain is named', (t) => {
   const rules = Array.from({ length: 150 }, (_, at) => `{key: k, value: "*${at}*"}`);
   const [one, other] = [rules, rules.toReversed()].map((all) => rulesOf(all.join(', ')));
   t.deepEqual(pluck(compareRules(one as ComparedRules, other as ComparedRules), 'kind'), [

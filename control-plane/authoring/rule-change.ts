@@ -34,7 +34,7 @@ export type RuleChangeKind =
   | 'burst_changed'
   /** Limits of a list are added, removed or reordered. */
   | 'list_changed'
-  /** So many wildcards have changed places that what they both match is not listed. */
+  /** Too many wildcards have changed places to list the text that both match. */
   | 'order_changed'
   | 'blocked'
   | 'unblocked'
@@ -195,10 +195,10 @@ function toIdentity(requests: readonly Entry[]): string {
   return JSON.stringify(requests.map(({ key, value }) => [key, value]));
 }
 
-/** Groups of what wildcards that have changed places both match, in one domain. */
+/** The most groups of requests matched by two wildcards that have changed places, in one domain. */
 const maxCommon = 5_000;
 
-/** Adds these; false where there are too many. In steps. */
+/** Adds these groups; false if there are too many. In steps. */
 function* addCommon(
   groups: Map<string, RequestGroup>,
   before: readonly PlacedRule[],

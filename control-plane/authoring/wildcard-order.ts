@@ -1,26 +1,26 @@
-// Wildcards that have changed places: what two of them both match finds another rule then, although no rule has changed
-// (behaviour: lookup-order). Pure.
+// Finds wildcards that have changed places: text that two of them match then finds another rule, although no rule has
+// changed (behaviour: lookup-order). Pure.
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { toCompositeKey } from '../../shared/rules/rule-document.ts';
 
-/** Two rules of one level; `now` has come in front of `was`. */
+/** Two rules of one level; `now` has moved in front of `was`. */
 export interface ChangedPlaces {
-  /** Of the rules above. */
+  /** The entries of the rules above. */
   readonly above: readonly Entry[];
-  /** What both match, with `*` for any characters; undefined where it takes too long to find that. */
+  /** The text that both match, with `*` for any characters; undefined if finding it takes too long. */
   readonly entry: Entry | undefined;
   readonly was: PlacedRule;
   readonly now: PlacedRule;
 }
 
-/** The product of the lengths of two patterns up to which they are compared, and the sum of these products. */
+/** The largest product of two patterns' lengths that is compared, and the limit for the sum of these products. */
 const maxProduct = 100_000;
 const maxCompared = 20_000_000;
-/** What a pair takes beside that, in such products. */
+/** The additional cost of each pair, in the same unit. */
 const ofEach = 100;
 
-/** Ends behind a pair without an entry: there are more than can be compared. In steps. */
+/** If there are more pairs than can be compared, ends with a pair without an entry. In steps. */
 export function* findingChangedPlaces(
   before: readonly PlacedRule[],
   after: readonly PlacedRule[],
@@ -61,13 +61,13 @@ export function* findingChangedPlaces(
 interface Kept {
   readonly was: PlacedRule;
   readonly now: PlacedRule;
-  /** Its place before. */
+  /** Its previous index. */
   readonly index: number;
 }
 
-/** Each pair of which the second was in front of the first. */
+/** Each pair whose second rule used to be in front of the first. */
 function* listOvertaken(kept: readonly Kept[]): Generator<readonly [Kept, Kept], void> {
-  /** Those behind the current one, by their places before. */
+  /** The rules behind the current one, by their previous index. */
   const behind: Kept[] = [];
   for (const first of kept.toReversed()) {
     let at = 0;
@@ -80,7 +80,7 @@ function* listOvertaken(kept: readonly Kept[]): Generator<readonly [Kept, Kept],
   }
 }
 
-/** What both match; undefined where there is nothing. */
+/** The text that both match; undefined if there is none. */
 function findCommon(
   one: PlacedRule['descriptor'],
   other: PlacedRule['descriptor'],
@@ -91,7 +91,7 @@ function findCommon(
   }
   const [first, second] = [one, other].map(({ key, value }) => toCompositeKey(key, value));
   const found = findText(first ?? '', second ?? '');
-  // A star may stand for what joins a key and its value.
+  // A star may match the separator between a key and its value.
   const text = found?.includes('_') ? found : found?.replace('*', '_*');
   const at = text?.indexOf('_') ?? -1;
   return at === -1
@@ -102,7 +102,7 @@ function findCommon(
 /** A text that both match, with a star where both have one. */
 function findText(one: string, other: string): string | undefined {
   const width = other.length + 1;
-  /** Whether the rests of both from there on have a text in common. */
+  /** Whether the remainders from there on have a common text. */
   const meets = new Uint8Array((one.length + 1) * width);
   const isMet = (at: number, to: number) => meets[at * width + to] === 1;
   for (let at = one.length; at >= 0; at--) {
@@ -127,7 +127,7 @@ function findText(one: string, other: string): string | undefined {
       continue;
     }
     if (a === '*' && b === '*' && !text.endsWith('*')) text += '*';
-    // The star goes on as long as it can, over the letters of the other.
+    // The star extends as far as possible over the other's letters.
     if (a === '*' && b !== undefined && isMet(at, to + 1)) {
       if (b !== '*') text += b;
       to++;

@@ -25,7 +25,7 @@ test('more text than a control plane serves causes only a warning, since workers
   ]);
 });
 
-test('a named file, each file of -config_dir and a file of tests may be no link to a file elsewhere', async (t) => {
+test('a named file, a file of -config_dir and a file of tests must not be links to files elsewhere', async (t) => {
   const [folder, other] = [createTemporaryFolder(t), createTemporaryFolder(t)];
   const [secret, link, tests] = [join(other, 'x'), join(folder, 'a.yaml'), join(folder, 'b.yaml')];
   writeFileSync(secret, 'name read SECRET\n');

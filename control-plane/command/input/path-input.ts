@@ -36,7 +36,7 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
       }
       for (const file of listing.files) addOnce(file.path);
     } else if (found.isFile()) {
-      // A shell lists what others have put into a directory.
+      // A shell also lists files that others have put into a directory.
       if (await leadsOut(path)) noticed.set(resolve(path), linkOut(path));
       else addOnce(path);
     } else {

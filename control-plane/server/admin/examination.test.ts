@@ -55,7 +55,7 @@ test('comments in files allow the problems that they name, and one without effec
   );
 });
 
-test('the thread finds the changes of many rules that are found here, in the memory that one domain takes', async (t) => {
+test('the thread finds the same changes of many rules, in the memory that one domain takes', async (t) => {
   const make = async (name: string, amount: number, groups: string) => {
     const rule = (at: number) =>
       `  - {key: user, value: c${at}, rate_limit: {unit: hour, requests_per_unit: ${amount}}}\n`;
@@ -79,7 +79,7 @@ test('the thread finds the changes of many rules that are found here, in the mem
   const before = await make('old', 1, groupsOf('b'));
   const after = await make('new', 2, groupsOf('c'));
   const entry = ownPath('control-plane/server/work-thread-main.ts');
-  // Where the lookups of all domains stay until the end, it needs twice as much.
+  // It would need twice as much if the lookups of all domains stayed until the end.
   const resourceLimits = { maxOldGenerationSizeMb: 28, maxYoungGenerationSizeMb: 2 };
   const startWorker = () => new Worker(entry, { resourceLimits });
   const thread = createWorkThread({ clock: systemClock, startWorker });

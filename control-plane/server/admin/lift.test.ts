@@ -137,7 +137,7 @@ test('whatever the values are, the lift applies to exactly them', (t) => {
   t.true(count > 100, `${count} were lifted`);
 });
 
-test('a text is parsed once for the lifts that follow each other with it', (t) => {
+test('a text is parsed only once for consecutive lifts', (t) => {
   const next = createRememberingParser();
   const [one, two] = [ruleText('a', 1), ruleText('a', 2)];
   const first = next()(one, 'a.yaml');

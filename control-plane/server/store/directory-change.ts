@@ -111,7 +111,7 @@ class Links {
     this.#directory = directory;
   }
 
-  /** The first part of the path that is one, as a path from the directory. */
+  /** The first part of the path that is a symbolic link, as a path from the directory. */
   async findOn(path: string): Promise<string | undefined> {
     const parts = path.split('/');
     for (let length = 1; length <= parts.length; length++) {

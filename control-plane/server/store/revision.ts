@@ -65,7 +65,7 @@ export function toInfoText(text: string): string | undefined {
     `${trimmed.slice(0, maxInfoLength - lines.length - 1)}…${lines}`.toWellFormed();
   const short = cut(lastLines);
   if (isKept || trailersOf(short).length === 0) return short;
-  // What stands in the middle, or beside other text, has no effect by being cut either.
+  // Cutting must not give effect to text in the middle or beside other text.
   return trailersOf(trimmed).length > 0 ? cut(`\n${lastLines}`) : cut('\n\n…');
 }
 
@@ -101,7 +101,7 @@ export function valuesOf(message: string | undefined, name: string): string[] {
 }
 
 const trailerLine = /^([A-Za-z0-9-]+)[ \t]*:(.*)$/;
-/** Git ignores what comes after this line. */
+/** Git ignores everything after this line. */
 const scissors = '# ------------------------ >8 ------------------------';
 /** If one of these lines is present, git recognizes trailers in a last paragraph that also contains other text. */
 const knownLine = /^(?:Signed-off-by: |\(cherry picked from commit )/;

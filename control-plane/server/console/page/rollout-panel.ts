@@ -69,7 +69,7 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
 /** The progress, the figures of both sides, the changes, and the actions. */
 export function RolloutPanel({ rollout, status }: RolloutProps) {
   const { id, revision, step, steps, phase, text, since, leader } = rollout;
-  /** With what was seen: another one may be on its way when it is confirmed. */
+  /** Stored with the displayed state: another rollout may be running by the time of the confirmation. */
   const [chosen, choose] = useState<
     { action: Action; revision: string; rollout: string | undefined } | undefined
   >(undefined);
