@@ -158,7 +158,7 @@ async function listModules(without: readonly string[], folder = '.'): Promise<st
   return (await Promise.all(lists)).flat();
 }
 
-/** Between two looks for new modules. */
+/** How often new modules are searched for. */
 const listingMs = 1_000;
 
 /** By `node --watch`: modules cannot be unloaded. A file that an application writes, such as a database, restarts nothing. */
