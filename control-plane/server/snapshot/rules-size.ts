@@ -9,7 +9,7 @@ import { toExcerpt } from '../../../shared/text-excerpt.ts';
 export const maxParts = 500_000;
 /** The most of one rule, which is copied and compared in one step. */
 const mostReplaced = 10_000;
-const mostMetadata = 100_000;
+export const mostMetadata = 100_000;
 /** As many as the files can have without aliases. */
 const maxCharacters = controlPlaneBounds.totalBytes;
 
