@@ -105,7 +105,7 @@ export function planTests(
       {
         name: 'tests with servers',
         rooms: of('server', 'quick').map(one),
-        processes: 4,
+        processes: 6,
         testsAtOnce: 4,
       },
     ],
