@@ -32,7 +32,11 @@ export function* findingChangedPlaces(
     other: readonly PlacedRule[],
     above: readonly Entry[],
   ): Generator<ChangedPlaces | undefined, void> {
-    const places = new Map(one.map((rule, index) => [rule.composite, { was: rule, index }]));
+    const places = new Map<string, Omit<Kept, 'now'>>();
+    for (const [index, was] of one.entries()) {
+      yield undefined;
+      places.set(was.composite, { was, index });
+    }
     const kept: Kept[] = [];
     for (const now of other) {
       yield undefined;
@@ -44,9 +48,11 @@ export function* findingChangedPlaces(
       }
       if (now.isWildcard) kept.push({ ...known, now });
     }
-    for (const [first, second] of listOvertaken(kept)) {
+    for (const pair of listingOvertaken(kept)) {
       yield undefined;
+      if (pair === undefined) continue;
       if (left < 0) return;
+      const [first, second] = pair;
       const product = first.now.composite.length * second.now.composite.length;
       left -= ofEach + Math.min(product, maxProduct);
       const isTooMuch = left < 0 || product > maxProduct;
@@ -65,14 +71,17 @@ interface Kept {
   readonly index: number;
 }
 
-/** Each pair whose second rule used to be in front of the first. */
-function* listOvertaken(kept: readonly Kept[]): Generator<readonly [Kept, Kept], void> {
-  /** The rules behind the current one, by their previous index. */
+/** Each pair whose second rule used to be in front of the first. In steps. */
+function* listingOvertaken(
+  kept: readonly Kept[],
+): Generator<readonly [Kept, Kept] | undefined, void> {
+  /** The rules behind the current one, those of the lowest previous index last: in an unchanged order each is added there. */
   const behind: Kept[] = [];
   for (const first of kept.toReversed()) {
-    let at = 0;
-    for (; at < behind.length; at++) {
-      const second = behind[at] as Kept;
+    yield undefined;
+    let at = behind.length;
+    for (; at > 0; at--) {
+      const second = behind[at - 1] as Kept;
       if (second.index > first.index) break;
       yield [first, second];
     }
