@@ -95,7 +95,7 @@ const outcome = buildSnapshots(whole, options, { encode: () => Buffer.alloc(0) }
 if (!outcome.ok) throw new Error('the revision of this test is wrong');
 const { built } = outcome;
 
-/** Whether revision b, judged before, is to be judged again for what is said of it now. */
+/** Whether revision b, judged earlier, must be judged again because of the current verdict on it. */
 function isJudgedAgain(
   said: Said | undefined,
   judged: Partial<Judged>,

@@ -1,6 +1,6 @@
-// What becomes of a revision: everybody gets it, it is on trial, it waits for the end of a trial, or it is refused,
-// because it is invalid, was taken back, would remove most limits without an approval, or breaks the policy. Pure:
-// cache.ts knows what a judgement depends on, and does what it says.
+// Decides what becomes of a revision: it comes into force, is put on trial, waits for the end of a trial, or is
+// refused, because it is invalid, was taken back, would remove most limits without an approval, or breaks the policy.
+// Pure: cache.ts supplies what a judgement depends on, and carries it out.
 import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -25,22 +25,22 @@ import { findingClasses } from './node-classes.ts';
 import { judgingByPolicy } from './policy-guard.ts';
 import type { InForce, Said, Serving } from './served.ts';
 
-/** The verdicts on revisions that outlive a control plane: given by record/record-keeper.ts. */
+/** The verdicts on revisions that outlive a control plane; record/record-keeper.ts supplies them. */
 export interface RevisionMemory {
   /** False until it has been read, here or beside the rules. */
   readonly isKnown: boolean;
   /** Whether revisions reach the workers in steps, so that one that changes something is on trial first. */
   readonly rollsOut: boolean;
-  /** Why no revision can be judged, for people: the record is of a version that this program does not read. Undefined
+  /** Why no revision can be judged, human-readable: the record has a version that this program does not read. Undefined
    * otherwise. */
   readonly otherVersion?: string | undefined;
-  /** The revision that everybody had when this was written last; undefined where nothing is remembered. */
+  /** The revision that all workers had at the last write of the record; undefined if none is remembered. */
   readonly inForce: { readonly revision: string; readonly content: string } | undefined;
-  /** Whether everybody had this content, lately. */
+  /** Whether all workers recently had this content. */
   wasInForce(content: string): boolean;
-  /** Whether this content was taken back when it was tried last, also where it is tried again now. */
+  /** Whether this content was taken back at its last completed try, even if it is being tried again now. */
   wasTakenBack(content: string): boolean;
-  /** The last word about a revision, or about another one with the same content. */
+  /** The newest verdict on a revision, or on another one with the same content. */
   verdictOf(revision: string, content: string): Said | undefined;
 }
 
@@ -48,33 +48,35 @@ export interface RevisionMemory {
 export interface Candidate {
   readonly whole: Revision;
   readonly outcome: BuildOutcome;
-  /** Of it or its content before it came after another one: that is about an earlier try, and does not count. */
+  /** The verdict on the revision or its content from before it became the newest one: it is about an earlier try, and
+   * does not count. */
   readonly saidBefore: Said | undefined;
 }
 
-/** Undefined when it is invalid. */
+/** The content of a valid revision; undefined for an invalid one. */
 export function contentOf({ outcome }: Pick<Candidate, 'outcome'>): string | undefined {
   return outcome.ok ? outcome.built.content : undefined;
 }
 
 export interface Judged extends Candidate {
-  /** Valid, but it waits for an approval. */
+  /** Whether it is valid but waits for an approval. */
   readonly isHeldBack: boolean;
-  /** Wall time since which the newest revision, whichever it was, has been refused; undefined when it is not. */
+  /** Wall time since which the newest revisions have been refused without interruption; undefined if the newest one is
+   * not refused. */
   readonly invalidSinceMs: number | undefined;
 }
 
-/** What a judgement depends on beside the revision. */
+/** What a judgement depends on besides the revision. */
 export interface Circumstances {
   readonly serving: Serving;
-  /** The rules that the workers have, as far as they are known. */
+  /** The rules that the workers have, if known. */
   readonly before: Pick<InForce, 'revision' | 'built'> | undefined;
   readonly memory: RevisionMemory;
   /** Contents that this control plane has had in force. */
   readonly served: ReadonlySet<string>;
   /** Whether every revision may remove most limits. */
   readonly allowsRemoval: boolean;
-  /** The way to the revision from what is in force; empty where nobody but its author has gone it. */
+  /** The steps to the revision from the one in force; empty if its author alone made all of them. */
   readonly steps: readonly Step[];
 }
 
@@ -85,14 +87,14 @@ export type Judgement = Findings &
   );
 
 interface Findings {
-  /** Of one that is refused with its errors, else warnings and notes. */
+  /** The errors of a refused revision, with its warnings and notes. */
   readonly problems: readonly Problem[];
-  /** Whether an approval is all that it lacks. */
+  /** Whether the revision lacks only an approval. */
   readonly isHeldBack: boolean;
   /** The reason that its author gives for breaking the policy. */
   readonly exception: string | undefined;
-  /** What becomes of another revision on trial: `withdrawn` because this one wants something else, `ended` because it is
-   * this one. */
+  /** What becomes of the revision on trial: `withdrawn` because this revision replaces it, `ended` because this
+   * revision is the one on trial. */
   readonly trial: 'stays' | 'withdrawn' | 'ended';
 }
 
@@ -100,7 +102,7 @@ export function judge(candidate: Candidate, given: Circumstances): Judgement {
   return runAtOnce(judging(candidate, given));
 }
 
-/** The same, in steps. */
+/** Like `judge`, in steps. */
 export function* judging(candidate: Candidate, given: Circumstances): Generator<void, Judgement> {
   const { whole, outcome } = candidate;
   const { trial } = given.serving;
@@ -125,7 +127,8 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
       problems: [...problems, ...refused],
       isHeldBack: problem !== undefined && takenBack === undefined && policy.refused.length === 0,
       exception: undefined,
-      // What only waits for an approval undoes the revision on trial all the same; what the policy refuses undoes nothing.
+      // A return to earlier content that waits only for an approval still withdraws the revision on trial; one that the
+      // policy refuses does not.
       trial: goesBack && policy.refused.length === 0 ? 'withdrawn' : isTried ? 'ended' : 'stays',
     };
   }
@@ -138,14 +141,12 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
   return { ...plain, becomes: isFree ? 'on_trial' : 'waiting', built, problems, exception };
 }
 
-/**
- * Whether other verdicts count of it now than those by which it was judged. Verdicts on the trial are for the one who
- * follows the rollout.
- */
+/** Whether the verdicts that apply now differ from those by which the revision was judged. Verdicts on the trial are
+ * handled by whoever follows the rollout. */
 export function isOutdated(newest: Judged, given: Circumstances): boolean {
   const { whole, isHeldBack, invalidSinceMs } = newest;
   const { serving, memory, allowsRemoval } = given;
-  // A rollout that has begun has no such word on record any more.
+  // Once a rollout has begun, the record no longer has such a verdict.
   const isHeldNow = !mayRemove(whole, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
   if (whole.id === serving.trial?.whole.id) return isHeldNow;
   if (isHeldBack) return isApproved(newest, memory);
@@ -154,7 +155,7 @@ export function isOutdated(newest: Judged, given: Circumstances): boolean {
   return isHeldNow || (!isInForce && findTakenBack(newest, memory) !== undefined);
 }
 
-/** Whether everybody had this content before, as far as that is remembered. */
+/** Whether all workers had this content before, if remembered. */
 export function wasInForce(
   content: string,
   { served, memory }: Pick<Circumstances, 'served' | 'memory'>,
@@ -162,12 +163,13 @@ export function wasInForce(
   return served.has(content) || memory.wasInForce(content);
 }
 
-/** Whether it may remove most limits without an approval. */
+/** Whether the revision may remove most limits without an approval. */
 export function mayRemove(revision: RevisionInfo, allowsRemoval: boolean): boolean {
   return allowsRemoval || saysTrailer(revision, allowRemovalTrailer);
 }
 
-/** What was said of a revision that has become the newest one after `before`; `seen`: the ids of those that were that. */
+/** The earlier verdict on a revision that has become the newest one after `before`; `seen`: ids of the revisions that
+ * have been the newest. */
 export function findSaidBefore(
   revision: Revision,
   content: string | undefined,
@@ -180,11 +182,11 @@ export function findSaidBefore(
   if (saysTrailer(revision, againTrailer) && said?.revision !== id) return said;
   if (before === undefined) return undefined;
   if (contentOf(before) === content) return before.saidBefore;
-  // Other control planes knew it earlier: their verdict is about this try.
+  // Other control planes found the revision earlier: their verdict is about this try.
   return said?.revision === id && !seen.has(id) ? undefined : said;
 }
 
-/** To what everybody had before: that is an undo, which needs no steps. */
+/** Whether the revision returns to content that all workers had before: that is an undo, which needs no steps. */
 function isBack(
   whole: Revision,
   { content }: BuiltSnapshots,
@@ -196,7 +198,7 @@ function isBack(
   return !isTried && !wasBad(whole, content, memory) && memory.wasInForce(content);
 }
 
-/** A revision that changes nothing for anybody has nothing to try. */
+/** A revision that changes nothing for any node needs no trial. */
 function needsTrial(
   whole: Revision,
   { content }: BuiltSnapshots,
@@ -208,7 +210,8 @@ function needsTrial(
   return before !== undefined && before !== content;
 }
 
-/** Whether it, or its content, was taken back for other reasons than a newer one: it comes again in steps alone. */
+/** Whether the revision or its content was taken back for a reason other than a newer revision: then it can return only
+ * in steps. */
 function wasBad({ id }: Revision, content: string, memory: RevisionMemory): boolean {
   const said = memory.verdictOf(id, content);
   const isSaid = said?.outcome === 'taken_back' && !isReplaced(said.reason);
@@ -236,7 +239,7 @@ function* findLargeRemoval(
   return yield* findingRemoval(before.built, built, isUndo);
 }
 
-/** Undefined also where it is invalid. */
+/** The newest verdict on the revision; undefined also if the revision is invalid. */
 function verdictOn(candidate: Candidate, memory: RevisionMemory): Said | undefined {
   const content = contentOf(candidate);
   return content === undefined ? undefined : memory.verdictOf(candidate.whole.id, content);
@@ -246,7 +249,8 @@ export function isApproved(candidate: Candidate, memory: RevisionMemory): boolea
   return verdictOn(candidate, memory)?.outcome === 'approved';
 }
 
-/** By those that know what it would remove, also where that is not known here, or not any more. */
+/** The verdict of the control planes that know what the revision would remove, even if this one does not, or no longer
+ * does. */
 function findHeldBack(candidate: Candidate, memory: RevisionMemory): Said | undefined {
   const inForce = memory.inForce?.content;
   if (inForce === contentOf(candidate)) return undefined;
@@ -259,7 +263,7 @@ export function toTakenBack(reason: string): Problem {
   return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`, hint);
 }
 
-/** Why a rollout ended, for people. */
+/** Why a rollout ended, human-readable. */
 export function toReplaced(newer: string): string {
   return `revision ${toShortId(newer)} has taken its place`;
 }
@@ -268,8 +272,8 @@ export function isReplaced(reason: string): boolean {
   return /^revision \S+ has taken its place$/.test(reason);
 }
 
-/** The word that takes this try of `revision` back; `saidBefore` is about an earlier one. That the place of a revision with
- * the same content was taken says nothing of this one. */
+/** The verdict that takes this try of `revision` back; `saidBefore` is about an earlier try. If a newer revision
+ * replaced another one with the same content, that does not affect this one. */
 export function takenBackBy<Word extends Said>(
   said: Word | undefined,
   saidBefore: Said | undefined,
@@ -279,7 +283,7 @@ export function takenBackBy<Word extends Said>(
   return word && isReplaced(word.reason) && word.revision !== revision ? undefined : word;
 }
 
-/** The word that holds this try back. A removal does not depend on the try, but on the rules that everybody has. */
+/** The verdict that holds this try back. A removal depends not on the try, but on the rules that all workers have. */
 export function heldBackBy<Word extends Said>(
   said: Word | undefined,
   saidBefore: Said | undefined,
@@ -297,16 +301,16 @@ function newWord<Word extends Said>(
   return said?.outcome === outcome && !isDeepStrictEqual(said, saidBefore) ? said : undefined;
 }
 
-/** Removing fewer is everyday work, whatever share of all it is. */
+/** Removing fewer limits is routine, whatever share of all limits they are. */
 const minRemoved = 10;
-/** Of one domain, of which half is enough. */
+/** The minimum for one domain, of which half must be removed. */
 const minRemovedOfDomain = 2;
 const maxNamed = 20;
 
-/** An error when nodes get no domain any more that got some, lose more than half of their limits and at least ten, or lose
- * half of those of one domain and at least two, other than by an undo: all nodes by the rules, or some by their group; else
- * undefined. An empty folder, a wrong path or a bad merge looks like any
- * valid revision, and would let everything pass. In steps. */
+/** An error if nodes that got domains no longer get any, lose more than half of their limits and at least ten, or lose
+ * half of the limits of one domain and at least two, other than by an undo: all nodes because of the rules, or some
+ * because of their group. Otherwise undefined. An empty folder, a wrong path or a bad merge is a valid revision, and
+ * would admit all requests. In steps. */
 export function* findingRemoval(
   before: RulesForNodes,
   after: RulesForNodes,
@@ -328,10 +332,10 @@ export function* findingRemoval(
   return undefined;
 }
 
-/** Of one domain of before. */
+/** The limits of one domain in force before. */
 interface ComparedLimits {
   readonly rules: CheckedDomainRules;
-  /** Those that nobody has any more. */
+  /** The limits that no node has any more. */
   readonly removed: Names;
 }
 
@@ -382,7 +386,7 @@ function* findRemoved(
   return { count, first };
 }
 
-/** The first domain that loses itself, or half of its limits. */
+/** The first domain that is removed, or loses half of its limits. */
 interface LostLimits {
   readonly domain: string;
   readonly count: number;

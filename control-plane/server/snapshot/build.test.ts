@@ -52,7 +52,7 @@ const messagesOf = (snapshot: Snapshot | undefined) =>
   [...(snapshot?.resources.values() ?? [])].map(({ any }) =>
     rateLimitConfig.deserialize(any.subarray(any.indexOf(0x12) + toHeadLength(any))),
   );
-/** Of the value in an Any: its tag and its length. */
+/** Bytes before the value in an Any: its tag and its length. */
 function toHeadLength(any: Buffer): number {
   let length = 2;
   for (let at = any.indexOf(0x12) + 1; (any[at] ?? 0) > 0x7f; at++) length++;

@@ -35,9 +35,9 @@ export interface BuiltSnapshots {
   readonly documents: readonly RuleDocument[];
   /** Sorted. Each is one resource of the same name, even when made of several files. */
   readonly domains: readonly string[];
-  /** In the order in which nodes are matched; the last one matches all others. */
+  /** In the order in which nodes are matched; the last group matches all other nodes. */
   readonly groups: readonly GroupSnapshots[];
-  /** Equal where every node gets the same. */
+  /** Equal if every node gets the same. */
   readonly content: string;
   /** Domains with fields that only our own workers get (behaviour: fields-of-our-own), and the fields. */
   readonly leftOut: ReadonlyMap<string, readonly string[]>;
@@ -56,13 +56,13 @@ export type BuildOutcome =
       readonly ok: true;
       readonly built: BuiltSnapshots;
       readonly warnings: readonly Problem[];
-      /** What is found beside them for those who write rules; empty unless it is wanted. */
+      /** Advice for authors of rules; empty unless it is requested. */
       readonly advice: readonly Problem[];
     }
   /** Warnings and notes included. */
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** With the advice. */
+/** The problems with the advice. */
 export function listProblems(outcome: BuildOutcome): readonly Problem[] {
   return outcome.ok ? [...outcome.warnings, ...outcome.advice] : outcome.problems;
 }
@@ -72,9 +72,9 @@ export interface BuildOptions {
   readonly mergeDomains: boolean;
   /** The maximum size of a response in bytes (behaviour: response-size). */
   readonly maxResponseBytes: number;
-  /** Also finds what is legal and hardly ever meant, and comments that allow what does not occur. */
+  /** Also finds valid rules that are hardly ever intended, and comments that allow problems which do not occur. */
   readonly advises?: boolean;
-  /** Whether revisions reach workers in steps; undefined where that is not known. */
+  /** Whether revisions reach workers in steps; undefined if unknown. */
   readonly rollsOut?: boolean;
 }
 
@@ -85,19 +85,19 @@ export type Encode = (message: RateLimitConfigMessage) => Buffer;
 
 export interface BuildDeps {
   readonly encode: Encode;
-  /** Wall time in milliseconds, by which rules have ended; default now. */
+  /** Wall time in milliseconds, which decides whether rules have ended; default: now. */
   readonly nowMs?: number;
-  /** Reads a file; default parseRuleDocument. For callers that remember (createRememberingParser). */
+  /** Reads a file; default: parseRuleDocument. For callers that cache documents (createRememberingParser). */
   readonly parse?: Parse;
-  /** Has equal ones of other builds, so that what is derived from a snapshot is kept; default: none. */
+  /** Returns equal objects of other builds, so that values derived from a snapshot are reused; default: none. */
   readonly findSnapshot?: (version: string) => Snapshot | undefined;
-  /** Called between long steps. An error that it throws ends the build. */
+  /** Called between long steps. If it throws, the build ends with that error. */
   readonly check?: () => void;
 }
 
 export type Parse = (text: string, path: string) => ParsedDocument;
 
-/** Only the files of the revision and their problems matter. */
+/** Only the files of the revision and their problems are relevant. */
 export function buildSnapshots(
   { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
   { mergeDomains, maxResponseBytes, rollsOut, advises = false }: BuildOptions,
@@ -114,7 +114,7 @@ export function buildSnapshots(
     problems.push(...parsed.problems);
     if (parsed.document === undefined) continue;
     const excess = size.add(parsed.document);
-    // What follows would cost as much again.
+    // The remaining checks would cost as much again.
     if (excess !== undefined) return refuse([...problems, excess], files);
     documents.push(parsed.document);
   }
@@ -187,7 +187,7 @@ function refuse(problems: readonly Problem[], files: readonly StoredFile[]): Bui
   return { ok: false, problems: applyAllowances(problems, files).problems };
 }
 
-/** The domains' resources have told what other workers do not get. */
+/** Whether the problem is new: the domains' resources already report what other workers do not get. */
 function isNews({ rule }: Problem): boolean {
   return rule !== 'worker-only-field';
 }
@@ -213,8 +213,8 @@ export interface DomainResource extends Variants<Resource> {
   readonly notes: readonly Problem[];
 }
 
-/** The documents of one domain as one resource, named for the domain: it works for workers that do not
- * merge, and a renamed file changes nothing. */
+/** Combines the documents of one domain into one resource, named after the domain: this works for workers that do not
+ * merge, and renaming a file changes nothing. */
 export function toDomainResource(
   domain: string,
   documents: readonly RuleDocument[],
@@ -227,7 +227,7 @@ export function toDomainResource(
     descriptors: documents.flatMap(({ descriptors }) => descriptors),
   };
   const { leftOut } = toResource(merged, { withExtensions: false });
-  // A worker that cannot end a rule by itself would keep it for as long as it reaches no control plane.
+  // A worker that cannot end a rule by itself would apply it until it reaches a control plane again.
   const [endless = merged] = documentsAt([merged], Number.POSITIVE_INFINITY);
   const encodeFor = (document: RuleDocument, withExtensions: boolean) =>
     createResource(domain, encode(toResource(document, { withExtensions }).message));
@@ -239,7 +239,7 @@ export function toDomainResource(
   return { extended, lasting, standard, leftOut, notes };
 }
 
-/** The note stands at the document's domain. */
+/** The note is reported at the document's domain. */
 function toNote(document: RuleDocument): Problem[] {
   const { leftOut } = toResource(document, { withExtensions: false });
   const [first] = leftOut;
@@ -287,7 +287,7 @@ function toGroups(
   });
 }
 
-/** Equal exactly where every node gets the same. */
+/** Equal if and only if every node gets the same. */
 function toContent(groups: readonly GroupSnapshots[]): string {
   // Conditions matter too: a node may change groups while no group changes its content.
   const shown = JSON.stringify(

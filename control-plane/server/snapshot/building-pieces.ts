@@ -1,5 +1,5 @@
-// A revision on its way into the thread that builds it, and what was built of it on its way out: in pieces that each take a
-// millisecond or two, so that both sides can do others' work between them.
+// Splits a revision on its way into the thread that builds it, and the result on its way out, into pieces that take a
+// millisecond or two each, so that both sides can do other work between them.
 
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
@@ -31,15 +31,15 @@ export interface BuildJob {
   readonly needs: Needs;
 }
 
-/** What the thread returns beside the problems: nothing; the document of the only file, which is then not built, with the
- * rules of a name; or everything except the documents of these files. */
+/** What the thread returns besides the problems: nothing; the document of the only file, which is then not built, with
+ * the rules of a name; or everything except the documents of these files. */
 export type Needs =
   | 'problems'
   | { readonly rulesOf: string }
   | { readonly known: ReadonlySet<string> };
 
 type JobHead = Omit<BuildJob, 'revision'> & Pick<Revision, 'problems'>;
-/** A file with the begin of its text, or more of the text of the file before it. */
+/** A file with the beginning of its text, or more text of the preceding file. */
 type FilePart = readonly [path: string, text: string] | string;
 
 const charactersAtOnce = 64 * 1024;
@@ -72,7 +72,7 @@ function* toFileParts(files: readonly StoredFile[]): Generator<FilePart, void> {
   }
 }
 
-/** To the end of what there is. */
+/** Receives files until no piece is left. */
 export function* receiveFiles(next: Next): Steps<StoredFile[]> {
   const files: { readonly path: string; readonly parts: string[] }[] = [];
   for (let all = next(); all !== undefined; all = next()) {
@@ -90,7 +90,7 @@ export function* receiveFiles(next: Next): Steps<StoredFile[]> {
   return joined;
 }
 
-/** `sizeOf`: the part of a piece that an item takes. */
+/** `sizeOf`: the share of a piece that an item occupies. */
 function* toPieces<Item>(
   all: Iterable<Item>,
   sizeOf: (item: Item) => number,
@@ -110,7 +110,7 @@ function* toPieces<Item>(
 
 interface Head {
   readonly ok: boolean;
-  /** Of one that is good and wanted. */
+  /** The result of a valid build, if it is requested. */
   readonly built: Pick<BuiltSnapshots, 'domains' | 'content' | 'policy' | 'policyText'> | undefined;
 }
 
@@ -118,10 +118,10 @@ interface Head {
 interface Items {
   readonly problems: Problem;
   readonly advice: Problem;
-  /** Of a domain. In one piece equal ones stay the same object. */
+  /** The resources of a domain. Within one piece, equal ones remain the same object. */
   readonly resources: Variants<Resource>;
   readonly leftOut: readonly [domain: string, fields: readonly string[]];
-  /** The numbers of the domains of the groups that follow, and the versions of their snapshots. */
+  /** The numbers of the domains of the following groups, and the versions of their snapshots. */
   readonly chosen: { readonly domains: readonly number[]; readonly versions: Variants<string> };
   readonly groups: NodeGroup;
   /** The path of one that the receiver knows, or a piece of another one. */
@@ -178,7 +178,7 @@ function* toListPieces<Of extends List>(
   for (const items of toPieces(all, sizeOf)) yield { list, items };
 }
 
-/** Each once, in whatever group it is. */
+/** Each resource once, whichever groups it is in. */
 function* listResources(groups: readonly GroupSnapshots[]): Generator<Variants<Resource>, void> {
   const sent = new Set<string>();
   for (const snapshots of new Map(groups.map((each) => [each.standard, each])).values()) {
@@ -214,13 +214,13 @@ export interface Received {
   readonly problems: readonly Problem[];
   readonly advice: readonly Problem[];
   readonly documents: readonly RuleDocument[];
-  /** All but what is made of the documents. */
+  /** Everything except what is derived from the documents. */
   readonly built: Omit<BuiltSnapshots, 'ruleSet'> | undefined;
 }
 
-/** What the receiver has. */
+/** What the receiver has already. */
 export interface ReceiverKnows {
-  /** The documents that the thread was told of. */
+  /** The documents that the thread was notified of. */
   readonly documents: ReadonlyMap<string, RuleDocument>;
   readonly findSnapshot: (version: string) => Snapshot | undefined;
 }
@@ -255,7 +255,7 @@ class Lists {
     problems: (problem) => this.problems.push(problem),
     advice: (problem) => this.advice.push(problem),
     resources: (each) => {
-      // Here their bytes are no buffers any more.
+      // After the transfer their bytes are no longer buffers.
       for (const resource of new Set(variants.map((variant) => each[variant]))) {
         const { buffer, byteOffset, length } = resource.any;
         Object.assign(resource, { any: Buffer.from(buffer as ArrayBuffer, byteOffset, length) });

@@ -1,4 +1,4 @@
-// What the thread does for building.ts.
+// The thread's side of building.ts.
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -8,7 +8,8 @@ import { type BuildOutcome, buildSnapshots } from './build.ts';
 import { receiveJob, toBuiltPieces } from './building-pieces.ts';
 import { withRulesOf } from './named-rules.ts';
 
-/** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */
+/** Maximum number of problems: further ones help no author. After as many errors the remaining files are not read, and
+ * no more errors or other problems are reported than this. */
 const mostProblems = 1_000;
 
 export const doBuildJob: DoJob = (next, send, check) => {

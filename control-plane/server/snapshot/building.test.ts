@@ -238,7 +238,7 @@ test('more than a control plane examines is refused before it is', async (t) => 
   t.is(starts, 0);
 });
 
-/** 3.5 million characters, of which aliases stand for all but 500,000. */
+/** A text of 3.5 million characters, of which all but 500,000 come from aliases. */
 function toAliased(domain: string): string {
   const names = Array.from({ length: 6 }, (_, at) => `m${at}: *text`);
   const metadata = `{first: &text ${'x'.repeat(500_000)}, ${names.join(', ')}}`;

@@ -1,5 +1,5 @@
-// Builds revisions: few files at once, many in a thread of their own, which ends when they take too long or need too much
-// memory. The files are other people's, and the event loop serves workers and probes.
+// Builds revisions: small ones at once, large ones in a thread of their own, which is ended if it takes too long or
+// needs too much memory. The files are untrusted, and the event loop must serve workers and probes.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { HeldByKey } from '../../../shared/held-by-key.ts';
@@ -30,7 +30,7 @@ type Files = Pick<Revision, 'files' | 'problems'>;
 
 export interface Built {
   readonly outcome: BuildOutcome;
-  /** All that could be read. */
+  /** All documents that could be read. */
   readonly documents: readonly RuleDocument[];
 }
 
@@ -38,15 +38,15 @@ export interface BuildingDeps {
   readonly options: BuildOptions;
   readonly encode: Encode;
   readonly clock: Clock;
-  /** Default: its own. */
+  /** Default: a new one. */
   readonly known?: KnownBuilds;
-  /** Ended with this; default: one of its own. */
+  /** Ended together with the Building; default: a new one. */
   readonly thread?: JobThread;
 }
 
 type Good = Extract<BuildOutcome, { readonly ok: true }>;
 
-/** What a build was made of. */
+/** The inputs of a build. */
 interface Made {
   readonly problems: Revision['problems'];
   readonly files: ReadonlyMap<string, MadeFile>;
@@ -58,8 +58,9 @@ interface MadeFile {
   readonly document: RuleDocument | undefined;
 }
 
-/** Those that are still in use, so that equal files are one document, equal snapshots one object, and equal revisions one
- * build, whichever revisions they are in and whoever asks. Their files are kept as long as they are. */
+/** Documents, snapshots and builds still in use, so that equal files share one document, equal snapshots one object,
+ * and equal revisions one build, whichever revision they are in and whoever requests them. Their files are retained as
+ * long as they are. */
 export class KnownBuilds {
   readonly checker: RulesChecker;
   readonly #made = new HeldByKey<BuiltSnapshots, Made>();
@@ -69,7 +70,7 @@ export class KnownBuilds {
     this.checker = new RulesChecker({ mergeDomains });
   }
 
-  /** Of these files, by path. In steps. */
+  /** The documents of these files, by path. In steps. */
   *findDocuments(files: Revision['files']): Generator<void, ReadonlyMap<string, RuleDocument>> {
     const found = new Map<string, RuleDocument>();
     const known = this.#alive();
@@ -87,7 +88,7 @@ export class KnownBuilds {
     return known?.snapshots.get(version);
   }
 
-  /** What was built of the same files, unless rules have ended since. */
+  /** The build of the same files, unless rules have ended since. */
   *findBuilt({ files, problems }: Files, nowMs: number): Generator<void, Good | undefined> {
     if (problems.length > 0) return undefined;
     for (const made of this.#alive()) {
@@ -139,10 +140,10 @@ function* areSame(files: Revision['files'], made: Made['files']): Generator<void
   return true;
 }
 
-/** Characters of all files that take some milliseconds to build, whatever they are: the worst take 7. */
+/** Size of all files, in characters, that takes some milliseconds to build: 7 in the worst case. */
 const fewCharacters = 2 * 1024;
 
-/** Whether they may take longer to build than others may wait. */
+/** Whether the files may take longer to build than other work on the event loop can wait. */
 export function isLarge({ files }: Pick<Revision, 'files'>): boolean {
   let characters = 0;
   for (const { path, text } of files) {
@@ -163,7 +164,8 @@ export class Building {
     this.#thread = deps.thread ?? createWorkThread({ clock: deps.clock });
   }
 
-  /** At once where the files are few. What cannot be built has a problem that says so; rejects with a TooBusy. */
+  /** Builds at once if the files are small. If the files cannot be built, a problem has the reason; rejects with a
+   * TooBusy. */
   build(revision: Files): Built | Promise<Built> {
     const problem = findTooMuchText(revision.files, 'error');
     if (problem !== undefined)
@@ -171,7 +173,7 @@ export class Building {
     return isLarge(revision) ? this.#buildLarge(revision) : this.#buildNow(revision);
   }
 
-  /** The same, without what is made of the files. */
+  /** Like `build`, but without the results that are derived from the files. */
   async findProblems(revision: Files): Promise<Pick<Received, 'ok' | 'problems'>> {
     const problem = findTooMuchText(revision.files, 'error');
     if (problem !== undefined) return { ok: false, problems: [problem] };
@@ -183,7 +185,7 @@ export class Building {
     return { ok: outcome.ok, problems: listProblems(outcome) };
   }
 
-  /** One file, not built: its document as withRulesOf gives it. */
+  /** One file, not built: its document as returned by withRulesOf. */
   async readDocument(text: string, path: string, rulesOf = ''): Promise<ParsedDocument> {
     const files = { files: [{ path, text }], problems: [] };
     if (!isLarge(files)) {
@@ -264,7 +266,7 @@ export class Building {
 
 const subject = 'the configuration';
 
-/** At the largest file, which is likely to be the reason. */
+/** The problem is placed at the largest file, which is the likely reason. */
 function tooMuch({ files }: Files, reason: string): Problem {
   const [first] = files;
   const largest = files.reduce((a, b) => (b.text.length > a.text.length ? b : a), first ?? none);

@@ -1,5 +1,5 @@
-// The snapshots in force, in lines that people review: cache.txt has what happens by the words that stand below, and what
-// follows. `REWRITE=1` writes what follows now.
+// The snapshots in force, as lines for review: cache.txt has events, in the commands defined below, and their results.
+// `REWRITE=1` writes the current results.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -18,9 +18,9 @@ import { SnapshotCache } from './cache.ts';
 import { nodeGroupsFile } from './node-groups.ts';
 import type { NodeIdentity } from './snapshot.ts';
 
-/** One group of nodes gets what no revision changes. */
+/** One group of nodes gets a domain that no revision changes. */
 const groups = `groups:\n  - name: mailers\n    match: { id: mailer }\n    domains: [mail]\n`;
-/** Revision z removes everything, and x is invalid; the others have a domain of their name. */
+/** Revision z removes everything, and x is invalid; each other revision has a domain of its own name. */
 function revisionOf(
   name: string,
   { id = name, message }: { readonly id?: string; readonly message?: string } = {},
@@ -39,7 +39,7 @@ const nodes = ['canary', 'other', 'mailer'].map(nodeOf);
 
 type Verdict = NonNullable<ReturnType<RevisionMemory['verdictOf']>>;
 
-/** A memory as a record beside the rules gives it. */
+/** A memory like that of a record beside the rules. */
 interface Memory extends RevisionMemory {
   inForce: RevisionMemory['inForce'];
   rollsOut: boolean;
@@ -82,13 +82,14 @@ interface Harness {
   readonly folder: string;
   readonly clock: ManualClock;
   publish(...given: Parameters<typeof revisionOf>): void;
-  /** The nodes and revisions in words: `canary b other a, b on trial, newest b`. */
+  /** The nodes and revisions as text: `canary b other a, b on trial, newest b`. */
   tell(): string;
-  /** The nodes whose streams got something since this was called last, with what; what has been logged since; what they have. */
+  /** The nodes whose streams got something since the last call, and what; the log lines since then; what the nodes
+   * have. */
   told(): string;
   logged(): string;
   has(): string;
-  /** As a control plane that was stopped, with an empty state directory, or while the store cannot be read. */
+  /** Like a control plane that was stopped, with an empty state directory, or while the store cannot be read. */
   restart(how?: { readonly isFresh?: boolean; readonly isAway?: boolean }): Promise<Harness>;
 }
 
@@ -120,7 +121,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
   const versionOf = (node: NodeIdentity) => cache.current(node)?.version;
   const had = new Map(nodes.map((node) => [node, versionOf(node)]));
   let told: string[] = [];
-  // As streams do, it takes nothing twice.
+  // Like a stream, it does not accept the same snapshot twice.
   cache.onChange(() => {
     for (const node of nodes) {
       if (versionOf(node) === had.get(node)) continue;
@@ -176,7 +177,7 @@ function setWord({ verdicts }: Memory, name: string, outcome: keyof typeof reaso
   verdicts.set(name, { revision: 'other', outcome, reason: reasons[outcome] });
 }
 
-/** As a rollout does, which puts it on record first. */
+/** Like a rollout, which records the end first. */
 function takeBack({ cache, memory }: Harness): void {
   const { content } = cache.state().trial ?? {};
   if (content !== undefined) setWord(memory, content, 'taken_back');
@@ -195,7 +196,7 @@ const away = (store: RevisionStore): RevisionStore => ({
   read: () => Promise.reject(new Error('no route to it')),
 });
 
-/** What happens, in words. Those that answer are asked; `restart` goes on with another control plane. */
+/** The events, as commands. Those with a result return it; `restart` continues with another control plane. */
 const words: Readonly<Record<string, (at: Harness, ...given: string[]) => unknown>> = {
   /** `publish NAME [as ID] [now|supersede|steps|agreed]...` */
   publish({ publish }, name = '', ...how) {
@@ -218,13 +219,13 @@ const words: Readonly<Record<string, (at: Harness, ...given: string[]) => unknow
     }),
   through: ({ cache }) => cache.happen({ kind: 'end_trial' }),
   'take-back': takeBack,
-  /** What other control planes have on trial, or in force. */
+  /** What other control planes have on trial or in force. */
   follow: ({ cache }, name = '') =>
     cache.happen({ kind: 'follow_trial', revision: revisionOf(name) }),
   'follow-in-force': ({ cache }, name = '') =>
     cache.happen({ kind: 'follow_in_force', revision: revisionOf(name) }),
-  /** The record: `word NAME taken_back|held_back|approved`, `approve NAME`, `on-record NAME`, which is in force, and `past
-   * NAME`, which was. */
+  /** The record: `word NAME taken_back|held_back|approved`, `approve NAME`, `on-record NAME`, which is in force, and
+   * `past NAME`, which was in force. */
   word: ({ memory }, name = '', outcome = '') => setWord(memory, name, outcome as 'approved'),
   approve({ memory, cache }, name = '') {
     setWord(memory, name, 'approved');
@@ -235,7 +236,7 @@ const words: Readonly<Record<string, (at: Harness, ...given: string[]) => unknow
     memory.inForce = { revision: name, content: contentOf(name) };
   },
   past: ({ memory }, name = '') => memory.past.add(contentOf(name)),
-  /** From now on it is known what was said of revisions. */
+  /** From now on the verdicts on revisions are known. */
   known({ memory, cache }) {
     Object.assign(memory, { isKnown: true });
     cache.happen({ kind: 'reconsider' });

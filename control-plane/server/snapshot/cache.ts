@@ -1,5 +1,5 @@
-// The snapshots in force, made from the revisions of a store: a whole revision or nothing, and the last good one while
-// the newest is bad. serving-state.ts has what is served and what is to be done; this performs it, and
+// The snapshots in force, made from the revisions of a store: a complete revision or nothing, and the last good one
+// while the newest is invalid. serving-state.ts decides what is served and what to do; this module performs it, and
 // control-plane/server/rollout decides who gets a new revision first.
 
 import type { Clock } from '../../../shared/clock.ts';
@@ -41,10 +41,10 @@ export interface SnapshotCacheDeps {
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
   readonly memory: () => RevisionMemory;
-  /** In which the files are, in their repository, such as `rules/`; undefined at its root. */
+  /** The folder of the files in their repository, such as `rules/`; undefined at its root. */
   readonly repositoryFolder?: string;
   readonly building: Pick<Building, 'build' | 'close'>;
-  /** Directory of this control plane alone, for the last good revision. Created when missing. */
+  /** This control plane's own directory for the last good revision. Created if missing. */
   readonly stateDirectory: string;
   readonly log: Log;
   readonly clock: Clock;
@@ -62,11 +62,11 @@ export class SnapshotCache implements SnapshotProvider {
   readonly #unfinished: UnfinishedExamination;
   readonly #policySteps: PolicySteps;
   #state: ServingState;
-  /** Large ones that are being built, by id. */
+  /** Builds of large revisions under way, by id. */
   readonly #building = new Map<string, Promise<BuildOutcome>>();
-  /** Of the revision on trial, beside that in force. */
+  /** The rules that the revision on trial removes, compared with the one in force. */
   #lost: FoundLost | undefined;
-  /** What is built or judged in slices now. */
+  /** Builds and judgements in slices that are under way. */
   #last: Promise<void> | undefined;
   #isClosed = false;
   readonly #listeners = new Set<() => void>();
@@ -86,12 +86,10 @@ export class SnapshotCache implements SnapshotProvider {
     });
   }
 
-  /**
-   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or on trial,
-   * or the revision before it is in force, or none is (`current` gives undefined, so that workers keep what they
-   * have). From then on the store is followed. Never rejects for problems of the store or its files; `state` and
-   * the log have them.
-   */
+  /** Resolves when the store's newest revision has been examined, valid or not: then it is in force or on trial, or the
+   * revision before it is in force, or none is (`current` returns undefined, so that workers retain what they have).
+   * From then on the store is followed. Never rejects for problems of the store or its files; `state` and the log have
+   * them. */
   async start(): Promise<void> {
     const { store, memory, building, log } = this.#deps;
     const [{ revision, trouble }] = await Promise.all([
@@ -105,8 +103,7 @@ export class SnapshotCache implements SnapshotProvider {
       const before = { revision: kept.revision, built: kept.outcome.built };
       this.happen({ kind: 'had', before });
     }
-    // A revision that has not come through its trial goes on with it, and one that takes long to examine comes after what
-    // workers have.
+    // A revision still on trial continues its trial, and one that takes long to examine follows what the workers have.
     if (revision && kept?.revision && kept.revision.id !== revision.id) {
       const id = toShortId(revision.id);
       if (memory().rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
@@ -139,7 +136,7 @@ export class SnapshotCache implements SnapshotProvider {
     return compareFor(this.#state, node);
   }
 
-  /** The rules that the revision on trial takes out of domains; undefined until they are found. */
+  /** The rules that the revision on trial removes from domains; undefined until they are found. */
   lostRules(): ReadonlyMap<string, LostRules> | undefined {
     const { inForce, trial } = this.#state;
     const of = [inForce?.built, trial?.built];
@@ -165,8 +162,8 @@ export class SnapshotCache implements SnapshotProvider {
     return subscribe(this.#listeners, listener);
   }
 
-  /** Each time when a revision of the store has become the newest one, also where no node gets anything else.
-   * Returns the end of that. */
+  /** Calls `listener` each time a revision of the store has become the newest one, even if no node gets anything
+   * different. The returned function unsubscribes. */
   onNewest(listener: () => void): () => void {
     return subscribe(this.#newestListeners, listener);
   }
@@ -180,24 +177,25 @@ export class SnapshotCache implements SnapshotProvider {
     return this.governed?.ruleSet;
   }
 
-  /** The documents of the rules in force; the same array as long as they are. Empty while there are none. */
+  /** The documents of the rules in force; the same array while the rules stay in force. Empty if no rules are in
+   * force. */
   get documents(): readonly RuleDocument[] {
     return this.governed?.documents ?? [];
   }
 
-  /** The rules in force with their policy; undefined while nothing is. */
+  /** The rules in force with their policy; undefined while nothing is in force. */
   get governed(): BuiltSnapshots | undefined {
     return this.#state.inForce?.built;
   }
 
-  /** Whether everybody had this content before, as far as that is remembered. */
+  /** Whether all workers had this content before, if remembered. */
   wasInForce(content: string): boolean {
     const { servedContents: served } = this.#state;
     return wasInForce(content, { served, memory: this.#deps.memory() });
   }
 
-  /** The steps to a revision from what is in force, each with whoever made it; empty where that is the same. `built`:
-   * undefined where it has errors. */
+  /** The steps from the revision in force to another one, each with its makers; empty if the revisions are the same.
+   * `built`: undefined if the revision has errors. */
   async stepsTo(whole: Revision, built: BuiltSnapshots | undefined): Promise<readonly Step[]> {
     const before = beforeOf(this.#state);
     if (before === undefined || before.revision.id === whole.id) return [];
@@ -205,7 +203,8 @@ export class SnapshotCache implements SnapshotProvider {
     return this.#policySteps.toSteps(steps, whole.id);
   }
 
-  /** What somebody may approve by its name although it is not the newest: it was refused with that. */
+  /** The content of a revision that an operator can approve by its id: the newest one, or one that was refused together
+   * with the newest. */
   contentOfStep(id: string): string | undefined {
     return contentOfStep(this.#state, id);
   }
@@ -219,7 +218,7 @@ export class SnapshotCache implements SnapshotProvider {
     await this.#lastGood.settled();
   }
 
-  /** Its effects are performed before those that are left of an event that caused it. */
+  /** Effects of this event are performed before the remaining effects of the event that caused it. */
   happen(event: ServingEvent): void {
     const { state, effects } = step(this.#state, event, this.#facts());
     this.#state = state;
@@ -258,7 +257,7 @@ export class SnapshotCache implements SnapshotProvider {
     }
   }
 
-  /** At once where it is there. */
+  /** Calls `use` at once if the result is not a promise. */
   #await<Result>(
     { id }: Revision,
     result: Result | Promise<Result>,
@@ -275,7 +274,7 @@ export class SnapshotCache implements SnapshotProvider {
       });
   }
 
-  /** Resolves when nothing is built or judged any more. */
+  /** Resolves when no build or judgement is under way. */
   async #settled(): Promise<void> {
     for (let last = this.#last; last !== undefined; ) {
       await last;

@@ -1,17 +1,18 @@
-// What two patterns have in common, to find out which nodes two lists of groups tell apart. Pure. Both functions take time
-// proportional to the product of both lengths; longer patterns get the answer with which no difference is missed.
+// What two patterns have in common, to find out which nodes two lists of groups distinguish. Pure. Both functions take
+// time proportional to the product of the lengths; for longer patterns they return the answer that misses no
+// difference.
 import { coversGlob } from '../../authoring/glob.ts';
 
-/** The product of two lengths up to which patterns are compared. */
+/** The largest product of two lengths for which patterns are compared. */
 export const maxProduct = 100_000;
 
-/** Whether a text may match both. */
+/** Whether some text may match both patterns. */
 export function globsMeet(one: string, other: string): boolean {
   if (one === other || one.length * other.length > maxProduct) return true;
   for (let at = 0; !isWild(one[at]) && !isWild(other[at]); at++) {
     if (one[at] !== other[at]) return false;
   }
-  // Of the pattern after the current character of `one`: whether it meets `other` from each place on.
+  // For the pattern after the current character of `one`: whether it matches `other` from each index on.
   let next: boolean[] = new Array(other.length + 1).fill(false);
   for (let at = one.length; at >= 0; at--) {
     const now: boolean[] = new Array(other.length + 1).fill(false);
@@ -33,7 +34,7 @@ function isWild(character: string | undefined): boolean {
   return character === undefined || character === '*' || character === '?';
 }
 
-/** Whether every text that `inner` matches is matched by `outer`; false where that is not known. */
+/** Whether `outer` matches every text that `inner` matches; false if that is not known. */
 export function globContains(outer: string, inner: string): boolean {
   if (/^\*+$/.test(outer)) return true;
   if (outer.length * inner.length > maxProduct) return false;

@@ -13,7 +13,7 @@ function revisionOf(id: string): Revision {
 test('a revision that comes while an earlier one fails to be written is kept', async (t) => {
   const folder = createTemporaryFolder(t);
   const stateDirectory = join(folder, 'state');
-  // A file in the place of the folder: nobody can write into it, root included.
+  // A file at the path of the folder: no user can write into it, not even root.
   writeFileSync(stateDirectory, '');
   const recorded = createRecordedLog();
   const log = {

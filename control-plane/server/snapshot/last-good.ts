@@ -1,4 +1,4 @@
-// What a start has: the newest revision of the store, and the last good one on disk.
+// The sources of a start: the newest revision of the store, and the last good one on disk.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../shared/clock.ts';
@@ -28,10 +28,8 @@ export class LastGood {
     this.#file = join(deps.stateDirectory, 'last-good.revision.json');
   }
 
-  /**
-   * Reads the revision of the same store; undefined when there is none. Rejects with an AppError `store` when the
-   * file is damaged.
-   */
+  /** Reads the stored revision of the same store; undefined if there is none. Rejects with an AppError `store` if the
+   * file is damaged. */
   async read(): Promise<Revision | undefined> {
     const revision = await readRevisionFile(this.#file, this.#deps.store);
     this.#keptId = revision?.id;
@@ -45,7 +43,7 @@ export class LastGood {
     this.#writing = this.#writing.then(() => this.#write(revision));
   }
 
-  /** Resolves when nothing is being written any more. */
+  /** Resolves when no write is pending. */
   settled(): Promise<void> {
     return this.#writing;
   }
@@ -67,7 +65,7 @@ export class LastGood {
   }
 }
 
-/** A revision to begin with, or why it cannot be read. */
+/** A revision to start with, or why it cannot be read. */
 export type Kept =
   | { readonly revision: Revision; readonly outcome: BuildOutcome; readonly trouble?: undefined }
   | { readonly trouble: string; readonly revision?: undefined; readonly outcome?: undefined };
@@ -80,10 +78,7 @@ export interface KeptSources {
   readonly log: Log;
 }
 
-/**
- * The revision that an earlier process kept, or else the one that is remembered to be in force; undefined where
- * there is neither.
- */
+/** The revision that an earlier process stored, or else the one recorded as in force; undefined if there is neither. */
 export async function readKept(sources: KeptSources): Promise<Kept | undefined> {
   const { lastGood, store, memory, build, log } = sources;
   const kept = await tryToRead(() => lastGood.read(), 'The last good revision cannot be restored');
@@ -112,13 +107,12 @@ export async function readKept(sources: KeptSources): Promise<Kept | undefined> 
 }
 
 const firstReadMs = 5_000;
-/** Silence of more than two seconds looks like a program that hangs. */
+/** A program that logs nothing for more than two seconds seems to hang. */
 const firstReadSaidMs = 2_000;
 
-/**
- * The newest revision of the store, unless that hangs: it must not keep the last good revision from the workers. Reading
- * goes on, and its result arrives like any other change. `trouble`: why another revision is served.
- */
+/** The newest revision of the store, unless the store hangs, which must not keep the workers from getting the last good
+ * revision. Reading continues, and its result arrives like any other change. `trouble`: why another revision is
+ * served. */
 export async function readNewest(sources: {
   readonly store: Pick<ConfigStore, 'read' | 'description'>;
   readonly log: Log;

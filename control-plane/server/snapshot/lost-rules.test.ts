@@ -1,5 +1,5 @@
-// What becomes of the hits of a metric key, in lines that people review: lost-rules.txt has the rules before and after, and
-// metric keys. `REWRITE=1` writes what becomes of them now.
+// What becomes of the hits of a metric key, as lines for review: lost-rules.txt has the rules before and after, and
+// metric keys. `REWRITE=1` writes the current results.
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
@@ -10,7 +10,7 @@ import { findingLostRules } from './lost-rules.ts';
 const limit = 'rate_limit: { unit: day, requests_per_unit: 1 }';
 const list = '{ unit: minute, requests_per_unit: 1 }, { unit: day, requests_per_unit: 9 }';
 
-/** `KEY[=VALUE][>KEY][ list|shared]`, a level below the other one; `-` for a domain that is not there. */
+/** `KEY[=VALUE][>KEY][ list|shared]`, where `>` is one level down; `-` for a missing domain. */
 function toRules(domain: string, text: string) {
   const rules = text.split(', ').map((each) => {
     const [path = '', how] = each.split(' ');
@@ -28,7 +28,7 @@ function toRules(domain: string, text: string) {
   return checked.rules;
 }
 
-/** `[DOMAIN: ]RULES -> RULES ? METRIC KEY, METRIC KEY`, of keys without their domain. */
+/** `[DOMAIN: ]RULES -> RULES ? METRIC KEY, METRIC KEY`; the metric keys omit their domain. */
 testLines(test, new URL('lost-rules.txt', import.meta.url), (given) => {
   const [, domain = 'shop', before = '', after = '', keys = ''] =
     /^(?:(\S+): )?(.*) -> (.*) \? (.*)$/.exec(given) ?? [];

@@ -1,15 +1,17 @@
-// The rules that a revision takes out of domains which it keeps, by the names under which workers count their hits: what
-// comes for them finds no rule any more, which is no harm where it is intended (rollout/facts.ts). Pure.
+// The rules that a revision removes from domains that it retains, by the names under which workers count their hits:
+// later hits of these names match no rule, which is harmless where the removal is intended (rollout/facts.ts). Pure.
 import { sanitizeMetricName } from '../../../shared/rules/lookup/metric-key.ts';
 import { toSegments } from '../../../shared/rules/lookup/rule-limit.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
 import type { CheckedDomainRules, CheckedRules } from '../../authoring/checked-rules.ts';
 
-/** What becomes of the hits of a metric key. `listed`: those of one limit of a list that is gone, which its rule counts too. */
+/** What becomes of the hits of a metric key. `listed`: the key is of one removed limit of a list, whose hits its rule
+ * counts too. */
 export type Fate = 'kept' | 'gone' | 'listed';
 
 export class LostRules {
-  /** Whether the domain gets no rule in their place: the new name of a rule, which may be misspelt, is one. */
+  /** Whether the domain gains no rule in place of the lost ones; a renamed rule, whose new name may be misspelt, is
+   * such a replacement. */
   readonly isPure: boolean;
   readonly #domain: string;
   readonly #fates: ReadonlyMap<string, Fate>;
@@ -20,7 +22,7 @@ export class LostRules {
     this.#fates = fates;
   }
 
-  /** Of a metric key of the domain: that of the longest name that it begins with. */
+  /** Returns the fate of the longest known name that the metric key of this domain begins with. */
   fateOf(metricKey: string): Fate {
     return findFate(this.#fates, toCountedName(this.#domain, metricKey));
   }
@@ -34,7 +36,7 @@ function findFate(fates: ReadonlyMap<string, Fate>, name: string): Fate {
   return 'kept';
 }
 
-/** By the sanitized names of domains, those that lose rules. In steps. */
+/** Finds the domains that lose rules, by their sanitized names. In steps. */
 export function* findingLostRules(
   before: CheckedRules,
   after: CheckedRules,
@@ -75,18 +77,19 @@ function* findingLostOf(
   for (const name of kept) {
     yield;
     isPure &&= had.has(name);
-    // It begins with the name of one that is gone.
+    // The name begins with that of a removed rule.
     if (findFate(fates, name) !== 'kept') fates.set(name, 'kept');
   }
   return new LostRules(domain, isPure, fates);
 }
 
-/** The last segments of the metric keys of its limits, where it has several. */
+/** The last segments of the metric keys of the rule's limits, where it has several limits. */
 function toListed({ rateLimit, furtherLimits }: RuleDescriptor): readonly string[] {
   return rateLimit && furtherLimits.length > 0 ? toSegments([rateLimit, ...furtherLimits]) : [];
 }
 
-/** Without its domain: workers may count with `_` in place of dots, and without the `*` of a shared counter. */
+/** The name without its domain, because workers may count with `_` in place of dots, and without the `*` of a shared
+ * counter. */
 function toCountedName(domain: string, name: string): string {
   return sanitizeMetricName(name.slice(domain.length + 1))
     .replaceAll('.', '_')

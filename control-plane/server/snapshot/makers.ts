@@ -1,4 +1,4 @@
-// Who has made what of a change that several people made one after the other (behaviour: judged-by-maker).
+// Attributes the parts of a change that several authors made one after the other (behaviour: judged-by-maker).
 
 import type { Policy } from '../../authoring/policy/policy-file.ts';
 import { findingViolations } from '../../authoring/policy/violations.ts';
@@ -6,7 +6,7 @@ import type { RuleChange } from '../../authoring/rule-change.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { comparingForNodes, type RulesForNodes } from './node-change.ts';
 
-/** Rules with the policy that stands beside them. */
+/** Rules with the policy that applies to them. */
 export interface GovernedRules extends RulesForNodes {
   readonly policy: Policy;
   /** The text of its file; undefined without one. */
@@ -15,21 +15,21 @@ export interface GovernedRules extends RulesForNodes {
 
 /** A person who has made a change. */
 export interface Maker extends Pick<RevisionInfo, 'author' | 'message'> {
-  /** The revision by which it was made; undefined of one that is not made yet. */
+  /** The revision in which the change was made; undefined for a change that is not a revision yet. */
   readonly revision?: string | undefined;
-  /** The person who has approved that revision by its name. */
+  /** The person who approved that revision by its name. */
   readonly approvedBy?: string | undefined;
 }
 
-/** A part of the way from what is in force to what is judged. */
+/** One step from the revision in force to the one that is judged. */
 export interface Step {
-  /** Several where revisions between had errors, and what each of them changed is not known. */
+  /** Several if intermediate revisions had errors, since the changes of each are unknown. */
   readonly makers: readonly Maker[];
-  /** Keys of all that it changed; undefined where that is not known apart from the other steps. */
+  /** Keys of everything that it changed; undefined if its changes cannot be distinguished from those of other steps. */
   readonly changed: ReadonlySet<string> | undefined;
 }
 
-/** What one step changed, in steps. */
+/** The changes of one step, in steps. */
 export function* findingChanged(
   before: GovernedRules,
   after: GovernedRules,
@@ -50,7 +50,7 @@ export function* findingChanged(
   return changed;
 }
 
-/** The last step that changed something made it; where no step did so alone, all of them did together. */
+/** The makers of the last step with this change; if no step made it alone, all of them made it together. */
 export class Makers {
   readonly #steps: readonly Step[];
   readonly #all: readonly Maker[];
@@ -72,7 +72,7 @@ export class Makers {
     const keys = toKeys(change);
     const isKnown = keys.some((key) => this.#lastOf(key) !== undefined);
     if (isKnown || !isOfGroup(change)) return this.#ofAll(keys);
-    // Two changes of groups together are another one than each of them.
+    // Two changes of groups combined differ from each of them alone.
     const key = toGroupsKey(change);
     const touching = this.#steps.filter(({ changed }) => changed?.has(key) !== false);
     return touching.length === 0 ? this.#all : touching.flatMap(({ makers }) => makers);
@@ -89,7 +89,7 @@ export class Makers {
 
 const policyText = 'policy';
 
-/** Of the fields that differ, of all policies for the same domains; of the text alone where none does. */
+/** Keys of the differing fields of all policies for the same domains; the key of the text if no field differs. */
 function listPolicyKeys(before: GovernedRules, after: GovernedRules): readonly string[] {
   if (before.policyText === after.policyText) return [];
   const [had, has] = [listFields(before.policy), listFields(after.policy)];
@@ -121,13 +121,14 @@ function toGroupsKey({ domain }: RuleChange): string {
   return `groups ${domain}`;
 }
 
-/** How much a rule lets pass: whoever sets the number last has set all of it. */
+/** How much a rule admits: the author of the last number is the maker of the entire limit. */
 export const amountKinds: ReadonlySet<string> = new Set([
   ...['limit_added', 'limit_removed', 'raised', 'lowered', 'window_changed'],
   ...['blocked', 'unblocked', 'unlimited', 'no_longer_unlimited'],
 ]);
 
-/** Of all parts of a change, such as limits of a list; equal for those of which the later one replaces the earlier one. */
+/** The key of one part of a change, such as a limit of a list; equal for two parts if the later one replaces the
+ * earlier one. */
 function toKeys(change: RuleChange): readonly string[] {
   const { windows } = change;
   return windows?.map((window) => toKey(change, window)) ?? [toKey(change, undefined)];

@@ -1,12 +1,12 @@
-// The rules of one name in a document, which is all that a history of them needs of it. Pure.
+// The rules of one name in a document, which is all that their history needs from it. Pure.
 import {
   type RuleDescriptor,
   type RuleDocument,
   toCompositeKey,
 } from '../../../shared/rules/rule-document.ts';
 
-/** The document with the rules of this name alone, on its top level and without those below them; without any for ''. A name has
- * the domain and the levels: `domain.key`, `domain.key_value`, `domain.key.key_value`. */
+/** The document reduced to the rules of this name on its top level, without the rules below them; without any rule for
+ * ''. A name has the domain and the levels: `domain.key`, `domain.key_value`, `domain.key.key_value`. */
 export function withRulesOf(document: RuleDocument, name: string): RuleDocument {
   const start = `${document.domain}.`;
   const found = name.startsWith(start)

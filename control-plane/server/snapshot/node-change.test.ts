@@ -1,4 +1,4 @@
-// What a change is for each node, by the rules or by the groups, and what the guards make of it.
+// The effect of a change on each node, whether made by rules or by groups, and the guards' verdicts on it.
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';

@@ -1,6 +1,6 @@
-// What a change of the configuration is for each node, by whichever file it is made: rules that change, and domains that
-// groups of nodes get or lose although no rule changes (behaviour: what-each-node-gets). Policy, removal guard, diff and
-// history read it. Pure.
+// The effect of a configuration change on each node, whichever file it is made in: changed rules, and domains that
+// groups of nodes get or lose although no rule changes (behaviour: what-each-node-gets). Policy, removal guard, diff
+// and history read it. Pure.
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -8,12 +8,12 @@ import { type ComparedRules, comparing, type RuleChange } from '../../authoring/
 import { findingClasses, type GroupDomains, type NodeClass } from './node-classes.ts';
 import { matchesAny, type NodeGroup, parseNodeGroups } from './node-groups.ts';
 
-/** Rules, and which of their domains each group of nodes gets: the last group is for all other nodes. */
+/** Rules, and the domains of them that each group of nodes gets: the last group matches all other nodes. */
 export interface RulesForNodes extends ComparedRules {
   readonly groups: readonly GroupDomains[];
 }
 
-/** The text of the file of node groups; undefined without one, or where it has mistakes. */
+/** The text of the node groups file; undefined if there is none, or if it is invalid. */
 export function readGroupDomains(
   text: string | undefined,
   domains: readonly string[],
@@ -26,12 +26,12 @@ export function readGroupDomains(
   }));
 }
 
-/** Changes of the rules first, then those of groups. */
+/** Changes of rules first, then changes of groups. */
 export function compareForNodes(before: RulesForNodes, after: RulesForNodes): RuleChange[] {
   return runAtOnce(comparingForNodes(before, after, (change) => change));
 }
 
-/** The same, in steps. `toItem`: as for `comparing`. */
+/** Like `compareForNodes`, in steps. `toItem`: as for `comparing`. */
 export function* comparingForNodes<Item>(
   before: RulesForNodes,
   after: RulesForNodes,
@@ -42,10 +42,10 @@ export function* comparingForNodes<Item>(
   return items;
 }
 
-/** Changes of one domain that are named. */
+/** Maximum number of changes of one domain that are named. */
 const maxNamed = 20;
 
-/** Those of groups alone, in steps. */
+/** Changes of groups only, in steps. */
 export function* comparingGroups(
   before: RulesForNodes,
   after: RulesForNodes,
@@ -67,7 +67,7 @@ export function* comparingGroups(
     const who = describeClass(each);
     for (const domain of had) {
       yield;
-      // One that is there no more is a change of the rules.
+      // A removed domain is a change of the rules.
       if (has.has(domain) || !after.ruleSet.domains.has(domain)) continue;
       add('group_loses_domain', domain, `${who} do not get the domain any more`);
     }

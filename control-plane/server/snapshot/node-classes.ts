@@ -1,4 +1,4 @@
-// The kinds of nodes that two lists of groups tell apart. Pure.
+// The kinds of nodes that two lists of groups distinguish. Pure.
 import { globContains, globsMeet, maxProduct } from './glob-sets.ts';
 import { type NodeGroup, type NodeMatch, noConditions, type Pattern } from './node-groups.ts';
 
@@ -7,23 +7,22 @@ export interface GroupDomains {
   readonly domains: readonly string[];
 }
 
-/** Nodes that are in the one group before and in the other one after a change. */
+/** Nodes that are in one group before a change and in another one after it. */
 export interface NodeClass {
   readonly before: GroupDomains;
   readonly after: GroupDomains;
 }
 
-/** Pairs of characters that are compared: all groups of a file can be replaced, and patterns are of any length and number. */
+/** Maximum number of pairs of characters to compare: a change can replace all groups of a file, and patterns have any
+ * length and number. */
 const maxCompared = 200_000_000;
-/** What comparing takes beside them, in such pairs. */
+/** The cost of a comparison besides its characters, in such pairs. */
 const ofEach = 100;
 
 class TooMany extends Error {}
 
-/**
- * Every kind of node is found: where patterns are not known to exclude each other, nodes that match both are taken to exist.
- * In steps.
- */
+/** Finds every kind of node. Unless two patterns are known to exclude each other, nodes that match both are assumed to
+ * exist. In steps. */
 export function* findingClasses(
   before: readonly GroupDomains[],
   after: readonly GroupDomains[],
@@ -40,7 +39,7 @@ export function* findingClasses(
     const [one, other] = [before[from], after[to]];
     if (one && other) classes.push({ before: one, after: other });
   };
-  // A node that matches none of the groups that changed is in the same group as before.
+  // A node that matches none of the changed groups stays in its group.
   for (let index = 0; index < start; index++) add(index, index);
   for (let index = end; index > 0; index--) add(before.length - index, after.length - index);
   const comparison = new Comparison(before, after);
@@ -58,7 +57,7 @@ export function* findingClasses(
   return classes;
 }
 
-/** Any node may lose all it had, and get all there is. */
+/** Assumes that any node may lose all that it had, and get all that there is. */
 function toUnknown(before: readonly GroupDomains[], after: readonly GroupDomains[]): NodeClass[] {
   const group = {
     ...{ name: '(too many to compare)', domains: [], match: noConditions },
@@ -78,7 +77,7 @@ function toUnknown(before: readonly GroupDomains[], after: readonly GroupDomains
 
 /** The text of a condition, or the name of a metadata key with it. */
 type Condition = readonly [name: string, patterns: readonly Pattern[]];
-/** Of nodes: for each condition the two patterns that they match. */
+/** A kind of node: for each condition, the two patterns that its nodes match. */
 type Region = ReadonlyMap<string, readonly [string, string]>;
 
 class Comparison {
@@ -92,7 +91,7 @@ class Comparison {
     this.#after = after.map(conditions);
   }
 
-  /** Whether there are nodes of which these are the groups. */
+  /** Whether any node is in this pair of groups. */
   *haveNodes(from: number, to: number): Generator<void, boolean> {
     for (const region of this.#regions(this.#before[from] ?? [], this.#after[to] ?? [])) {
       yield;
@@ -105,7 +104,7 @@ class Comparison {
     return false;
   }
 
-  /** Each combination of patterns that some nodes match; undefined for one that no node does. */
+  /** Each combination of patterns that a node can match; undefined for a combination that no node can match. */
   *#regions(
     one: readonly Condition[],
     other: readonly Condition[],
@@ -136,7 +135,7 @@ class Comparison {
     yield* add(new Map(), 0);
   }
 
-  /** Whether all of these nodes are in a group before this one. */
+  /** Whether all of these nodes are in an earlier group. */
   *#isTaken(
     region: Region,
     groups: readonly (readonly Condition[])[],

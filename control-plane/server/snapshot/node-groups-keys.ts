@@ -1,12 +1,12 @@
-// The keys of the file of node groups, one row each, from which come: which keys are known and where, and the JSON Schema
-// for editors. node-groups.ts reads their values.
+// The keys of the node groups file, one row each. They define which keys are valid and where, and the JSON Schema for
+// editors. node-groups.ts reads their values.
 import {
   createDocumentKeys,
   type JsonSchema,
   type SchemaRow,
 } from '../../authoring/schema/document-schema.ts';
 
-/** Each group is a snapshot of its own, encoded in memory. */
+/** Each group has a snapshot of its own, encoded in memory. */
 export const maxGroups = 200;
 
 type NodeGroupsSection = 'file' | 'group' | 'match';

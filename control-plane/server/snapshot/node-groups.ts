@@ -1,5 +1,5 @@
-// Groups of nodes that get the same domains: the file that says which, with all its problems at once, and whether a node
-// belongs to a group. build.ts makes their snapshots.
+// Groups of nodes that get the same domains: reads the file that defines them, reports all of its problems at once, and
+// matches nodes to groups. build.ts makes their snapshots.
 
 import { didYouMean } from '../../../shared/nearest-word.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
@@ -22,7 +22,7 @@ import type { NodeIdentity } from './snapshot.ts';
  *
  *     groups:
  *       - name: edge              # unique
- *         match:                  # all that is given must fit; without it, every node does
+ *         match:                  # all given conditions must match; without it, every node matches
  *           id: edge-*
  *           cluster: [eu-*, us-*] # any of them
  *           metadata:
@@ -30,11 +30,10 @@ import type { NodeIdentity } from './snapshot.ts';
  *         domains: [shop, mail-*]
  *         rollout: 5%:60s,100%:10m      # instead of the steps of `--rollout`
  *
- * A node belongs to the first group that it matches, and gets the domains that any of the group's
- * patterns matches. (Were groups added up instead, every combination of them would be a snapshot of
- * its own, and nobody could tell by reading one group what its nodes get.) A node that matches none,
- * as every node does without this file, gets all domains: a last group without `match` and with
- * `domains: []` gives them nothing.
+ * A node belongs to the first group that it matches, and gets the domains that any of the group's patterns matches. (If
+ * groups were combined instead, every combination would need a snapshot of its own, and reading one group would not
+ * show what its nodes get.) A node that matches no group, as every node does without this file, gets all domains: a
+ * last group without `match` and with `domains: []` prevents that.
  */
 export const nodeGroupsFile = 'node-groups.yaml';
 
@@ -43,9 +42,9 @@ export interface NodeGroup {
   /** Patterns of domains. */
   readonly domains: readonly Pattern[];
   readonly match: NodeMatch;
-  /** Its own way of a rollout; undefined when it goes with the other workers. */
+  /** Rollout steps of its own; undefined if it is rolled out with the other workers. */
   readonly rollout: readonly RolloutStep[] | undefined;
-  /** Place of the group in its file; undefined for the group of all others. */
+  /** Index of the group in its file; undefined for the group of all other nodes. */
   readonly offset: number | undefined;
 }
 
@@ -54,7 +53,7 @@ export interface Pattern {
   readonly offset: number | undefined;
 }
 
-/** Undefined or empty: no such condition. */
+/** Undefined or empty: no condition. */
 export interface NodeMatch {
   readonly id: readonly Pattern[] | undefined;
   readonly cluster: readonly Pattern[] | undefined;
@@ -63,7 +62,7 @@ export interface NodeMatch {
 
 export const noConditions: NodeMatch = { id: undefined, cluster: undefined, metadata: new Map() };
 
-/** The group of nodes that match no other one; its name is reserved. */
+/** The group of nodes that match no other group; its name is reserved. */
 const otherNodes: NodeGroup = {
   name: 'default',
   domains: [{ text: '*', offset: undefined }],
@@ -73,14 +72,14 @@ const otherNodes: NodeGroup = {
 };
 
 export interface NodeGroups {
-  /** The last one is for all other nodes. */
+  /** The last group matches all other nodes. */
   readonly groups: readonly NodeGroup[];
-  /** Where errors are among them the groups are useless. */
+  /** If it has errors, the groups must not be used. */
   readonly problems: readonly Problem[];
 }
 
-/** `text` is that of the file, undefined when there is none; `domains` are those of the rules, to find
- * patterns that match none of them. */
+/** `text`: that of the file, undefined if there is none. `domains`: those of the rules, to find patterns that match
+ * none of them. */
 export function parseNodeGroups(text: string | undefined, domains: readonly string[]): NodeGroups {
   if (text === undefined) return { groups: [otherNodes], problems: [] };
   const { root, reporter } = parseYamlTree(text, nodeGroupsFile);
@@ -167,14 +166,14 @@ function readMatch(fields: MapReader): NodeMatch {
   return { id, cluster, metadata: new Map(patterns) };
 }
 
-/** One pattern or a list of them; undefined when there is no such key. */
+/** One pattern or a list of them; undefined if the key is missing. */
 function readPatterns(fields: MapReader, name: string): readonly Pattern[] | undefined {
   const given = fields.given(name);
   const all = given?.node.kind === 'list' ? fields.items(name) : given && [given];
   return all?.flatMap((each) => readPattern(each, name, fields.reporter) ?? []);
 }
 
-/** Numbers and booleans stand for their text. */
+/** Numbers and booleans are read as their text. */
 function readPattern(given: PlacedNode, name: string, reporter: Reporter): Pattern | undefined {
   const { node, path } = given;
   if (!('source' in node) || node.source === '') {
@@ -187,7 +186,7 @@ function readPattern(given: PlacedNode, name: string, reporter: Reporter): Patte
   return undefined;
 }
 
-/** Checks across groups. */
+/** Checks that span several groups. */
 function checkTogether(groups: readonly NodeGroup[], reporter: Reporter): void {
   const offsets = new Map<string, number>();
   let catchAll: NodeGroup | undefined;
@@ -235,7 +234,7 @@ function checkDomains(
   });
 }
 
-/** Whether every node meets these conditions, so that no node gets to a group behind them. */
+/** Whether every node meets these conditions, so that no node reaches a later group. */
 export function takesAll({ id, cluster, metadata }: NodeMatch): boolean {
   const isOpen = (patterns: readonly Pattern[] | undefined) =>
     patterns === undefined ||

@@ -1,4 +1,5 @@
-// Whose change it is, where several have made the revisions since what is in force; policy.txt has the rest.
+// Which maker a change is attributed to if several authors made revisions since the one in force; policy.txt has the
+// rest.
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
@@ -33,7 +34,7 @@ const bob: Maker = {
   revision: 'b'.repeat(40),
 };
 
-/** What is refused of these changes, one after the other. */
+/** What is refused of these successive changes. */
 function refusedSince(before: GovernedRules, ...made: [GovernedRules, ...Maker[]][]) {
   const after = made.at(-1)?.[0] ?? before;
   const steps = made.map(([rules, ...makers], index) => {

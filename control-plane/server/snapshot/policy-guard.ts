@@ -1,5 +1,5 @@
-// Judges whether a revision keeps to the policy: its limits, its author, and how much it changes at once. A
-// violation that was in force already is told and stays; one that a change adds is refused, unless the author
+// Judges whether a revision complies with the policy: its limits, its author, and how much it changes at once. A
+// violation that was already in force is reported and tolerated; one that a change adds is refused, unless the author
 // gives a reason.
 import { windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -19,11 +19,11 @@ import { amountKinds, type GovernedRules, type Maker, Makers, type Step } from '
 import { comparingForNodes } from './node-change.ts';
 
 export interface PolicyVerdict {
-  /** Errors: the change is refused. */
+  /** Errors, for which the change is refused. */
   readonly refused: readonly Problem[];
-  /** Warnings: it was so before, or its author has a reason. */
+  /** Warnings: the violation was in force before, or its author gives a reason. */
   readonly tolerated: readonly Problem[];
-  /** The reason that the author gives, where something would be refused without it. */
+  /** The author's reason, if the revision would be refused without it. */
   readonly exception: string | undefined;
 }
 
@@ -33,21 +33,22 @@ const maxNamed = 10;
 const exceptionHint = `if it has to be, an owner gives the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
 
 export interface ChangeInfo {
-  /** The oldest first; the last one ends with the rules that are judged. Each change is judged by who made it. */
+  /** The oldest first; the last step ends with the rules that are judged. Each change is judged by its own maker. */
   readonly steps: readonly Step[];
-  /** Back to rules that were in force before: only a change of the policy itself is refused then. */
+  /** Whether the change returns to rules that were in force before: then only a change of the policy itself is
+   * refused. */
   readonly isUndo: boolean;
 }
 
-/** Something that a policy does not allow, and whose doing it is. */
+/** A violation of the policy, and who made it. */
 interface Breach {
   readonly problem: Problem;
-  /** Who may let it pass; undefined: everybody. */
+  /** Owners who can allow it; undefined: every author. */
   readonly owners: readonly string[] | undefined;
   readonly makers: readonly Maker[];
 }
 
-/** `before` has the rules in force, undefined where there are none: then nothing is refused. In steps. */
+/** `before` has the rules in force; if it is undefined, nothing is refused. In steps. */
 export function* judgingByPolicy(
   before: GovernedRules | undefined,
   after: GovernedRules,
@@ -87,7 +88,7 @@ export function* judgingByPolicy(
   };
 }
 
-/** The reason of the owner who has made it, '' where an owner has approved it by name; undefined where there is neither. */
+/** The reason of the owner who made the change, or '' if an owner approved it by name; undefined if neither applies. */
 function findExcuse({ owners, makers }: Breach): string | undefined {
   if (makers.length === 0) return undefined;
   let reason = '';
@@ -124,7 +125,7 @@ function findPolicyChange(
   return [{ problem, owners, makers: strangers }];
 }
 
-/** By the policy before, so that nobody makes room for a change by the change itself. */
+/** Judged by the policy before the change, so that a change cannot permit itself. */
 function* findChangeProblems(
   before: GovernedRules,
   after: GovernedRules,
@@ -172,14 +173,14 @@ function* findChangeProblems(
   return breaches;
 }
 
-/** The file of the domain that changed. */
+/** The file of the changed domain. */
 function fileOf(changes: readonly RuleChange[], { documents }: GovernedRules): string | undefined {
   const rule = changes.find(({ ruleAfter }) => ruleAfter !== undefined)?.ruleAfter;
   const [{ domain } = { domain: '' }] = changes;
   return rule?.document.file ?? documents.find((document) => document.domain === domain)?.file;
 }
 
-/** Of owners in a message. */
+/** A list of owners for a message. */
 const maxNames = 10;
 
 function notOwner(
@@ -226,12 +227,12 @@ function describeStep(what: string, was: number, is: number, largest: number): s
   return `the ${what} is ${how} ${by}, and the policy allows ${largest} times at once`;
 }
 
-/** Requests at once. */
+/** The number of requests allowed at once. */
 function burstOf({ limiter, requestsPerUnit }: Limit): number {
   return limiter?.capacity ?? requestsPerUnit;
 }
 
-/** Requests in a second. */
+/** The number of requests per second. */
 function rateOf(limit: Limit): number {
   return limit.requestsPerUnit / windowSecondsOf(limit);
 }

@@ -1,5 +1,6 @@
-// The steps from the revision in force to another one, for the policy: each change is judged by who made it, also where
-// somebody else has gone on from it (behaviour: judged-by-maker). Two revisions are held at a time, whatever their number.
+// The steps from the revision in force to another one, for the policy: each change is judged by its own maker, even if
+// later revisions by other authors build on it (behaviour: judged-by-maker). At most two revisions are in memory at a
+// time, whatever their number.
 import { errorText } from '../../../shared/errors.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -21,11 +22,11 @@ export interface PolicyStepsDeps {
 
 type From = Pick<InForce, 'revision' | 'built'>;
 
-/** One of the makers, before it is known whether somebody has approved the revision. */
+/** A maker, before it is known whether an operator has approved the revision. */
 export interface KnownMaker extends Pick<Maker, 'author' | 'message'> {
-  /** Undefined of those who are not known. */
+  /** Undefined for an unknown maker. */
   readonly revision: string | undefined;
-  /** Undefined where the revision has errors. */
+  /** Undefined if the revision has errors. */
   readonly content: string | undefined;
 }
 
@@ -33,18 +34,18 @@ export interface KnownStep extends Pick<Step, 'changed'> {
   readonly makers: readonly KnownMaker[];
 }
 
-/** How far somebody has gone, to go on from there. */
+/** The steps found so far, from which the next search continues. */
 interface Way {
   readonly from: BuiltSnapshots;
   readonly policyText: string | undefined;
   readonly ids: readonly string[];
   readonly steps: readonly KnownStep[];
   readonly last: BuiltSnapshots;
-  /** Those of revisions with errors after the last step. */
+  /** Makers of revisions with errors after the last step. */
   readonly pending: readonly KnownMaker[];
 }
 
-/** Keys of changes that are remembered: beyond that steps are not told apart. */
+/** Maximum number of remembered keys of changes; beyond it, steps are not distinguished. */
 const maxKeys = 200_000;
 const unknown: KnownMaker = {
   ...{ revision: undefined, author: undefined, message: undefined, content: undefined },
@@ -58,7 +59,8 @@ export class PolicySteps {
     this.#deps = deps;
   }
 
-  /** The last one ends with the revision itself; `built`: undefined where it has errors. */
+  /** Finds the steps, the last of which ends with the revision itself. `built`: undefined if the revision has
+   * errors. */
   async find(
     from: From,
     whole: Revision,
@@ -75,13 +77,13 @@ export class PolicySteps {
     this.#known = way;
     const own: KnownMaker = { ...toMaker(whole), content: built.content };
     const makers = [...way.pending, own];
-    // One step has made everything.
+    // A single step has made all changes.
     if (way.steps.length === 0) return [{ makers, changed: undefined }];
     const { steps } = await this.#addStep(way, makers, built, built);
     return steps;
   }
 
-  /** With what is known by now of approvals. `newest`: the revision whose approval lets pass what those have made whom the
+  /** Adds the approvals known by now. `newest`: the revision whose approval also admits changes by makers whom the
    * store does not know. */
   toSteps(steps: readonly KnownStep[], newest: string): Step[] {
     const { memory } = this.#deps;
@@ -95,7 +97,7 @@ export class PolicySteps {
     }));
   }
 
-  /** Where it cannot be read, it is not known who has made what. */
+  /** If the lineage cannot be read, the makers are unknown. */
   async #readLineage(older: string, { id }: Revision): Promise<Lineage> {
     const { store, log } = this.#deps;
     if (store.between === undefined) return { revisions: [], isCut: false };
@@ -122,7 +124,7 @@ export class PolicySteps {
   async #goOn(way: Way, info: RevisionInfo, { policy }: BuiltSnapshots): Promise<Way> {
     const { store, building } = this.#deps;
     const ids = [...way.ids, info.id];
-    // Where it cannot be read, what it changed is not known apart.
+    // If the revision cannot be read, its own changes cannot be distinguished.
     const revision = await store.readRevision(info.id).catch(() => undefined);
     const isBroken = revision === undefined || revision.problems.some(isError);
     const outcome = isBroken ? undefined : (await building.build(revision)).outcome;

@@ -1,4 +1,4 @@
-// What a policy file says, and what it makes of changes: policy.txt.
+// The content of a policy file, and its effect on changes: policy.txt.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -31,7 +31,7 @@ function readGoverned(folder: string): GovernedRules {
   return outcome.built;
 }
 
-/** The policy, or its problems; and whether its schema takes it. */
+/** The policy or its problems, and whether its schema accepts it. */
 function read(text: string): Outcome {
   const { policy, problems } = parsePolicy(text);
   const schema = `the schema ${isValid(parse(text)) ? 'takes' : 'refuses'} it`;
@@ -39,7 +39,7 @@ function read(text: string): Outcome {
   return { out: [...lines, schema].join('\n'), err: formatProblems(problems) };
 }
 
-/** What is tolerated, then as errors what is refused. */
+/** The tolerated problems, then the refused ones as errors. */
 function judge(folder: string, words: readonly string[]): Outcome {
   const info = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
   const after = readGoverned(join(folder, 'after'));

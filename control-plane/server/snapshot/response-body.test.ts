@@ -1,4 +1,4 @@
-// Bodies that are put together by hand, read by the protobuf library.
+// Bodies assembled by hand, read by the protobuf library.
 import test from 'ava';
 import fc from 'fast-check';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';

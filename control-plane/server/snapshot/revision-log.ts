@@ -1,4 +1,4 @@
-// The lines of the log on revisions: which is in force, which is refused and why, and warnings that are new. Pure.
+// The log lines on revisions: which one is in force, which is refused and why, and new warnings. Pure.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import type { LogDetail } from '../../../shared/log.ts';
@@ -15,7 +15,7 @@ export interface LogLine {
   readonly detail?: LogDetail | undefined;
 }
 
-/** `isAnswer`: seen at the default level, because somebody waits for it. */
+/** `isAnswer`: logged at the default level, because an operator waits for it. */
 export function sayInForce(
   revision: RevisionInfo,
   built: BuiltSnapshots,
@@ -26,7 +26,7 @@ export function sayInForce(
   return { kind: 'log', level: isAnswer ? 'notice' : 'info', text };
 }
 
-/** An earlier one, for the reason `why`. */
+/** An earlier revision is served, for the reason `why`. */
 export function sayRestored(
   revision: RevisionInfo,
   built: BuiltSnapshots,
@@ -64,13 +64,13 @@ export function sayWithdrawn(trial: RevisionInfo, by: RevisionInfo): LogLine {
   return { kind: 'log', level: 'notice', text };
 }
 
-/** It does not keep to the policy, for this reason of its author; the warnings say how. */
+/** The revision breaks the policy for a reason that its author gives; the warnings have the details. */
 export function sayExcused(revision: RevisionInfo, reason: string): LogLine {
   const text = `audit: revision ${toTitle(revision)} breaks the policy, by its own word: ${reason}`;
   return { kind: 'log', level: 'notice', text };
 }
 
-/** The warnings and notes that are not said yet. */
+/** The warnings and notes that have not been logged yet. */
 export function sayWarnings(warnings: readonly Problem[], said: ReadonlySet<string>): LogLine[] {
   const fresh = warnings.filter((each) => !said.has(formatProblem(each)));
   return [
@@ -92,7 +92,7 @@ function toLines(
   return lines;
 }
 
-/** `2 domains, 5 limits`: of what some node gets. */
+/** `2 domains, 5 limits`: counts only what at least one node gets. */
 function countsOf(built: BuiltSnapshots): string {
   const { domains, limits } = countServed(built);
   return `${toCountText(domains, 'domain')}, ${toCountText(limits, 'limit')}`;

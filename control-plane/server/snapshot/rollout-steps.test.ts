@@ -1,9 +1,9 @@
-// How steps of rollouts are read, as lines that people review: rollout-steps.txt. `REWRITE=1` writes what is read now.
+// How rollout steps are read, as lines for review: rollout-steps.txt. `REWRITE=1` writes the current results.
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { parseRolloutSteps } from './rollout-steps.ts';
 
-/** `COUNT steps` stands for so many. */
+/** `COUNT steps` stands for that many steps. */
 testLines(test, new URL('rollout-steps.txt', import.meta.url), (given) => {
   const text = given.replace(/^(\d+) steps/, (_, count: string) =>
     Array.from({ length: Number(count) }, (_each, index) => `${index + 1}%:1s`).join(),

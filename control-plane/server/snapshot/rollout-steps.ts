@@ -3,12 +3,12 @@ import { parseDuration } from '../../../shared/duration.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 
 export interface RolloutStep {
-  /** Percent of the workers; 100 in the last step. */
+  /** Percentage of the workers; 100 in the last step. */
   readonly percent: number;
   readonly holdMs: number;
 }
 
-/** The last step is always all workers; or the reason for an invalid text. */
+/** Returns the steps, the last of which is always all workers, or the reason why the text is invalid. */
 export type StepsResult =
   | { readonly ok: true; readonly steps: readonly RolloutStep[] }
   | { readonly ok: false; readonly reason: string };
@@ -17,7 +17,8 @@ const defaultHold = '60s';
 const maxSteps = 20;
 const maxHoldMs = 24 * 3_600_000;
 
-/** `5%:30s,25%:60s,100%:10m`. A hold defaults to 60s, and `100%` may be left out. Each step is larger than the one before. */
+/** Parses `5%:30s,25%:60s,100%:10m`. A hold defaults to 60s, and `100%` can be omitted. Each step must be larger than
+ * the previous one. */
 export function parseRolloutSteps(text: string): StepsResult {
   const parts = text.split(',').map((each) => each.trim());
   if (!parts.at(-1)?.startsWith('100%')) parts.push('100%');
@@ -35,7 +36,7 @@ export function parseRolloutSteps(text: string): StepsResult {
   return { ok: true, steps };
 }
 
-/** The reason for an invalid text. */
+/** The reason why the text is invalid. */
 function readStep(text: string): RolloutStep | string {
   const [, percentText, holdText = defaultHold] =
     /^(100|\d{1,2}(?:\.\d{1,3})?)%(?::(.+))?$/.exec(text) ?? [];

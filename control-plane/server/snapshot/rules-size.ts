@@ -1,33 +1,34 @@
-// Bounds what the documents of a revision become: by aliases a few kilobytes stand for as many rules as megabytes without.
+// Bounds the size of a revision's documents after their aliases are expanded: with aliases, a few kilobytes can contain
+// as many rules as megabytes without.
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { JsonValue } from '../../../shared/rules/rule.ts';
 import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { controlPlaneBounds } from '../../../shared/rules-file.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 
-/** Rules, limits and values of metadata: 16 MiB of ordinary files have 420,000. */
+/** Maximum number of rules, limits and metadata values: 16 MiB of ordinary files have 420,000. */
 export const maxParts = 500_000;
-/** The most of one rule, which is copied and compared in one step. */
+/** Maximum number of parts of one rule, which is copied and compared in one step. */
 const mostReplaced = 10_000;
 export const mostMetadata = 100_000;
-/** As many as the files can have without aliases. */
+/** As many as the files can contain without aliases. */
 const maxCharacters = controlPlaneBounds.totalBytes;
 
-/** As of the names that workers may ask for on a stream. */
+/** The same bound as for the names that workers may request on a stream. */
 const maxDomainLength = 1_024;
 
 export class RulesSize {
   readonly #mostParts: number;
   #parts = 0;
   #characters = 0;
-  /** A rule that is too large by itself. */
+  /** A rule that is too large on its own. */
   #large: string | undefined;
 
   constructor(mostParts = maxParts) {
     this.#mostParts = mostParts;
   }
 
-  /** An error where the documents so far are more than a control plane serves. */
+  /** An error if the documents so far exceed what a control plane serves. */
   add({ file, domain, descriptors }: RuleDocument): Problem | undefined {
     if (domain.length > maxDomainLength) {
       const message = `the domain has ${domain.length} characters, more than the ${maxDomainLength} that a worker can ask for`;

@@ -1,16 +1,16 @@
-// How much of the rules the nodes get: groups may keep domains from some of them, or from all. Pure.
+// How many of the rules the nodes get: groups may withhold domains from some or all of them. Pure.
 import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { BuiltSnapshots } from './build.ts';
 import { takesAll } from './node-groups.ts';
 
 export interface ServedCounts {
-  /** Of domains and limits that some node gets. */
+  /** Counts of the domains and limits that at least one node gets. */
   readonly domains: number;
   readonly limits: number;
   /** The first groups whose nodes get fewer domains, in the order in which nodes are matched. */
   readonly fewer: readonly GroupCounts[];
-  /** Of such groups in all. */
+  /** The total number of such groups. */
   readonly fewerInAll: number;
 }
 
@@ -24,7 +24,7 @@ const mostListed = 20;
 const mostNamed = 3;
 const known = new WeakMap<BuiltSnapshots, ServedCounts>();
 
-/** Counted once for a build. */
+/** Counted once per build. */
 export function countServed(built: BuiltSnapshots): ServedCounts {
   const before = known.get(built);
   if (before !== undefined) return before;
@@ -54,7 +54,7 @@ export function countServed(built: BuiltSnapshots): ServedCounts {
   return counts;
 }
 
-/** Which groups get fewer domains, in words; undefined where none does. */
+/** Describes which groups get fewer domains; undefined if no group does. */
 export function describeFewer({
   limits,
   fewer,

@@ -18,7 +18,7 @@ import type { NodeIdentity, Snapshot } from './snapshot.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 
-/** A group gets mail alone, all others everything. */
+/** One group gets mail only, all others get everything. */
 const groupsText = `
 groups:
   - name: mailers
@@ -29,7 +29,7 @@ groups:
 const snapshots = new Map<string, Snapshot>();
 const findSnapshot = (version: string) => snapshots.get(version);
 
-/** Returns a new object each time, as each revision is built anew. */
+/** Returns a new object each time, like each build of a revision. */
 function build(
   shop: number,
   mail: number,
@@ -49,10 +49,10 @@ function build(
   return outcome.built;
 }
 
-/** As it is served now. */
+/** The snapshot that the node is served now. */
 class Served {
   now: Serving = nothingServed;
-  /** Whether any node gets anything else. */
+  /** Whether any node gets anything different. */
   change(to: Partial<Serving>): boolean {
     const { now, isNews } = withServing(this.now, to);
     this.now = now;
@@ -94,7 +94,7 @@ const some: Trial['isOffered'] = ({ id }) => id.startsWith('shop-') || id === 'm
 const nobody = () => false;
 const everybody = () => true;
 
-/** By name, with the rules of each group: shop and mail for most, mail for one. */
+/** Revisions by name, with the rules of each group: shop and mail for most groups, mail for one. */
 const states: Readonly<Record<string, () => Serving>> = {
   nothing: () => ({ inForce: undefined, trial: undefined }),
   'A in force': () => ({ inForce: inForce(build(1, 1)), trial: undefined }),
@@ -131,7 +131,7 @@ const states: Readonly<Record<string, () => Serving>> = {
   }),
 };
 
-/** The expected answer, straight from the texts. */
+/** The expected result, derived directly from the texts. */
 function expectedOf({ inForce: present, trial }: Serving, of: NodeIdentity): string | undefined {
   const built = (trial?.isOffered(of) ? trial : present)?.built;
   const isMailer = of.id.startsWith('mail-') && built?.groups.length === 2;
@@ -144,12 +144,12 @@ for (const [from, before] of Object.entries(states)) {
     test(`from ${from} to ${to}: each node is told what changes for it, and nothing else`, (t) => {
       const served = new Served();
       const [first, second] = [before(), after()];
-      // A trial begins beside what is in force.
+      // A trial begins while another revision is in force.
       served.change({ inForce: first.inForce });
       served.change({ trial: first.trial });
       const had = new Map(Object.values(nodes).map((each) => [each.id, served.current(each)]));
       const isNews = served.change(second);
-      // As a stream: it compares objects, and has nothing to send where they are the same.
+      // Like a stream, it compares objects, and sends nothing if they are the same.
       const told = new Map(
         Object.values(nodes).flatMap((each) => {
           const now = served.current(each);

@@ -7,14 +7,14 @@ import { matchesNode } from './node-groups.ts';
 import type { NodeIdentity, Snapshot } from './snapshot.ts';
 
 export interface Said {
-  /** About which it was said. */
+  /** The revision that the verdict is about. */
   readonly revision: string;
   readonly outcome: 'held_back' | 'approved' | 'taken_back';
   readonly reason: string;
-  /** Of one that is held back: the content that everybody had, from which it would remove too much. An older control plane
-   * does not say it. */
+  /** Only of `held_back`: the content that was in force for all workers, from which the revision would remove too much.
+   * An older control plane does not include it. */
   readonly against?: string;
-  /** The person who said it. */
+  /** The person who gave the verdict. */
   readonly by?: string;
 }
 
@@ -23,21 +23,21 @@ export interface InForce {
   /** Wall time. */
   readonly sinceMs: number;
   readonly built: BuiltSnapshots;
-  /** Whether this control plane has given it to all without steps, as its author wants it. */
+  /** Whether this control plane served it to all workers without steps, as its author requested. */
   readonly isAtOnce: boolean;
 }
 
 export interface Trial extends Pick<InForce, 'sinceMs' | 'built'> {
-  /** With its files, which are kept when it has come through. */
+  /** The revision with its files, which are stored once the trial succeeds. */
   readonly whole: Revision;
-  /** About an earlier try of it, or of its content. */
+  /** The verdict on an earlier try of this revision, or of its content. */
   readonly saidBefore: Said | undefined;
-  /** The nodes that get it. */
+  /** Whether a node gets the revision on trial. */
   readonly isOffered: (node: NodeIdentity) => boolean;
 }
 
 export interface Serving {
-  /** The revision that all others get; undefined: they keep what they have. */
+  /** The revision for all nodes that do not get the one on trial; undefined: these nodes retain what they have. */
   readonly inForce: InForce | undefined;
   /** The revision that only some nodes get. */
   readonly trial: Trial | undefined;
@@ -63,7 +63,7 @@ export function compareFor(
   return trial && { before: select(inForce?.built, node), after: select(trial.built, node) };
 }
 
-/** Fields that are left out stay as they are. `isNews`: whether any node gets anything else. */
+/** Omitted fields stay unchanged. `isNews`: whether any node is served anything different. */
 export function withServing(
   before: Serving,
   to: Partial<Serving>,
@@ -83,10 +83,8 @@ function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot
   return built && selectSnapshot(built.groups, node);
 }
 
-/**
- * The snapshot of a node; with fields of our own only where it announces that it reads them (behaviour:
- * fields-of-our-own).
- */
+/** The snapshot for a node; it has fields of our own only if the node announces that it reads them (behaviour:
+ * fields-of-our-own). */
 export function selectSnapshot(
   groups: readonly GroupSnapshots[],
   node: NodeIdentity,
@@ -97,7 +95,7 @@ export function selectSnapshot(
   return announcesEnds(announced) ? found?.extended : found?.lasting;
 }
 
-/** Always found, since the last matches all. */
+/** A group is always found, since the last one matches all nodes. */
 function selectGroup(
   groups: readonly GroupSnapshots[],
   node: NodeIdentity,

@@ -28,7 +28,7 @@ function take(state: ServingState, event: ServingEvent): [ServingState, string[]
   return [turn.state, turn.effects.map((each) => (each.kind === 'log' ? each.text : each.kind))];
 }
 
-/** It is examined, and judged so, as of `turns`. */
+/** The revision is examined and gets this judgement, made in the state of `turns`. */
 function judged(state: ServingState, id: string, turns: number): [ServingState, string[]] {
   const whole = toRevision(id);
   const judgement: Judgement = {

@@ -1,6 +1,6 @@
-// What a control plane serves: the revision in force, the one on trial and the newest one of its store, as one immutable
-// value, and a step for each event. A step names the effects; cache.ts performs them, and their results are the next
-// events. admission.ts judges, rollout/fleet-state.ts decides on a trial. Pure.
+// What a control plane serves: the revision in force, the one on trial and the newest one of its store, as one
+// immutable value, and a step for each event. A step lists the effects; cache.ts performs them, and their results are
+// the next events. admission.ts judges, rollout/fleet-state.ts decides on a trial. Pure.
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import {
@@ -42,51 +42,51 @@ import { type InForce, nothingServed, type Serving, type Trial, withServing } fr
 export interface ServingOptions {
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
-  /** Whether the store says who has made what between two revisions. */
+  /** Whether the store records who made which change between two revisions. */
   readonly knowsMakers: boolean;
-  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
+  /** The folder of the files in their repository, such as `rules/`; '' at its root. */
   readonly folder: string;
   /** The description of the store. */
   readonly store: string;
 }
 
-/** The newest revision of the store, and what was decided of it. */
+/** The newest revision of the store, and the verdict on it. */
 export interface NewestRevision extends Judged {
   readonly problems: readonly Problem[];
-  /** Good, and waits for the end of a trial before it. */
+  /** Whether it is valid and waits for the end of another revision's trial. */
   readonly isWaiting: boolean;
 }
 
 export interface ServingState extends Serving {
   readonly options: ServingOptions;
   readonly newest: NewestRevision | undefined;
-  /** The newest revision of the store while it is examined; one that comes after it takes its place. `isBegun`: false while
-   * it is not known what was said of it. */
+  /** The newest revision of the store while it is examined; a newer one replaces it. `isBegun`: false until the earlier
+   * verdicts on it are known. */
   readonly examined: { readonly whole: Revision; readonly isBegun: boolean } | undefined;
-  /** A revision whose trial was given up here, because this newer one wants something else. */
+  /** A revision whose trial this control plane has abandoned because of the newer revision `by`. */
   readonly withdrawn: { readonly revision: string; readonly by: string } | undefined;
-  /** Served by an earlier process; used until this one serves something. */
+  /** The rules that an earlier process served; used until this process serves some. */
   readonly before: Circumstances['before'];
-  /** Who has made what of the newest revision, where a policy asks for it. */
+  /** The makers of the newest revision's changes, if a policy requires them. */
   readonly way: Way;
-  /** Ids of revisions that have been the newest one, the oldest first. */
+  /** Ids of revisions that have been the newest one, oldest first. */
   readonly seenIds: ReadonlySet<string>;
-  /** Contents that this control plane has had in force, the oldest first. */
+  /** Contents that this control plane has had in force, oldest first. */
   readonly servedContents: ReadonlySet<string>;
   readonly counts: {
     readonly accepted: number;
     readonly refused: number;
     readonly takenBack: number;
   };
-  /** Grows with all that a judgement may depend on. */
+  /** Incremented at each change of state that a judgement may depend on. */
   readonly turns: number;
-  /** The warnings of the last good revision, and the one that broke the policy last. */
+  /** The warnings of the last valid revision, and the last revision that broke the policy with a reason. */
   readonly said: { readonly warnings: ReadonlySet<string>; readonly excused: string | undefined };
 }
 
 interface Way {
   readonly steps: readonly KnownStep[];
-  /** The revisions on it that somebody has approved. */
+  /** Ids of the approved revisions among the steps. */
   readonly approvals: string;
 }
 
@@ -95,28 +95,29 @@ export interface Facts {
   readonly wallMs: number;
 }
 
-/** `examine`: it is the newest one; `try`: another control plane has it on trial; `follow`: all others have it in force. */
+/** `examine`: the revision is the newest one; `try`: another control plane has it on trial; `follow`: all others have
+ * it in force. */
 export type Purpose = 'examine' | 'try' | 'follow';
 
-/** What follows from the record. */
+/** Events that follow from the record. */
 export type TrialEvent =
-  /** Something else may be known of the newest revision than before: it was approved or taken back, it is held back, or the
-   * memory has been read. */
+  /** The verdict on the newest revision may have changed: it was approved, taken back or held back, or the memory has
+   * been read. */
   | { readonly kind: 'reconsider' }
-  /** Another control plane has this revision on trial: so has this one from now on, with nobody until it is offered, unless
-   * it is invalid here. Large ones take their time. */
+  /** Another control plane has this revision on trial. This one puts it on trial too, without any node until it is
+   * offered, unless it is invalid here. Large revisions take longer. */
   | { readonly kind: 'follow_trial'; readonly revision: Revision }
-  /** All other control planes have this revision in force: so has this one from now on. */
+  /** All other control planes have this revision in force; this one puts it in force too. */
   | { readonly kind: 'follow_in_force'; readonly revision: Revision }
-  /** The revision on trial goes to these nodes; all others have what is in force. */
+  /** These nodes get the revision on trial; all others get the one in force. */
   | { readonly kind: 'offer_trial'; readonly isOffered: Trial['isOffered'] }
-  /** The revision on trial is in force for everybody. */
+  /** The revision on trial comes into force for all nodes. */
   | { readonly kind: 'end_trial' }
-  /** Nobody has the revision on trial any more: it is refused, for this reason. */
+  /** The revision on trial is withdrawn from all nodes and refused for this reason. */
   | { readonly kind: 'take_back_trial'; readonly reason: string };
 
 export type ServingEvent =
-  /** The store has this one now. */
+  /** This is the newest revision of the store now. */
   | { readonly kind: 'found'; readonly revision: Revision }
   | {
       readonly kind: 'built';
@@ -124,7 +125,7 @@ export type ServingEvent =
       readonly whole: Revision;
       readonly outcome: BuildOutcome;
     }
-  /** `turns`: of the state that it was judged by. */
+  /** `turns`: that of the state in which it was judged. */
   | {
       readonly kind: 'judged';
       readonly candidate: Candidate;
@@ -133,7 +134,7 @@ export type ServingEvent =
       readonly turns: number;
     }
   | TrialEvent
-  /** At a start: what an earlier process had in force; undefined when this one goes on without. */
+  /** At a start: what an earlier process had in force; undefined if this process starts without it. */
   | { readonly kind: 'had'; readonly before: Circumstances['before'] }
   /** At a start: an earlier revision is served, for the reason `why`. */
   | {
@@ -143,22 +144,22 @@ export type ServingEvent =
       readonly why: string;
     };
 
-/** Performed in the order in which a step names them: nodes get what they are to have before anybody hears of it. */
+/** Performed in the order in which a step lists them: nodes get their snapshots before any listener is notified. */
 export type ServingEffect =
   | { readonly kind: 'build'; readonly purpose: Purpose; readonly revision: Revision }
-  /** In slices, with who has made it; the small ones that one author has made are judged by the step. */
+  /** Judges in slices, with the makers of the changes; the step itself judges small revisions by a single author. */
   | { readonly kind: 'judge'; readonly whole: Revision; readonly outcome: BuildOutcome }
-  /** Some nodes get something else. */
+  /** Some nodes get a different snapshot. */
   | { readonly kind: 'refresh' }
-  /** A revision of the store has become the newest one, also where no node gets anything else. */
+  /** A revision of the store has become the newest one, even if no node gets anything different. */
   | { readonly kind: 'newest' }
-  /** For the next start. */
+  /** Stores the revision for the next start. */
   | { readonly kind: 'keep'; readonly revision: Revision }
   | LogLine;
 
 type Turn = StepTurn<ServingState, ServingEffect>;
 
-/** Revisions and contents that are remembered. */
+/** Maximum number of remembered revisions and contents. */
 const maxRemembered = 1_000;
 const noWay: Way = { steps: [], approvals: '' };
 
@@ -214,12 +215,12 @@ export function step(state: ServingState, event: ServingEvent, facts: Facts): Tu
   }
 }
 
-/** The rules that the workers have, as far as they are known. */
+/** The rules that the workers have, if known. */
 export function beforeOf({ inForce, before }: ServingState): Circumstances['before'] {
   return inForce ?? before;
 }
 
-/** Whether others than its author may have made what comes into force with it. */
+/** Whether authors other than that of the revision may have made changes that come into force with it. */
 export function needsWay(state: ServingState, whole: Revision, outcome: BuildOutcome): boolean {
   const before = beforeOf(state);
   if (!outcome.ok || !state.options.knowsMakers || before?.revision.id === whole.id) return false;
@@ -249,7 +250,7 @@ export function toCircumstances(
   };
 }
 
-/** With what somebody has approved of it by now. */
+/** Adds the approvals known by now. */
 export function toWay(whole: Revision, steps: readonly KnownStep[], { memory }: Facts): Way {
   const makers = steps.flatMap((each) => each.makers);
   const known = [...makers, { revision: whole.id, content: undefined }];
@@ -261,7 +262,8 @@ export function toWay(whole: Revision, steps: readonly KnownStep[], { memory }: 
   return { steps, approvals };
 }
 
-/** What somebody may approve by its name although it is not the newest, where that is refused with it. */
+/** The content of a revision that an operator can approve by its id: the newest one, or one that was refused together
+ * with the newest. */
 export function contentOfStep({ newest, way }: ServingState, id: string): string | undefined {
   if (newest?.whole.id === id) return contentOf(newest);
   const makers = way.steps.flatMap((each) => each.makers);
@@ -285,7 +287,8 @@ function find(turn: Turn, whole: Revision, facts: Facts): Turn {
   return isBegun ? build(found, 'examine', whole, facts) : found;
 }
 
-/** Something else is so than when the newest one was judged. Where a newer one is examined, that is judged by it. */
+/** Judges the newest revision again after a change of what the verdict depends on. If a newer one is being examined,
+ * its judgement covers that. */
 function judgeAgain(turn: Turn, facts: Facts): Turn {
   const { newest, examined } = turn.state;
   if (newest === undefined || examined !== undefined) return turn;
@@ -307,13 +310,13 @@ function reconsider(turn: Turn, facts: Facts): Turn {
   return isElse ? judgeAgain(turn, facts) : turn;
 }
 
-/** It was taken back, and an operator wants it all the same. */
+/** Whether the revision was taken back, and an operator has approved it nevertheless. */
 function isTriedAgain(newest: NewestRevision, { memory }: Facts): boolean {
   const isTakenBack = newest.problems.some(({ rule }) => rule === 'taken-back');
   return isTakenBack && isApproved(newest, memory);
 }
 
-/** Takes the revision that waited for the end of a trial. */
+/** Judges the revision that waited for the end of a trial. */
 function takeWaiting(turn: Turn, facts: Facts): Turn {
   return turn.state.newest?.isWaiting ? judgeAgain(turn, facts) : turn;
 }
@@ -336,7 +339,7 @@ function noteBuilt(
   if (!outcome.ok) return turn;
   if (purpose === 'try') return followTrial(turn, whole, outcome, facts);
   const given = { isAtOnce: false, trial: state.trial, isAnswer: true };
-  // The limits for whose removal it was held back are gone everywhere by now.
+  // The limits for whose removal the revision was held back are no longer in force on any control plane.
   return letThrough(
     bringIntoForce(turn, whole, outcome.built, given, facts),
     whole,
@@ -344,7 +347,7 @@ function noteBuilt(
   );
 }
 
-/** Nobody has it until it is offered. */
+/** Puts the revision on trial, without any node until it is offered. */
 function followTrial(
   turn: Turn,
   whole: Revision,
@@ -352,7 +355,7 @@ function followTrial(
   facts: Facts,
 ): Turn {
   if (turn.state.trial?.whole.id === whole.id) return turn;
-  // A verdict on an earlier try does not count where it is tried again.
+  // A verdict on an earlier try does not apply to the new try.
   const tried = letThrough(beginTrial(turn, whole, built, facts), whole, warnings);
   const { newest, inForce } = tried.state;
   if (newest === undefined || newest.whole.id === whole.id) return tried;
@@ -361,7 +364,7 @@ function followTrial(
   return become(tried, { newest: { ...newest, isWaiting } });
 }
 
-/** Begins again where what it depends on has changed meanwhile. */
+/** Judges again if the state that the judgement depends on has changed meanwhile. */
 function noteJudged(
   turn: Turn,
   { candidate, judgement, way, turns }: Extract<ServingEvent, { kind: 'judged' }>,
@@ -410,7 +413,7 @@ function settle(
   return last?.whole.id === whole.id ? now : become(now, {}, { kind: 'newest' });
 }
 
-/** What is judged of it comes to be. */
+/** Carries out the judgement. */
 function bringOn(
   turn: Turn,
   whole: Revision,
@@ -447,7 +450,7 @@ function serve(turn: Turn, to: Partial<Serving>): Turn {
 function beginTrial(turn: Turn, whole: Revision, built: BuiltSnapshots, facts: Facts): Turn {
   const { withdrawn } = turn.state;
   const saidBefore = facts.memory.verdictOf(whole.id, built.content);
-  // One that comes while the end of another one is not on record yet does not bring that back.
+  // If the revision is put on trial again before the end of its earlier trial is on record, that end no longer applies.
   const begun = withdrawn?.revision === whole.id ? become(turn, { withdrawn: undefined }) : turn;
   const trial = { whole, sinceMs: facts.wallMs, built, saidBefore, isOffered: () => false };
   return serve(begun, { trial });
@@ -463,7 +466,7 @@ function bringIntoForce(
     isAnswer,
   }: Pick<InForce, 'isAtOnce'> &
     Pick<Serving, 'trial'> & {
-      /** Seen at the default level when it answers a question: what is served, and whether a repair worked. */
+      /** Logged at the default level if it answers a question: what is served, and whether a repair worked. */
       readonly isAnswer: boolean;
     },
   { wallMs }: Facts,
@@ -484,7 +487,7 @@ function bringIntoForce(
   );
 }
 
-/** Nobody has the revision on trial any more: it is refused, for this reason. */
+/** The revision on trial is withdrawn from all nodes and refused for this reason. */
 function takeBack(turn: Turn, reason: string, facts: Facts): Turn {
   const { trial, counts, newest, way } = turn.state;
   if (trial === undefined) return turn;
@@ -493,7 +496,7 @@ function takeBack(turn: Turn, reason: string, facts: Facts): Turn {
   const isNewest = newest?.whole.id === whole.id;
   const refused = isNewest && {
     newest: { ...newest, problems: [...newest.problems, problem], invalidSinceMs: facts.wallMs },
-    // The end of an approval by which it was tried again is no reason to judge it again.
+    // The end of an approval that allowed another try is no reason to judge the revision again.
     way: toWay(whole, way.steps, facts),
   };
   const counted = become(turn, {
@@ -503,7 +506,7 @@ function takeBack(turn: Turn, reason: string, facts: Facts): Turn {
   return takeWaiting(refuse(serve(counted, { trial: undefined }), whole, [problem]), facts);
 }
 
-/** The other control planes have judged otherwise than this one. */
+/** Marks the newest revision as accepted, because the other control planes have judged it so. */
 function letThrough(turn: Turn, { id }: Revision, problems: readonly Problem[]): Turn {
   const { newest, options } = turn.state;
   if (newest?.whole.id !== id) return turn;
@@ -533,12 +536,12 @@ function refuse(turn: Turn, revision: RevisionInfo, problems: readonly Problem[]
   return become(turn, {}, ...lines);
 }
 
-/** A file has one name in status, log, history and notifications. */
+/** Names each file the same in status, log, history and notifications. */
 function toNamed(problems: readonly Problem[], { folder }: ServingOptions): readonly Problem[] {
   return problems.map((each) => inRepository(each, folder));
 }
 
-/** The oldest one goes. */
+/** Removes the oldest text beyond the limit. */
 function withBounded(texts: ReadonlySet<string>, text: string): ReadonlySet<string> {
   const now = new Set(texts).add(text);
   const [oldest = ''] = now;

@@ -1,4 +1,4 @@
-// The state of the snapshots in force, for API, commands and metrics, from what cache.ts has.
+// The state of the snapshots in force, from cache.ts, for the API, commands and metrics.
 import {
   type RevisionInfo,
   saysTrailer,
@@ -20,7 +20,7 @@ export interface SnapshotState extends Pick<ServingState, 'withdrawn' | 'counts'
   /** The newest revision of the store, and its problems. */
   readonly newest: NewestState | undefined;
   readonly inForce: InForceState | undefined;
-  /** A good revision that only some workers are given, until its rollout has come to an end. */
+  /** A valid revision that only some workers get until its rollout ends. */
   readonly trial: TrialState | undefined;
   /** Why the revision in force may be out of date; undefined when it is current. */
   readonly stale: Staleness | undefined;
@@ -33,31 +33,31 @@ interface NewestState extends Omit<NewestRevision, 'whole' | 'outcome' | 'invali
   readonly valid: boolean;
 }
 
-/** `sinceMs`: wall time since when this process serves it. */
+/** `sinceMs`: wall time since when this process serves the revision. */
 interface ServedState extends Pick<InForce, 'revision' | 'sinceMs'> {
-  /** Equal where every node gets the same. */
+  /** Equal if every node gets the same. */
   readonly content: string;
   /** Whether it may remove most limits without an approval. */
   readonly mayRemove: boolean;
 }
 
 export interface TrialState extends ServedState, Pick<Trial, 'saidBefore'> {
-  /** Whether its author wants it in place of another one's rollout. */
+  /** Whether its author wants it to replace another author's rollout. */
   readonly supersedes: boolean;
   /** The groups in the order in which nodes are matched. */
   readonly groups: readonly NodeGroup[];
-  /** The names of groups whose nodes get nothing else by it. */
+  /** Names of the groups whose nodes get nothing different with this revision. */
   readonly unchangedGroups: ReadonlySet<string>;
 }
 
 export interface InForceState extends ServedState, Pick<InForce, 'isAtOnce'> {
   readonly domains: readonly string[];
-  /** What nodes get of them. */
+  /** The part of the rules that nodes get. */
   readonly served: ServedCounts;
   /** The groups in the order in which nodes are matched. */
   readonly groups: readonly { readonly name: string; readonly domains: readonly string[] }[];
   readonly nodeGroups: readonly NodeGroup[];
-  /** Domains with fields that only Ratelane's workers get, and these fields. */
+  /** Domains with fields that only Ratelane workers get, and these fields. */
   readonly leftOut: readonly { readonly domain: string; readonly fields: readonly string[] }[];
 }
 

@@ -1,4 +1,4 @@
-// Versions that follow from content, and fields of protobuf.
+// Versions that are derived from content, and protobuf fields.
 import test from 'ava';
 import { loadDiscoveryProtos } from '../../../shared/wire/discovery.ts';
 import { toStringField } from '../../../shared/wire/field-bytes.ts';

@@ -1,6 +1,6 @@
-// A snapshot is all that is served at one moment: resources under a version that follows from their content. Its responses
-// are encoded once for all streams that get the same: everything but the nonce, a separate field that the sender puts in
-// front. Sessions decide when to send what; served.ts chooses the snapshot of a node.
+// A snapshot has everything that is served at one moment: resources under a version derived from their content. Its
+// responses are encoded once for all streams that get the same, except for the nonce, a separate field that the sender
+// prepends. Sessions decide when to send what; served.ts chooses the snapshot of a node.
 import { createHash } from 'node:crypto';
 import { rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
 import { toFieldHead, toStringField } from '../../../shared/wire/field-bytes.ts';
@@ -14,16 +14,17 @@ export interface Resource {
   readonly any: Buffer;
 }
 
-/** Immutable, and replaced as a whole: what is derived from it is cached by identity. */
+/** Immutable, and replaced as a unit: values derived from it are cached by identity. */
 export interface Snapshot {
   /** Derived from names and versions of the resources: equal content has the same version. */
   readonly version: string;
-  /** The resources in the order of their names. */
+  /** The resources, sorted by name. */
   readonly resources: ReadonlyMap<string, Resource>;
 }
 
-/** What nodes get of one thing: `extended` those that announce themselves as Ratelane workers, `lasting` those of them that
- * cannot end rules by themselves, `standard` all others (behaviour: fields-of-our-own); the same object where it is equal. */
+/** Variants of one value for nodes: `extended` for those that announce themselves as Ratelane workers, `lasting` for
+ * those of them that cannot end rules by themselves, `standard` for all others (behaviour: fields-of-our-own). Equal
+ * variants are the same object. */
 export type Variants<Part> = Readonly<Record<Variant, Part>>;
 export type Variant = (typeof variants)[number];
 export const variants = ['standard', 'lasting', 'extended'] as const;
@@ -41,7 +42,7 @@ export interface NodeIdentity {
 }
 
 export interface SnapshotProvider {
-  /** The snapshot for this node; undefined while there is none. Cheap, since it is called for every stream
+  /** The snapshot for this node; undefined while there is none. It must be cheap, since it is called for every stream
    * at every change: all nodes of a group get the same object. */
   current(node: NodeIdentity): Snapshot | undefined;
 }
@@ -56,7 +57,7 @@ export function createResource(name: string, config: Buffer): Resource {
   return { name, version: toDigest(any), any };
 }
 
-/** Throws when two resources have the same name, which is a defect of the caller. */
+/** Throws if two resources have the same name, which is a bug in the caller. */
 export function createSnapshot(resources: Iterable<Resource>): Snapshot {
   const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   const byName = new Map(sorted.map((resource) => [resource.name, resource]));
@@ -64,14 +65,14 @@ export function createSnapshot(resources: Iterable<Resource>): Snapshot {
   return { version: toContentVersion(byName), resources: byName };
 }
 
-/** The version of a snapshot of these resources, by name, which are in the order of names. */
+/** The version of a snapshot of these resources, given by name in sorted order. */
 export function toContentVersion(
   resources: Iterable<readonly [string, { readonly version: string }]>,
 ): string {
   return toDigest(JSON.stringify(Array.from(resources, ([name, { version }]) => [name, version])));
 }
 
-/** 32 hexadecimal digits that stand for this content. */
+/** A hash of the content: 32 hexadecimal digits. */
 export function toDigest(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex').slice(0, 32);
 }
@@ -109,7 +110,7 @@ export function toSelectedBody(snapshot: Snapshot): ResponseBody {
   return parts;
 }
 
-/** The delta from `held` to `snapshot`, as one buffer that all holders of the same share. */
+/** The delta from `held` to `snapshot`, as one buffer that all clients with the same `held` share. */
 export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBody {
   const bodies = makeOnce(deltaBodies, snapshot, () => new WeakMap());
   return makeOnce(bodies, held, () => {
@@ -118,10 +119,8 @@ export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBod
   });
 }
 
-/**
- * The delta from `held` to `snapshot`, in parts; names in `again` are sent whatever is held, or listed as
- * removed when the snapshot does not have them.
- */
+/** The delta from `held` to `snapshot`, in parts; names in `again` are sent whatever the client holds, or listed as
+ * removed if the snapshot does not have them. */
 export function toDelta(
   held: HeldResources,
   snapshot: Snapshot,
@@ -143,8 +142,8 @@ export function toDelta(
   return { bytes: parts, names };
 }
 
-/** Size of the largest message that serves the snapshot: all of it as a delta, which has more than the state of the world,
- * with the longest nonce. Clients refuse messages beyond their limit (behaviour: response-size). */
+/** Size of the largest message that serves the snapshot: a delta with all resources, which is larger than the state of
+ * the world, with the longest nonce. Clients refuse messages beyond their limit (behaviour: response-size). */
 export function largestResponseBytes(snapshot: Snapshot): number {
   const { bytes } = toDelta(noResources, snapshot, new Set());
   return bytes.reduce((sum, part) => sum + part.length, 0) + nonceAllowance;

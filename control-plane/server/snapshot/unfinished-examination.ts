@@ -1,5 +1,5 @@
-// Notes in the state directory which revision is being examined, so that one at which the process was killed is not examined
-// at every start again: it waits for a person.
+// Records in the state directory which revision is being examined, so that a revision whose examination killed the
+// process is not examined again at every start: it waits for an operator.
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -10,7 +10,7 @@ const maxBytes = 1_024;
 
 export class UnfinishedExamination {
   readonly #file: string;
-  /** Of an earlier process. */
+  /** The record of an earlier process. */
   #left: string | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -18,7 +18,7 @@ export class UnfinishedExamination {
     this.#file = join(stateDirectory, 'examined.revision');
   }
 
-  /** Where there is none, or it cannot be read, everything is examined. */
+  /** If there is no record, or it cannot be read, every revision is examined. */
   async read(): Promise<void> {
     try {
       this.#left = (await readSmallFile(this.#file, maxBytes)).trim();
@@ -27,7 +27,7 @@ export class UnfinishedExamination {
     }
   }
 
-  /** Refuses the revision whose examination did not end; else examines it. */
+  /** Refuses the revision whose examination did not end; examines any other. */
   during(id: string, examine: () => Built | Promise<Built>): Promise<Built> {
     if (id === this.#left) {
       return Promise.resolve({ outcome: { ok: false, problems: [this.#refuse()] }, documents: [] });
@@ -41,7 +41,7 @@ export class UnfinishedExamination {
     return done;
   }
 
-  /** Resolves when nothing is noted any more. */
+  /** Resolves when no write of the record is pending. */
   async settled(): Promise<void> {
     await this.#last;
   }
@@ -51,7 +51,7 @@ export class UnfinishedExamination {
       await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 });
       await writeFile(this.#file, `${id}\n`, { mode: 0o600 });
     } catch {
-      // What is kept in the same directory says why it cannot be written.
+      // Other files in the same directory report why it cannot be written.
     }
   }
 
