@@ -54,18 +54,18 @@ interface Store {
   used: number;
 }
 
-/** The answer of a worker that does as it is asked. */
+/** The answer of a worker that does what the request asks for. */
 function honest(store: Store, reset: boolean): Answer {
   if (reset) store.used = 0;
   return { counters: [{ ...counter, used: store.used }] };
 }
 
-/** Says that it has done it. */
+/** Confirms that the worker has done it. */
 function lying(_store: Store, reset: boolean): Answer {
   return { counters: [{ ...counter, used: reset ? 0 : counter.used }] };
 }
 
-/** Workers with one store that answer at once, and the questions that they got. */
+/** Workers that share a store and answer at once, and the questions that they received. */
 function startGroup(answers: Readonly<Record<string, typeof honest>>, store: Store = { used: 3 }) {
   const counters = new Counters(createManualClock());
   const asked: string[] = [];

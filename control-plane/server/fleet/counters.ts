@@ -1,5 +1,5 @@
-// Asks workers about counters: chooses the workers, reads their answers within a deadline, and tells whether a
-// reset can be seen.
+// Asks workers about counters: chooses the workers, reads their answers within a deadline, and determines whether a
+// reset is confirmed.
 
 import type { Clock } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
@@ -15,33 +15,31 @@ export interface CountersQuestion {
   readonly domain: string;
   readonly descriptors: readonly (readonly { readonly key: string; readonly value: string }[])[];
   readonly reset: boolean;
-  /** The node id of the workers to ask; undefined for all that have counters of their own, and two of those that
-   * count together. */
+  /** The node id of the workers to ask; undefined: all that have counters of their own, and two of each group that
+   * counts together. */
   readonly worker: string | undefined;
 }
 
 export interface CountersResult {
-  /** After a reading two of workers that count together, where two can be asked; after a reset one. */
+  /** After a reading: two workers of each group that counts together, if two can be asked. After a reset: one. */
   readonly answers: readonly WorkerAnswer[];
-  /** Workers with counters of their own that were not asked, because there are too many. */
+  /** Number of workers with counters of their own that were not asked, because there are too many. */
   readonly notAsked: number;
 }
 
 export interface WorkerAnswer {
   readonly worker: string;
   readonly address: string;
-  /** Equal for workers that count together with the same rules, also those of other control planes. */
+  /** Equal for workers that count together with the same rules, including those of other control planes. */
   readonly group: string;
-  /** How many workers count together with it, itself included. */
+  /** Number of workers that count together, including this one. */
   readonly together: number;
-  /** Why there is no answer, or why the reset is not confirmed, for people. */
+  /** Why there is no answer, or why the reset is not confirmed; human-readable. */
   readonly problem: string | undefined;
-  /**
-   * After a reset: the worker that has read afterwards that the counters are reset. Undefined after a reading,
-   * and where none has.
-   */
+  /** After a reset: which worker has since read that the counters are reset. Undefined after a reading, and if no
+   * worker has. */
   readonly confirmedBy: 'another' | 'itself' | undefined;
-  /** After a reset as they were read afterwards. */
+  /** After a reset: the counters as read after it. */
   readonly counters: readonly CounterMessage[];
 }
 
@@ -54,11 +52,11 @@ export interface AskedWorker {
   send(message: ToWorkerMessage): void;
 }
 
-/** A worker answers within a second, also that its store does not. */
+/** A worker answers within a second, even if its store does not. */
 const readingMs = 1_500;
-/** For each of the three questions of a reset, which are asked in turn. */
+/** For each of the three consecutive questions of a reset. */
 const resetStepMs = 1_000;
-/** Workers that are asked of those that count together: one alone could say anything. */
+/** Number of workers to ask of those that count together: a single one could report anything. */
 const askedTogether = 2;
 const maxGroups = 100;
 /** Limits of 20 descriptors, each with a list. */
@@ -88,10 +86,10 @@ export class Counters {
     return { answers: answers.flat(), notAsked: groups.length - now.length };
   }
 
-  /** An answer that has come, of whichever worker. */
+  /** An answer that has arrived, from whichever worker. */
   take(worker: AskedWorker, answer: CountersAnswerMessage): void {
     const question = this.#open.get(answer.id);
-    // Only the one that was asked may answer.
+    // Only the worker that was asked can answer.
     if (question?.worker === worker) question.settle(answer);
   }
 
@@ -100,7 +98,7 @@ export class Counters {
     { domain, descriptors, reset }: CountersQuestion,
     timeoutMs: number,
   ): Promise<Told> {
-    // Numbers on the wire are 32 bits long.
+    // Numbers in the protocol have 32 bits.
     this.#lastId = (this.#lastId + 1) % 2 ** 32;
     const id = this.#lastId;
     const answered = Promise.withResolvers<CountersAnswerMessage>();
@@ -132,9 +130,9 @@ export class Counters {
     );
   }
 
-  /** Resets through one worker, and reads through another one whether it is done. */
+  /** Resets through one worker, and reads through another one whether the counters are reset. */
   async #reset({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
-    // One that may not reset is asked only where there is none that may.
+    // A worker that is not allowed to reset is asked only if no worker is.
     const worker = asked.find(({ hello }) => hello.allowsReset) ?? asked[0];
     if (worker === undefined) return [];
     const others = all.filter((each) => each !== worker);
@@ -142,7 +140,7 @@ export class Counters {
     const reading = { ...question, reset: false };
     const before = await this.#askOne(reader, reading, resetStepMs);
     const answer = { ...describe(worker, all), confirmedBy: undefined };
-    // Of several descriptors one has no counter: then none is reset.
+    // If one of several descriptors has no counter, none is reset.
     const refusal = before.counters.find(({ problem }) => problem !== '');
     if (refusal !== undefined && before.counters.some(({ problem }) => problem === '')) {
       return [{ ...answer, ...before, problem: `nothing is reset: ${refusal.problem}` }];
@@ -168,13 +166,13 @@ interface Told {
   readonly counters: readonly CounterMessage[];
 }
 
-/** Workers with the same counters, and which of them may be asked. */
+/** Workers with the same counters, and those of them that can be asked. */
 interface Group {
   readonly asked: AskedWorker[];
   readonly all: AskedWorker[];
 }
 
-/** The groups with a worker that is asked for, in the order of arrival. */
+/** The groups with a requested worker, in order of arrival. */
 function groupWorkers(workers: readonly AskedWorker[], nodeId: string | undefined): Group[] {
   const groups = new Map<string, Group>();
   for (const worker of workers) {
@@ -212,8 +210,8 @@ interface ReadReset {
   readonly after: Told;
 }
 
-/** Why the reading after a reset does not show that it was done; undefined where it does: the counter is at 0, was at
- * 0 before, or is at less than before, and then has hits that came since. */
+/** Why the reading after a reset does not confirm it; undefined if it does: the counter is at 0, was at 0 before, or is
+ * lower than before, and then has hits that arrived since. */
 function findDoubt(
   { before, said, after }: ReadReset,
   { descriptors }: CountersQuestion,
@@ -237,7 +235,7 @@ function findDoubt(
   return undefined;
 }
 
-/** All of a counter that does not change with its hits. */
+/** Everything about a counter that does not change with its hits. */
 function toLimit({ descriptor, problem, rule, limit, window }: CounterMessage): string {
   return JSON.stringify([descriptor, problem, rule, limit, window]);
 }

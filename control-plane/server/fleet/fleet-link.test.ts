@@ -47,7 +47,7 @@ async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   t.teardown(async () => {
     fleet.stop();
   });
-  /** A link that sends these bytes, and reads nothing until it is told to. */
+  /** A link that sends these bytes, and reads nothing until the test makes it read. */
   async function open(...messages: readonly Buffer[]): Promise<ClientHttp2Stream> {
     const session = connect(`http://127.0.0.1:${ads.port}`);
     session.on('error', () => {});
@@ -141,7 +141,7 @@ test('failures by domain reach a control plane, also of a later worker, and one 
   t.deepEqual(method.requestDeserialize(newer).report?.failures, failures);
   const older = method.requestSerialize({ report });
   t.is(method.requestDeserialize(older).report?.failures, null);
-  // `failures` is field 10, with its length; here it has a number that this version does not know.
+  // `failures` is field 10, with its length; here it has a field number that this version does not define.
   const unknown = Buffer.from(newer);
   const at = unknown.lastIndexOf(Buffer.from([(10 << 3) | 2]));
   unknown[at] = (15 << 3) | 2;

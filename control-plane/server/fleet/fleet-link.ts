@@ -19,19 +19,19 @@ import { helloMs, maxNameLength, maxUnsent, messageBurst, messagesPerSecond } fr
 export interface FleetLinkDeps {
   readonly method: FleetLink;
   readonly clock: Clock;
-  /** Once, before anything else. */
+  /** Called once, before any other callback. */
   readonly onHello: (hello: HelloMessage) => void;
   readonly onReport: (report: ReportMessage) => void;
   readonly onAnswer: (answer: CountersAnswerMessage) => void;
   /** Called when the link is ended because of the worker's messages. */
   readonly onRefused: (reason: string) => void;
-  /** It is ended from here. Not only when it is closed: the worker may open its next link before. */
+  /** Called when this side ends the link, not when it is closed: the worker may open its next link before. */
   readonly onFinish: () => void;
-  /** Always, as the last. */
+  /** Always called, as the last callback. */
   readonly onClose: () => void;
 }
 
-/** The server's side of the stream, as it is called for each thing that happens to it. */
+/** The server's side of the stream: one callback per event. */
 export class OpenLink implements CallHandler {
   readonly #deps: FleetLinkDeps;
   readonly #call: GrpcCall;
@@ -112,7 +112,7 @@ export class OpenLink implements CallHandler {
     } else if (this.#hello === undefined) return 'the first message has to be a hello';
     else if (report != null) {
       onReport(report);
-      // The worker sees that it is still connected. Not beside what it has not read yet.
+      // Shows the worker that it is still connected. Not sent while the worker has unread messages.
       if (this.#hello.awaitsAnswers === true && this.#unsent === 0) this.send({});
     } else if (counters != null) onAnswer(counters);
     return undefined;

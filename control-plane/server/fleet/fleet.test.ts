@@ -1,4 +1,4 @@
-// The server's end of the links, with workers that are streams of the test's own, also ones that lie.
+// The server's end of the links, with workers that are streams of the test, some of which send false reports.
 import test, { type ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { loadFleetLink } from '../../../shared/wire/fleet.ts';
@@ -93,7 +93,7 @@ test('the figures are the rates between the last two reports, of all workers tog
     '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms, of calls of the store at most 0.25 ms (2 workers report); quota service: 3 streams, 37 buckets, 2.4 assignments/s',
   );
   const [{ address } = { address: '' }] = fleet.list();
-  // Workers that name no instance.
+  // Workers that report no instance.
   const find = createFindFigures(fleet.list(), []);
   const workerOf = (id: string, instance?: string) => ({
     node: { id, cluster: '', metadata: new Map() },

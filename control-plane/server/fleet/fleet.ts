@@ -1,6 +1,6 @@
-// Takes the reports of the workers of this control plane over their links (proto/ratelane/fleet/v1/fleet.proto).
-// Nothing here decides what a worker is served, except that rollouts are judged by it: by the counts of tally.ts
-// for each instance, never by those of a worker since its start.
+// Receives the reports of this control plane's workers over their links (proto/ratelane/fleet/v1/fleet.proto). Nothing
+// here decides what a worker is served, except that rollouts are judged by the counts of tally.ts per instance, never
+// by a worker's counts since its start.
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../shared/clock.ts';
@@ -52,12 +52,12 @@ import { type UnmatchedSample, UnmatchedSamples } from './unmatched-samples.ts';
 import { toFigures, type WorkerFigures } from './worker-figures.ts';
 import { toAlreadyConnected } from './worker-name.ts';
 
-/** One worker with a link. */
+/** A worker with a link. */
 export interface LinkedWorker {
   readonly hello: HelloMessage;
   /** `<host>:<port>`. */
   readonly address: string;
-  /** Undefined before its first report, and where the last one is too old. */
+  /** Undefined before the worker's first report, and if its last report is too old. */
   readonly figures: WorkerFigures | undefined;
 }
 
@@ -65,32 +65,34 @@ export interface Fleet {
   /** The path of the method. */
   readonly path: string;
   open(call: GrpcCall): CallHandler;
-  /** The workers in the order of their arrival. */
+  /** The workers in order of arrival. */
   list(): readonly LinkedWorker[];
-  /** By instance, of the links with a fresh report. Whether the instance has a stream of rules here is the caller's to find out. */
+  /** The counts of links with a fresh report, by instance. The caller must check whether the instance has a stream of
+   * rules here. */
   counted(): ReadonlyMap<string, Counted>;
-  /** The values that were limited most in the last one or two minutes. */
+  /** The most limited values of the last one or two minutes. */
   limited(wanted: WantedValues, most: number): Promise<LimitedList>;
-  /** The rates of the last minute, without an order. */
+  /** The rates of the last minute, unordered. */
   rules(): readonly RuleRate[];
-  /** Of the rules of one domain that had hits in the last minute, in slots that no report can add to any more. */
+  /** Series of the rules of one domain that had hits in the last minute, in slots that no report can add to any
+   * more. */
   ruleSeries(domain: string, span: SeriesSpan): readonly RuleSeries[];
-  /** The slots that these series end with. */
+  /** The last slots of these series. */
   seriesSlots(span: SeriesSpan): SeriesSlots;
-  /** The decisions of all workers together in the last hour, without the time that no report covers. */
+  /** The decisions of all workers together in the last hour, without the periods that no report covers. */
   history(): readonly TrafficSlot[];
-  /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
+  /** Descriptors that matched no rule: the newest sample of each link, then the second newest of each, and so on. */
   unmatched(): readonly UnmatchedSample[];
-  /** Asks the workers that report about counters; answered within 1.5 seconds, a reset and its readings within 3. */
+  /** Asks the reporting workers about counters; answered within 1.5 seconds, a reset with its readings within 3. */
   askCounters(question: CountersQuestion): Promise<CountersResult>;
   /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;
 }
 
 export interface WantedValues {
-  /** Undefined: of all. */
+  /** Undefined: values of all domains. */
   readonly domain?: string | undefined;
-  /** Part of a domain, a rule or a value; undefined: all. */
+  /** Part of a domain, a rule or a value; undefined: all values. */
   readonly search?: string | undefined;
 }
 
@@ -104,7 +106,7 @@ export interface FleetDeps {
 interface Member extends AskedWorker {
   readonly tally: Tally;
   figures: WorkerFigures | undefined;
-  /** The period that is under way, and the one before. */
+  /** The current period and the previous one. */
   limited: LimitedPeriod | undefined;
   limitedBefore: LimitedPeriod | undefined;
 }
@@ -118,7 +120,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
   const counters = new Counters(clock);
   const ruleRates = new RuleRates(clock);
   const unmatched = new UnmatchedSamples();
-  /** The series of two starts of this process differ. */
+  /** Differs between two starts of this process. */
   const seriesPrefix = randomUUID();
   let seriesCount = 0;
   const events = createRepeatedLog({
@@ -128,7 +130,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     again: 'in-time',
   });
 
-  /** Most workers count the same rules: equal names that are one text are found faster, and take less memory. */
+  /** Most workers count the same rules: sharing one text per name makes them faster to find, and saves memory. */
   const names = new Map<string, string>();
   function toOwned(name: string): string {
     const known = names.get(name);
@@ -151,7 +153,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     ruleRates.take(member, report.rules, report.seconds);
     unmatched.take(member, report.unmatched, clock.wallMs());
     if (report.limited == null) return;
-    // Half of a share for each of two periods.
+    // Half of a share for each of the two periods.
     const share = Math.min(maxLimitedBytesOfWorker, maxLimitedBytes / members.size);
     const limited = toLimitedPeriod(report.limited, share / 2);
     if (member.limited?.startMs !== limited.startMs) member.limitedBefore = member.limited;

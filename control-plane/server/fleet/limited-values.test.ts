@@ -31,7 +31,7 @@ test('counts of several workers are added, and so are the bounds of those that d
       ['b', 10, 12, 1],
     ],
   );
-  // Of `b`, which the second worker may have left out.
+  // Hits of `b`, which the second worker may have omitted.
   t.like(sum.read(1), { unlistedAtMost: 12 });
 });
 

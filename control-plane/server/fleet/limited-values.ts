@@ -1,41 +1,41 @@
-// The values that are limited most, over several workers: what each reports of its own, and the sum of all
-// with its bounds. Pure.
+// The most limited values over several workers: the report of each worker, and the sum of all reports with its bounds.
+// Pure.
 import type {
   LimitedValueMessage,
   LimitedValuesMessage,
 } from '../../../shared/wire/fleet-messages.ts';
 import { toCount } from './worker-figures.ts';
 
-/** A value as one text: there may be very many of them (`fromText`). */
+/** A value as one text, because there can be very many of them (`fromText`). */
 export type LimitedText = string;
 
 export interface LimitedDescriptor {
   readonly domain: string;
-  /** The metric key; '' where the worker does not tell it, since it has values. */
+  /** The metric key; '' if the worker omits it because it contains values. */
   readonly rule: string;
   readonly entries: readonly { readonly key: string; readonly value: string }[];
 }
 
 export interface LimitedValue {
   readonly text: LimitedText;
-  /** Requests that were answered OVER_LIMIT because of it. */
+  /** Number of requests answered OVER_LIMIT because of it. */
   readonly atLeast: number;
   readonly atMost: number;
   readonly perSecond: number;
-  /** In the minute before; undefined where nothing is known of that. */
+  /** The rate in the previous minute; undefined if that is unknown. */
   readonly perSecondBefore: number | undefined;
-  /** That list it. */
+  /** Number of workers that list it. */
   readonly workers: number;
 }
 
 export interface LimitedList {
-  /** The values that are limited most, the first first. */
+  /** The most limited values, in descending order. */
   readonly values: readonly LimitedValue[];
-  /** No value that is not listed was limited more often. */
+  /** Upper bound on the hits over the limit of any value that is not listed. */
   readonly unlistedAtMost: number;
 }
 
-/** The part of one worker's report of a period that is kept. */
+/** The retained part of one worker's report of a period. */
 export interface LimitedPeriod {
   readonly startMs: number;
   readonly seconds: number;
@@ -51,13 +51,13 @@ interface KeptValue {
 
 const maxValues = 100;
 const maxEntries = 16;
-/** The bounds at which workers cut them; a metric key has several. */
+/** The lengths to which workers cut values; a metric key contains several. */
 const maxLength = 128;
 const maxRuleLength = 1_024;
-/** The bytes of a value besides its characters, by estimate. */
+/** Estimated bytes of a value besides its characters. */
 const bytesPerValue = 150;
 
-/** Keeps as many values as fit into `maxBytes`. */
+/** Retains as many values as fit into `maxBytes`. */
 export function toLimitedPeriod(given: LimitedValuesMessage, maxBytes: number): LimitedPeriod {
   const all = given.values.slice(0, maxValues).map(toValue);
   all.sort((a, b) => b.count - a.count);
@@ -76,7 +76,7 @@ export function toLimitedPeriod(given: LimitedValuesMessage, maxBytes: number): 
   };
 }
 
-/** The period that is under way and the one before it, which may be missing. */
+/** Merges the current period and the previous one, if there is one. */
 export function toLimitedList(
   current: LimitedPeriod,
   previous: LimitedPeriod | undefined,
@@ -88,7 +88,7 @@ export function toLimitedList(
   sum.add(first);
   sum.add(toList(previous, seconds, previous.seconds));
   const { values, unlistedAtMost } = sum.read(2 * maxValues);
-  // These are values of one worker, however many periods list them.
+  // All values are of one worker, however many periods list them.
   const told = values.map((value) => ({
     ...value,
     perSecondBefore: value.perSecondBefore ?? 0,
@@ -97,7 +97,7 @@ export function toLimitedList(
   return { values: told, unlistedAtMost };
 }
 
-/** `secondsBefore`: of a period that is over. */
+/** `secondsBefore`: the length of the completed period. */
 function toList(
   { values, unlistedAtMost }: LimitedPeriod,
   seconds: number,
@@ -120,13 +120,13 @@ interface Sum extends LimitedValue {
   perSecond: number;
   perSecondBefore: number | undefined;
   workers: number;
-  /** The sum over the lists that have it. */
+  /** The sum over the lists that include the value. */
   unlistedThere: number;
-  /** The last of them. */
+  /** The last list that includes the value. */
   list: number;
 }
 
-/** Of several lists, with its bounds. */
+/** Merges several lists, with their bounds. */
 export class LimitedSum {
   readonly #sums = new Map<string, Sum>();
   #unlisted = 0;
@@ -148,7 +148,7 @@ export class LimitedSum {
       if (value.perSecondBefore !== undefined) {
         sum.perSecondBefore = (sum.perSecondBefore ?? 0) + value.perSecondBefore;
       }
-      // Texts that were cut may be equal, and a worker may report any list.
+      // Different texts can be equal after they were cut, and a worker can report any list.
       if (sum.list === this.#lists) continue;
       sum.list = this.#lists;
       sum.workers += value.workers;
@@ -156,10 +156,10 @@ export class LimitedSum {
     }
   }
 
-  /** All that was added, cut to the first ones. */
+  /** The sums of all added lists, cut to the largest values. */
   read(most: number): LimitedList {
     const all = [...this.#sums.values()].sort((a, b) => b.atMost - a.atMost);
-    // A list that does not have a value may have left it out.
+    // A list without the value may have omitted it.
     const boundOf = ({ atMost, unlistedThere }: Sum) => atMost + (this.#unlisted - unlistedThere);
     const values = all.slice(0, most).map((sum) => {
       const { text, atLeast, perSecond, perSecondBefore, workers } = sum;
@@ -184,7 +184,8 @@ export function fromText(text: LimitedText): LimitedDescriptor {
   return { domain, rule, entries };
 }
 
-/** Whether the domain, the rule, or an entry as people read it (`customer=ada`) contains the text, in any case. */
+/** Whether the domain, the rule, or an entry in its displayed form (`customer=ada`) contains the text, ignoring
+ * case. */
 export function contains(text: LimitedText, sought: string): boolean {
   const { domain, rule, entries } = fromText(text);
   const lower = sought.toLowerCase();
@@ -193,7 +194,7 @@ export function contains(text: LimitedText, sought: string): boolean {
   );
 }
 
-/** How the texts of a domain's values begin. */
+/** The prefix of the texts of a domain's values. */
 export function toTextStart(domain: string): string {
   return `[${JSON.stringify(domain)},`;
 }

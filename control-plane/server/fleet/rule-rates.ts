@@ -1,6 +1,6 @@
-// The hits that the workers of the whole fleet count by rule, as rates over the last minute and by the minute
-// over a quarter of an hour. Memory goes by the number of rules, not of workers. When there are too many, those
-// of the link that tells the most are left out.
+// The hits per rule that all workers of the fleet count, as rates over the last minute, and per minute over a quarter
+// of an hour. Memory depends on the number of rules, not of workers. If there are too many rules, those of the link
+// that reports the most are omitted.
 import type { Clock } from '../../../shared/clock.ts';
 import type { RuleTrafficMessage } from '../../../shared/wire/fleet-messages.ts';
 import { maxNameLength } from './limits.ts';
@@ -16,11 +16,11 @@ export interface RuleRate {
   readonly nearLimitPerSecond: number;
 }
 
-/** `minute`: in slots of five seconds. `quarter`: of an hour, in slots of a minute. */
+/** `minute`: in slots of five seconds. `quarter`: a quarter of an hour, in slots of a minute. */
 export type SeriesSpan = 'minute' | 'quarter';
 
-/** Hits per second in each slot of a span, or since the start, the oldest first, without those that reports may still add
- * to. */
+/** Hits per second in each slot of a span, or since the start, oldest first, without the slots that reports may still
+ * add to. */
 export interface RuleSeries {
   /** The metric key. */
   readonly rule: string;
@@ -32,14 +32,14 @@ export interface RuleSeries {
 export interface SeriesSlots {
   /** Wall time of the end of the newest slot. */
   readonly untilMs: number;
-  /** Of each slot of the span, the oldest first: whether reports cover all of it. Of others nothing is known, which is
-   * another thing than no hits. */
+  /** For each slot of the span, oldest first: whether reports cover all of it. Other slots are unknown, which differs
+   * from having no hits. */
   readonly known: readonly boolean[];
 }
 
 /** A minute. */
 const shownSlots = 60_000 / slotMs;
-/** A ring of counts; a slot of it is several of those that reports are shared among. */
+/** A ring of counts; each of its slots spans several of the slots to which reports are assigned. */
 interface Ring {
   readonly per: number;
   readonly shown: number;
@@ -51,16 +51,16 @@ const rings: Readonly<Record<SeriesSpan, Ring>> = {
 };
 const spans = ['minute', 'quarter'] as const;
 const keptSlots = rings.minute.kept;
-/** After which a rule without hits is forgotten. */
+/** The time after which a rule without hits is removed. */
 const rememberedSlots = rings.quarter.kept * shownSlots;
 const fields = 3;
 const maxRules = 20_000;
 const maxRulesPerReport = 2_000;
-/** Deltas over a longer time are no matter of the last minute: the worker was without a link. */
+/** Deltas over a longer time do not belong to the last minute: the worker was without a link. */
 const longestSeconds = 30;
 
 interface Row {
-  /** Three numbers for each slot, to seven digits. */
+  /** Three numbers per slot, precise to seven digits. */
   readonly counts: Readonly<Record<SeriesSpan, Float32Array>>;
   /** Number of the last slot with hits. */
   last: number;
@@ -71,7 +71,7 @@ export class RuleRates {
   readonly #rows = new SharedTable<Row>(maxRules);
   readonly #slots: Slots;
   readonly #startMs: number;
-  /** The first slot that is seen from its start. */
+  /** The first slot that is observed from its start. */
   readonly #firstWhole: number;
   #current: number;
   /** The slots of which any report covers a part. */
@@ -85,7 +85,7 @@ export class RuleRates {
     this.#firstWhole = this.#current + 1;
   }
 
-  /** Takes the hits that the worker of a link has counted in that many seconds until now. */
+  /** Adds the hits that a link's worker has counted in the last `seconds` seconds. */
   take(link: object, rules: readonly RuleTrafficMessage[], seconds: number): void {
     this.#moveOn();
     if (!(seconds <= longestSeconds)) return;
@@ -108,7 +108,7 @@ export class RuleRates {
     }
   }
 
-  /** The link is gone. */
+  /** Handles a closed link. */
   leave(link: object): void {
     this.#rows.leave(link);
   }
@@ -116,7 +116,7 @@ export class RuleRates {
   /** The rates of the rules that had hits in the last minute. */
   read(): RuleRate[] {
     this.#moveOn();
-    // The slot of now is not over.
+    // The current slot is incomplete.
     const spanMs = shownSlots * slotMs - this.#slots.leftMs();
     const passedMs = this.#clock.monotonicMs() - this.#startMs;
     const seconds = Math.max(slotMs, Math.min(spanMs, passedMs)) / 1000;
@@ -152,7 +152,7 @@ export class RuleRates {
       });
   }
 
-  /** The slots that the series of all rules end with. */
+  /** The last slots of the series of all rules. */
   readSlots(span: SeriesSpan): SeriesSlots {
     this.#moveOn();
     const { per, shown } = rings[span];
@@ -190,7 +190,7 @@ export class RuleRates {
     }
   }
 
-  /** The newest slot of the ring that is over. */
+  /** The newest complete slot of the ring. */
   #lastOf({ per }: Ring): number {
     return Math.floor((this.#current - openSlots + 1) / per) - 1;
   }
@@ -206,14 +206,14 @@ export class RuleRates {
     return this.#rows.add(link, rule, row) ? row : undefined;
   }
 
-  /** The rows that had hits in the span. */
+  /** The rows with hits in the span. */
   #lately(span: SeriesSpan): (readonly [string, Row])[] {
     const most = span === 'minute' ? keptSlots : rememberedSlots;
     return [...this.#rows.entries()].filter(([, { last }]) => this.#current - last < most);
   }
 }
 
-/** The offset of a slot in this ring. */
+/** The index of a slot in this ring. */
 function placeOf({ kept }: Ring, slot: number): number {
   return (slot % kept) * fields;
 }
@@ -222,7 +222,7 @@ function toRing({ per }: Ring, slot: number): number {
   return Math.floor(slot / per);
 }
 
-/** Of one field, in the span that ends with this slot of its ring, the oldest first. */
+/** The counts of one field, in the span that ends with this slot of its ring, oldest first. */
 function spanOf({ counts }: Row, span: SeriesSpan, field: number, last: number): number[] {
   const ring = rings[span];
   return Array.from(

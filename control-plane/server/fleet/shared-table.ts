@@ -1,8 +1,8 @@
-// A table of bounded size that all links fill, such as that of rules. While there is room, a link may have any
-// part of it. When it is full, a new entry takes the place of the oldest one of the link that has the most: so a
-// link within its share, the size of the table divided by the number of links, never loses an entry to another.
+// A table of bounded size that all links fill, such as that of rules. While there is room, a link can use any part of
+// it. When it is full, a new entry replaces the oldest one of the link with the most entries, so that a link within its
+// share, the size of the table divided by the number of links, never loses an entry to another link.
 
-/** The keys that count for one link, the oldest first. */
+/** The keys that count towards one link, oldest first. */
 type Keys = Set<string>;
 
 interface Entry<Value> {
@@ -12,20 +12,21 @@ interface Entry<Value> {
 
 export class SharedTable<Value> {
   readonly #maxSize: number;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #entries = new Map<string, Entry<Value>>();
   readonly #links = new Map<object, Keys>();
-  /** The keys of links that are gone. */
+  /** The keys of closed links. */
   readonly #left: Keys = new Set();
-  /** The keys of the link with the most; undefined when it has to be found again, which takes time with the number of links. */
+  /** The keys of the link with the most entries; undefined if it must be searched for, which takes time proportional to
+   * the number of links. */
   #most: Keys | undefined;
 
   constructor(maxSize: number) {
     this.#maxSize = maxSize;
   }
 
-  /** The entry that any link has made. It counts as one of `link` from now on where the link it counted for has
-   * more than its share, or is gone. */
+  /** Finds the entry, whichever link added it. From now on it counts towards `link` if the link that it counted towards
+   * is closed or has more than its share. */
   find(link: object, key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -40,7 +41,7 @@ export class SharedTable<Value> {
     return entry.value;
   }
 
-  /** Makes an entry of a new key, as the newest. False where the table is full, and no link has more entries than
+  /** Adds an entry with a new key, as the newest. Returns false if the table is full and no link has more entries than
    * this one. */
   add(link: object, key: string, value: Value): boolean {
     const keys = this.#keysOf(link);
@@ -54,7 +55,7 @@ export class SharedTable<Value> {
     return true;
   }
 
-  /** Makes an entry the newest. */
+  /** Makes an existing entry the newest. */
   touch(key: string): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
@@ -71,12 +72,12 @@ export class SharedTable<Value> {
     this.#take(entry.keys, key);
   }
 
-  /** Removes the oldest of those that count for the link. */
+  /** Removes the link's oldest entry. */
   removeOldest(link: object): void {
     this.#removeFirst(this.#keysOf(link));
   }
 
-  /** The link is gone: its entries stay, and are the first that make room. */
+  /** Handles a closed link: its entries stay, and are the first to be replaced. */
   leave(link: object): void {
     const keys = this.#links.get(link);
     if (keys === undefined) return;

@@ -1,9 +1,9 @@
-// Slots of five seconds of the wall clock, in which reports are counted for the charts. A report covers some time
-// until now, so that each slot gets its share of it.
+// Slots of five seconds of the wall clock, to which reports are assigned for the charts. A report covers some time
+// until now, and each slot gets its share of it.
 import type { Clock } from '../../../shared/clock.ts';
 
 export const slotMs = 5_000;
-/** Of the newest slots that reports which are in time may still add to: the one that is not over, and the one before. */
+/** Number of newest slots that timely reports may still add to: the current one and the previous one. */
 export const openSlots = 2;
 
 export interface SlotShare {
@@ -23,12 +23,12 @@ export class Slots {
     this.#offsetMs = clock.wallMs() - clock.monotonicMs();
   }
 
-  /** The number of the slot that is not over. */
+  /** The number of the current slot. */
   now(): number {
     return Math.floor(this.#nowMs() / slotMs);
   }
 
-  /** The milliseconds that are left of it. */
+  /** The remaining milliseconds of the current slot. */
   leftMs(): number {
     return slotMs - (this.#nowMs() % slotMs);
   }
@@ -43,8 +43,8 @@ export class Slots {
     return Math.round(atMs / slotMs) - this.#moved();
   }
 
-  /** The shares of a report of that many seconds until now, the oldest slot first; their sum is 1. A time that no report
-   * can cover is one within `most` slots. */
+  /** The shares of a report on the last `seconds` seconds, oldest slot first; their sum is 1. A period that is too long
+   * for a report is cut to `most` slots. */
   share(seconds: number, most: number): SlotShare[] {
     const endMs = this.#nowMs();
     const spanMs = Math.min(Math.max(seconds * 1000, 1) || 1, most * slotMs);

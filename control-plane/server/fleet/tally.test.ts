@@ -4,7 +4,7 @@ import { Tally } from './tally.ts';
 import { toTotals } from './worker-figures.ts';
 
 const none = toTotals(undefined);
-/** As it is in the start of a worker that has been up for long. */
+/** The counts of a worker that has been running for long. */
 const lifetime = { ...none, decisions: 9_000, overLimit: 8_000, errors: 500, noMatch: 7 };
 
 function setUp() {

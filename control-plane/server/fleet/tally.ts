@@ -1,5 +1,5 @@
-// Counts the decisions of an instance under one version of the rules, by the reports of one link. The worker counts from
-// its start; only the difference of two reports is used. Pure but for its state.
+// Counts the decisions of an instance under one version of the rules, from the reports of one link. The worker counts
+// from its start; only the difference between two reports is used. Pure except for its state.
 import type {
   DomainFailureMessage,
   ReportMessage,
@@ -8,29 +8,29 @@ import type {
 import { maxNameLength } from './limits.ts';
 import { toCount, toPassed, toTotals, toVersion } from './worker-figures.ts';
 
-/** A failed request is no decision. */
+/** A failed request is not a decision. */
 export interface Traffic {
   readonly decisions: number;
   readonly overLimit: number;
   readonly errors: number;
-  /** Descriptors that no rule is for; a request may have several. */
+  /** Number of descriptors that match no rule; a request can have several. */
   readonly noMatch: number;
 }
 
-/** Hits of one rule. */
+/** The hits of one rule. */
 export type RuleHits = Pick<Traffic, 'overLimit'> & { readonly hits: number };
 
-/** What no rule has decided, of one domain. */
+/** The requests of one domain that no rule decided. */
 export type DomainFailures = Pick<Traffic, 'errors' | 'noMatch'>;
 
 export interface Tallied extends Traffic {
-  /** By metric key. Which domain a key is of is known from the rules alone: there are dots in names of domains, too. */
+  /** By metric key. Only the rules define which domain a key belongs to, because names of domains contain dots, too. */
   readonly rules: ReadonlyMap<string, RuleHits>;
-  /** By domain; undefined where the worker does not report them. */
+  /** By domain; undefined if the worker does not report them. */
   readonly failures: ReadonlyMap<string, DomainFailures> | undefined;
 }
 
-/** Sums, and what they were 10 to 20 minutes before, or at their begin. */
+/** The current sums, and those of 10 to 20 minutes before, or of the start of the series. */
 export interface Span {
   readonly now: Tallied;
   readonly older: Tallied;
@@ -42,12 +42,13 @@ export interface Span {
  */
 export interface Counted extends Span {
   readonly nodeId: string;
-  /** New after each change of the version, and for each link: sums of different series have nothing in common. */
+  /** A new name after each change of the version, and for each link: sums of different series are unrelated. */
   readonly series: string;
   readonly version: string;
-  /** The end of the series before, which has another version. */
+  /** The end of the previous series, which has another version. */
   readonly before: (Span & { readonly version: string }) | undefined;
-  /** The kind of a store that the worker could not reach; undefined where it could in all of the last minute. */
+  /** The kind of the store that the worker could not reach in the last minute; undefined if it could reach it
+   * throughout. */
   readonly storeAway: string | undefined;
 }
 
@@ -55,16 +56,16 @@ export interface TallyDeps {
   readonly nodeId: string;
   /** Returns a new text at each call. */
   readonly newSeries: () => string;
-  /** Rules of this worker whose hits are kept: those of more count in the sums of all alone. */
+  /** Number of this worker's rules whose hits are retained: hits of further rules count only in the totals. */
   readonly mostRules: () => number;
-  /** A text of this name that keeps no report in memory, and is the same one for all workers. */
+  /** Returns a copy of this name that does not keep a report in memory, and that all workers share. */
   readonly toOwned: (name: string) => string;
 }
 
 const recentMs = 600_000;
-/** An outage is over for so long before errors are no more taken for its own. */
+/** How long after an outage errors are still attributed to it. */
 const storeMs = 60_000;
-/** Whose failures are kept. */
+/** Maximum number of domains whose failures are retained. */
 const maxDomains = 100;
 
 export const noTraffic: Traffic = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
@@ -77,10 +78,10 @@ interface Mark {
 
 export class Tally {
   readonly #deps: TallyDeps;
-  /** Of the report before. */
+  /** The counts of the previous report. */
   #totals: TotalsMessage | undefined;
   #counted: Counted | undefined;
-  /** The sums at two moments, from the newer of which at most ten minutes have passed. */
+  /** The sums at two earlier moments, the newer of which is at most ten minutes old. */
   #marks: readonly [Mark, Mark] | undefined;
   #outage: { readonly kind: string; readonly atMs: number } | undefined;
 
@@ -93,7 +94,8 @@ export class Tally {
     return this.#counted;
   }
 
-  /** Returns what was counted since the report before: nothing for the first one. `atMs` is on the monotonic clock. */
+  /** Returns what was counted since the previous report: nothing for the first one. `atMs` is on the monotonic
+   * clock. */
   take(report: ReportMessage, atMs: number): TotalsMessage {
     const totals = toTotals(report.totals);
     const passed = toPassed(totals, this.#totals ?? totals);
@@ -120,7 +122,7 @@ export class Tally {
     return outage && atMs - outage.atMs < storeMs ? outage.kind : undefined;
   }
 
-  /** A report during which the version changed counts for none. */
+  /** A report during which the version changed is not counted for either version. */
   #begin(version: string, storeAway: string | undefined, atMs: number): void {
     const { nodeId, newSeries } = this.#deps;
     const { version: old = '', now, older } = this.#counted ?? {};
@@ -178,7 +180,7 @@ function addFailures(
   return failures;
 }
 
-/** `more` is added so many times: -1 takes it away. */
+/** `more` is added this many times: -1 subtracts it. */
 export function addTraffic(all: Traffic, more: Traffic, times = 1): Traffic {
   return {
     decisions: all.decisions + times * more.decisions,

@@ -1,5 +1,5 @@
-// The decisions of the whole fleet in the last hour, in slots of five seconds. Memory does not go by the number
-// of workers or rules. A slot that no report covers is not known, which is another thing than nothing to decide.
+// The decisions of the whole fleet in the last hour, in slots of five seconds. Memory does not depend on the number of
+// workers or rules. A slot that no report covers is unknown, which differs from a slot without decisions.
 import type { Clock } from '../../../shared/clock.ts';
 import { openSlots, Slots, slotMs } from './slots.ts';
 
@@ -26,11 +26,11 @@ export class TrafficHistory {
     this.#slots = new Slots(clock);
   }
 
-  /** Takes the decisions that a worker has counted in that many seconds until now. */
+  /** Adds the decisions that a worker has counted in the last `seconds` seconds. */
   take({ decisions, overLimit, errors }: TrafficCounts, seconds: number): void {
     const known = this.#known;
     for (const { slot, share, isFromStart } of this.#slots.share(seconds, slotCount)) {
-      // Of the first slot after a time without reports only the end would be known.
+      // After a period without reports, only the end of the first slot would be known.
       if (!isFromStart && !known.has(slot) && !known.has(slot - 1)) continue;
       const before = known.get(slot) ?? none;
       known.set(slot, {
@@ -45,7 +45,7 @@ export class TrafficHistory {
     }
   }
 
-  /** The known slots of the last hour, the oldest first, without those that reports may still add to. */
+  /** The known slots of the last hour, oldest first, without those that reports may still add to. */
   read(): TrafficSlot[] {
     const end = this.#slots.now() - openSlots;
     return [...this.#known]
@@ -54,7 +54,7 @@ export class TrafficHistory {
       .map(([slot, counts]) => ({ atMs: this.#slots.toWallMs(slot), ...counts }));
   }
 
-  /** Takes the slots that an earlier process knew. */
+  /** Restores the slots that an earlier process recorded. */
   restore(slots: readonly TrafficSlot[]): void {
     for (const { atMs, ...counts } of slots) {
       const slot = this.#slots.ofWallMs(atMs);

@@ -1,4 +1,5 @@
-// Descriptors that found no rule, as the workers report samples of them: each once, the last ones of each link.
+// Descriptors that matched no rule, from the samples that workers report: each descriptor once, the newest ones of each
+// link.
 import type { Entry } from '../../../shared/rules/rule.ts';
 import type { UnmatchedMessage } from '../../../shared/wire/fleet-messages.ts';
 import { SharedTable } from './shared-table.ts';
@@ -6,9 +7,9 @@ import { SharedTable } from './shared-table.ts';
 export interface UnmatchedSample {
   readonly domain: string;
   readonly entries: readonly Entry[];
-  /** How many samples were the same. */
+  /** Number of identical samples. */
   readonly samples: number;
-  /** Wall time of the last one. */
+  /** Wall time of the newest sample. */
   readonly lastMs: number;
 }
 
@@ -26,7 +27,7 @@ const maxTextLength = 128;
 export class UnmatchedSamples {
   readonly #known = new SharedTable<Kept>(maxSamples);
 
-  /** Takes the samples of one report of a link, which is not trusted. */
+  /** Adds the samples of one report of a link, which is untrusted. */
   take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void {
     const known = this.#known;
     for (const given of reported.slice(0, maxPerReport)) {
@@ -49,12 +50,12 @@ export class UnmatchedSamples {
     }
   }
 
-  /** The link is gone. */
+  /** Handles a closed link. */
   leave(link: object): void {
     this.#known.leave(link);
   }
 
-  /** The last one of each link, then the one before of each, and so on. */
+  /** The newest sample of each link, then the second newest of each, and so on. */
   read(): UnmatchedSample[] {
     return this.#known.inTurn().map((sample) => ({ ...sample }));
   }

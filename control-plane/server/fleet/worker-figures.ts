@@ -1,5 +1,5 @@
-// The figures of one worker's traffic, as rates between its last two reports. Pure. Reports are untrusted: the
-// figures are always finite and not negative.
+// The figures of one worker's traffic, as rates between its last two reports. Pure. Reports are untrusted: the figures
+// are always finite and not negative.
 import { decisionDurationBounds } from '../../../shared/decision-durations.ts';
 import type {
   QuotaMessage,
@@ -18,20 +18,20 @@ export interface WorkerFigures {
   readonly nearLimitPerSecond: number;
   readonly noMatchPerSecond: number;
   readonly withoutStorePerSecond: number;
-  /** Decisions per duration bucket between the last two reports: one for each bound, and one more. */
+  /** Decisions per duration bucket between the last two reports: one bucket per bound, and one for longer durations. */
   readonly durations: readonly number[];
-  /** Calls of the store per duration bucket between the last two reports. */
+  /** Store calls per duration bucket between the last two reports. */
   readonly storeDurations: readonly number[];
-  /** Of the quota service; undefined where no Envoy asks it. */
+  /** Figures of the quota service; undefined if no Envoy uses it. */
   readonly quota?: QuotaFigures | undefined;
   readonly store: {
     readonly kind: string;
     readonly serversAway: number;
     readonly clockOffsetMs: number;
-    /** Wall time since which requests are answered without it, or without one of its servers; undefined while it is
-     * reached. */
+    /** Wall time since which requests are answered without the store, or without one of its servers; undefined while it
+     * can be reached. */
     readonly unreachableSinceMs?: number | undefined;
-    /** Whether it has answered calls in that time, so that only some requests are answered without it. */
+    /** Whether the store has answered calls in that time, so that only some requests are answered without it. */
     readonly isPartly?: boolean;
   };
 }
@@ -43,7 +43,7 @@ export interface QuotaFigures {
 }
 
 const durationCount = decisionDurationBounds.length + 1;
-/** Reports are seconds apart; over a shorter time rates mean nothing. */
+/** Reports are seconds apart; rates over a shorter time are meaningless. */
 const leastSeconds = 0.5;
 const maxTextLength = 128;
 
@@ -79,7 +79,7 @@ export function toTotals(given: TotalsMessage | null | undefined): TotalsMessage
   );
 }
 
-/** Counts of the time between two reports. */
+/** Counts between two reports. */
 export function toPassed(totals: TotalsMessage, before: TotalsMessage): TotalsMessage {
   return makeTotals(
     (field) => Math.max(0, totals[field] - before[field]),
@@ -88,12 +88,13 @@ export function toPassed(totals: TotalsMessage, before: TotalsMessage): TotalsMe
   );
 }
 
-/** As it is kept. */
+/** The form in which the report is retained. */
 export function toVersion({ version }: Pick<ReportMessage, 'version'>): string {
   return version.slice(0, maxTextLength);
 }
 
-/** `passed`: since the previous report, whose figures of the store are `storeBefore`; all 0 for the first one. */
+/** `passed`: the counts since the previous report, whose store figures are `storeBefore`; all 0 for the first
+ * report. */
 export function toFigures(
   report: ReportMessage,
   passed: TotalsMessage,
@@ -131,7 +132,7 @@ function toQuotaFigures(quota: QuotaMessage, seconds: number): QuotaFigures {
 
 interface StoreContext {
   readonly before: WorkerFigures['store'] | undefined;
-  /** Whether it answered any call since the last report. */
+  /** Whether the store has answered any call since the previous report. */
   readonly hasAnswered: boolean;
   readonly atMs: number;
   readonly seconds: number;
@@ -143,7 +144,7 @@ function toStoreFigures(
 ): WorkerFigures['store'] {
   const serversAway = toCount(store?.serversAway);
   const forSeconds = toCount(store?.unreachableSeconds);
-  // An older worker tells only that a server is away, and not since when.
+  // An older worker reports only that a server is away, not since when.
   const isAway = forSeconds > 0 || serversAway > 0;
   const sinceMs = before?.unreachableSinceMs ?? atMs - forSeconds * 1000;
   return {
@@ -151,12 +152,12 @@ function toStoreFigures(
     serversAway,
     clockOffsetMs: Number.isFinite(store?.clockOffsetMs) ? (store?.clockOffsetMs ?? 0) : 0,
     unreachableSinceMs: isAway ? sinceMs : undefined,
-    // In the first interval calls were answered before it began.
+    // In the first interval, calls were answered before the outage began.
     isPartly: isAway && hasAnswered && forSeconds > seconds,
   };
 }
 
-/** Sanitises an untrusted number. Sums of many of them are finite. */
+/** Sanitizes an untrusted number, so that even sums of many of them are finite. */
 export function toCount(value: number | undefined): number {
   if (value === undefined || !Number.isFinite(value) || value < 0) return 0;
   return Math.min(value, Number.MAX_SAFE_INTEGER);

@@ -1,4 +1,4 @@
-// The name of a worker in sentences for people. Pure.
+// The name of a worker in human-readable messages. Pure.
 
 export interface NamedWorker {
   readonly node: { readonly id: string };
@@ -9,10 +9,10 @@ export interface NamedWorker {
 }
 
 const maxIdLength = 200;
-/** Characters of an instance that tell it from the others; the whole one is in `/workers`. */
+/** Number of characters of an instance that distinguish it from others; `/workers` has all of them. */
 const shownLength = 8;
 
-/** Such as `edge-1`, or `default (instance 3f2a91c0)` where others have the same node id. */
+/** Such as `edge-1`, or `default (instance 3f2a91c0)` if other workers have the same node id. */
 export function toWorkerName({ node, address, instance }: NamedWorker, isShared: boolean): string {
   const id = node.id === '' ? address : node.id.slice(0, maxIdLength);
   if (!isShared) return id;
@@ -20,7 +20,7 @@ export function toWorkerName({ node, address, instance }: NamedWorker, isShared:
   return node.id === '' ? id : `${id} (at ${address})`;
 }
 
-/** Node ids that several of the workers have. */
+/** Node ids that more than one of the workers has. */
 export function findSharedIds(
   workers: readonly { readonly node: { readonly id: string } }[],
 ): ReadonlySet<string> {
@@ -30,7 +30,7 @@ export function findSharedIds(
   return shared;
 }
 
-/** Why a second stream of the same start of a worker is refused; `address` is that of the first one. */
+/** Why a second stream of the same start of a worker is refused; `address` is that of the first stream. */
 export function toAlreadyConnected(instance: string, nodeId: string, address: string): string {
   const who = `instance '${instance.slice(0, maxIdLength)}' of worker '${nodeId.slice(0, maxIdLength)}'`;
   return `${who} is connected already, from ${address}`;
