@@ -37,8 +37,8 @@ export interface AppOptions {
   /** Surrounds every request, also one that no method answers. Outside of those of folders; of several the first is
    * outermost. */
   readonly around?: Around | readonly Around[];
-  /** The app does not start while a method has neither a guard that authenticates nor `open()`. Without it, such a class
-   * is a warning where another one has a guard. `public: true` is as good as `open()`. */
+  /** The app does not start while a method has neither a guard that authenticates nor `open()`. Without it, such a
+   * class is a warning where another one has a guard. `public: true` is as good as `open()`. */
   readonly requireGuards?: boolean;
   /** Default for classes that do not declare their own. */
   readonly cors?: Cors;
@@ -74,7 +74,7 @@ type Settings = Required<Omit<AppOptions, 'cors' | 'largeJson'>> & {
   readonly largeJson: JsonParser | undefined;
 };
 
-/** With every name, so that one that is misspelt is not lost. */
+/** Lists every name, so that a misspelt one is detected. */
 const defaults: Settings = {
   controllerPrefix: [],
   env: {},
@@ -109,7 +109,7 @@ export interface App {
   /** Every method that is served. */
   readonly routes: readonly ServedMethod[];
   readonly limits: Limits;
-  /** Opens WebSockets; undefined where no class has CONNECT. */
+  /** Opens WebSockets; undefined if no class has CONNECT. */
   readonly upgrade: Upgrade | undefined;
   /** Ends events and WebSockets, and opens no other: for a server that is about to close. */
   endLive(): void;
@@ -156,7 +156,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   };
 }
 
-/** Throws a StartError for what is no option, and for one that does not hold. */
+/** Throws a StartError for an unknown option, and for an invalid value. */
 function readOptions(
   options: AppOptions,
 ): Settings & { readonly forward: ReturnType<typeof createForwarding> } {
@@ -174,10 +174,10 @@ function readOptions(
   }
 }
 
-/** Checked apart. */
+/** Checked separately. */
 const oneOrSeveral = { controllerPrefix: undefined, guard: undefined, around: undefined };
 
-/** One that is not known would be another without a word. */
+/** An invalid choice would silently be treated as another one. */
 function choiceProblem(settings: Settings): string | undefined {
   const { missingVerb, stringReturn, formats } = settings;
   if (![405, 501].includes(missingVerb)) return `missingVerb is 405 or 501, not ${missingVerb}`;

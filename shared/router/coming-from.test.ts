@@ -1,5 +1,5 @@
-// The guide for those who come from elsewhere shows two sides: both are run, and answer alike. Of Python the methods alone
-// are run, since endpoints needs a newer one than many machines have.
+// The guide for users of other frameworks shows two sides: both are run, and must answer alike. Of the Python side only
+// the methods are run, since endpoints needs a newer Python than many machines have.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -89,7 +89,7 @@ for (const from of ['endpoints', 'fastify']) {
   });
 }
 
-/** What the methods of the guide need of endpoints. */
+/** The parts of endpoints that the guide's methods need. */
 const standIn = `
 import inspect, json, sys
 

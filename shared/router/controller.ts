@@ -3,10 +3,10 @@ import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
 import type { ResponseDraft, RoutedRequest } from './request/request.ts';
 
-/** Plain JSON, of the shape that OpenAPI gives it. */
+/** Plain JSON, in the structure that OpenAPI defines. */
 export type OpenApiDocument = { readonly [name: string]: unknown };
 
-/** What an application adds to the document that its controllers make. */
+/** What an application adds to the document generated from its controllers. */
 export interface OpenApiFrame {
   readonly info: {
     readonly title: string;
@@ -14,18 +14,18 @@ export interface OpenApiFrame {
     readonly license?: { readonly name: string; readonly identifier?: string };
   };
   readonly servers: readonly { readonly url: string; readonly description?: string }[];
-  /** Paths that are served beside the application, as OpenAPI's path items. */
+  /** Paths that are served beside the application, as path items of OpenAPI. */
   readonly otherPaths: Readonly<Record<string, unknown>>;
 }
 
 /** A WebSocket as its class sees it, `this.socket`. */
 export interface Socket {
-  /** The subprotocol of `static protocols` that was chosen; empty for none. */
+  /** The chosen subprotocol of `static protocols`; empty for none. */
   readonly protocol: string;
-  /** Bytes as they are, in a binary message, any other value as JSON. Before the connection is open it waits until then; after its end nothing is sent. A reader who is so
-   * slow that more than `limits.queuedBytes` wait for it is cut off. */
+  /** Sends bytes as a binary message, any other value as JSON. Before the connection is open, messages wait until then;
+   * after its end nothing is sent. A reader so slow that more than `limits.queuedBytes` wait for it is cut off. */
   send(value: unknown): void;
-  /** 1000 is the usual end; 3000 to 4999 have the meaning that an application gives them. */
+  /** 1000 is a normal closure; 3000 to 4999 have the meaning that an application assigns to them. */
   close(code?: number, reason?: string): void;
 }
 
@@ -48,20 +48,20 @@ export interface ControllerContext {
  * `DISCONNECT` are called for what follows.
  */
 export class Controller<State extends object = object> {
-  /** True: the class is not routed, nor are its subclasses, unless they declare `false`; a base for them is declared
-   * `private: boolean = true`. */
+  /** True: neither the class nor its subclasses are routed, unless they declare `false`; a base class for such
+   * subclasses declares `private: boolean = true`. */
   static readonly private?: boolean;
-  /** Run before the body is read, after those of the application, of enclosing classes and of base classes: none
-   * of these is replaced. `open()` where every caller can call. */
+  /** Guards that run before the body is read, after those of the application, of enclosing classes and of base classes,
+   * none of which they replace. `open()` if every caller is allowed. */
   static readonly guard?: Guard | readonly Guard[];
   /** Origins from which browsers may use this class; none by default. */
   static readonly cors?: Cors;
 
-  /** Of a class with CONNECT: its WebSocket subprotocols, the best first. The first that a client offers is chosen; one
-   * who offers only others is refused, 400. */
+  /** For a class with CONNECT: its WebSocket subprotocols, in order of preference. The first one that a client offers
+   * is chosen; a client that offers only others is refused with 400. */
   static readonly protocols?: readonly string[];
 
-  /** Also accepts XML bodies, and answers values in XML where the client prefers that to JSON. */
+  /** Also accepts XML bodies, and answers values in XML if the client prefers that to JSON. */
   static readonly xml?: boolean;
 
   readonly request: RoutedRequest;
@@ -76,7 +76,7 @@ export class Controller<State extends object = object> {
     this.#socket = socket;
   }
 
-  /** The facts that the folders above have found out; give its type with `Controller<StateOf<typeof folder>>`. */
+  /** The facts that the folders above have determined; declare their type with `Controller<StateOf<typeof folder>>`. */
   get state(): State {
     return this.request.state as State;
   }

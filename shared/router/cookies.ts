@@ -1,29 +1,29 @@
-// Cookies with defaults that protect: a page's scripts, other sites and plain connections do not get them unless the
-// application sets it.
+// Cookies with secure defaults: unless the application sets it, scripts of pages, other sites and plain connections do
+// not get them.
 
 import { token } from './request/media-type.ts';
 
 export interface CookieOptions {
-  /** Seconds; absent: until the browser ends. 0 removes the cookie. */
+  /** Lifetime in seconds; absent: until the browser is closed. 0 removes the cookie. */
   readonly maxAge?: number;
   /** Default: /. */
   readonly path?: string;
-  /** Default: this host alone. */
+  /** Default: this host only. */
   readonly domain?: string;
-  /** Default: true, no script reads it. */
+  /** Default: true, scripts cannot read it. */
   readonly httpOnly?: boolean;
-  /** Default: true, over TLS and on localhost alone. */
+  /** Default: true, only over TLS and on localhost. */
   readonly secure?: boolean;
-  /** Default: lax, other sites do not send it but by a link. */
+  /** Default: lax, other sites send it only by a link. */
   readonly sameSite?: 'strict' | 'lax' | 'none';
 }
 
 const attribute = /^[\x20-\x3a\x3c-\x7e]*$/;
 
-/** Browsers store no longer one. */
+/** Browsers do not store longer ones. */
 const maxCharacters = 4096;
 
-/** The value of a cookie of a request; undefined without it. Of several the first, as browsers order them. */
+/** The value of a request's cookie; undefined if it is absent. Of several the first, in the order of the browser. */
 export function readCookie(headers: Headers, name: string): string | undefined {
   for (const pair of (headers.get('cookie') ?? '').split(';')) {
     const at = pair.indexOf('=');
@@ -38,7 +38,7 @@ export function readCookie(headers: Headers, name: string): string | undefined {
   return undefined;
 }
 
-/** Adds a cookie to the headers of an answer; any text is a value. Throws a TypeError for what no cookie can be. */
+/** Adds a cookie to the headers of an answer; the value can be any text. Throws a TypeError for an invalid cookie. */
 export function setCookie(
   headers: Headers,
   name: string,
@@ -53,7 +53,7 @@ export function setCookie(
   if (maxAge !== undefined && !Number.isSafeInteger(maxAge)) {
     throw new TypeError('the age of a cookie is a number of whole seconds');
   }
-  // A browser would drop these without a word.
+  // A browser would silently drop these.
   if (sameSite === 'none' && !secure) throw new TypeError('sameSite none needs secure');
   if (/^__(?:Host|Secure)-/i.test(name) && !secure) throw new TypeError(`${name} needs secure`);
   if (/^__Host-/i.test(name) && (path !== '/' || domain !== undefined)) {

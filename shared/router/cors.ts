@@ -1,17 +1,17 @@
 // Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins). Pages of the
-// application's own host are recognized by their origin too.
+// application's own host are recognized by their origin.
 import { BadRequest, HttpError } from './errors.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import type { Around } from './request/request.ts';
 import { patternCharacters, whyExponential } from './schema/pattern.ts';
 
-/** `true`: any origin, without credentials. Else the origins that are listed, with credentials; an expression describes
- * the whole of an origin. The application's own origin passes always. */
+/** `true`: any origin, without credentials. Otherwise the listed origins, with credentials; a regular expression must
+ * match the whole origin. The application's own origin is always allowed. */
 export type Cors = true | CorsSpec;
 
 export interface CorsSpec {
   readonly origins: readonly (string | RegExp)[];
-  /** Headers of answers that scripts may read beside those that every script may. */
+  /** Headers of answers that scripts can read in addition to those that every script can. */
   readonly expose?: readonly string[];
   /** For how long a browser keeps the answer to a preflight, in seconds.
    * @default 3600 */
@@ -23,7 +23,7 @@ const specKinds: Readonly<Record<keyof CorsSpec, unknown>> = { origins: [], expo
 const defaultMaxAge = 3600;
 const headerList = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*$/;
 
-/** What is wrong with a declaration, which would otherwise fail, or admit no page, at the first request with an origin. */
+/** Problems of a declaration that would otherwise fail, or admit no page, at the first request with an origin. */
 export function corsProblem(cors: unknown): string | undefined {
   if (cors === undefined || cors === true) return undefined;
   const { origins, expose = [], maxAge = 0 } = Object(cors) as Partial<CorsSpec>;
@@ -49,7 +49,7 @@ export function corsProblem(cors: unknown): string | undefined {
   return isAge ? undefined : 'cors: maxAge is a number of seconds';
 }
 
-/** As browsers send it: without a path, and without the port that its scheme has anyway. */
+/** The form that browsers send: without a path, and without the default port of the scheme. */
 function isOrigin(origin: unknown): boolean {
   if (origin instanceof RegExp || origin === 'null') return true;
   if (typeof origin !== 'string') return false;
@@ -58,8 +58,8 @@ function isOrigin(origin: unknown): boolean {
   return url.origin === 'null' ? /^[^/?#]+\/\/[^/?#]+$/.test(origin) : url.origin === origin;
 }
 
-/** The arounds of what declares it: the outer one for the headers, which every answer has, refusals and 404 too, so that
- * a script may read them; the inner one refuses other origins, 403, and answers preflights. */
+/** The arounds of a declaration: the outer one sets the headers, which every answer has, including refusals and 404, so
+ * that a script can read them; the inner one refuses other origins with 403, and answers preflights. */
 export function toCorsArounds(cors: Cors): { readonly outer: Around; readonly inner: Around } {
   const { expose = [], maxAge = defaultMaxAge }: Partial<CorsSpec> = cors === true ? {} : cors;
   const admits = toAdmission(cors);
@@ -111,8 +111,8 @@ function preflightHeaders(request: Headers, maxAge: number): Record<string, stri
   };
 }
 
-/** Whether a page is the application's own, by the origin that the browser has sent its request to, whose scheme a proxy
- * may have changed. Behind a proxy that changes `Host` no page is. */
+/** Whether a page is the application's own, judged by the origin to which the browser has sent its request; a proxy may
+ * have changed the scheme. Behind a proxy that changes `Host`, no page is. */
 export function isOwnPage(origin: string, asked: string): boolean {
   const page = URL.parse(origin);
   const own = URL.parse(`${page?.protocol}${asked.slice(asked.indexOf('//'))}`);

@@ -122,7 +122,7 @@ test.serial('a text longer than allowed is refused before a pattern reads it', a
     ['must not have more than 256 characters'],
   );
   t.true(cpuMs() - before < 5_000);
-  // Characters outside the basic plane are two units each, and are read as well.
+  // Characters outside the basic plane have two code units each, and are read as well.
   const names = ['a'.repeat(256), '\u{1f600}'.repeat(200)];
   t.deepEqual(
     (await send(...names)).map(({ reason }) => reason),

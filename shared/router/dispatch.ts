@@ -1,5 +1,5 @@
-// One request from its target to its response: route, guards, body, arguments, call, encode. Every
-// outcome is a response; nothing is thrown to the mount. What surrounds a method is not known here.
+// Processes one request from its target to its response: route, guards, body, arguments, call, encode. Every outcome is
+// a response; nothing is thrown to the mount. What surrounds a method is not known here.
 
 import { encodeEarly, encodeResult, type Writing } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
@@ -42,7 +42,7 @@ export interface DispatchDeps {
   readonly limits: Limits;
   readonly readBody: ReadBody;
   readonly stringReturn: Writing['stringReturn'];
-  /** Where a controller allows it. */
+  /** Set if a controller allows it. */
   readonly xml: typeof import('./xml/xml.ts') | undefined;
   readonly strictNames: boolean;
   readonly missingVerb: 405 | 501;
@@ -51,10 +51,10 @@ export interface DispatchDeps {
   readonly live: LiveConnections;
 }
 
-/** The most frequent answer to those who try paths. Arounds get the error itself. */
+/** The most frequent answer to scanners. Arounds receive the error itself. */
 const answerMissing = prepareErrorResponse(notFound());
 
-/** What a path names, and what surrounds that. */
+/** What a path resolves to, and what surrounds it. */
 interface Place {
   readonly arounds: readonly Around[];
   readonly node: ClassNode | undefined;
@@ -65,7 +65,7 @@ interface Place {
   readonly isServer: boolean;
 }
 
-/** A method that is about to be called. */
+/** A method about to be called. */
 interface Call {
   readonly node: ClassNode;
   readonly route: Route;
@@ -97,7 +97,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return answerInside(arounds, request, () => answerPlace(given, request, place));
   }
 
-  /** Throws for a target that is not well-formed. */
+  /** Throws if the target is malformed. */
   function findPlace(given: RequestLike, request: LazyRequest): Place {
     const { parts, query, isServer } = parseTarget(given.target, limits);
     request.setParts(parts);
@@ -149,7 +149,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     });
   }
 
-  /** What GET is answered on the path of an unsafe method; undefined where nothing is there. */
+  /** The answer to GET on the path of an unsafe method; undefined if there is none. */
   async function answerCurrent(call: Call): Promise<ResponseLike | undefined> {
     const route = call.node.verbs.get('GET');
     if (route === undefined) return undefined;
@@ -168,7 +168,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
   }
 
-  /** Refuses what is wrong before anything of the body is known. */
+  /** Refuses everything that can be refused before the body is read. */
   function refuseMisfit({ route, positionals, given }: Call): void {
     route.binder.refuseSurplus(positionals.length);
     if (route.negotiated && chooseFormat(given.headers.get('accept')) === undefined) {
@@ -209,14 +209,14 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
     const value = toNative(route.handler.apply(new route.controller(context), args));
     const answer = then(value, (known) => encode(call, known));
-    // Events wait for what happens.
+    // The time limit does not apply to events, which wait for something to happen.
     if (route.op?.spec.produces === eventStream) return answer;
     return limitTime(answer, limits.methodTimeoutMs, request);
   }
 
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
     const { route, request, response } = call;
-    // Returned in the place of thrown, it would be sent as if it were a value.
+    // An error that is returned instead of thrown would be sent like a value.
     if (value instanceof Error) throw value;
     if (route.op?.spec.produces === eventStream) {
       const events = answerEvents(value, request, response, { live, limits: route.limits });
@@ -265,14 +265,14 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return response;
   }
 
-  /** To the log, where the failure is ours. */
+  /** Logs failures that are ours. */
   function report(error: unknown, status: number, request: LazyRequest): void {
     const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
     const isOurs = status >= 500 || (error instanceof Error && error.cause !== undefined);
     if (isOurs && !isExpected) reportError({ request, status, error });
   }
 
-  /** Leaves the body out for HEAD, and reports a stream that fails. */
+  /** Removes the body for HEAD, and reports a stream that fails. */
   function finish(
     { method }: RequestLike,
     request: LazyRequest,
@@ -296,7 +296,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   };
 }
 
-/** Each after the one before. */
+/** Runs each step after the previous one. */
 function inTurn<Item>(
   items: readonly Item[],
   run: (item: Item) => MaybePromise<void>,
@@ -307,8 +307,8 @@ function inTurn<Item>(
   return then(run(item), () => inTurn(items, run, at + 1));
 }
 
-/** Throws what the guard throws; 403 for a value that lets no caller pass, or 401 where the guard authenticates and the
- * request has no credentials. */
+/** Rethrows what the guard throws; throws 403 for a value that does not admit the request, or 401 if the guard
+ * authenticates and the request has no credentials. */
 function askGuard(guard: Guard, request: RoutedRequest): MaybePromise<void> {
   return then(toNative(guard.check(request)), (verdict: unknown) => {
     if (verdict === undefined || verdict === true) return;
@@ -323,8 +323,8 @@ function askGuard(guard: Guard, request: RoutedRequest): MaybePromise<void> {
   });
 }
 
-/** Keeps what `before` of a folder finds out. Throws where that is no object: a `false` that was meant to refuse would let
- * every caller pass. */
+/** Stores what a folder's `before` returns. Throws if that is not an object: a `false` that was intended to refuse
+ * would admit every caller. */
 function runBefore(folder: Folder, request: RoutedRequest): MaybePromise<void> {
   return then(toNative(folder.before?.(request)), (found: unknown) => {
     if (found === undefined) return;
@@ -343,7 +343,7 @@ async function withoutBody({ status, headers, body }: ResponseLike): Promise<Res
   return { status, headers, body: undefined };
 }
 
-/** A status that cannot be sent is a defect of the method. */
+/** An invalid status is a bug in the method. */
 function checkStatus(response: ResponseLike): ResponseLike {
   const { status, session } = response;
   if (session !== undefined && status === 101) return response;

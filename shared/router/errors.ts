@@ -1,11 +1,11 @@
-// What a controller or guard throws to answer with something other than its return value, and what a start
-// that cannot serve rejects with. problem.ts makes the responses (behaviour: failures).
+// What a controller or guard throws to answer with something other than its return value, and the rejection of a start
+// that fails. problem.ts makes the responses (behaviour: failures).
 
 export interface HttpErrorOptions {
   /** Sent to the client, except with a status of 500 or above: then only logged. */
   readonly detail?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent in place of the problem document, as JSON, or as it is where it is a text and `headers` have another
+  /** Sent instead of the problem document, as JSON, or unchanged if it is a text and `headers` have another
    * `content-type`; never for a status of 500 or above. */
   readonly body?: unknown;
   /** An error with a cause is reported to the log, whatever its status. */
@@ -21,7 +21,7 @@ export class HttpError extends Error {
 
   constructor(status: number, options: HttpErrorOptions = {}) {
     const { detail, cause } = options;
-    // A refusal is an answer: its stack is never read, and finding that out costs more than the answer.
+    // A refusal is an answer: its stack is never read, and capturing it costs more than the answer.
     const limit = Error.stackTraceLimit;
     if (status < 500) Error.stackTraceLimit = 0;
     super(detail ?? `HTTP ${status}`, cause === undefined ? undefined : { cause });
@@ -37,7 +37,7 @@ export class HttpError extends Error {
   }
 }
 
-/** A problem document has a type of its own. */
+/** A problem document has its own media type. */
 function refuseContentType(headers: Readonly<Record<string, string>>): void {
   const name = Object.keys(headers).find((given) => given.toLowerCase() === 'content-type');
   if (name !== undefined) throw new TypeError(`HttpError: ${name} goes with a body that is sent`);
@@ -47,20 +47,20 @@ export function bodyTooLarge(maxBytes: number): HttpError {
   return new HttpError(413, { detail: `a body has at most ${maxBytes} bytes` });
 }
 
-/** 404 for a path that names nothing. */
+/** 404 for a path that matches nothing. */
 export function notFound(): HttpError {
   return new HttpError(404, { detail: 'no resource has this path' });
 }
 
-/** One thing that is wrong with a request, in the words of the problem document. */
+/** One problem of a request, as the problem document describes it. */
 export interface FieldProblem {
   readonly in: 'path' | 'query' | 'body';
-  /** The keyword's name, with `/` before what is inside it: `size`, `tags/3`. */
+  /** The keyword's name, with `/` before each nested name: `size`, `tags/3`. */
   readonly name: string;
   readonly reason: string;
 }
 
-/** A request that is refused for all of these reasons at once: status 400. */
+/** Refuses a request for all of these reasons at once: status 400. */
 export class BadRequest extends HttpError {
   readonly problems: readonly FieldProblem[];
 
@@ -71,7 +71,7 @@ export class BadRequest extends HttpError {
   }
 }
 
-/** An early success: the status, and the value as if it had been returned. */
+/** An early success: the status, and the value as if the method had returned it. */
 export class Stop extends Error {
   readonly status: number;
   readonly value: unknown;
@@ -124,7 +124,7 @@ export class NotImplemented extends HttpError {
   }
 }
 
-/** 503 while as many connections stay open as may. It is expected: its detail is sent, and it is not logged. */
+/** 503 while the maximum number of connections is open. It is expected: its detail is sent, and it is not logged. */
 export class TooManyConnections extends HttpError {
   constructor() {
     super(503, {
@@ -135,7 +135,7 @@ export class TooManyConnections extends HttpError {
   }
 }
 
-/** Serving is impossible. The message has every reason found, one per line, some with source lines below. */
+/** The application cannot be served. The message has every reason found, one per line, some with source lines below. */
 export class StartError extends Error {
   readonly problems: readonly string[];
 

@@ -54,7 +54,7 @@ async function listen(): Promise<number> {
 }
 const listening = listen();
 
-/** Paths are sent as they are: `fetch` would resolve their dots. */
+/** Sends paths unchanged: `fetch` would resolve their dots. */
 async function get(path: string, headers: Record<string, string> = {}, method = 'GET') {
   const port = await listening;
   const asking = request({ port, host: '127.0.0.1', path, headers, method }).end();

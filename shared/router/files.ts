@@ -1,6 +1,6 @@
-// Files of a folder as the answer of a method (behaviour: files). @fastify/send decides what HTTP sends of a file:
-// types, ranges, and the conditions of browsers that have it already. Fastify serves its files with it; it is loaded
-// when the first file is asked for.
+// Files of a folder as the answer of a method (behaviour: files). @fastify/send implements the HTTP part: types,
+// ranges, and conditional requests of browsers. Fastify uses it to serve files; it is loaded when the first file is
+// requested.
 import { access, realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -12,11 +12,9 @@ import { type OpMethod, op } from './op.ts';
 
 const rest = Type.String();
 
-/**
- * The method that serves everything in a folder, such as `static GET = files(new URL('./public', import.meta.url))`: the
- * parts behind its class are the file's path, a folder's own path is its `index.html`. What is not there, begins with a
- * dot or is reached by a link out of the folder is 404.
- */
+/** The method that serves all files of a folder, such as `static GET = files(new URL('./public', import.meta.url))`:
+ * the parts after its class are the file's path, and a folder's own path is its `index.html`. A path that does not
+ * exist, begins with a dot, or leads out of the folder by a link is answered 404. */
 export function files(
   folder: string | URL,
 ): OpMethod<{ readonly rest: typeof rest }, Promise<Readable>> {
@@ -25,24 +23,23 @@ export function files(
   });
 }
 
-/**
- * What a method returns to answer with one file of a folder, `return sendFile(this, 'uploads', [name])`: 200, 206 for a
- * range, 304 to who has it already. Headers that the method has set stay. Throws 404 like `files`, 412 and 416.
- */
+/** Returned by a method to answer with one file of a folder, `return sendFile(this, 'uploads', [name])`: 200, 206 for a
+ * range, 304 if the client has the file already. Headers that the method has set are retained. Throws 404 like `files`,
+ * 412 and 416. */
 export async function sendFile(
   { request, response }: Pick<Controller, 'request' | 'response'>,
   folder: string | URL,
   parts: readonly string[],
 ): Promise<Readable> {
   const root = folder instanceof URL ? fileURLToPath(folder) : resolve(folder);
-  // A part is one name: a slash in it was encoded.
+  // A part is one name: any slash in it was encoded.
   if (parts.some((part) => notAName.test(part))) throw notFound();
   const path = `/${parts.map(encodeURIComponent).join('/')}`;
   const { default: send } = await import('@fastify/send');
-  // All that it reads of a request.
+  // All that @fastify/send reads of a request.
   const { method } = request;
   const headersAsked = Object.fromEntries(request.headers);
-  // Ranges are for GET alone, conditions of files for GET and HEAD.
+  // Ranges apply to GET only, conditions of files to GET and HEAD.
   if (method !== 'GET') delete headersAsked['range'];
   const asked = { method, headers: method === 'GET' || method === 'HEAD' ? headersAsked : {} };
   const open = (name: string) =>
@@ -54,14 +51,14 @@ export async function sendFile(
   let found = await open(path);
   const isFolder = found.type === 'directory' || path === '/';
   if (found.type === 'directory') found = await open(path === '/' ? path : `${path}/`);
-  // Links of its page would be those of the folder above.
+  // Relative links of the page would resolve against the folder above.
   if (found.type === 'file' && isFolder && !asFolder.test(request.target)) {
-    // It may still be opening the file.
+    // The file may still be opening.
     found.stream.on('error', () => {}).destroy();
     throw new Redirect(toFolder(request.target), 301);
   }
   const { 'Content-Type': type, ...headers } = found.headers;
-  // A folder that is not there is a defect of the application, by its name.
+  // A missing folder is a bug in the application, reported by the folder's name.
   if (found.statusCode === 404) await access(root);
   if (found.type !== 'file') throw toHttpError(found.statusCode, headers['Content-Range']);
   response.status = found.statusCode;
@@ -77,7 +74,7 @@ const notAName = process.platform === 'win32' ? /[/\\:]|[. ]$/ : /[/\\]/;
 
 const asFolder = /^[^?]*\/(?:\?|$)/;
 
-/** Relative, since a proxy or a mount may have cut off what is before. */
+/** A relative path, since a proxy or a mount may have removed its beginning. */
 function toFolder(target: string): string {
   const [, last, query = ''] = /([^/?]*)(\?.*)?$/.exec(target) ?? [];
   return `./${last}/${query}`;
@@ -88,7 +85,7 @@ async function refuseOutside(root: string, file: string): Promise<void> {
   if (!real.startsWith(base + sep)) throw notFound();
 }
 
-/** Of a path that cannot be one no more is shown than of one that is not there. */
+/** For an invalid path, the answer reveals no more than for a missing file. */
 function toHttpError(status: number, range: string | undefined): HttpError {
   if (status === 416)
     return new HttpError(416, range ? { headers: { 'content-range': range } } : {});

@@ -1,4 +1,4 @@
-// The guide to a first application, as its reader writes it: each block into the file that is named before it.
+// The guide to a first application, followed as a reader would: each block is written to the file named before it.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The module `_folder` speaks for every controller in its folder and below: who may call, which limits hold, and
-// what is done before and after a method (behaviour: folders).
+// The module `_folder` configures every controller in its folder and below: who can call it, which limits apply, and
+// what runs before and after a method (behaviour: folders).
 
 import { type Cors, corsProblem, toCorsArounds } from './cors.ts';
 import { areGuards, type Guard } from './guard.ts';
@@ -9,25 +9,25 @@ import { refuseUnknownNames } from './near-names.ts';
 import type { Around, RoutedAnswer, RoutedRequest } from './request/request.ts';
 
 export interface FolderSpec<State extends object> {
-  /** Asked after those of the application and of the folders above, before those of classes. */
+  /** Guards that run after those of the application and of the folders above, and before those of classes. */
   readonly guard?: Guard | readonly Guard[];
-  /** For classes that do not declare their own. */
+  /** The default for classes that do not declare their own. */
   readonly cors?: Cors;
-  /** `ignore`: names in a query that a method does not declare are dropped, where `refuse`, the default, answers 400.
-   * The query of a GET that declares no names is ignored always. */
+  /** `ignore`: undeclared names in a query are dropped; `refuse`, the default: they are answered 400. The query of a
+   * GET that declares no names is always ignored. */
   readonly unknownQuery?: 'ignore' | 'refuse';
-  /** The limits of a method's own `op` go before these. */
+  /** The limits in a method's own `op` override these. */
   readonly limits?: Partial<MethodLimits>;
-  /** Runs when all guards have let the request pass, the outermost folder's first, before the body is read. What it
-   * returns, an object, is in `this.state`; what it throws is the answer. */
+  /** Runs once all guards have admitted the request, the outermost folder's first, before the body is read. The object
+   * that it returns is in `this.state`; what it throws is the answer. */
   before?(request: RoutedRequest): MaybePromise<State | undefined>;
-  /** Surrounds every request below, also one that no method answers; of several the first is outermost. */
+  /** Surrounds every request below, even if no method answers it; the first of several is outermost. */
   readonly around?: Around | readonly Around[];
-  /** Gets every answer below, also refusals and errors: an `around` that changes what `next` has answered. */
+  /** Receives every answer below, including refusals and errors: an `around` that changes what `next` has answered. */
   after?(answer: RoutedAnswer, request: RoutedRequest): MaybePromise<void>;
-  /** Gets what a guard, a hook or a method has thrown, and refusals of the router itself, such as the 400 for wrong
-   * arguments (`BadRequest`), but no `Stop` and `Redirect`; what it returns is taken for
-   * thrown instead, if it returns something. It is called before `after`. */
+  /** Receives what a guard, a hook or a method has thrown, and refusals of the router itself, such as the 400 for
+   * invalid arguments (`BadRequest`), but not `Stop` and `Redirect`; if it returns a value, that replaces the thrown
+   * one. It is called before `after`. */
   onError?(error: unknown, request: RoutedRequest): MaybePromise<unknown>;
 }
 
@@ -37,7 +37,7 @@ export interface Folder<State extends object = object> extends FolderSpec<State>
   readonly [brand]: true;
 }
 
-/** One of each kind, by name: a misspelt guard would be one that is never asked. */
+/** An example of each member: with a misspelt name, a guard would never run. */
 const specKinds: Readonly<Record<keyof FolderSpec<object>, unknown>> = {
   guard: undefined,
   cors: undefined,
@@ -49,7 +49,8 @@ const specKinds: Readonly<Record<keyof FolderSpec<object>, unknown>> = {
   onError() {},
 };
 
-/** Throws a TypeError for a name that it does not have. `export const folder = defineFolder({ guard, before: ... })` in a module `_folder`. */
+/** Throws a TypeError for an unknown member. `export const folder = defineFolder({ guard, before: ... })` in a module
+ * `_folder`. */
 export function defineFolder<State extends object = object>(
   spec: FolderSpec<State>,
 ): Folder<State> {
@@ -69,7 +70,7 @@ export function isFolder(value: unknown): value is Folder {
   return typeof value === 'object' && value !== null && brand in value;
 }
 
-/** What is wrong with a folder, which would otherwise fail, or not hold, at a request. */
+/** Problems of a folder that would otherwise make requests fail, or not take effect. */
 export function folderProblem({ guard, cors, around }: Folder): string | undefined {
   if (!areGuards(guard)) return 'its guard is not made by bearer(), basic() or the like';
   return corsProblem(cors) ?? aroundProblem(around);
@@ -80,7 +81,7 @@ export function aroundProblem(around: unknown): string | undefined {
   return isRight ? undefined : 'around is a function (next, request), or a list of them';
 }
 
-/** What surrounds the classes below these folders, the outermost first. */
+/** The arounds of the classes below these folders, outermost first. */
 export function toArounds(
   common: Around | readonly Around[] | undefined,
   folders: readonly Folder[],

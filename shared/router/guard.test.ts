@@ -196,7 +196,7 @@ test('what is public drops inherited authentication and keeps inherited limits',
   t.is(asked, 2);
 });
 
-/** Notes who was asked, in turn; lets every caller pass who has a token. */
+/** Records which guards ran, in order; admits every caller with a token. */
 function asking(asked: string[], name: string): Guard {
   return bearer(() => {
     asked.push(name);

@@ -1,5 +1,5 @@
-// Guards decide whether a request reaches its method; they run after routing and before the body is read
-// (behaviour: guards-before-bodies). The application's functions decide who may do what.
+// Guards decide whether a request reaches its method; they run after routing and before the body is read (behaviour:
+// guards-before-bodies). The application's functions decide who is allowed to do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Cors, isOwnPage, toAdmission } from './cors.ts';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
@@ -7,14 +7,14 @@ import { type MaybePromise, settle, then, toNative } from './maybe-promise.ts';
 import type { RoutedRequest } from './request/request.ts';
 
 export interface Guard {
-  /** Whether it authenticates the caller. */
+  /** Whether the guard authenticates the caller. */
   readonly authenticates: boolean;
-  /** Its OpenAPI security scheme, and the name of that. */
+  /** The OpenAPI security scheme of the guard, and its name. */
   readonly security?: { readonly name: string; readonly scheme: Readonly<Record<string, string>> };
-  /** The status that it refuses with, where it does not authenticate. For descriptions. */
+  /** The status with which it refuses, if it does not authenticate. Used in descriptions. */
   readonly refusal?: number;
-  /** Returns nothing, or true, to let the request pass; throws to refuse it. Any other value refuses it too, and is
-   * reported: it was probably meant to. */
+  /** Returns nothing, or true, to admit the request; throws to refuse it. Any other value also refuses it and is
+   * reported, since it was probably intended to refuse. */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is of this type.
   check(request: RoutedRequest): MaybePromise<void | true>;
 }
@@ -67,7 +67,7 @@ export function basic(
   };
 }
 
-/** Lets a request pass while `take` allows it, else 429; it authenticates no caller. */
+/** Admits a request while `take` allows it, else answers 429; it does not authenticate callers. */
 export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
   return {
     authenticates: false,
@@ -78,11 +78,9 @@ export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>)
   };
 }
 
-/**
- * Refuses unsafe methods that a browser sends from pages that are neither the application's own nor of these origins: 403.
- * For applications with cookie sessions, since browsers send forms and plain texts across origins without a preflight.
- * Behind a proxy that changes `Host`, list the public origin.
- */
+/** Refuses unsafe methods with 403 if a browser sends them from pages that belong neither to the application itself nor
+ * to these origins. Intended for applications with cookie sessions, since browsers send forms and plain texts across
+ * origins without a preflight. Behind a proxy that changes `Host`, list the public origin. */
 export function fromOrigins(origins: readonly string[]): Guard {
   const allowed = new Set(origins);
   return {
@@ -98,12 +96,10 @@ export function fromOrigins(origins: readonly string[]): Guard {
   };
 }
 
-/**
- * Asked before a WebSocket is opened: lets through the application's own pages, origins that `cors` lists, and programs,
- * which send no origin; else 403. Browsers send cookies with a handshake of any site, and no preflight before it, so
- * another site could use a socket in its visitors' names (behaviour: sockets). `cors: true` does not help: it admits all
- * without credentials, which a handshake cannot be made without.
- */
+/** Runs before a WebSocket is opened: admits the application's own pages, origins that `cors` lists, and programs,
+ * which send no origin; answers 403 otherwise. Browsers send cookies with a handshake from any site, without a
+ * preflight, so another site could use a socket on behalf of its visitors (behaviour: sockets). `cors: true` does not
+ * change that: it admits all origins without credentials, but every handshake is made with credentials. */
 export function ownSockets(cors: Cors | undefined): Guard {
   const admits = toAdmission(cors === true ? undefined : cors);
   return {
@@ -124,11 +120,9 @@ export function isSameSecret(given: string, expected: string): boolean {
 
 const meant: Guard = { authenticates: false, check() {} };
 
-/**
- * Declares that every caller may call a class, or a method: the authenticating guards of the application are not
- * asked. It removes no guard of a class; beside one the application does not start. Subclasses and nested classes
- * declare it for themselves.
- */
+/** Declares that every caller can call a class, or a method: the authenticating guards of the application do not run.
+ * It removes no guard of a class; combined with one, it keeps the application from starting. Subclasses and nested
+ * classes must declare it themselves. */
 export function open(): Guard {
   return meant;
 }
@@ -146,15 +140,13 @@ export function isGuard(value: unknown): value is Guard {
   );
 }
 
-/** Whether it is one guard, a list of them, or none. */
+/** Whether the value is a guard, a list of guards, or absent. */
 export function areGuards(guard: unknown): guard is Guard | readonly Guard[] | undefined {
   return guard === undefined || [guard].flat().every(isGuard);
 }
 
-/**
- * The credentials of an `Authorization` header with this scheme; undefined for another scheme or a
- * malformed header.
- */
+/** The credentials of an `Authorization` header with this scheme; undefined for another scheme or a malformed
+ * header. */
 export function readCredentials(
   authorization: string | null | undefined,
   scheme: 'basic' | 'bearer',
@@ -164,10 +156,8 @@ export function readCredentials(
   return credentials === '' ? undefined : credentials;
 }
 
-/**
- * A check that fails lets no caller pass, and is no verdict on the credentials: 503, and its error goes to the log
- * alone. What it throws to answer with passes as it is.
- */
+/** A check that fails admits no caller, but is no verdict on the credentials: 503, and its error is only logged. An
+ * error that it throws as an answer is passed on unchanged. */
 function demand(
   scheme: string,
   realm: string | undefined,

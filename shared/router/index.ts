@@ -1,4 +1,4 @@
-// The package of the router exports this: everything else is its own. Importing it starts nothing.
+// The exports of the router's package: all other modules are internal. Importing it starts nothing.
 
 export { default as Type } from 'typebox';
 export { type ErrorReport, type ReportError, toErrorText } from './answer/error-report.ts';

@@ -9,7 +9,7 @@ export const defaultLimits = {
   /** More is 400.
    * @default 32 */
   pathParts: 32,
-  /** Names in a query or a form; those of a JSON object are bounded by its bytes.
+  /** Names in a query or a form; the names of a JSON object are only bounded by its bytes.
    * @default 100 */
   keys: 100,
   /** Values of one name, and items of a list whose schema has no `maxItems`.
@@ -21,7 +21,7 @@ export const defaultLimits = {
   /** Elements and attributes of an XML body, with its comments and the like.
    * @default 10,000 */
   xmlNodes: 10_000,
-  /** More is 413; no more of the body is held. A body that its method does not take has a smaller limit.
+  /** More is 413, and the rest of the body is discarded. A body that its method does not accept has a smaller limit.
    * @default 1 MiB */
   bodyBytes: 1024 * 1024,
   /** Fields and files of a form; more are 400.
@@ -33,17 +33,18 @@ export const defaultLimits = {
   /** Bytes of one message of a WebSocket; more closes it with 1009.
    * @default 64 KiB */
   messageBytes: 64 * 1024,
-  /** That may wait for the reader of a WebSocket; one who is slower is cut off.
+  /** Bytes that can wait for the reader of a WebSocket; a slower reader is cut off.
    * @default 1 MiB */
   queuedBytes: 1024 * 1024,
-  /** After this silence events send a comment, and WebSockets a ping; who does not answer until the next is cut off.
+  /** After this silence events send a comment, and WebSockets a ping; a client that does not
+   * answer before the next is cut off.
    * @default 15 s */
   heartbeatMs: 15_000,
-  /** From the first wait for the body to its end; more is 408.
+  /** Time from the first wait for the body to its end; more is 408.
    * @default 30 s */
   bodyTimeoutMs: 30_000,
-  /** From the call of a method to what it returns, with what it waits for; then its `request.signal` is aborted, and the
-   * answer is 503. Infinity: no bound.
+  /** Time from the call of a method until it returns, including what it waits for; then its `request.signal` is
+   * aborted, and the answer is 503. Infinity: no bound.
    * @default Infinity */
   methodTimeoutMs: Number.POSITIVE_INFINITY,
 } as const;
@@ -52,12 +53,12 @@ export type Limits = { readonly [Name in keyof typeof defaultLimits]: number };
 
 const { targetBytes, pathParts, liveConnections, messageBytes, ...ofMethods } = defaultLimits;
 
-/** Those that a folder or a method can set: the others hold before the method of a request is known. */
+/** The limits that a folder or a method can set; the others apply before the method of a request is known. */
 export const methodLimits = ofMethods;
 
 export type MethodLimits = { readonly [Name in keyof typeof methodLimits]: number };
 
-/** Throws a TypeError for a name that `known` does not have, and for what is no limit. */
+/** Throws a TypeError for a name that is not in `known`, and for an invalid limit. */
 export function refuseWrongLimits(what: string, given: object = {}, known: object): void {
   refuseUnknownNames(what, given, known);
   for (const [name, value] of Object.entries(given)) {

@@ -1,9 +1,9 @@
-// Steps that may have to wait: what is there at once is handed on at once, since each promise on the way of a request
-// costs more than most steps.
+// Steps that may have to wait: a value that is available is passed on synchronously, since each promise in the path of
+// a request costs more than most steps.
 
 export type MaybePromise<Value> = Value | Promise<Value>;
 
-/** Calls `next` with the value, or with what it becomes. */
+/** Calls `next` with the value, or with what the promise resolves to. */
 export function then<Value, Next>(
   value: MaybePromise<Value>,
   next: (value: Value) => MaybePromise<Next>,
@@ -11,14 +11,14 @@ export function then<Value, Next>(
   return value instanceof Promise ? value.then(next) : next(value);
 }
 
-/** Promises of other libraries become the platform's. */
+/** Converts promises of other libraries to the platform's. */
 export function toNative<Value>(value: Value | PromiseLike<Value>): MaybePromise<Value> {
   const isOther =
     typeof value === 'object' && value !== null && 'then' in value && !(value instanceof Promise);
   return isOther ? Promise.resolve(value) : (value as MaybePromise<Value>);
 }
 
-/** What is thrown goes to `onError`, at once or later. */
+/** Passes errors to `onError`, whether thrown synchronously or later. */
 export function settle<Value>(
   run: () => MaybePromise<Value>,
   onError: (error: unknown) => MaybePromise<Value>,

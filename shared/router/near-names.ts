@@ -1,8 +1,8 @@
-// Which name was meant where a given one means nothing: one that differs from it in a letter.
+// Suggests the intended name for an unknown one: a name that differs from it in one letter.
 import { editDistance } from '../nearest-word.ts';
 
-/** Throws a TypeError for a member that means nothing, or is of another kind than in `known`, where that is not undefined: it
- * would be lost without a word, or fail at a request. */
+/** Throws a TypeError for an unknown member, or for one of another type than in `known`, unless that is undefined: it
+ * would be silently ignored, or fail at a request. */
 export function refuseUnknownNames(what: string, given: unknown, known: object): void {
   if (kindOf(given) !== 'an object') {
     throw new TypeError(`${what} takes an object, not ${kindOf(given)}`);
@@ -21,19 +21,19 @@ export function refuseUnknownNames(what: string, given: unknown, known: object):
   }
 }
 
-/** Never a text or an object of the application, which may hold a secret. */
+/** Never includes a text or an object of the application, which may contain a secret. */
 export function kindOf(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value);
   if (Array.isArray(value)) return 'a list';
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** The name that was meant, which may be the same; undefined where none is near. */
+/** The intended name, which can be the given one; undefined if no name is near. */
 export function nearestName(given: string, known: readonly string[]): string | undefined {
   return known.find((name) => name.length > 3 && isNear(given, name));
 }
 
-/** Whether one letter is missing, too many or another one, or two neighbours have changed places. */
+/** Whether one letter is missing, extra or different, or two adjacent letters are swapped. */
 export function isNear(given: string, meant: string): boolean {
   return editDistance(given, meant, 1) <= 1;
 }

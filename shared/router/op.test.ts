@@ -63,7 +63,7 @@ test('a declaration and its method are one, typed by the declaration', async (t)
   t.is((await client.send('GET', '/notes/x')).status, 404);
 });
 
-/** Is compiled, and never called. */
+/** Compiled, but never called. */
 function declareWrongly(): void {
   const ID = Type.Integer();
   // @ts-expect-error there is no such field

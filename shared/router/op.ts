@@ -1,5 +1,5 @@
-// Declares what a method of a controller takes and answers, as data beside it: the same schemas check,
-// type and describe the arguments. bind.ts binds them.
+// Declares the arguments and results of a controller's method, as data beside it: the same schemas check, type and
+// describe them. bind.ts binds them.
 import type Type from 'typebox';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
@@ -23,45 +23,46 @@ export interface OpSpec {
   readonly rest?: PositionSchema;
   /** Keyword arguments, described as query parameters. */
   readonly query?: Type.TObject | StandardObject;
-  /** Keyword arguments, described as fields of the body. Both kinds may come from the query or the
-   * body; the body wins. `additionalProperties: true`, or a schema, takes any further keyword. Any other schema is that of
-   * the whole body: its fields are keyword arguments where it is one of objects (alternatives, an intersection, one that
-   * refers to itself); else, as of a list, it is the method's argument behind the fields. */
+  /** Keyword arguments, described as fields of the body. Both kinds can be in the query or the body; the body takes
+   * precedence. `additionalProperties: true`, or a schema, accepts any further keyword. Any other schema describes the
+   * whole body: if all of its values are objects (alternatives, an intersection, a recursive schema), its fields are
+   * keyword arguments; otherwise, as for a list, the body is the method's argument after the fields. */
   readonly body?: Type.TSchema | StandardObject;
-  /** The body is not parsed, whatever its type: its bytes as they came, such as a signature covers, are the method's
-   * argument behind the fields, a `Uint8Array` of at most `limits.bodyBytes`. Not beside `body`. */
+  /** The body is not parsed, whatever its type: the method receives its bytes as sent, such as for a signature, as the
+   * argument after the fields, a `Uint8Array` of at most `limits.bodyBytes`. Not with `body`. */
   readonly raw?: true;
-  /** The body is not read before the method is called: it is the method's argument behind the fields, a `BodyStream`
-   * of at most `limits.bodyBytes`, which arrives as fast as the method reads. Not beside `body` and `raw`. */
+  /** The body is not read before the method is called: the method receives it as the argument after the fields, a
+   * `BodyStream` of at most `limits.bodyBytes`, which arrives as fast as the method reads. Not with `body` or `raw`. */
   readonly stream?: true;
-  /** Aliases of keywords: from the parameter's name to its other names. */
+  /** Aliases of keywords, by the parameter's name. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
-  /** Schemas by status; for descriptions, and for `filter`. */
+  /** Schemas by status; used in descriptions, and by `filter`. */
   readonly returns?: Readonly<Record<number, Type.TSchema>>;
-  /** What is sent has the fields alone that `returns` declares for its status, at any depth; a status without is a 500. */
+  /** Only the fields that `returns` declares for its status are sent, at any depth; a status without a declaration is
+   * answered 500. */
   readonly filter?: true;
-  /** The media type of the result; default JSON. For descriptions. */
+  /** The media type of the result; default JSON. Used in descriptions. */
   readonly produces?: string;
-  /** Its own error statuses, with a schema where the body has more than the usual members of a problem. For
+  /** The method's own error statuses, with a schema if the body has more than the usual members of a problem. Used in
    * descriptions. */
   readonly failures?: Readonly<Record<number, Type.TSchema | undefined>>;
-  /** Request headers that it reads. For descriptions. */
+  /** Request headers that the method reads. Used in descriptions. */
   readonly headers?: Type.TObject;
-  /** Other kinds of body, by media type. For descriptions. */
+  /** Other kinds of body, by media type. Used in descriptions. */
   readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
-  /** Descriptions that differ when fewer positional parameters are given, by their number. */
+  /** Descriptions that apply when fewer positional parameters are passed, by their number. */
   readonly shorter?: Readonly<Record<number, ShorterSpec>>;
-  /** Guards that run after those of the class, before the body is read; with those that the method has in base
-   * classes. */
+  /** Guards that run after those of the class, before the body is read, in addition to those that the method has in
+   * base classes. */
   readonly guard?: Guard | readonly Guard[];
-  /** Open to every caller: authenticating guards of the class, its bases and the application do not run. A subclass
-   * that inherits this method and has a guard of its own keeps that. */
+  /** Open to every caller: authenticating guards of the class, its bases and the application do not run. If a subclass
+   * inherits this method and has a guard of its own, that guard still applies. */
   readonly public?: boolean;
-  /** The answer of a GET carries an `ETag` of its body, or the one that the method sets, and conditions of the request
-   * are answered (304, 412). Its `Cache-Control` is `private, no-cache` where the method sets none. On any other method:
-   * the conditions are checked before it runs, by the tag that GET of its path has now; GET is called for that. */
+  /** The answer to a GET has an `ETag` of its body, or the one that the method sets, and conditional requests are
+   * answered (304, 412). Its `Cache-Control` is `private, no-cache` if the method sets none. On any other method: the
+   * conditions are checked before it runs, against the current tag of GET on the same path; GET is called for that. */
   readonly etag?: boolean;
-  /** For this method alone; they go before those of folders and the application. */
+  /** Limits for this method only; they override those of folders and the application. */
   readonly limits?: Partial<MethodLimits>;
   readonly summary?: string;
   readonly description?: string;
@@ -73,25 +74,25 @@ export interface ShorterSpec extends Pick<OpSpec, 'summary' | 'description' | 'r
 
 const brand: unique symbol = Symbol('op');
 
-/** The declaration of a method; `Spec` carries the types. */
+/** The declaration of a method; the type parameter `Spec` holds its types. */
 export interface Op<Spec extends OpSpec = OpSpec> {
   readonly [brand]: true;
   readonly spec: Spec;
   readonly path: readonly PathPart[];
-  /** The same as plain JSON Schema, whose objects are closed where they declare nothing else. */
+  /** The same declaration as plain JSON Schema, whose objects are closed unless they declare otherwise. */
   readonly fields: { readonly query?: Plain; readonly body?: Plain };
   /** The schema of a body that is more than its fields. */
   readonly whole: WholeBody | undefined;
-  /** Fields whose schemas check by themselves. */
+  /** Fields whose schemas check values themselves. */
   readonly standard: readonly StandardFields[];
-  /** The method itself, where it was given with its declaration. */
+  /** The method, if it was passed together with its declaration. */
   readonly method: AnyMethod | undefined;
 }
 
 export interface WholeBody {
   readonly schema: Plain;
   readonly standard: StandardObject | undefined;
-  /** It is an argument by itself: not all of its values are objects. */
+  /** The body is one argument, since not all of its values are objects. */
   readonly isBehind: boolean;
 }
 
@@ -103,17 +104,15 @@ export interface StandardFields {
 
 type AnyMethod = (...args: never) => unknown;
 
-/** A declaration with its method. */
+/** A declaration together with its method. */
 export interface OpMethod<Spec extends OpSpec, Returned> extends Op<Spec> {
   readonly method: (...args: never) => Returned;
 }
 
-/**
- * `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })` declares the method of
- * its name. With a function it is the method: its arguments, and what it returns where `returns` declares it, follow from
- * the declaration; `this` is the controller, in the words of the function: `function (this: Notes, fields, id)`.
- * Throws where the declaration contradicts itself.
- */
+/** `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })` declares the method of
+ * the same name. With a function as well, `op` returns the method: its arguments, and its result if `returns` declares
+ * it, have the declared types; `this` must be the controller, as the function declares:
+ * `function (this: Notes, fields, id)`. Throws if the declaration contradicts itself. */
 export function op<const Spec extends OpSpec>(spec: Spec): Op<Spec>;
 export function op<
   const Spec extends OpSpec,
@@ -129,7 +128,7 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   const given = (spec.path ?? []).map((entry) => toPathPart(entry));
   refuseOtherSchemas([...given.map(({ schema }) => schema), spec.rest]);
   const path = given.map((entry) => ({ ...entry, schema: closed(entry.schema) }));
-  // One that may come by keyword, and what follows the positions, can be sent in a body.
+  // Keyword positions, and what follows the positions, can be sent in a body.
   if (given.some(({ schema, byKeyword }) => !byKeyword && (schema as Plain)['type'] === 'object')) {
     throw new TypeError('op: a position is a part of the path, which is no object');
   }
@@ -176,7 +175,7 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   return Object.freeze({ [brand]: true as const, spec, path, fields, whole, standard, method });
 }
 
-/** One of each kind: the compiler takes more names than these, and a misspelt guard would be one that is never asked. */
+/** An example of each member: the compiler accepts unknown names, and with a misspelt name a guard would never run. */
 const specKinds: Readonly<Record<keyof OpSpec, unknown>> = {
   path: [],
   rest: undefined,
@@ -200,7 +199,7 @@ const specKinds: Readonly<Record<keyof OpSpec, unknown>> = {
   description: '',
 };
 
-/** Of positions: the compiler does not know all of them. */
+/** Checks positions, since the compiler does not know all of them. */
 function refuseOtherSchemas(schemas: readonly unknown[]): void {
   for (const schema of schemas) {
     if (schema === undefined) continue;
@@ -226,7 +225,7 @@ type ValueOfSchema<Schema> =
       ? Type.Static<Schema>
       : unknown;
 
-/** Whether it is an argument by itself. */
+/** Whether the body is one argument. */
 export type IsBehind<Value> = [Value] extends [object]
   ? [Value] extends [readonly unknown[]]
     ? true
@@ -245,7 +244,7 @@ type BodyArg<Spec> = Spec extends { body: infer Body }
     : []
   : [];
 
-/** The keyword object that a method with this declaration gets. */
+/** The type of the keyword object for a method with this declaration. */
 export type Fields<Declared extends Op> =
   Declared extends Op<infer Spec>
     ? FieldsOf<Spec extends { query: infer Query } ? Query : undefined> &
@@ -265,11 +264,11 @@ type Positionals<Path> = Path extends readonly [infer Entry, ...infer More]
   ? [NoInfer<ValueOf<Entry>>, ...Positionals<More>]
   : [];
 
-/** Everything that a method with this declaration gets, in order. */
+/** The types of all arguments of a method with this declaration, in order. */
 export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecArgs<Spec> : never;
 
-/** The declaration defines what the arguments are, never the other way round: a compiler that searches there too goes
- * through all kinds of schemas, which takes it seconds. */
+/** Types are only inferred from the declaration, never from the function: a compiler that also infers from the function
+ * tries all kinds of schemas, which takes seconds. */
 type SpecArgs<Spec extends OpSpec> = [
   fields: NoInfer<Fields<Op<Spec>>>,
   ...(Spec extends { raw: true } ? [body: Uint8Array] : []),
@@ -279,7 +278,8 @@ type SpecArgs<Spec extends OpSpec> = [
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
 ];
 
-/** A method that declares its successes returns one of them, or a `Response`; one of events a generator of them. */
+/** A method that declares successful statuses returns one of their results, or a `Response`; a method of events returns
+ * a generator of them. */
 type Result<Spec> = Spec extends { produces: 'text/event-stream' }
   ? MaybePromise<AsyncGenerator | Response | undefined>
   : Spec extends { returns: infer Returns }
@@ -288,7 +288,7 @@ type Result<Spec> = Spec extends { produces: 'text/event-stream' }
 
 type MaybePromise<Value> = Value | Promise<Value>;
 
-/** The results of all statuses: the type does not see which status a method sets. */
+/** The results of all statuses: the type does not depend on which status a method sets. */
 type Success<Returns> = {
   [Status in keyof Returns]: Returns[Status] extends Type.TSchema
     ? Type.Static<Returns[Status]> | (Status extends 204 ? undefined : never)

@@ -1,7 +1,7 @@
-// Positional parameters: what an entry of `op({ path: [...] })` may be.
+// Positional parameters: the entries of `op({ path: [...] })`.
 import Type from 'typebox';
 
-/** A schema of TypeBox: neither a name nor a schema of another library, for which there are `query` and `body`. */
+/** A schema of TypeBox: neither a name nor a schema of another library, which `query` and `body` accept. */
 export interface PositionSchema extends Type.TSchema {
   readonly '~kind'?: unknown;
   readonly '~unsafe'?: unknown;
@@ -14,14 +14,14 @@ export interface PathPart<
   Optional extends boolean = boolean,
 > {
   readonly kind: 'path-part';
-  /** For descriptions, and the keyword where it may come by keyword. */
+  /** The name for descriptions, and the keyword if the parameter can be passed by keyword. */
   readonly name: string | undefined;
   readonly schema: Schema;
   readonly optional: Optional;
   readonly byKeyword: boolean;
 }
 
-/** A positional parameter with a name for descriptions; it comes from the path alone. */
+/** A positional parameter with a name for descriptions; it is accepted only in the path. */
 export function part<Schema extends PositionSchema>(
   name: string,
   schema: Schema,
@@ -29,7 +29,7 @@ export function part<Schema extends PositionSchema>(
   return { kind: 'path-part', name, schema, optional: false, byKeyword: false };
 }
 
-/** A parameter that comes from the path or as the keyword `name`, never from both. */
+/** A parameter that is accepted in the path or as the keyword `name`, but not both. */
 export function named(name: string): PathPart<Type.TString, false>;
 export function named<Schema extends PositionSchema>(
   name: string,
@@ -42,7 +42,7 @@ export function named(
   return { kind: 'path-part', name, schema, optional: false, byKeyword: true };
 }
 
-/** Optional: when absent, the method gets the schema's default unchanged, or undefined. */
+/** Makes a parameter optional: if it is absent, the method receives the schema's default unchanged, or undefined. */
 export function optional<Schema extends PositionSchema>(
   entry: Schema | PathPart<Schema, false>,
 ): PathPart<Schema, true> {

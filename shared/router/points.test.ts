@@ -1,4 +1,4 @@
-// Each point of the router is shown by tests that exist.
+// Each point of the router is covered by existing tests.
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import { testLines } from '../../test/support/reviewed-lines.ts';

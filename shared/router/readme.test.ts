@@ -1,5 +1,5 @@
-// The code that the README and its guides show is run, or at least compiled, as a reader would paste it: with no imports but
-// those that are shown.
+// The code in the README and its guides is run, or at least compiled, as a reader would paste it: with only the imports
+// that are shown.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ const sources = [readme, ...pages.values()]
 
 const folder = createRouterFolder(ownedByFile(test), ['@hono', 'fastify']);
 mkdirSync(join(folder, 'controllers'));
-/** Each block with a controller is a module: the first is the root, others are called by their class. */
+/** Each block with a controller is a module: the first one is the root, others are named after their class. */
 for (const [at, source] of sources.entries()) {
   const isController = source.includes(' extends Controller ');
   const name = at === 0 ? 'index' : `block${at}`;

@@ -1,4 +1,5 @@
-// Schemas that are more than fields: named, recursive, alternatives, lists; of TypeBox, zod and valibot alike.
+// Schemas that are more than fields: named, recursive, alternatives, lists; declared with TypeBox, zod and valibot
+// alike.
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import test from 'ava';
 import * as v from 'valibot';

@@ -1,5 +1,5 @@
-// Schemas of other libraries (zod, valibot, ArkType) in the form that they agree on, https://standardschema.dev: they
-// check and convert by themselves; their JSON Schema defines what texts become, and describes them.
+// Schemas of other libraries (zod, valibot, ArkType) in their common interface, https://standardschema.dev: they check
+// and convert values themselves; their JSON Schema defines what texts are converted to, and describes them.
 
 interface Issue {
   readonly message: string;
@@ -17,21 +17,21 @@ export interface StandardObject<Input = unknown, Output = Input> {
     readonly vendor: string;
     readonly validate: (value: unknown) => Outcome<Output> | Promise<Outcome<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-    /** Zod has it from 4.2 on; valibot by `toStandardJsonSchema`. */
+    /** Zod has it since 4.2; valibot with `toStandardJsonSchema`. */
     readonly jsonSchema?: {
       readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>;
     };
   };
 }
 
-/** By the library's own name. */
+/** The library's name for itself. */
 const remedies: Readonly<Record<string, string>> = {
   valibot: 'give it to toStandardJsonSchema() of @valibot/to-json-schema',
   zod: 'take zod 4.2 or newer',
 };
 
 export interface FieldIssue {
-  /** The field, with `/` before what is inside it. */
+  /** The field, with `/` before each nested name. */
   readonly name: string;
   readonly reason: string;
 }
@@ -44,7 +44,7 @@ export function isStandard(value: unknown): value is StandardObject {
   );
 }
 
-/** Throws a TypeError where the library gives none. */
+/** Throws a TypeError if the library provides none. */
 export function toJsonSchema({
   '~standard': { vendor, jsonSchema },
 }: StandardObject): Readonly<Record<string, unknown>> {
@@ -66,7 +66,7 @@ export function toJsonSchema({
   }
 }
 
-/** The converted value, or what is wrong with it. Throws a TypeError for a schema that waits for something. */
+/** The converted value, or its problems. Throws a TypeError for an asynchronous schema. */
 export function validate(
   schema: StandardObject,
   value: unknown,

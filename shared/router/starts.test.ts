@@ -1,6 +1,6 @@
-// What keeps an application from starting, and what a start warns of. In the lines of starts.txt a module is behind `@` and
-// its path, as JavaScript that exports its classes and constants; `@options` has those of the application. Behind them may
-// stand requests, each behind `>`, with JSON as body.
+// What keeps an application from starting, and the warnings of a start. In the lines of starts.txt, `@` and its path
+// introduce a module, as JavaScript that exports its classes and constants; `@options` introduces those of the
+// application. Requests can follow, each after `>`, with JSON as body.
 import test from 'ava';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import { StartError } from './errors.ts';

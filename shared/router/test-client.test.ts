@@ -57,7 +57,7 @@ test('a form that is left early fails nowhere', async (t) => {
   const body = new FormData();
   body.append('file', new File([new Uint8Array(400 * 1024)], 'sun.png'));
   t.is((await send('POST', '/photo', { body })).status, 413);
-  // Rejections are reported when nothing else is left to do.
+  // Rejections are reported when no other work is left.
   await setImmediate();
   t.deepEqual(unhandled, []);
 });

@@ -8,7 +8,7 @@ export interface TestAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Undefined where the text is no JSON. */
+  /** Undefined if the text is not JSON. */
   readonly json: unknown;
 }
 
@@ -16,8 +16,8 @@ export interface TestClient {
   readonly app: App;
   /** The errors that the application reported, oldest first. */
   readonly reports: readonly ErrorReport[];
-  /** Texts, forms, blobs and bytes are sent as they are, with the type that `fetch` would give the last three; any
-   * other body is JSON. */
+  /** Texts, forms, blobs and bytes are sent unchanged, with the type that `fetch` would set for the last three; any
+   * other body is sent as JSON. */
   send(
     method: string,
     target: string,
@@ -25,10 +25,8 @@ export interface TestClient {
   ): Promise<TestAnswer>;
 }
 
-/**
- * An application of a folder of controllers, as `serve` takes it, or of modules by their paths. What the start warns of
- * is not printed.
- */
+/** An application made from a folder of controllers, as for `serve`, or from modules by their paths. Warnings of the
+ * start are not printed. */
 export async function createTestClient(
   modules: string | Readonly<Record<string, Readonly<Record<string, unknown>>>>,
   options: AppOptions = {},
@@ -63,7 +61,8 @@ export async function createTestClient(
   };
 }
 
-/** As a whole: a stream of a form that is left early fails by itself, where no code catches it. */
+/** Sends the form as one buffer: a streamed form that is left early fails on its own, where no code catches the
+ * error. */
 async function* toChunk(sent: Response): AsyncGenerator<Uint8Array, void> {
   yield new Uint8Array(await sent.arrayBuffer());
 }

@@ -1,10 +1,11 @@
-// The time that a method has (behaviour: time-of-a-method).
+// The time limit of a method (behaviour: time-of-a-method).
 import { endUnsent } from './answer/stream.ts';
 import { HttpError } from './errors.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 import type { LazyRequest, ResponseLike } from './request/request.ts';
 
-/** When the time is over the request's signal is aborted, and it rejects with 503. An answer that comes later is ended. */
+/** When the limit has passed, the request's signal is aborted, and the promise rejects with 503. A later answer is
+ * ended. */
 export function limitTime(
   answer: MaybePromise<ResponseLike>,
   timeMs: number,

@@ -1,7 +1,7 @@
-// The schema of a file that comes in a multipart body.
+// The schema of a file in a multipart body.
 import Type from 'typebox';
 
-/** A schema keyword of ours, which descriptions leave out. */
+/** A schema keyword of the router, which descriptions omit. */
 export const uploadKeyword = 'x-upload';
 
 /** A `File`: its bytes are in memory, within the body's limit. */

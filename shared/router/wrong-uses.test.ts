@@ -1,5 +1,5 @@
-// Wrong uses that the compiler refuses, each on the line below its mark: a mark where nothing is refused is an
-// error of `npm run types` itself.
+// Wrong uses that the compiler refuses, each on the line below its mark. A mark above a valid line is an error of
+// `npm run types` itself.
 import test from 'ava';
 import Type from 'typebox';
 import { client } from './client/client.ts';
@@ -87,7 +87,7 @@ type Modules = {
   readonly notes: { Default: typeof Default };
 };
 
-/** Is compiled, and never called. */
+/** Compiled, but never called. */
 async function callWrongly(): Promise<void> {
   const api = client<Modules>('/');
   // @ts-expect-error no module has this path

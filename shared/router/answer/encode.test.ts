@@ -10,7 +10,7 @@ import { HttpError } from '../errors.ts';
 import { op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
 
-/** What a method that returns this value, or sets this on the response, is answered with. */
+/** The answer of a method that returns this value, or sets this on the response. */
 async function answerOf(value: () => unknown, draft: { status?: number; mediaType?: string } = {}) {
   class Value extends Controller {
     GET() {

@@ -21,17 +21,18 @@ import { cancelStream, isNodeStream, refuseSpent, toBody } from './stream.ts';
 
 /** How values become texts. */
 export interface Writing {
-  /** How a text is sent where the method has named no type: as JSON, or raw as this type. */
+  /** How a text is sent if the method has set no type: as JSON, or raw as this type. */
   readonly stringReturn: 'application/json' | 'text/html';
-  /** Where XML is allowed; `asked` is whether a value is sent so when its method has named no type. */
+  /** Set if XML is allowed; `asked` is whether a value is sent as XML if its method has set no type. */
   readonly xml: { readonly asked: boolean; writeXml(value: unknown): string } | undefined;
-  /** By status; a value of another one is not sent. */
+  /** Filters by status; a value with any other status is not sent. */
   readonly filters?: ReadonlyMap<number, (value: unknown) => unknown> | undefined;
 }
 
 const jsonType = 'application/json;charset=UTF-8';
 
-/** Throws where the value has no JSON text: bigint, cycles, functions. What needs no waiting is answered at once. */
+/** Throws if the value has no JSON text: bigint, cycles, functions. Returns synchronously if nothing must be waited
+ * for. */
 export function encodeResult(
   value: unknown,
   draft: LazyDraft,
@@ -52,7 +53,7 @@ export function encodeResult(
       return toBodiless(status, draft, request);
     }
     if (encoded === undefined && isGenerator(value)) {
-      // Its method has run when it ends, and may have set status and headers until then.
+      // The method has run when the generator ends, and may have set status and headers until then.
       return then(collect(value, request), (list) => encodeResult(list, draft, request, writing));
     }
     const { chosenType } = draft;
@@ -72,7 +73,7 @@ function hasNoFields(): TypeError {
   return new TypeError('a method with a filter returns a value with fields, no bytes or Response');
 }
 
-/** Of the value as its JSON has it. */
+/** Applies to the value in its JSON form. */
 function filtered(value: unknown, status: number, { filters }: Writing): unknown {
   if (filters === undefined) return value;
   const filter = filters.get(status);
@@ -80,8 +81,8 @@ function filtered(value: unknown, status: number, { filters }: Writing): unknown
   return filter(JSON.parse(toJsonText(value)));
 }
 
-/** Answers a method that was ended by `Stop` or `Redirect`, with the headers that it has set: a login sets its cookie, and
- * then leads on. Throws any other error. */
+/** Answers a method that ended with `Stop` or `Redirect`, with the headers that it has set: a login sets its cookie,
+ * and then redirects. Rethrows any other error. */
 export function encodeEarly(
   error: unknown,
   draft: LazyDraft,
@@ -99,7 +100,7 @@ export function encodeEarly(
   return encodeResult(error.value, draft, request, writing);
 }
 
-/** Only an answer to HEAD, and 304, has a length without a body. */
+/** Only an answer to HEAD, and 304, have a length without a body. */
 function toBodiless(
   status: number,
   { setHeaders }: LazyDraft,
@@ -114,7 +115,7 @@ function toBodiless(
 /** RFC 9110 section 8.6. */
 const hasNoLength: ReadonlySet<number> = new Set([204, 304]);
 
-/** Throws where it is no media type, and for a charset that a text does not have: it is sent as UTF-8. */
+/** Throws if it is not a media type, and for a charset other than UTF-8, in which texts are sent. */
 function checkedType(mediaType: string, body: Encoded['body']): string {
   const type = withCharset(mediaType);
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(type)) throw new TypeError('a media type is one line');
@@ -134,7 +135,7 @@ interface Encoded {
   readonly length?: number;
 }
 
-/** Undefined for values that become text. */
+/** Undefined for values that are sent as text. */
 function toBytes(value: unknown): Encoded | undefined {
   if (typeof value !== 'object' || Object.getPrototypeOf(value) === Object.prototype)
     return undefined;
@@ -156,7 +157,7 @@ function toBytes(value: unknown): Encoded | undefined {
     refuseSpent(value);
     return { body, type: withCharset(mediaTypeOfName(path) ?? type) };
   }
-  // Node does not export the class of an open file. The stream closes it.
+  // Node does not export the class of an open file. The stream closes the file.
   if (value !== null && 'fd' in value && 'createReadStream' in value) {
     return toBytes((value as FileHandle).createReadStream());
   }
@@ -184,7 +185,7 @@ function toWhole(body: string, type: string): Encoded {
   return { body, type, length: Buffer.byteLength(body) };
 }
 
-/** Undefined for what is no bytes. */
+/** Undefined if the value is not bytes. */
 export function bytesOf(value: unknown): Uint8Array | undefined {
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (!ArrayBuffer.isView(value)) return undefined;
@@ -200,11 +201,11 @@ function withCharset(type: string): string {
   return isText && !/;\s*charset=/i.test(type) ? `${type};charset=UTF-8` : type;
 }
 
-/** Headers of one connection; and those of a body that `fetch` has decompressed already. */
+/** Headers of one connection, and those of a body that `fetch` has already decompressed. */
 const hopByHop = ['connection', 'keep-alive', 'te', 'upgrade'];
 const ofCompressed = ['content-encoding', 'content-length'];
 
-/** `setHeaders` go before its own of their names. */
+/** `setHeaders` override the response's own headers of the same names. */
 export function fromResponse(
   response: Response,
   setHeaders: Headers | undefined,
@@ -214,7 +215,7 @@ export function fromResponse(
   if (response.bodyUsed) throw new TypeError('the Response of the method has been read already');
   if (response.body !== null) refuseSpent(response.body);
   const headers = new ListedHeaders([...(setHeaders ?? [])].flat());
-  // Only an answer to `fetch` has a URL.
+  // Only an answer from `fetch` has a URL.
   const isDecoded = response.url !== '' && response.headers.has('content-encoding');
   const dropped = response.url === '' ? [] : isDecoded ? [...hopByHop, ...ofCompressed] : hopByHop;
   for (const [name, value] of response.headers) {
@@ -229,7 +230,7 @@ export function fromResponse(
   };
 }
 
-/** What a generator function returns, or another source of values that have to be waited for: no collection. */
+/** The result of a generator function, or another async iterable or iterator, but not a collection. */
 export function isGenerator(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
   return (
     typeof value === 'object' &&
@@ -239,7 +240,7 @@ export function isGenerator(value: unknown): value is AsyncIterable<unknown> | I
   );
 }
 
-/** A reader who leaves ends the generator, at its next value or where it waits with the request's signal. */
+/** A reader that disconnects ends the generator, at its next value or when it waits with the request's signal. */
 async function collect(
   values: AsyncIterable<unknown> | Iterable<unknown>,
   { signal }: LazyRequest,

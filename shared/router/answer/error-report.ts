@@ -9,7 +9,7 @@ export interface ErrorReport {
 
 export type ReportError = (report: ErrorReport) => void;
 
-/** To standard error. JSON escapes control characters, and the path is percent-encoded. */
+/** Writes to standard error. JSON escapes control characters, and the path is percent-encoded. */
 export function writeErrorReport({ request, status, error }: ErrorReport): void {
   const { id, method, path } = request;
   const line = { level: 'error', requestId: id, method, path, status, error: toErrorText(error) };
@@ -18,7 +18,7 @@ export function writeErrorReport({ request, status, error }: ErrorReport): void 
 
 const maxCauses = 5;
 
-/** With the stacks of what caused it: that of an HttpError does not show the failure behind it. */
+/** Includes the stacks of the causes: that of an HttpError does not show the underlying failure. */
 export function toErrorText(error: unknown): string {
   const texts: string[] = [];
   for (let next = error; next !== undefined && texts.length <= maxCauses; ) {

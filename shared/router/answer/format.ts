@@ -1,10 +1,10 @@
-// Which format an answer has where its controller allows XML: what the client's Accept header allows
-// (behaviour: accept).
+// The format of an answer if its controller allows XML: chosen by the client's Accept header (behaviour: accept).
 
 import { isJson, isXml, parseMediaType, readWeights } from '../request/media-type.ts';
 import type { Around } from '../request/request.ts';
 
-/** For answers that depend on the header, refusals too: a cache must not send them to others. */
+/** For answers that depend on the header, including refusals: a cache must not send them to clients with another
+ * one. */
 export const varyAccept: Around = async (next) => {
   const answer = await next();
   answer.headers.append('vary', 'Accept');
@@ -15,7 +15,7 @@ export type Format = 'json' | 'xml';
 
 type Ranges = ReturnType<typeof readWeights>;
 
-/** JSON where both are equally preferred or the header is missing; undefined where it accepts neither. */
+/** JSON if both are equally preferred or the header is missing; undefined if it accepts neither. */
 export function chooseFormat(accept: string | null): Format | undefined {
   const ranges = readWeights(accept ?? '').filter(([range]) => parseMediaType(range));
   if (ranges.length === 0) return 'json';

@@ -1,4 +1,4 @@
-// Headers that an application sets are sent, or are an error by name.
+// Headers that an application sets are either sent, or reported as an error by name.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -9,7 +9,7 @@ import { defineFolder, type FolderSpec } from '../folder.ts';
 import { op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
 
-/** What a method with this draft and value is answered with, and what is reported. */
+/** The answer of a method with this draft and value, and the errors that are reported. */
 async function answerOf(act: (this: Controller) => unknown, after?: FolderSpec<object>['after']) {
   class Value extends Controller {
     GET() {

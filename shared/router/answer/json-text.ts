@@ -1,6 +1,7 @@
-// The JSON text of a value of the application. What JSON would lose without a word is an error.
+// The JSON text of an application's value. Values that JSON would silently lose are an error.
 
-/** Throws a TypeError for what has no JSON text, and where a map, an error, a promise or the like would become `{}`. */
+/** Throws a TypeError for a value without a JSON text, and if a map, an error, a promise or the like would become
+ * `{}`. */
 export function toJsonText(value: unknown): string {
   const text = JSON.stringify(value) as string | undefined;
   if (text === undefined) throw hasNoText(typeof value);
@@ -8,7 +9,7 @@ export function toJsonText(value: unknown): string {
   return text;
 }
 
-/** `Object` is a class of the application, too, which has its own fields. */
+/** `Object` includes classes of the application, which have fields of their own. */
 const ownKinds: ReadonlySet<string> = new Set(['Object', 'Array', 'Number', 'String', 'Boolean']);
 
 function refuseLost(_name: string, value: unknown): unknown {

@@ -4,7 +4,7 @@ import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../er
 import { toHeaderList, toListedHeaders } from '../request/listed-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
 
-/** Those that RFC 9110 has renamed since. */
+/** Statuses that RFC 9110 has renamed. */
 const renamed: Readonly<Record<number, string>> = {
   413: 'Content Too Large',
   422: 'Unprocessable Content',
@@ -45,20 +45,20 @@ export interface ErrorResponse extends ResponseLike {
   readonly body: string;
 }
 
-/** The answer for a thrown error; a 500 where that cannot be sent. */
+/** The answer for a thrown error; a 500 if the error cannot be sent. */
 export function toErrorResponse(error: unknown, requestId: string): ErrorResponse {
   try {
     if (error instanceof HttpError && error.status >= 400 && error.status <= 599) {
       return toProblemResponse(error, requestId);
     }
   } catch {
-    // The error has a header or body that cannot be sent; the error itself is in the report.
+    // The error has a header or body that cannot be sent; the report has the error itself.
   }
   return toProblemResponse(new HttpError(500), requestId);
 }
 
-/** Of an error that is always the same, which costs less than half of one that is made for each request: what differs is
- * the id, whose characters need no escape. */
+/** Prepares the answer for a constant error, which costs less than half of one that is made for each request: only the
+ * id differs, whose characters need no escaping. */
 export function prepareErrorResponse(error: HttpError): (requestId: string) => ErrorResponse {
   const [before, behind] = toErrorResponse(error, '\0').body.split('\\u0000') as [string, string];
   return (requestId) => {
@@ -82,7 +82,7 @@ function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
     type: 'about:blank',
     title: statusTitle(status),
     status,
-    // JSON leaves out what is undefined.
+    // JSON omits undefined values.
     detail: isOurs ? detailOfOurs(known) : known.detail,
     requestId,
     errors: known instanceof BadRequest && known.problems.length > 0 ? known.problems : undefined,
@@ -90,7 +90,7 @@ function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
   return toTextResponse(status, JSON.stringify(problem), { set, requestId, type: problemType });
 }
 
-/** What is expected is no failure, and not logged. */
+/** An expected status is not a failure, and is not logged. */
 function detailOfOurs(known: HttpError): string {
   if (known instanceof NotImplemented) return 'this method is not implemented';
   if (known instanceof TooManyConnections) return known.message;

@@ -1,4 +1,4 @@
-// Streams as answers, over real connections: what becomes of them when they fail, and when their reader leaves.
+// Streams as answers, over real connections: what happens when they fail, and when their reader disconnects.
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -13,7 +13,7 @@ import { defineFolder } from '../folder.ts';
 import type { RoutedAnswer as Answer, ErrorReport, RoutedRequest } from '../index.ts';
 import { createNodeServer } from '../mounts/node-http.ts';
 
-/** A server with one method and one hook, for as long as `run` runs. */
+/** A server with one method and one hook, which runs until `run` ends. */
 async function withServer(
   value: (request: RoutedRequest) => unknown,
   after: (answer: Answer) => unknown,
@@ -53,7 +53,7 @@ async function withServer(
   }
 }
 
-/** Sends without end, or fails at its third chunk. */
+/** Sends endlessly, or fails at its third chunk. */
 function source({ fails = false }: { readonly fails?: boolean } = {}): Readable {
   let chunks = 0;
   return new Readable({

@@ -1,5 +1,5 @@
-// Streams that methods return: converted to chunks of bytes, observed while they are sent, and ended when
-// they have no reader.
+// Streams that methods return: converted to chunks of bytes, monitored while they are sent, and ended when they have no
+// reader.
 import type { Readable } from 'node:stream';
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { isWhole, type ResponseLike } from '../request/request.ts';
@@ -23,7 +23,7 @@ export function isNodeStream(value: unknown): value is NodeStream {
   );
 }
 
-/** Throws for what has been read, or has ended before it is read: its answer would be cut off after the head. */
+/** Throws for a stream that was read, or that ended before it was read: its answer would be cut off after the head. */
 export function refuseSpent(stream: object): void {
   const { locked, destroyed, errored, readableEnded } = stream as Partial<
     ReadableStream & Readable
@@ -34,8 +34,8 @@ export function refuseSpent(stream: object): void {
   }
 }
 
-/** Texts become UTF-8. Returning the iterator destroys the stream, read from or not. An error before it is read from is
- * thrown to its reader: without a listener it would end the process. */
+/** Texts become UTF-8. Returning the iterator destroys the stream, whether or not it was read. An error before the
+ * first read is thrown to the reader later: without a listener it would end the process. */
 export function toChunks(stream: NodeStream): Chunks {
   let failure: { readonly error: unknown } | undefined;
   stream.on('error', (error) => {
@@ -60,8 +60,8 @@ export function toChunks(stream: NodeStream): Chunks {
 
 const firstWaitMs = 1_000;
 
-/** The same chunks, the first of which has been waited for, for a second at most: rejects with what fails until then, so that
- * it is answered as any error is. */
+/** The same chunks, after waiting at most a second for the first one: rejects with any failure until then, so that it
+ * is answered like any other error. */
 export async function toBegun(chunks: Chunks): Promise<Chunks> {
   const iterator = chunks[Symbol.asyncIterator]();
   let first: ReturnType<typeof iterator.next> | undefined = iterator.next();
@@ -85,16 +85,16 @@ export async function toBegun(chunks: Chunks): Promise<Chunks> {
   }));
 }
 
-/** The same chunks as bytes; a failure is reported before it is thrown on, unless the reader has left: ending a
- * stream that waits makes it fail. So are other bytes than `length` has promised: what is behind them on the connection
- * would be read as theirs. */
+/** The same chunks as bytes; a failure is reported before it is rethrown, unless the reader has disconnected: ending a
+ * waiting stream makes it fail. A number of bytes other than `length` is a failure as well, since it would corrupt the
+ * following answers on the connection. */
 export function watchStream(
   chunks: Chunks,
   length: string | null,
   onError: (error: unknown) => void,
 ): Chunks {
   return toIterable(() => {
-    // Of NaN no comparison is true.
+    // Every comparison with NaN is false.
     let left = length === null ? Number.NaN : Number(length);
     let iterator: AsyncIterator<unknown> | undefined;
     const open = () => {
@@ -134,11 +134,10 @@ function toChunk(chunk: unknown): Uint8Array {
   throw new TypeError('a chunk of the answer is neither bytes nor a text');
 }
 
-/**
- * The stream of an answer as a hook sees it, which may replace it by another one that reads from it. Both end together:
- * a failure of this one is thrown to the reader of the replacement, not to what reads here, since a `pipe` would end the
- * process with it; when the replacement ends, fails or loses its reader, this one is ended too.
- */
+/** The stream of an answer as a hook sees it, which can replace it by another one that reads from it. Both end
+ * together: a failure of this one is thrown to the reader of the replacement, not to the code that reads here, since a
+ * `pipe` would end the process because of it; when the replacement ends, fails or loses its reader, this one is ended
+ * too. */
 export class ReplaceableStream implements AsyncIterable<Uint8Array> {
   readonly #chunks: Chunks;
   #iterator: AsyncIterator<Uint8Array> | undefined;
@@ -165,12 +164,12 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
     };
   }
 
-  /** Ends it, read from or not. */
+  /** Ends the stream, whether or not it was read. */
   async end(): Promise<void> {
     try {
       await this.#open().return?.();
     } catch {
-      // It was to end, and it has.
+      // The stream was to end, and it has.
     }
   }
 
@@ -178,7 +177,7 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
     return this.#iterator !== undefined;
   }
 
-  /** Throws what its reader was not shown. */
+  /** Throws the failure that was hidden from its reader. */
   throwFailure(): void {
     if (this.#failure !== undefined) throw this.#failure.error;
   }
@@ -216,13 +215,13 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** A stream as chunks, which end it when they are left. */
+/** Converts a stream to chunks; leaving them ends the stream. */
 export function toBody(chunks: Chunks | ReadableStream<Uint8Array>): Chunks {
   if (chunks instanceof ReadableStream) return ofReader(chunks);
   return isNodeStream(chunks) ? toChunks(chunks) : chunks;
 }
 
-/** Its own iterator would not cancel it while a chunk is waited for. */
+/** Reads with a reader, because the stream's own iterator would not cancel it while a chunk is pending. */
 function ofReader(stream: ReadableStream<Uint8Array>): Chunks {
   return toIterable(() => {
     const reader = stream.getReader();
@@ -239,13 +238,13 @@ function ofReader(stream: ReadableStream<Uint8Array>): Chunks {
   });
 }
 
-/** Ends what will not be read. */
+/** Ends a stream that will not be read. */
 export async function cancelStream(body: ResponseLike['body']): Promise<void> {
   if (isWhole(body)) return;
   try {
     await body[Symbol.asyncIterator]().return?.();
   } catch {
-    // It was to end, and it has.
+    // The stream was to end, and it has.
   }
 }
 

@@ -15,7 +15,7 @@ import type { SchemaCompiler } from './schema.ts';
 
 export type Binder = ReturnType<typeof compileBinder>;
 
-/** Keywords by name, and how those of the body are converted. The body wins. */
+/** Keywords by name, and how those of the body are converted. The body takes precedence. */
 interface Given {
   readonly query: Readonly<Keywords>;
   readonly body: Readonly<Keywords>;
@@ -25,12 +25,12 @@ interface Given {
 export interface BinderOptions {
   readonly compiler: SchemaCompiler;
   readonly limits: Limits;
-  /** What is done with a name of the query that is not declared; `unread`: refused where any name is declared, ignored
-   * with the whole query where none is. */
+  /** The handling of undeclared names in the query; `unread`: refused if any name is declared, otherwise ignored with
+   * the whole query. */
   readonly unknownQuery: 'refuse' | 'ignore' | 'unread';
 }
 
-/** One answer names no more problems. */
+/** Maximum number of problems in one answer. */
 const maxProblems = 20;
 
 /** Throws an Error that names the invalid part of the declaration. */
@@ -56,7 +56,7 @@ export function compileBinder(
   const { keywords, known, others } = toKeywords(declared, bounded, compiler);
   const standard = declared?.standard ?? [];
   const takesUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
-  // A part that cannot come by keyword must be present, with all before it.
+  // A position that cannot be passed by keyword must be present, with all before it.
   const minParts =
     path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
@@ -66,7 +66,7 @@ export function compileBinder(
   const declaresQuery = declared?.fields.query !== undefined || takesKeywords;
   const ignoresUnknown = unknownQuery === 'ignore';
   const readsQuery = unknownQuery === 'refuse' || declaresQuery;
-  /** A body that is not but its fields; what is wrong with it is thrown. */
+  /** A body that is more than its fields; its problems are thrown. */
   function bindWhole(
     { standard, ...parameter }: Parameter & Pick<WholeBody, 'standard'>,
     { from, value: sent }: BodyArguments,
@@ -74,7 +74,7 @@ export function compileBinder(
     if (sent === undefined) throw new BadRequest('the body is missing');
     const problems: FieldProblem[] = [];
     const place = { in: 'body', name: '' } as const;
-    // JSON has types of its own.
+    // JSON values have types of their own.
     const cast: CastValue = from === 'json' ? (value) => ({ ok: true, value }) : parameter.cast;
     let value = readValue({ ...parameter, cast }, sent, from, place, problems);
     if (standard !== undefined && problems.length === 0) {
@@ -86,14 +86,14 @@ export function compileBinder(
     return value;
   }
 
-  /** A path that does not parse names nothing. */
+  /** A path that cannot be parsed matches nothing. */
   function readPart(parameter: Parameter, text: string): unknown {
     const cast = parameter.cast(text, 'text');
     if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
     return cast.value;
   }
 
-  /** Reads a keyword that is given. */
+  /** Reads a keyword that is present. */
   function readKeyword(
     parameter: Parameter,
     name: string,
@@ -175,7 +175,8 @@ export function compileBinder(
     return fields;
   }
 
-  /** By the schemas of other libraries, which may convert as well. What is wrong with a field already is not reported twice. */
+  /** Applies the schemas of other libraries, which may also convert. A field that already has a problem is not reported
+   * twice. */
   function checkStandard(fields: Keywords, problems: FieldProblem[]): void {
     const wrong = new Set(problems.map(({ name }) => fieldOf(name)));
     for (const { in: where, names, schema } of standard) {
@@ -191,19 +192,19 @@ export function compileBinder(
   }
 
   return {
-    /** Whether the method takes that many path parts, if its keywords are right. */
+    /** Whether the method accepts this many path parts, if its keywords are valid. */
     fits: (partCount: number) => partCount >= minParts && partCount <= maxParts,
     /** How its query is read, by the names of its keywords and their aliases. */
     query: toQueryNames(keywords, [...known]),
-    /** Whether its query is read; one that no method asked for is ignored (behaviour: unasked-queries). */
+    /** Whether its query is read; an undeclared query is ignored (behaviour: unasked-queries). */
     readsQuery,
     /** Whether any argument of the method can come from a body. */
     takesBody: takesUnparsed || rest !== undefined || whole !== undefined || takesKeywords,
-    /** Throws 404 where there are more parts than the method takes; called before the body is read. */
+    /** Throws 404 if there are more parts than the method accepts; called before the body is read. */
     refuseSurplus(partCount: number): void {
       if (partCount > maxParts) throw notFound();
     },
-    /** The arguments in order. Throws 404 or 400. */
+    /** Returns the arguments in order. Throws 404 or 400. */
     bind(parts: readonly string[], query: Readonly<Keywords>, body: BodyArguments): unknown[] {
       if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
       const { value: sent, from } = body;
@@ -266,17 +267,17 @@ function readValue(
   return completed;
 }
 
-/** What is inside a whole body is named as a field is. */
+/** A value inside a whole body is named like a field. */
 function nameOf(name: string, at: string): string {
   return name === '' ? at.slice(1) : `${name}${at}`;
 }
 
-/** The keyword that a problem is about. */
+/** The keyword that the problem concerns. */
 function fieldOf(name: string): string {
   return name.split('/', 1)[0] ?? '';
 }
 
-/** Names of a JSON body stand beside those that every object inherits. */
+/** Reads own names only: a JSON body must not reach those that every object inherits. */
 function isGiven(name: string, { query, body }: Given): boolean {
   return Object.hasOwn(body, name) || Object.hasOwn(query, name);
 }

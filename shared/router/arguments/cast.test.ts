@@ -20,7 +20,7 @@ const cast = (schema: object, from: 'text' | 'json', value: unknown) =>
 compileFilter({});
 await load();
 
-/** What becomes of a value, or what is wrong with it. */
+/** The converted value, or its problem. */
 testLines(test, new URL('cast.txt', import.meta.url), (given) => {
   const [text = '', how = '', value = ''] = given.split(/ <- (text|json|check|closed|filter) /);
   const schema: Plain = text.startsWith('{"') ? JSON.parse(text) : Type.Script(text);

@@ -1,5 +1,5 @@
-// Converts text (or JSON of another type) to the type that a schema declares. Strict: a value without a
-// single meaning is refused (behaviour: strict-casts). The compiled schema checks constraints.
+// Converts text (or JSON of another type) to the type that a schema declares. Strict: an ambiguous value is refused
+// (behaviour: strict-casts). The compiled schema checks constraints.
 import type { Origin } from '../request/body.ts';
 import {
   isPlain,
@@ -13,23 +13,23 @@ import { isUpload } from '../upload.ts';
 
 export type Cast =
   | { readonly ok: true; readonly value: unknown }
-  /** `at`: inside the value, as a SchemaProblem has it. */
+  /** `at`: the position inside the value, as in a SchemaProblem. */
   | { readonly ok: false; readonly reason: string; readonly at?: string };
 
 type Refusal = Extract<Cast, { readonly ok: false }>;
 
 const integer = /^-?\d+$/;
 const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
-/** `on` is what browsers send of a checkbox. */
+/** Browsers send `on` for a checkbox. */
 const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes', 'on']);
 const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no', 'off']);
 
 export type CastValue = (value: unknown, from: Origin) => Cast;
 
-/** Whether a value is one of a schema: of several alternatives a text alone decides for none. */
+/** Whether a value matches a schema: a text alone does not decide between several alternatives. */
 export type Accepts = (schema: Plain) => (value: unknown) => boolean;
 
-/** Reads the schema once, and not for each value. Throws an Error for a reference that names nothing. */
+/** Reads the schema once, not for each value. Throws an Error for an unresolved reference. */
 export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noScope): CastValue {
   const inside = scopeWithin(scope, schema);
   const compile = (inner: unknown) => compileCast(inner as Plain, accepts, inside);
@@ -38,7 +38,7 @@ export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noSc
   }
   if (schema['$ref'] !== undefined) {
     const target = resolveRef(inside, schema['$ref']);
-    // It may be one that this one is in.
+    // The schema may refer to one that contains it.
     let cast: CastValue | undefined;
     return (value, from) => {
       cast ??= compile(target);
@@ -84,7 +84,7 @@ export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noSc
   };
 }
 
-/** Those of a scope, as `$defs` has them. */
+/** The schemas of a scope, in the form of `$defs`. */
 function defsOf(scope: Scope): readonly (readonly [string, Plain])[] {
   return [...scope].flatMap(([ref, schema]) => {
     const [, name] = /^#\/\$defs\/(.*)$/.exec(ref) ?? [];
@@ -126,8 +126,8 @@ function castList(schema: Plain, compile: (inner: unknown) => CastValue): CastVa
   };
 }
 
-/** What is in an object of JSON has its type; fields of a form and of XML are texts. An empty element of XML is an empty
- * object. */
+/** A value in a JSON object has a type of its own; fields of a form and of XML are texts. An empty XML element is an
+ * empty object. */
 function castObject(schema: Plain, compile: (inner: unknown) => CastValue): CastValue {
   const compileAll = (all: unknown) =>
     new Map(Object.entries(all ?? {}).map(([name, inner]) => [name, compile(inner)] as const));
@@ -151,7 +151,7 @@ function castObject(schema: Plain, compile: (inner: unknown) => CastValue): Cast
   };
 }
 
-/** The first that takes the value, else the first that can convert it. */
+/** The first alternative that accepts the value, else the first that can convert it. */
 function castAlternatives(
   branches: readonly { readonly cast: CastValue; readonly isOne: (value: unknown) => boolean }[],
 ): CastValue {
@@ -188,7 +188,7 @@ function castLiteral(literals: readonly unknown[], value: unknown): Cast {
     : { ok: true, value: meant };
 }
 
-/** The closed set of values of a schema that is nothing else. */
+/** The closed set of values of a schema that only lists values. */
 function literalsOf(schema: Plain): readonly unknown[] | undefined {
   if ('const' in schema) return [schema['const']];
   if (Array.isArray(schema['enum'])) return schema['enum'];

@@ -16,14 +16,15 @@ export interface Parameter {
   readonly schema: Plain;
   readonly cast: CastValue;
   readonly check: Check;
-  /** Fills in defaults inside of the value. */
+  /** Adds defaults inside the value. */
   readonly complete: ((value: unknown) => unknown) | undefined;
-  /** Makes its own default, a copy each time, so that no request changes that of the next; undefined where it has none. */
+  /** Creates its own default, a copy each time, so that no request can change that of the next; undefined if it has
+   * none. */
   readonly makeDefault: (() => unknown) | undefined;
 }
 
 export interface Keyword extends Parameter {
-  /** Its own, and its aliases. */
+  /** The parameter's own name, and its aliases. */
   readonly names: readonly [string, ...string[]];
   /** Where it is documented; it may come from either. */
   readonly in: 'query' | 'body';
@@ -32,14 +33,14 @@ export interface Keyword extends Parameter {
 
 export interface Keywords {
   readonly keywords: readonly Keyword[];
-  /** Their names and aliases, and the names of positions that may come by keyword. */
+  /** Names and aliases of keywords, and names of positions that can be passed by keyword. */
   readonly known: ReadonlySet<string>;
-  /** Schema of further keywords; undefined where none are allowed. */
+  /** Schema of further keywords; undefined if none are allowed. */
   readonly others: Parameter | undefined;
 }
 
-/** `$defs`: those of the object that a field is in. `isForeign`: of another library, which checks its own schemas by its
- * own rules. */
+/** `$defs`: those of the object that contains the field. `isForeign`: whether the schema is of another library, which
+ * checks its schemas by its own rules. */
 export function toParameter(
   schema: Plain,
   compiler: SchemaCompiler,
@@ -59,7 +60,7 @@ export function toParameter(
   };
 }
 
-/** Used as it is: it may be one that no caller can send. */
+/** Used unchecked: the default can be a value that no caller can send. */
 function toDefault(schema: Plain): (() => unknown) | undefined {
   if (!('default' in schema)) return undefined;
   const { default: value } = schema;

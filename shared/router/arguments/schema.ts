@@ -1,6 +1,6 @@
-// Compiles schemas at start: what is not understood is refused, patterns and formats become functions of ours. Values are
-// checked as they are; cast.ts converts text. TypeBox checks: it comes along for the declarations, and needs no `eval`
-// where that is forbidden.
+// Compiles schemas at start: unsupported keywords are refused, patterns and formats become functions of ours. Values
+// are checked as they are; cast.ts converts text. TypeBox does the checking: the declarations need it anyway, and it
+// works without `eval` if that is forbidden.
 import type Type from 'typebox';
 import Format from 'typebox/format';
 import Schema, { Pointer } from 'typebox/schema';
@@ -10,7 +10,7 @@ import { patternCharacters, whyExponential } from '../schema/pattern.ts';
 import { uploadKeyword } from '../upload.ts';
 
 export interface SchemaProblem {
-  /** Inside the value: `` for the value itself, `/tags/3`. */
+  /** The position inside the value: `` for the value itself, `/tags/3`. */
   readonly at: string;
   readonly reason: string;
 }
@@ -18,19 +18,19 @@ export interface SchemaProblem {
 /** The problems of the value, at most 20; empty when it is valid. */
 export type Check = (value: unknown) => readonly SchemaProblem[];
 
-/** Whether a text has the form. */
+/** Whether a text has the format. */
 export type FormatCheck = (text: string) => boolean;
 
 export type SchemaCompiler = ReturnType<typeof createSchemaCompiler>;
 
 const maxProblems = 20;
-/** These hold for each part, too. */
+/** These also apply to each part. */
 const summaries: ReadonlySet<string> = new Set([
   ...['boolean', 'additionalProperties', 'unevaluatedProperties', '$ref'],
 ]);
 const noProblems: readonly SchemaProblem[] = [];
 
-/** RFC 3339 alone: TypeBox takes suffixes such as `[Europe/Paris]` too. */
+/** RFC 3339 only: TypeBox also accepts suffixes such as `[Europe/Paris]`. */
 const dateTime = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
 const knownFormats: Readonly<Record<string, FormatCheck>> = {
@@ -56,7 +56,7 @@ const understood: ReadonlySet<string> = new Set([
   uploadKeyword,
 ]);
 
-/** `formats`: those of the application, beside the known ones. */
+/** `formats`: those of the application, in addition to the known ones. */
 export function createSchemaCompiler(formats: Readonly<Record<string, FormatCheck>> = {}) {
   const all = new Map(Object.entries({ ...knownFormats, ...formats }));
   let values: typeof import('typebox/value') | undefined;
@@ -68,17 +68,17 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
   }
 
   return {
-    /** A schema of TypeBox. `$defs`: what its references name beside its own. Throws an Error that names what it has that
-     * is not supported. */
+    /** Compiles a schema of TypeBox. `$defs`: further schemas that its references name. Throws an Error that names each
+     * unsupported keyword. */
     compile: (declared: Plain, $defs: Plain = {}): Check =>
       toCheck(toChecked(withDefs(declared, $defs), all)),
-    /** A schema of another library, which checks by itself: only the lengths of texts that it tries a pattern on. Throws an
-     * Error for a pattern that is too slow. */
+    /** Compiles the bounds of a schema of another library, which checks values itself: only the lengths of texts that
+     * it matches against a pattern. Throws an Error for a pattern that is too slow. */
     compileBounds: (declared: Plain, $defs: Plain = {}): Check =>
       toCheck(toBounds(withDefs(declared, $defs))),
-    /** A schema of another library, as far as it distinguishes alternatives. */
+    /** Compiles a schema of another library only as far as it distinguishes alternatives. */
     compileShape: (declared: Plain): Check => toCheck(toShape(declared)),
-    /** The value with the defaults in it; undefined where there are none. Only after `load`. */
+    /** Adds the defaults to a value; undefined if there are none. The function works only after `load`. */
     compileDefaults(declared: Plain, $defs: Plain = {}) {
       let hasDefaults = false;
       eachSchema(withDefs(declared, $defs), (schema) => {
@@ -89,7 +89,7 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
       return (value: unknown): unknown =>
         loaded().Default($defs as Type.TProperties, declared, value);
     },
-    /** The value without what the schema does not declare. Only after `load`. */
+    /** Removes what the schema does not declare from a value. The function works only after `load`. */
     compileFilter(declared: Plain) {
       needsValues = true;
       const schema = withLargestFirst(declared);
@@ -107,7 +107,8 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
   };
 }
 
-/** The first alternative that a value fits is the one that it is cut to: those with more fields go before those with fewer. */
+/** A value is cut to the first alternative that it fits, so alternatives with more fields come before those with
+ * fewer. */
 function withLargestFirst(declared: Plain): Plain {
   const schema = mapSchemas(declared, withLargestFirst);
   const size = (one: Plain) => Object.keys(one['properties'] ?? {}).length;
@@ -128,7 +129,7 @@ function toCheck(schema: Plain): Check {
   return (value) => (validator.Check(value) ? noProblems : findProblems(schema, value));
 }
 
-/** As TypeBox's checker takes it. */
+/** The form that TypeBox's checker accepts. */
 function toChecked(declared: Plain, formats: ReadonlyMap<string, FormatCheck>): Plain {
   const unknown = Object.keys(declared).find((keyword) => !understood.has(keyword));
   if (unknown !== undefined) throw new Error(`unknown keyword "${unknown}"`);
@@ -141,7 +142,7 @@ function toChecked(declared: Plain, formats: ReadonlyMap<string, FormatCheck>): 
   } = mapSchemas(declared, (inner) => toChecked(inner, formats));
   const isFile = schema[uploadKeyword] === true;
   delete schema[uploadKeyword];
-  // Those of `Type.Refine`, which are hidden.
+  // The checks of `Type.Refine`, which are hidden.
   const refine = [...((declared['~refine'] as unknown[] | undefined) ?? [])];
   if (format !== undefined) refine.push(toFormatCheck(String(format), formats));
   if (isFile) refine.push(fileCheck);
@@ -178,7 +179,7 @@ function toShape(declared: Plain): Plain {
   return shape;
 }
 
-/** A field that is in a closed object: its schema is false. */
+/** A field that must not occur in a closed object: its schema is false. */
 function isUndeclared({ keyword, schemaPath }: { keyword: string; schemaPath: string }): boolean {
   return keyword === 'boolean' && schemaPath.endsWith('/additionalProperties');
 }
@@ -186,7 +187,7 @@ function isUndeclared({ keyword, schemaPath }: { keyword: string; schemaPath: st
 function findProblems(schema: object, value: unknown): readonly SchemaProblem[] {
   const errors = errorsOf(schema, value);
   const telling = errors.filter((error) => isUndeclared(error) || !summaries.has(error.keyword));
-  // Of an object in which something else is wrong it names all fields: the innermost goes first.
+  // For an object that has another problem it names all fields, so the innermost problem comes first.
   const [first] = errors;
   if (telling.length === 0 && first?.keyword === 'unevaluatedProperties') {
     const names = first.params.unevaluatedProperties.map(String);
@@ -198,7 +199,7 @@ function findProblems(schema: object, value: unknown): readonly SchemaProblem[] 
   }));
 }
 
-/** The bound is TypeBox's for all users: it is restored before others can see it. */
+/** The bound applies to all users of TypeBox, so it is restored before other code can run. */
 function errorsOf(schema: object, value: unknown) {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: maxProblems });
@@ -209,7 +210,7 @@ function errorsOf(schema: object, value: unknown) {
   }
 }
 
-/** Whether an object or a list stands where another thing is declared: it is not cut to what is declared then. */
+/** Whether an object or a list occurs where another type is declared: it is not cut to the declared type. */
 function mayHoldMore(schema: object, value: unknown): boolean {
   const errors = errorsOf(schema, value);
   return (
@@ -238,7 +239,8 @@ function toFormatCheck(name: string, formats: ReadonlyMap<string, FormatCheck>) 
   };
 }
 
-/** A text longer than its schema allows is skipped: `maxLength` refuses it. A character is one or two units. */
+/** A text longer than its schema allows is skipped, since `maxLength` refuses it. A character is one or two code
+ * units. */
 function toPatternCheck(pattern: string, maxLength: number) {
   refuseSlow(pattern);
   const regExp = new RegExp(pattern, 'u');

@@ -1,5 +1,5 @@
-// What surrounds methods: `around(next, request)` is called for every request below a folder, also for those that no
-// method answers, and gets the answer to each, refusals and errors too (behaviour: folders).
+// Code around methods: `around(next, request)` is called for every request below a folder, even if no method answers
+// it, and receives the answer to each, including refusals and errors (behaviour: folders).
 import { fromResponse } from '../answer/encode.ts';
 import { cancelStream, ReplaceableStream, refuseSpent, toBody } from '../answer/stream.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
@@ -14,19 +14,19 @@ import {
   withoutBody,
 } from '../request/request.ts';
 
-/** What is called inside of all, and how its errors are answered. */
+/** The innermost call, and how its errors are answered. */
 export interface Surrounded {
   readonly request: RoutedRequest & { end(): void };
   readonly call: () => MaybePromise<ResponseLike>;
   readonly toResponse: (thrown: unknown) => Promise<{
     readonly response: ResponseLike;
-    /** Undefined where it is no error, such as a redirect. */
+    /** Undefined if the thrown value is not an error, such as a redirect. */
     readonly error?: unknown;
   }>;
 }
 
-/** Calls the arounds, the first of them outermost. Never rejects. What none of them returns is ended; the request is, too,
- * where an answer was not waited for. */
+/** Calls the arounds, the first of them outermost. Never rejects. Ends answers that no around returned, and the request
+ * if an answer was not waited for. */
 export async function surround(
   arounds: readonly Around[],
   { request, call, toResponse }: Surrounded,
@@ -76,16 +76,17 @@ export async function surround(
   return result;
 }
 
-/** The answer that arounds see: changes of its body keep its headers right, and end the streams that are not sent. */
+/** The answer that arounds receive: changing its body keeps its headers consistent, and ends streams that are not
+ * sent. */
 export class SurroundedAnswer implements RoutedAnswer {
   status: number;
   readonly headers: ListedHeaders;
   readonly error: unknown;
   readonly #session: SessionLike | undefined;
   #body: ResponseLike['body'];
-  /** The body as arounds may read it, where it is a stream. */
+  /** The body as arounds may read it, if it is a stream. */
   #shown: ReplaceableStream | undefined;
-  /** The header as it fits the body. */
+  /** The length header that fits the body. */
   #length: string | null;
 
   constructor({ status, headers, body, session }: ResponseLike, error?: unknown) {
@@ -98,7 +99,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     this.#length = this.headers.get('content-length');
   }
 
-  /** In the place of `replaced`, whose error it keeps for the log, and whose stream it may read: both end together. */
+  /** Replaces `replaced`, whose error it retains for the log, and whose stream it may read: both end together. */
   static from(
     response: Response,
     requestId: string,
@@ -111,12 +112,12 @@ export class SurroundedAnswer implements RoutedAnswer {
     if (!isReader) void stream?.end();
     const sent = isReader ? { ...whole, body: stream.replacedBy(body) } : whole;
     const answer = new SurroundedAnswer(sent, replaced?.error);
-    // With headers of the answer that it replaces, `new Response(page, answer)`, it has the length of that.
+    // With the headers of the replaced answer, `new Response(page, answer)`, it would have that answer's length.
     answer.#length = null;
     return answer;
   }
 
-  /** Its stream, which it has no longer. */
+  /** Removes the stream from this answer and returns it. */
   #takeStream(): ReplaceableStream | undefined {
     const stream = this.#shown;
     if (stream === undefined) return undefined;
@@ -129,7 +130,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     return this.#shown ?? (this.#body as string | Uint8Array | undefined);
   }
 
-  /** Throws for what cannot be sent, and the error of a stream that was read in vain. */
+  /** Throws if the body cannot be sent, and rethrows the error of a stream that failed while it was read. */
   set body(body: unknown) {
     if (body === this.body) return;
     const replaced = this.#shown;
@@ -152,7 +153,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     if (body !== undefined && tag?.startsWith('"')) this.headers.set('etag', `W/${tag}`);
   }
 
-  /** Throws where its stream was read, and so is not there to be sent. */
+  /** Throws if the stream was read, and can no longer be sent. */
   toResponse(): ResponseLike {
     const { status, headers } = this;
     const session = this.#session;
@@ -171,7 +172,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     return { status, headers: headers.list, body, ...(session && { session }) };
   }
 
-  /** It is not sent. */
+  /** Ends the answer without sending it. */
   async end(): Promise<void> {
     this.#session?.abandon();
     await cancelStream(this.#body);

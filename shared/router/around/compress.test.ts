@@ -132,7 +132,7 @@ test('a part of a file is never compressed, and no part is offered of what is', 
   t.is(gunzipSync(await bytesOf(whole)).toString(), text);
 });
 
-/** A server that compresses what `value` returns, for as long as `run` runs. */
+/** A server that compresses what `value` returns, and runs until `run` ends. */
 async function withServer(
   { value, produces }: { readonly value: () => unknown; readonly produces: string },
   run: (get: () => Promise<IncomingMessage>, reports: readonly ErrorReport[]) => Promise<void>,
@@ -166,7 +166,7 @@ async function withServer(
   }
 }
 
-/** Of texts that cannot be compressed, without end, or failing at the third. */
+/** A stream of texts that cannot be compressed, endless or failing at the third. */
 function source(fails: boolean): Readable {
   let chunks = 0;
   return new Readable({

@@ -8,13 +8,13 @@ import { withCoding } from './conditions.ts';
 
 interface Coding {
   whole(body: string | Uint8Array): Promise<Uint8Array>;
-  /** Each chunk is sent when it comes: a reader may wait for it. */
+  /** Sends each chunk as soon as it arrives, since a reader may wait for it. */
   stream(): Transform;
 }
 
 const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 
-/** The best of those that a client accepts equally is the first. */
+/** Ordered by preference, for codings that a client accepts equally. */
 const codings: Readonly<Record<string, Coding>> = {
   br: {
     whole: (body) => promisify(brotliCompress)(body, brotliOptions),
@@ -27,21 +27,20 @@ const codings: Readonly<Record<string, Coding>> = {
   },
 };
 
-/** What is compressed already, such as pictures, gets longer. */
+/** Content that is already compressed, such as pictures, would grow. */
 const compressible =
   /^(?:text\/(?!event-stream)|image\/svg|application\/(?:[^;]*\+)?(?:json|xml|javascript|wasm|x-ndjson|yaml)\b)/i;
 
-/**
- * `around: compress()`: text, JSON and the like of at least `fromBytes`, 1,024 by default, for who accepts it; streams too.
- * Never events, parts of files, and what has a `Content-Encoding` or `Cache-Control: no-transform`. Not for answers that
- * have a secret beside what a caller has sent: their lengths show it.
- */
+/** `around: compress()`: compresses text, JSON and the like of at least `fromBytes`, 1,024 by default, if the client
+ * accepts it; streams too. Never compresses events, parts of files, and answers with a `Content-Encoding` or
+ * `Cache-Control: no-transform`. Do not use it for answers that contain a secret together with what a caller has sent:
+ * their lengths reveal it. */
 export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } = {}): Around {
   return async (next, request) => {
     const answer = await next();
     const { status, headers, body } = answer;
     const isWanted = isCompressible(answer, fromBytes);
-    // A part, and 304, have what their 200 would have (RFC 9110, sections 15.3.7 and 15.4.5).
+    // A partial answer, and 304, have the headers that their 200 would have (RFC 9110, sections 15.3.7 and 15.4.5).
     if (isWanted || status === 206 || status === 304) headers.append('vary', 'Accept-Encoding');
     if (!isWanted) return answer;
     const name = chooseCoding(request.headers.get('accept-encoding') ?? '');
@@ -58,7 +57,7 @@ export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } =
       answer.body = stream;
     }
     headers.set('content-encoding', name);
-    // A range of it would be one of the bytes before.
+    // A range of the compressed body would be a range of the bytes before compression.
     headers.delete('accept-ranges');
     return answer;
   };
@@ -72,7 +71,7 @@ function isCompressible({ status, headers, body }: RoutedAnswer, fromBytes: numb
   return body !== undefined && (length === null || Number(length) >= fromBytes);
 }
 
-/** Undefined where none is accepted. */
+/** Undefined if the client accepts none of the codings. */
 function chooseCoding(accept: string): string | undefined {
   const weights = new Map(
     readWeights(accept).map(([name, weight]) => [name === 'x-gzip' ? 'gzip' : name, weight]),

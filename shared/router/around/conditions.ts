@@ -1,4 +1,5 @@
-// Conditional requests (RFC 9110, section 13): a tag of what is sent, and what a client reports of the tag that it has.
+// Conditional requests (RFC 9110, section 13): a tag for the representation sent, and the tags that a client sends
+// back.
 import { createHash } from 'node:crypto';
 import type { Controller, Handler } from '../controller.ts';
 import { HttpError } from '../errors.ts';
@@ -11,8 +12,8 @@ export function isConditional(headers: Headers): boolean {
   return conditions.some((name) => headers.has(name));
 }
 
-/** The answer to a GET or HEAD with its tag: one that the method has set, else a hash of a whole body. 304 or 412 where
- * the client's conditions ask for that. Statuses other than 200 are returned as they are. */
+/** Adds the tag to an answer to GET or HEAD: the one that the method has set, else a hash of a complete body. Answers
+ * 304 or 412 if the client's conditions require it. Answers with a status other than 200 are returned unchanged. */
 export const tagged: Around = async (next, { headers: asked }) => {
   const answer = await next();
   if (answer.status !== 200) return answer;
@@ -29,7 +30,7 @@ export const tagged: Around = async (next, { headers: asked }) => {
   return answer;
 };
 
-/** The same method, whose answer a browser may keep if it asks each time whether it has changed. */
+/** The same method, whose answer a browser can store if it revalidates it before each use. */
 export function withRevalidation(handler: Handler): Handler {
   return function (this: Controller, ...args: unknown[]) {
     this.response.headers.set('cache-control', 'private, no-cache');
@@ -37,8 +38,8 @@ export function withRevalidation(handler: Handler): Handler {
   };
 }
 
-/** Before an unsafe method is called. Rejects with 412. `read`: what a GET would be answered now; undefined where there is
- * nothing. */
+/** Checks the conditions before an unsafe method is called. Rejects with 412. `read`: the current answer to GET;
+ * undefined if there is no representation. */
 export async function refuseUnmet(
   request: Headers,
   read: () => Promise<ResponseLike | undefined>,
@@ -60,7 +61,7 @@ function setEntityTag({ headers, body }: RoutedAnswer): void {
   headers.set('etag', `"${hash}"`);
 }
 
-/** In the order of section 13.2.2. `current`: the headers of the representation that there is. */
+/** Evaluates the conditions in the order of section 13.2.2. `current`: the headers of the current representation. */
 function evaluate(
   kind: 'read' | 'change',
   request: Headers,
@@ -96,8 +97,8 @@ function tagsOf(list: string | null): readonly string[] {
   return list?.match(/(?:W\/)?"[^"]*"/g) ?? [];
 }
 
-/** A strong tag is of the same bytes (RFC 9110, section 8.8.3.3), so that compressed ones have another: clients give it back
- * for the representation that they were made of. */
+/** A strong tag identifies exact bytes (RFC 9110, section 8.8.3.3), so a compressed body has a different one, which
+ * clients return for the representation that it was compressed from. */
 export function withCoding(tag: string, coding: string): string {
   return tag.startsWith('"') ? tag.replace(/"$/, `-${coding}"`) : tag;
 }
@@ -114,7 +115,7 @@ function isSameWeakly(given: string, current: string): boolean {
   return given.replace(/^W\//, '') === current.replace(/^W\//, '');
 }
 
-/** NaN, which compares with nothing, where there is no date. */
+/** NaN, which compares false with everything, if there is no date. */
 function toTime(date: string | null): number {
   return date === null ? Number.NaN : Date.parse(date);
 }

@@ -1,19 +1,19 @@
 // One line for each request.
 import type { Around } from '../request/request.ts';
 
-/** Without query and headers, which may hold secrets. */
+/** Excludes the query and headers, which may contain secrets. */
 export interface RequestLogEntry {
   readonly requestId: string;
   readonly method: string;
   readonly path: string;
   readonly status: number;
-  /** Until the answer began. */
+  /** Time until the answer began. */
   readonly durationMs: number;
   readonly remoteAddress: string | undefined;
 }
 
-/** `around: requestLog()`: every request, also one that no method answers. Default: a JSON line on standard output. A
- * stream that fails later is in the error report of the same request id. */
+/** `around: requestLog()`: logs every request, even if no method answers it. Default: a JSON line on standard output.
+ * If a stream fails later, the error report with the same request id has the error. */
 export function requestLog(write: (entry: RequestLogEntry) => void = writeLine): Around {
   return async (next, { id, method, path, remoteAddress }) => {
     const startMs = performance.now();

@@ -1,16 +1,14 @@
-// The type of a client, from the types of modules of controllers alone: what a method declares is what a caller
-// writes, and what it returns is what a caller gets, as it arrives in JSON. client.ts calls.
+// The type of a client, derived only from the types of the controllers' modules: callers pass what a method declares,
+// and receive what it returns, in the form that it has after JSON. client.ts makes the calls.
 import type Type from 'typebox';
 import type { ServerEvent } from '../live/server-event.ts';
 import type { IsBehind, Op, OpMethod, OpSpec } from '../op.ts';
 import type { PathPart } from '../path-part.ts';
 import type { StandardObject } from '../standard-schema.ts';
 
-/**
- * For the types of modules by their paths (dots between parts, empty for the root module), such as
- * `{ '': typeof root; 'limits.zones': typeof zones }`:
- * `Client<Modules>['limits']['zones']['BurstPolicy']['GET']` is a function of the method's arguments.
- */
+/** The type parameter has the types of modules by their paths (dots between parts, empty for the root module), such as
+ * `{ '': typeof root; 'limits.zones': typeof zones }`: `Client<Modules>['limits']['zones']['BurstPolicy']['GET']` is a
+ * function of the method's arguments. */
 export type Client<Modules, Path extends string = ''> = (Path extends keyof Modules
   ? ModuleClient<Modules[Path]>
   : unknown) & {
@@ -20,7 +18,7 @@ export type Client<Modules, Path extends string = ''> = (Path extends keyof Modu
   >;
 };
 
-/** The outcome of a call; it never rejects for what the server or the network does. */
+/** The outcome of a call, which never rejects because of the server or the network. */
 export type Answer<Value, Declared = unknown> = Success<Value> | DeclaredFailure<Declared>;
 
 export interface Success<Value> {
@@ -32,20 +30,20 @@ export interface Success<Value> {
 
 export interface Failure<Status extends number = FailureStatus, Body = Problem> {
   readonly ok: false;
-  /** 0 where no answer came: no connection, no time left, or broken off. */
+  /** 0 if no answer arrived: no connection, a timeout, or an interrupted answer. */
   readonly status: Status;
   readonly headers: Headers;
   readonly error: Body;
 }
 
-/** `application/problem+json`, as the router answers errors. */
+/** The `application/problem+json` with which the router answers errors. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
   readonly status: number;
   readonly detail?: string;
   readonly requestId?: string;
-  /** The problems with the arguments. */
+  /** The problems of the arguments. */
   readonly errors?: readonly {
     readonly in: 'path' | 'query' | 'body';
     readonly name: string;
@@ -59,7 +57,7 @@ export type FailureStatus = 0
   | 422 | 423 | 424 | 425 | 426 | 428 | 429 | 431 | 451
   | 500 | 501 | 502 | 503 | 504 | 505 | 506 | 507 | 508 | 511;
 
-/** The next part of a module path below another one. */
+/** The next part of a module path below another path. */
 type PartBelow<Key extends string, Path extends string> = FirstPart<
   Path extends '' ? Key : Key extends `${Path}.${infer More}` ? More : ''
 >;
@@ -71,7 +69,7 @@ type FirstPart<Text extends string> = Text extends ''
 
 type AnyClass = abstract new (...args: never) => unknown;
 
-/** The class Default answers at the path of its module. */
+/** The class Default is served at the path of its module. */
 type ModuleClient<Module> = (Module extends { readonly Default: infer Default extends AnyClass }
   ? ClassClient<Default>
   : unknown) & {
@@ -93,7 +91,7 @@ type ClassClient<Class extends AnyClass> = {
     : never]: DeclaredCall<Class[Name], Name>;
 } & { readonly [Name in RoutedName<Class, keyof Class>]: NestedClient<Class[Name]> };
 
-/** The result of a method that was given with its declaration. */
+/** The result of a method that was passed together with its declaration. */
 type DeclaredCall<Declared, Name> =
   Declared extends OpMethod<infer Spec, infer Returned>
     ? (...args: CallArgs<Spec>) => Outcome<Name, Returned, Spec>
@@ -104,8 +102,8 @@ type Outcome<Name, Returned, Spec = unknown> = Name extends 'CONNECT'
   ? WebSocket
   : Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>;
 
-/** Names of classes that are not private. `boolean` is what a private class writes whose subclasses can declare
- * otherwise, and `false` what these declare. */
+/** Names of classes that are not private. A private class whose subclasses can declare otherwise has the type
+ * `boolean`, and these subclasses have `false`. */
 type RoutedName<Holder, Name extends keyof Holder> = Name extends
   | `_${string}`
   | `${string}Controller`
@@ -122,7 +120,7 @@ type RoutedName<Holder, Name extends keyof Holder> = Name extends
 type AnyVerb = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 type CalledVerb = AnyVerb | 'HEAD' | 'OPTIONS';
 
-/** ANY is called by the verbs that the class does not have. */
+/** ANY is called with the verbs that the class does not have. */
 type CallName<Name, Names> = Name extends 'ANY'
   ? Exclude<AnyVerb, Names>
   : Name extends `ANY_${infer Suffix}`
@@ -156,7 +154,7 @@ type SentFields<Spec> = Flat<
     Sent<Spec extends { body: infer Body } ? Body : undefined>
 >;
 
-/** A field with a default that its type knows, as of `Type.With(schema, { default })`, may be left out. */
+/** A field whose type includes a default, as of `Type.With(schema, { default })`, is optional. */
 type Sent<Schema> =
   Schema extends Type.TObject<infer Fields>
     ? {
@@ -181,7 +179,7 @@ type SentValue<Schema> =
 
 type SentBody<Spec> = Spec extends { body: infer Body }
   ? IsBehind<SentValue<Body>> extends true
-    ? // What is no list looks like a position.
+    ? // A value that is not a list looks like a position.
       [body: SentValue<Body> & readonly unknown[]]
     : []
   : [];
@@ -229,7 +227,7 @@ type DeclaredFailure<Spec> = Spec extends { failures: infer Failures }
 
 type OtherFailure<Status extends FailureStatus> = Failure<Status>;
 
-/** Values that encode.ts sends as they are; a text where its type is `text/*`. */
+/** Values that encode.ts sends unchanged; a text if its type is `text/*`. */
 type Bytes =
   | ArrayBuffer
   | ArrayBufferView
@@ -253,12 +251,12 @@ type Arriving<Value, Spec = unknown> =
               : Json<Item>[]
             : Json<Value>;
 
-/** A client sees the data alone of an event with a name or an id. */
+/** A client receives only the data of an event with a name or an id. */
 type EventData<Item> = Item extends ServerEvent<infer Data> ? Data : Item;
 
 type IsAny<Value> = 0 extends 1 & Value ? true : false;
 
-/** A value after it has been JSON. */
+/** A value after a round trip through JSON. */
 export type Json<Value> =
   IsAny<Value> extends true
     ? unknown

@@ -1,32 +1,33 @@
-// Calls the methods of controllers over HTTP, as their types declare them: `client<Modules>(url).widgets.GET({}, 'w-1')`.
-// It runs in a browser page as well, so it imports nothing of Node. client-type.ts has its type.
+// Calls the methods of controllers over HTTP, as their types declare them:
+// `client<Modules>(url).widgets.GET({}, 'w-1')`. It also runs in a browser page, so it imports nothing from Node.
+// client-type.ts has its type.
 import { toClassPathName, toPathName } from '../table/names.ts';
 import type { Answer, Client, Problem } from './client-type.ts';
 import { readEvents } from './events.ts';
 
 export interface ClientOptions {
-  /** Headers of each request, such as the caller's token; asked again each time. A page cannot set those of a WebSocket. */
+  /** Headers for each request, such as the caller's token; evaluated for every call. A page cannot set those of a
+   * WebSocket. */
   readonly headers?: () => Readonly<Record<string, string>>;
   /** Sends a request; default: the global `fetch`. An application's own `fetch` needs no server. */
   readonly fetch?: (request: Request) => Promise<Response>;
-  /** From the call to the last byte of the answer; of events to the first. More is a failure with status 0. */
+  /** The time from the call to the last byte of the answer; for events, to the first. A timeout is a failure with
+   * status 0. */
   readonly timeoutMs?: number;
-  /** Ends calls that are under way, and events. */
+  /** Ends calls under way, and events. */
   readonly signal?: AbortSignal;
 }
 
 const defaultTimeoutMs = 30_000;
-/** Those whose WebSocket takes headers. */
+/** Environments whose WebSocket accepts headers. */
 const isProgram = /^(?:Node\.js|Bun|Deno)\//.test(globalThis.navigator?.userAgent ?? '');
 const verb = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?:_(.+))?|CONNECT)$/;
-/** Their fields are in the query, all others' in the body. */
+/** Methods whose fields are sent in the query; those of all others are sent in the body. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/**
- * `url` is where the application is mounted; in a page it may be a path. Each answer is a value: `ok` with the
- * method's own, or not, with `status` and `error`; `CONNECT` opens a `WebSocket`. Rejects with a TypeError for an
- * argument that cannot be sent.
- */
+/** `url` is where the application is mounted; in a page it can be a path. Each answer is a value: `ok` with the
+ * method's result, or not `ok`, with `status` and `error`; `CONNECT` opens a `WebSocket`. Rejects with a TypeError for
+ * an argument that cannot be sent. */
 export function client<Modules extends object>(
   url: string | URL,
   options: ClientOptions = {},
@@ -38,7 +39,7 @@ export function client<Modules extends object>(
 
 interface Place {
   readonly base: string;
-  /** The parts of the path so far; `[id]` takes a position. */
+  /** The parts of the path so far; `[id]` is replaced by a position. */
   readonly parts: readonly string[];
   readonly options: ClientOptions;
 }
@@ -49,7 +50,7 @@ function toNode(place: Place): object {
     {},
     {
       get(_node, name) {
-        // An object with `then` would be taken for a promise.
+        // An object with `then` would be treated as a promise.
         if (typeof name === 'symbol' || name === 'then') return undefined;
         const [isCall, method, suffix] = verb.exec(name) ?? [];
         if (isCall === undefined) return toNode({ ...place, parts: [...parts, toPart(name)] });
@@ -69,13 +70,13 @@ function toNode(place: Place): object {
   );
 }
 
-/** Classes begin with a capital; modules may have a name that is in kebab-case already. */
+/** Classes begin with a capital letter; modules can have a name that is already in kebab-case. */
 function toPart(name: string): string {
   return /^[A-Z]/.test(name) ? (toClassPathName(name)?.part ?? name) : toPathName(name);
 }
 
-/** A body that is an argument by itself, a list or one of a method with `raw` or `stream`, which stands before the
- * positions; these are of other types. */
+/** A body that is one argument, either a list or that of a method with `raw` or `stream`, precedes the positions, which
+ * have other types. */
 type WholeBody = Blob | FormData | Uint8Array<ArrayBuffer> | readonly unknown[];
 
 function isWhole(value: unknown): value is WholeBody {
@@ -87,7 +88,7 @@ function isWhole(value: unknown): value is WholeBody {
   );
 }
 
-/** The first positions where folders `[id]` stand for a part, the others behind. */
+/** The first positions replace the `[id]` folders; the others are appended. */
 function fillPath(parts: readonly string[], positionals: readonly unknown[]): string {
   const end = positionals.indexOf(undefined);
   const given = positionals.slice(0, end < 0 ? undefined : end);
@@ -99,21 +100,21 @@ function fillPath(parts: readonly string[], positionals: readonly unknown[]): st
 
 function encodePosition(value: unknown): string {
   const text = String(value ?? '');
-  // Servers drop these, and the rest would be another path.
+  // Servers drop these segments, which would yield another path.
   if (text === '' || text === '.' || text === '..' || !text.isWellFormed()) {
     throw new TypeError(`${JSON.stringify(text)} cannot be a part of a path`);
   }
   return encodeURIComponent(text);
 }
 
-/** With the headers of the options in a program; a page cannot set those of a WebSocket. */
+/** In a program, adds the headers of the options; a page cannot set those of a WebSocket. */
 function openSocket(path: string, fields: object, { headers }: ClientOptions): WebSocket {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  // A path alone is of the page's own server, as for the other calls.
+  // A path alone refers to the page's own server, as for the other calls.
   const url = new URL(new Request(path).url);
   url.protocol = url.protocol.replace('http', 'ws');
   url.search = toQuery(given).toString();
-  // What Node takes in the place of the protocols is not in the types of pages.
+  // Node accepts an object instead of the protocols, which the types of pages do not include.
   return headers !== undefined && isProgram
     ? new WebSocket(url, { headers: headers() } as never)
     : new WebSocket(url);
@@ -164,7 +165,7 @@ async function call(
   }
 }
 
-/** Lists are repeated names. */
+/** Lists become repeated names. */
 function toQuery(given: readonly (readonly [string, unknown])[]): URLSearchParams {
   const query = new URLSearchParams();
   for (const [name, value] of given) {
@@ -175,7 +176,7 @@ function toQuery(given: readonly (readonly [string, unknown])[]): URLSearchParam
   return query;
 }
 
-/** JSON, or a form where there are files. */
+/** JSON, or a form if there are files. */
 function toBody(
   given: readonly (readonly [string, unknown])[],
   headers: Headers,
@@ -195,7 +196,7 @@ function toBody(
   return form;
 }
 
-/** What a query and a form have no text for would be another value to the method: null would be `null`. */
+/** A value without a text form in a query or a form would reach the method as another value: null would be `null`. */
 function toText(name: string, value: unknown): string {
   const plain: unknown = value instanceof Date ? value.toJSON() : value;
   const text = String(plain);
@@ -213,7 +214,7 @@ async function readAnswer(response: Response): Promise<Answer<unknown>> {
   return toFailure(status, headers, isObject ? value : { type: 'about:blank', title, status });
 }
 
-/** JSON as its value, another text as a text, and anything else as a Blob. */
+/** Reads JSON as its value, any other text as a text, and everything else as a Blob. */
 async function readValue(response: Response): Promise<unknown> {
   const type = typeOf(response);
   if (response.body === null || type === '') return undefined;
@@ -232,7 +233,7 @@ function toSuccess({ status, headers }: Response, value: unknown): Answer<unknow
   return { ok: true, status, headers, value };
 }
 
-/** The statuses of the type are those that there are; the body is the server's. */
+/** The type assumes that only the declared statuses occur; the server determines the body. */
 function toFailure(status: number, headers: Headers, error: object): Answer<unknown> {
   return { ok: false, status, headers, error: error as Problem } as Answer<unknown>;
 }

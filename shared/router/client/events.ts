@@ -1,6 +1,7 @@
-// Reads server-sent events as they arrive, with the JSON of each as its value. It runs in a browser page as well.
+// Reads server-sent events as they arrive, and parses the JSON of each. It also runs in a browser page.
 
-/** Ends with the stream, and throws where that breaks off; who stops reading closes it. Calls `release` at the end. */
+/** Ends with the stream, and throws if the stream is interrupted; a reader that stops closes it. Calls `release` at the
+ * end. */
 export async function* readEvents(
   { body }: Response,
   release: () => void,
@@ -25,7 +26,7 @@ export async function* readEvents(
     }
   } finally {
     release();
-    // A stream that has failed cannot be cancelled as well.
+    // A failed stream cannot be cancelled.
     await reader?.cancel().catch(() => {});
   }
 }

@@ -1,5 +1,5 @@
-// An error as a developer sees it: its text and the source line, in the log and in the answer. For `serve --watch`
-// alone, and in answers to this machine only.
+// An error as a developer sees it: its text and the source line, in the log and in the answer. Used only for
+// `serve --watch`, and in answers to this machine.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../loopback.ts';
@@ -32,7 +32,7 @@ export function createDevelopment(
   };
 }
 
-/** Its causes, and the lines around the place in the application where it was thrown, if that is known. */
+/** The causes of the error, and the source lines around the position in the application that threw it, if known. */
 function describe(error: unknown): string {
   const text = toErrorText(error);
   const place = error instanceof Error ? findPlace(error.stack ?? '') : undefined;
@@ -46,12 +46,12 @@ function describe(error: unknown): string {
     });
     return [text, '', `${place.file}:${place.line}`, ...shown].join('\n');
   } catch {
-    // The file is not there any more; the stack is.
+    // The file no longer exists; the stack remains.
     return text;
   }
 }
 
-/** The innermost call outside of the router, of packages and of Node. */
+/** The innermost call outside the router, packages and Node. */
 function findPlace(stack: string): { readonly file: string; readonly line: number } | undefined {
   for (const frame of stack.split('\n')) {
     const [, url, line] = /(file:\/\/.*?):(\d+)/.exec(frame) ?? [];

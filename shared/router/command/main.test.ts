@@ -11,7 +11,8 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 
 const main = fileURLToPath(new URL('main.ts', import.meta.url));
-/** What is left so long after the signal is cut; a little less, since two clocks measure it. */
+/** Requests still under way after this time since the signal are cut off; a little less, since two clocks measure
+ * it. */
 const graceMs = 4_900;
 const sample = fileURLToPath(new URL('../sample', import.meta.url));
 
@@ -70,14 +71,14 @@ test('SIGTERM lets a request under way finish, and refuses new ones', async (t) 
     const { isRefused, outcome, tookMs, exit } = await finishAfterSigterm();
     t.true(isRefused);
     t.deepEqual(exit, [0, null]);
-    // A busy machine may hold a request up for so long that it is cut, which is another matter.
+    // A busy machine may delay a request until it is cut off, which is not what this test checks.
     if (outcome instanceof Error && tookMs > graceMs && attempt < 5) continue;
     t.is(outcome, 201);
     return;
   }
 });
 
-/** What becomes of a request that is under way at the signal: its status, or how it failed. */
+/** The outcome of a request that is under way at the signal: its status, or how it failed. */
 async function finishAfterSigterm() {
   const child = start(['serve', '--prefix', sample, '--host', '127.0.0.1:0']);
   const exited = once(child, 'exit');
@@ -181,7 +182,7 @@ test('a port in use and a host that does not exist are reported with what to do 
     `cannot listen on 127.0.0.1:${port}: the port is in use; give another with --host host:port\n`,
   );
   taken.close();
-  // Without a name server Node's text is another one.
+  // Without a name server, Node's text differs.
   t.regex(
     await why('nobody.invalid:1'),
     /^cannot listen on nobody.invalid:1: (?:there is no such host; --host takes host:port|.*EAI_AGAIN.*)\n$/,

@@ -44,7 +44,7 @@ endWithNpx(process.env['npm_lifecycle_event']);
 
 endWhenOutputIsClosed();
 
-/** As it was called: by the package's name, or in the repository by `npm run router`. */
+/** The name by which it was called: that of the package, or `npm run router` in the repository. */
 const name = import.meta.filename.endsWith('.js') ? 'ratelane-router' : 'router';
 
 const program = new Command(name)
@@ -124,7 +124,7 @@ try {
   }
 }
 
-/** What is no command would be reported as one argument too many of `serve`. */
+/** An unknown command would be reported as an excess argument of `serve`. */
 function refuseUnknownCommand(given: string | undefined): void {
   const names = [...program.commands.map((command) => command.name()), 'help'];
   if (given === undefined || given.startsWith('-') || names.includes(given)) return;
@@ -146,7 +146,7 @@ function loadApp(prefix: readonly string[], options: AppOptions = {}): Promise<A
   return createApp({ controllerPrefix: prefix, env: process.env, ...options });
 }
 
-/** Of the working directory, at any depth, but for the folders of controllers. */
+/** Paths below the working directory, at any depth, except the folders of controllers. */
 async function listModules(without: readonly string[], folder = '.'): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const lists = entries.map(async (entry) => {
@@ -158,10 +158,11 @@ async function listModules(without: readonly string[], folder = '.'): Promise<st
   return (await Promise.all(lists)).flat();
 }
 
-/** How often new modules are searched for. */
+/** The interval at which new modules are searched for. */
 const listingMs = 1_000;
 
-/** By `node --watch`: modules cannot be unloaded. A file that an application writes, such as a database, restarts nothing. */
+/** Uses `node --watch`, since modules cannot be unloaded. A file that an application writes, such as a database, does
+ * not restart it. */
 async function watchModules(folders: readonly string[], signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const modules = await listModules(folders);

@@ -1,4 +1,4 @@
-// Serving an application until a signal ends it.
+// Serves an application until a signal ends it.
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ import { createNodeServer } from '../mounts/node-http.ts';
 export interface Serving {
   /** Its address, such as `http://localhost:8000`. */
   readonly url: string;
-  /** Lets requests under way finish, for a while. */
+  /** Gives requests under way some time to finish. */
   stop(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export async function startServing(app: App, address: HostPort): Promise<Serving
   return { url: `http://${showHostPort({ ...address, port })}`, stop: () => stop(app, server) };
 }
 
-/** Adds what to do about the most frequent mistakes; otherwise Node's own text. */
+/** Adds advice on the most frequent mistakes; otherwise returns Node's text. */
 function toReason(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = 'code' in cause ? cause.code : undefined;
@@ -45,7 +45,7 @@ async function stop(app: App, server: Server): Promise<void> {
   const closed = once(server, 'close');
   server.close();
   app.endLive();
-  // A connection that was busy when the server closed becomes idle later, and would stay open.
+  // A connection that was busy when the server closed becomes idle later, and would remain open.
   const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
   const grace = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;

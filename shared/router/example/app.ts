@@ -1,4 +1,4 @@
-// The application: what surrounds all of it, and the proxies that it stands behind.
+// The application: what surrounds all of it, and the proxies in front of it.
 import {
   type App,
   compress,

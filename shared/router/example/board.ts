@@ -1,4 +1,4 @@
-// What the application knows: notes with their pictures, who has logged in, and who waits for news.
+// The application's data: notes with their pictures, sessions, and subscribers to news.
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { mkdtempSync } from 'node:fs';
@@ -17,9 +17,9 @@ const maxSessions = 10_000;
 
 export class Board {
   readonly #password: string;
-  /** Pictures are files of it, by the id of their note. */
+  /** The folder of pictures, which are named by the id of their note. */
   readonly folder = mkdtempSync(join(tmpdir(), 'board-'));
-  /** `note` with each note that is written. */
+  /** Emits `note` with each note that is written. */
   readonly news = new EventEmitter().setMaxListeners(0);
   readonly #notes = new Map<number, Note>();
   readonly #sessions = new Map<string, string>();

@@ -1,4 +1,4 @@
-// node main.ts: behind a proxy on this machine, which speaks TLS and compresses nothing.
+// node main.ts: runs behind a proxy on this machine, which terminates TLS and does not compress.
 import { startServing } from '../index.ts';
 import { createBoardApp } from './app.ts';
 

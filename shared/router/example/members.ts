@@ -1,4 +1,4 @@
-// Who may call: those with the cookie of a session. Programs send it as browsers do.
+// Members are callers with a session cookie. Programs send it like browsers.
 import { AccessDenied, type Guard, readCookie } from '../index.ts';
 import { board } from './board.ts';
 

@@ -1,5 +1,5 @@
-// Server-sent events from the values of a generator (behaviour: events). A value is taken when its reader has room
-// for it, so a slow reader slows the generator; a reader who goes away ends it.
+// Server-sent events from the values of a generator (behaviour: events). A value is requested when its reader has room
+// for it, so a slow reader slows the generator; a reader that disconnects ends it.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
 import { isGenerator } from '../answer/encode.ts';
@@ -13,8 +13,9 @@ import { ServerEvent } from './server-event.ts';
 
 export const eventStream = 'text/event-stream';
 
-/** Undefined for what is sent as it is: a stream, whose chunks are events already, or nothing, which ends them. Throws for
- * what would be JSON to a reader of events, and 503 where too many connections are open. */
+/** Undefined for values that are sent unchanged: a stream, whose chunks are already events, or nothing, which ends the
+ * events. Throws for a value that would be sent as JSON to a reader of events, and 503 if too many connections are
+ * open. */
 export function answerEvents(
   value: unknown,
   request: LazyRequest,
@@ -49,33 +50,33 @@ async function sendEvents(
   });
   stop = () => stream.end();
   const body = await toBegun(toChunks(stream));
-  // What the generator has set before its first event counts too.
+  // Includes headers that the generator has set before its first event.
   const { status = 200, setHeaders, mediaType } = draft;
   const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
   if (!chosen.startsWith(eventStream)) {
     stream.end();
     throw new TypeError(`the content type of events is ${eventStream}, not ${chosen}`);
   }
-  // A proxy that buffers would keep the events from their reader.
+  // A proxy that buffers would delay the events.
   const own = ['content-type', eventStream, 'x-accel-buffering', 'no'];
   return { status, headers: toHeaderList(own, setHeaders, request.id), body };
 }
 
-/** Browsers ignore it. */
+/** A comment, which browsers ignore. */
 const heartbeat = ':\n\n';
 
-/** A value is taken when its reader has room for it, and one at a time. */
+/** Requests a value when its reader has room for it, one at a time. */
 export class EventStream extends Readable {
   readonly #values: AsyncIterator<unknown>;
   readonly #onEnd: () => void;
-  /** What an around has opened holds for each value, whoever asks for it. */
+  /** The async context of the arounds, which applies to each value, whatever code requests it. */
   readonly #inside = AsyncLocalStorage.snapshot();
   readonly #beat: NodeJS.Timeout;
   #isTaking = false;
   #isOver = false;
 
-  /** After `heartbeatMs` a silent stream shows that it lives, and notices a reader who has gone. `onEnd` is called once,
-   * when no value will be sent any more. */
+  /** After `heartbeatMs` of silence, sends a comment to show that the stream is alive and to detect a reader that has
+   * disconnected. `onEnd` is called once, when no further value will be sent. */
   constructor(values: AsyncIterator<unknown>, heartbeatMs: number, onEnd: () => void) {
     super({ highWaterMark: 0 });
     this.#values = values;
@@ -83,7 +84,7 @@ export class EventStream extends Readable {
     this.#beat = setTimeout(() => this.#showLife(), heartbeatMs);
   }
 
-  /** As if the generator had ended. */
+  /** Ends the stream as if the generator had ended. */
   end(): void {
     this.#finish();
     this.push(null);
@@ -111,7 +112,7 @@ export class EventStream extends Readable {
       this.push(text);
       this.#beat.refresh();
     } catch (error) {
-      // One that was asked to stop waiting may fail by that.
+      // A generator that was asked to stop waiting may fail because of it.
       if (!this.#isOver) this.destroy(error as Error);
     }
   }
@@ -127,7 +128,7 @@ export class EventStream extends Readable {
     if (!this.#isOver && this.readableLength === 0) this.push(heartbeat);
   }
 
-  /** Not awaited: a generator that waits for something ends after that. */
+  /** Not awaited: a generator that is waiting ends only afterwards. */
   #finish(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -137,7 +138,7 @@ export class EventStream extends Readable {
   }
 }
 
-/** JSON has no line breaks outside of texts, and escapes those within. */
+/** JSON has no line breaks outside texts, and escapes those inside. */
 function toText(value: unknown): string {
   const { data, options } = value instanceof ServerEvent ? value : new ServerEvent(value);
   const lines = [`data:${toJsonText(data)}`];

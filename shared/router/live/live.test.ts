@@ -1,4 +1,4 @@
-// Events and WebSockets over real connections, on the two kinds of server that have both.
+// Events and WebSockets over real connections, on the two kinds of server that support both.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -85,7 +85,7 @@ class Rooms extends Controller {
   }
 }
 
-/** Opened by the around of each application. */
+/** Set by the around of each application. */
 const store = new AsyncLocalStorage<string>();
 
 class Closed extends Controller {
@@ -128,7 +128,7 @@ const mounts: Readonly<Record<string, Mount>> = {
   },
 };
 
-/** The same on both; below `/live` on Fastify. */
+/** The same on both servers; below `/live` on Fastify. */
 function onEach(
   title: string,
   run: (t: ExecutionContext, mounted: Mounted & { readonly prefix: string }) => Promise<unknown>,
@@ -175,7 +175,7 @@ async function readUntil(response: AsyncIterable<Buffer>, part: string): Promise
   return text;
 }
 
-/** Its messages as they come, from the first on. */
+/** The messages as they arrive, from the first on. */
 function connect(port: number, path: string, headers = {}) {
   const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers });
   const messages: unknown[] = [];
@@ -248,7 +248,7 @@ test('what is no event is not sent to a reader of events', async (t) => {
     GET(): unknown {
       return 5;
     }
-    // Ends what a browser would ask for again.
+    // Ends events for which a browser would otherwise reconnect.
     POST() {}
     static readonly PUT = op({ produces: 'text/event-stream' });
     async *PUT() {

@@ -1,15 +1,15 @@
-// An event that is more than its data. Other values that a generator of events yields are the data alone.
+// An event with more than its data. For other values that a generator of events yields, the value is the data.
 
 export interface ServerEventOptions {
-  /** Browsers send the last one they have seen as `Last-Event-ID` when they connect again. */
+  /** Browsers send the last id that they have received as `Last-Event-ID` when they reconnect. */
   readonly id?: string;
-  /** The type that listeners of a browser are registered for; `message` without. */
+  /** The event type for which listeners in a browser are registered; `message` if absent. */
   readonly name?: string;
-  /** The time that a browser waits before it connects again. */
+  /** The time that a browser waits before it reconnects. */
   readonly retryMs?: number;
 }
 
-/** Throws a TypeError for a name or an id that would end its line. */
+/** Throws a TypeError for a name or an id that contains a line break. */
 export class ServerEvent<Data = unknown> {
   readonly data: Data;
   readonly options: ServerEventOptions;

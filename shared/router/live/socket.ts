@@ -1,6 +1,6 @@
-// WebSockets: one instance of a class with CONNECT for each connection (behaviour: sockets). CONNECT may still refuse the
-// handshake, with what it throws; after that MESSAGE gets each message, one after another, and DISCONNECT the end. The
-// socket itself is of the package `ws`.
+// WebSockets: one instance of a class with CONNECT per connection (behaviour: sockets). CONNECT can still refuse the
+// handshake by throwing; after that, MESSAGE receives each message, one after another, and DISCONNECT the end. The
+// package `ws` implements the socket itself.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { bytesOf } from '../answer/encode.ts';
 import { toJsonText } from '../answer/json-text.ts';
@@ -22,11 +22,11 @@ import type {
 import { noKeywords } from '../request/target.ts';
 import type { LiveConnections } from './live-connections.ts';
 
-/** A class with CONNECT, whose instances stay as long as their connections. */
+/** A class with CONNECT, whose instances live as long as their connections. */
 export interface SocketClass {
-  /** Binds the arguments of MESSAGE; undefined where the class has none: then messages are refused. */
+  /** Binds the arguments of MESSAGE; undefined if the class has none, which means that messages are refused. */
   readonly message: Binder | undefined;
-  /** MESSAGE gets the bytes of any message, of text or binary. */
+  /** Whether MESSAGE receives the bytes of any message, text or binary. */
   readonly takesBytes: boolean;
   readonly protocols: readonly string[];
   /** Makes the instance of a connection. */
@@ -48,11 +48,11 @@ interface SocketContext {
 interface SocketDeps {
   readonly live: LiveConnections;
   readonly limits: Limits;
-  /** For what is thrown because of us. */
+  /** Reports errors that are ours. */
   readonly report: (status: number, error: unknown) => void;
 }
 
-/** Rejects with what CONNECT throws, or with 503 where too many connections are open. */
+/** Rejects with what CONNECT throws, or with 503 if too many connections are open. */
 export async function answerSocket(
   socketClass: SocketClass,
   context: SocketContext,
@@ -69,17 +69,17 @@ const wrongKind = 1003;
 const failed = 1011;
 const goingAway = 1001;
 
-/** From CONNECT to DISCONNECT. */
+/** The life of a connection, from CONNECT to DISCONNECT. */
 class Session implements Socket, SessionLike {
   readonly protocol: string;
   readonly #class: SocketClass;
   readonly #request: LazyRequest;
   readonly #deps: SocketDeps;
   readonly #leave: () => void;
-  /** What an around has opened for CONNECT holds for what follows. */
+  /** The async context of the arounds at CONNECT, which applies to later calls. */
   readonly #inside = AsyncLocalStorage.snapshot();
   #instance: SocketInstance | undefined;
-  /** What is done before the connection is open. */
+  /** Actions that were requested before the connection is open. */
   #early: ((connection: Connection) => void)[] = [];
   #earlyBytes = 0;
   #connection: Connection | undefined;
@@ -141,10 +141,10 @@ class Session implements Socket, SessionLike {
     connection.on('pong', () => {
       this.#isAlive = true;
     });
-    // Each ping is answered, also to a client that reads no answers.
+    // The library answers each ping, even if the client reads no answers.
     connection.on('ping', () => this.#cutSlowReader(connection));
     connection.on('message', (data, isBinary) => this.#take(connection, data, isBinary));
-    // Something wrong from the other side closes the connection by itself.
+    // A protocol error of the client closes the connection without further action.
     connection.on('error', () => {});
     connection.once('close', (code, reason) => {
       clearInterval(beat);
@@ -181,14 +181,14 @@ class Session implements Socket, SessionLike {
   }
 
   #beat(connection: Connection): void {
-    // Nothing is read while a message is handled, so no answer either.
+    // Nothing is read while a message is handled, so a pong cannot arrive either.
     if (this.#isHandling) return;
     if (!this.#isAlive) connection.terminate();
     else connection.ping();
     this.#isAlive = false;
   }
 
-  /** While one message is handled no more bytes are read: those that wait are what was read at once. */
+  /** No bytes are read while a message is handled: the waiting messages were read together with it. */
   #take(connection: Connection, data: Uint8Array, isBinary: boolean): void {
     const isRefused = isBinary && !this.#class.takesBytes;
     if (isRefused) connection.close(wrongKind, 'messages are texts');
@@ -215,7 +215,7 @@ class Session implements Socket, SessionLike {
     }
   }
 
-  /** What it throws at once is a rejection too, so that messages which were read together wait for one another. */
+  /** A synchronous error becomes a rejection too, so that messages that were read together wait for each other. */
   async #callMessage(data: Uint8Array): Promise<unknown> {
     const { message, takesBytes } = this.#class;
     if (message === undefined) return undefined;
@@ -225,7 +225,7 @@ class Session implements Socket, SessionLike {
     return this.#instance?.MESSAGE?.(...message.bind([], noKeywords, body));
   }
 
-  /** A wrong message is reported to its sender; a failure of ours ends the connection. */
+  /** An invalid message is reported to its sender; a failure of ours ends the connection. */
   #refuse(connection: Connection, error: unknown): void {
     const { status, body } = toErrorResponse(error, this.#request.id);
     this.#write(connection, `{"error":${body}}`);

@@ -1,7 +1,7 @@
-// What ends on the connection itself. Requests that the HTTP parser refuses and the application never sees are answered
-// in the same format: 501 for a method that the parser does not know, 400, 408 or 431 for the rest. Where a body is left
-// unread, the rest of it is read and dropped for a short time, so that the peer sees the answer and not a reset, then the
-// connection is cut.
+// What ends on the connection itself. Requests that the HTTP parser refuses, which never reach the application, are
+// answered in the same format: 501 for a method that the parser does not know, 400, 408 or 431 for the rest. If a body
+// is left unread, its rest is read and dropped for a short time, so that the peer receives the answer and not a reset;
+// then the connection is closed.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Duplex, pipeline, Readable } from 'node:stream';
@@ -9,7 +9,7 @@ import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
-/** Answers of a connection that are not sent completely. */
+/** Answers of a connection that have not been sent completely. */
 const answersOf = new WeakMap<Duplex, Set<ServerResponse>>();
 
 /** For a server's `request` event, or before an answer is sent in pieces. */
@@ -48,12 +48,12 @@ function toHttpError(error: Error): HttpError {
 
 const graceMs = 1_000;
 
-/** For a request that is not complete, before the answer is sent. */
+/** Called for an incomplete request, before the answer is sent. */
 export function endUnread(request: IncomingMessage, response: ServerResponse): void {
   response.once('finish', () => {
     if (request.complete) return;
     request.resume();
-    // A reader that has left while it waited goes with the next chunk, and nothing flows before.
+    // A reader that left while it waited is removed with the next chunk, and nothing flows before that.
     request.on('removeListener', (event) => {
       if (event === 'readable') setImmediate(() => request.resume());
     });

@@ -54,7 +54,7 @@ async function send(
     isAsked = true;
     request.end(text);
   });
-  // It may be cut when its answer is there.
+  // The connection may be closed once the answer has arrived.
   request.on('error', () => {});
   request.flushHeaders();
   const signal = AbortSignal.timeout(60_000);

@@ -1,5 +1,5 @@
-// The application as a Fastify plugin: one route for everything below its prefix. The host's hooks
-// run; parsing, errors and limits are the application's own.
+// The application as a Fastify plugin: one route for everything below its prefix. The host's hooks run; the application
+// does its own parsing, error handling and limits.
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, METHODS } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
@@ -13,7 +13,7 @@ import { toOriginForm } from '../request/target.ts';
 import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
 import { isWebSocket, toRequestLike, type Upgrade } from './node-http.ts';
 
-/** What the plugin takes of an application. */
+/** The part of an application that the plugin uses. */
 interface Mounted {
   readonly dispatch: Dispatch;
   readonly limits: Limits;
@@ -21,7 +21,7 @@ interface Mounted {
   endLive?(): void;
 }
 
-/** These types stand in for Fastify's own, which an application need not have. */
+/** These types replace Fastify's own, which an application need not have installed. */
 export interface FastifyHost {
   /** The path that the plugin is registered under. */
   readonly prefix: string;
@@ -48,8 +48,8 @@ interface HostReply {
 /** Methods for which Fastify ignores the Content-Type. */
 const unparsedMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'TRACE']);
 
-/** For `Fastify({ ...fastifyOptions(app) })`: what a plugin cannot set, so that requests which do
- * not reach it are answered as the application would. */
+/** For `Fastify({ ...fastifyOptions(app) })`: options that a plugin cannot set, so that requests which do not reach it
+ * are answered like those of the application. */
 export function fastifyOptions({ limits }: Mounted): FastifyHostOptions {
   return {
     routerOptions: { maxParamLength: limits.targetBytes },
@@ -76,8 +76,8 @@ export function fastifyPlugin({
       }
     }
     instance.removeAllContentTypeParsers();
-    // Fastify refuses a Content-Type that it cannot read before any guard has run, even with an empty
-    // body: show it another one until it has chosen the parser.
+    // Fastify refuses a Content-Type that it cannot read before any guard has run, even with an empty body: this
+    // replaces the header until Fastify has chosen the parser.
     instance.addHook('preParsing', async (request) => {
       if (unparsedMethods.has(request.method)) return;
       given.set(request, request.headers);
@@ -116,10 +116,11 @@ async function handle(
   return reply;
 }
 
-/** The host's hooks do not run for WebSockets: its server hands them over before its router. Those that are not
- * below the prefix are left to others who listen for them, and refused where there are none. */
+/** The host's hooks do not run for WebSockets: its server passes them on before its router. Requests that are not below
+ * the prefix are left to other listeners, and refused if there are none. */
 function addUpgrade({ server, prefix }: FastifyInstance, upgrade: Upgrade): void {
-  // Where there is a listener, Node hands over every request with `Upgrade`, its body lost; before 24.9 in spite of this.
+  // If there is a listener, Node passes every request with `Upgrade` to it and loses its body; before 24.9 it does so
+  // regardless of this option.
   Object.assign(server, {
     shouldUpgradeCallback: (request: IncomingMessage) =>
       belowPrefix(request.url ?? '', prefix) === undefined || isWebSocket(request),
@@ -143,7 +144,7 @@ function belowPrefix(target: string, prefix: string): string | undefined {
   return `${rest || '/'}${url.search}`;
 }
 
-/** Errors of Fastify itself: before the plugin's route, or in a hook of the host. */
+/** Errors of Fastify itself: raised before the plugin's route, or in a hook of the host. */
 function sendError(error: unknown, request: HostRequest, reply: HostReply): void {
   const status =
     typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : 500;
@@ -157,14 +158,14 @@ function sendError(error: unknown, request: HostRequest, reply: HostReply): void
 
 function send({ status, headers, body }: ResponseLike, reply: HostReply): void {
   reply.code(status);
-  // Of a name that stands twice Fastify would send the last value alone, but of cookies.
+  // Of a repeated name Fastify would send only the last value, except for cookies.
   for (const [name, value] of new ListedHeaders(headers)) reply.header(name, value);
   if (body === undefined) reply.send();
   else if (typeof body === 'string') reply.send(Buffer.from(body));
   else reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(withHead(body, reply)));
 }
 
-/** When it is read Fastify has set the head, which would wait for the first chunk. */
+/** By the time it is read, Fastify has set the head, which would otherwise wait for the first chunk. */
 function withHead(body: AsyncIterable<Uint8Array>, { raw }: HostReply): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]() {

@@ -13,7 +13,7 @@ import { upload } from '../upload.ts';
 const root = join(import.meta.dirname, '..', '..', '..');
 const entry = join(root, 'shared', 'router', 'index.ts');
 
-/** A module as hosts of Workers take it, and what such a host asks of it. */
+/** A module as Workers hosts load it, and the calls that such a host makes. */
 const program = `
   import { Controller, createApp, op, Type } from ${JSON.stringify(entry)};
 
@@ -85,7 +85,7 @@ test('the form of a Request that is refused before its end fails nowhere', async
   body.append('file', new File([new Uint8Array(400 * 1024)], 'sun.png'));
   const request = new Request('http://localhost/photo', { method: 'POST', body });
   t.is((await app.fetch(request)).status, 413);
-  // Rejections are reported when nothing else is left to do.
+  // Rejections are reported when no other work is left.
   await setImmediate();
   t.deepEqual(unhandled, []);
 });

@@ -3,15 +3,13 @@ import { type Dispatch, isWhole, toHeaders } from '../request/request.ts';
 
 export type Fetch = (request: Request) => Promise<Response>;
 
-/**
- * What a Request cannot express never arrives: dot parts are resolved, `get` is `GET`, TRACE and
- * CONNECT do not exist, GET and HEAD have no body. The peer's address is unknown.
- */
+/** What a Request cannot express never arrives: dot segments are resolved, `get` is `GET`, TRACE and CONNECT do not
+ * exist, GET and HEAD have no body. The peer's address is unknown. */
 export function createFetch(dispatch: Dispatch): Fetch {
   return async (request) => {
     const answer = await dispatch({
       method: request.method,
-      // A fragment is the client's own; other mounts are never sent one.
+      // A fragment stays with the client; other mounts never receive one.
       target: request.url.replace(/#.*/, ''),
       headers: request.headers,
       body: request.body === null ? undefined : withoutCancel(request.body),
@@ -32,14 +30,14 @@ export function createFetch(dispatch: Dispatch): Fetch {
   };
 }
 
-/** What is left unread is its server's. Cancelled here, the form of a Request that a program has made itself would fail
- * where no code catches it. */
+/** The server handles an unread body. If it were cancelled here, the form of a Request that a program itself has made
+ * would fail where no code catches the error. */
 function withoutCancel(body: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => body.values({ preventCancel: true }) };
 }
 
-/** `ReadableStream.from`, which not all servers with this interface have. Nothing may read it, or cancel it, when its
- * client has gone. */
+/** `ReadableStream.from`, which not all servers with this interface have. Some servers neither
+ * read nor cancel the stream after the client has disconnected, so the request's signal ends it. */
 function toStream(
   body: AsyncIterable<Uint8Array>,
   signal: AbortSignal,

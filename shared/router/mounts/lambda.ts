@@ -1,5 +1,6 @@
-// The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
-// 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
+// The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload
+// format 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). Streams are read to their end, since a
+// result must be complete.
 import { Readable } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError } from '../errors.ts';
@@ -10,13 +11,13 @@ import { type Dispatch, isWhole, type ResponseLike, toHeaders } from '../request
 export interface LambdaEvent {
   readonly rawPath: string;
   readonly rawQueryString: string;
-  /** Names in lower case; values of a repeated name joined. */
+  /** Names are in lower case; values of a repeated name are joined. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly cookies?: readonly string[];
   readonly body?: string;
   readonly isBase64Encoded?: boolean;
   readonly requestContext: {
-    /** An HTTP API has its name before the path, unless it is `$default`. */
+    /** An HTTP API puts its stage before the path, unless the stage is `$default`. */
     readonly stage?: string;
     readonly http: { readonly method: string; readonly sourceIp: string };
   };
@@ -54,7 +55,8 @@ export function createLambda({ dispatch }: { readonly dispatch: Dispatch }) {
   };
 }
 
-/** A function URL has the path as it was sent, an HTTP API has decoded it: what no path has is encoded again. */
+/** A function URL passes the path as it was sent; an HTTP API decodes it, so characters that a path cannot contain are
+ * encoded again. */
 function toPath({ rawPath, requestContext: { stage = '' } }: LambdaEvent): string {
   const prefix = `/${stage}`;
   const isBelow = stage !== '' && (rawPath === prefix || rawPath.startsWith(`${prefix}/`));
@@ -63,7 +65,7 @@ function toPath({ rawPath, requestContext: { stage = '' } }: LambdaEvent): strin
     .replace(/%(?![0-9A-Fa-f]{2})|[^!-~]+|["#<>?\\^`{|}]/g, encodeURIComponent);
 }
 
-/** Cookies stand apart from the other headers. A client may have sent what the platform's `Headers` refuse. */
+/** Cookies are separate from the other headers. A client can send headers that the platform's `Headers` refuse. */
 function readHeaders({ headers = {}, cookies = [] }: LambdaEvent): Headers {
   const all = { ...headers, ...(cookies.length > 0 && { cookie: cookies.join('; ') }) };
   return new ListedHeaders(
@@ -89,7 +91,7 @@ async function toResult({ status, headers: list, body }: ResponseLike): Promise<
   };
 }
 
-/** Null where it fails, which is in the error report: nothing of the answer is sent yet. */
+/** Null if the stream fails; the error report has the reason. Nothing of the answer has been sent yet. */
 function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array | null> {
   return Array.fromAsync(body).then(
     (pieces) => Buffer.concat(pieces),

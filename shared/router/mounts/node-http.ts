@@ -1,5 +1,5 @@
-// The application on node:http: a listener for an existing server, or a server of its own with time limits
-// and answers to malformed requests.
+// The application on node:http: a listener for an existing server, or a server of its own with time limits and answers
+// to malformed requests.
 import {
   createServer,
   type IncomingMessage,
@@ -26,7 +26,7 @@ export type Upgrade = (
   target?: string,
 ) => void;
 
-/** What a server of its own takes of an application. */
+/** The part of an application that the router's own server uses. */
 export interface ServedApp {
   readonly dispatch: Dispatch;
   readonly upgrade: Upgrade | undefined;
@@ -36,13 +36,13 @@ export interface ServedApp {
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 60_000;
 
-/** `asksForBodies`: for the event `checkContinue`, where Node leaves it to the listener to ask for the body. */
+/** `asksForBodies`: for the event `checkContinue`, in which Node leaves it to the listener to request the body. */
 export function createListener(
   dispatch: Dispatch,
   { asksForBodies }: { readonly asksForBodies: boolean } = { asksForBodies: false },
 ): Listener {
   return (request, response) => {
-    // Dispatching never fails; a connection or a stream in the middle of an answer can.
+    // Dispatching never fails, but a connection or a stream can fail in the middle of an answer.
     const fail = () => response.destroy();
     try {
       const whole = toRequestLike(request, response);
@@ -67,15 +67,15 @@ export function createNodeServer(app: ServedApp): Server {
     {
       headersTimeout: headersTimeoutMs,
       requestTimeout: longestBodyMs(app.routes ?? []),
-      // A request for a protocol that we do not speak is answered as if it had not asked for it.
+      // A request to upgrade to an unsupported protocol is answered as if it did not ask for an upgrade.
       shouldUpgradeCallback: (request) => app.upgrade !== undefined && isWebSocket(request),
-      // No one listens to the stream of a request without a body; its events are a tenth of a small answer's cost.
-      // Node before 24.12 ignores it.
+      // The stream of a request without a body has no listeners; its events would be a tenth of the cost of a small
+      // answer. Node before 24.12 ignores this option.
       optimizeEmptyRequests: true,
     },
     createListener(app.dispatch),
   );
-  // A body that is refused by its length, or by a guard, is not asked for.
+  // If the length of a body or a guard refuses it, the client is not asked to send it.
   server.on('checkContinue', createListener(app.dispatch, { asksForBodies: true }));
   server.on('clientError', answerUnreadable);
   if (app.upgrade !== undefined) server.on('upgrade', app.upgrade);
@@ -85,7 +85,7 @@ export function createNodeServer(app: ServedApp): Server {
   return server;
 }
 
-/** A method that lets its body take longer than the server would has that time; 0 is none at all. */
+/** If a method allows its body more time than the server would, the server's limit is extended; 0 is no limit. */
 function longestBodyMs(routes: readonly ServedMethod[]): number {
   const longest = Math.max(
     requestTimeoutMs,
@@ -94,7 +94,7 @@ function longestBodyMs(routes: readonly ServedMethod[]): number {
   return Number.isFinite(longest) ? longest : 0;
 }
 
-/** With all that a handshake needs (RFC 6455, section 4.2.1): CONNECT is not called for any other. */
+/** Whether the handshake is complete (RFC 6455, section 4.2.1): CONNECT is called only for those. */
 export function isWebSocket({ method, headers }: IncomingMessage): boolean {
   const { upgrade, 'sec-websocket-key': key, 'sec-websocket-version': version } = headers;
   const isAsked = method === 'GET' && upgrade?.toLowerCase() === 'websocket';
@@ -127,7 +127,7 @@ function toGoneSignal(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-/** HTTP/2 names the host in a field of its own, and has bodies without a length (RFC 9113, section 8). */
+/** HTTP/2 has the host in a field of its own, and allows bodies without a length (RFC 9113, section 8). */
 function withoutPseudo(given: ListedHeaders): ListedHeaders {
   const headers = new ListedHeaders([...given].filter(([name]) => !name.startsWith(':')).flat());
   const authority = given.get(':authority');
@@ -135,7 +135,7 @@ function withoutPseudo(given: ListedHeaders): ListedHeaders {
   return headers;
 }
 
-/** Without fields of the connection, which it does not have, and each name once. */
+/** Removes fields of the connection, which HTTP/2 does not have, and lists each name once. */
 function ofHttp2(list: HeaderList): OutgoingHttpHeaders {
   const headers = new ListedHeaders(list);
   for (const name of ['connection', 'upgrade', 'keep-alive']) headers.delete(name);
@@ -154,26 +154,27 @@ async function answerConnect(
   writeRaw(socket, await dispatch({ ...toRequestLike(request), body: undefined }));
 }
 
-/** Waits only for a stream. */
+/** Waits only if the body is a stream. */
 function send(
   { status, headers, body }: ResponseLike,
   given: RequestLike,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> | undefined {
-  // One without a body is complete as well, which the parser has not reported where the answer is there at once.
+  // A request without a body is complete as well, but the parser has not reported it yet if the answer is synchronous.
   if (given.body !== undefined && !request.complete) endUnread(request, response);
   if (request.httpVersionMajor < 2) response.writeHead(status, headers as string[]);
   else response.writeHead(status, ofHttp2(headers));
   if (!isWhole(body)) {
-    // To a connection that has closed already a pipeline neither sends nor ends anything.
+    // A pipeline to a closed connection neither sends nor ends anything.
     if (response.destroyed) return cancelStream(body);
     trackAnswer(request, response);
-    // Else the head would wait for a first chunk that may be an event of tomorrow.
+    // Otherwise the head would wait for a first chunk, which can be an event much later.
     setImmediate(() => response.flushHeaders());
     return pipeline(Readable.from(body), response);
   }
-  // Where a text has as many bytes as characters Node copies it, and would encode another: a tenth of a large answer.
+  // If a text has as many bytes as characters, Node copies it, but would encode any other: a tenth of the cost of a
+  // large answer.
   const length = headers[headers.indexOf('content-length') + 1];
   const isAscii = typeof body === 'string' && length === String(body.length);
   response.end(body, isAscii ? 'latin1' : 'utf8');

@@ -1,6 +1,6 @@
-// Handshakes of WebSockets on servers of node:http. The package `ws` speaks the protocol: Node has no server for it,
-// and ws is without dependencies, bounds messages, and is what other frameworks use. It is loaded where an
-// application has a class with CONNECT.
+// WebSocket handshakes on node:http servers. The package `ws` implements the protocol, for which Node has no server; ws
+// has no dependencies, bounds messages, and is widely used by other frameworks. It is loaded if an application has a
+// class with CONNECT.
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Limits } from '../limits.ts';
@@ -16,7 +16,7 @@ export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<U
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: limits.messageBytes,
-    // Without it the first that a client offers would be taken.
+    // Without this option, ws would choose the first protocol that a client offers.
     handleProtocols: (_offered, request) => answers.get(request)?.session?.protocol || false,
   });
   server.on('headers', (lines, request) => {
@@ -52,7 +52,7 @@ export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<U
   }
 
   return (request, socket, head, target) => {
-    // Until the connection is open no other code listens to it.
+    // Until the connection is open, no other code listens for its errors.
     socket.on('error', () => socket.destroy());
     upgrade(request, socket, head, target).catch(() => socket.destroy());
   };

@@ -1,5 +1,5 @@
-// Schemas as OpenAPI has them: plain JSON Schema 2020-12, whose named models (`$id`, and what a `$ref` names) stand among
-// the components, once each.
+// Schemas in the form of OpenAPI: plain JSON Schema 2020-12, whose named models (`$id`, and schemas that a `$ref`
+// names) are listed once each among the components.
 import {
   isPlain,
   mapSchemas,
@@ -14,14 +14,14 @@ import { uploadKeyword } from '../upload.ts';
 export class Models {
   /** By name. */
   readonly schemas: Record<string, unknown>;
-  /** From the wanted name and the text of a schema to its name. */
+  /** From the requested name and the text of a schema to its assigned name. */
   readonly #names = new Map<string, string>();
 
   constructor(schemas: Readonly<Record<string, unknown>>) {
     this.schemas = { ...schemas };
   }
 
-  /** Without what is the router's own. */
+  /** Removes the router's own keywords. */
   describe(given: unknown): unknown {
     const schema: unknown = JSON.parse(JSON.stringify(given));
     if (!isPlain(schema)) return schema;
@@ -40,7 +40,7 @@ export class Models {
     const changed = mapSchemas(own, (inner) => this.#describe(inner, inside, false));
     for (const [keyword, value] of Object.entries(changed)) {
       if (keyword === 'explode' || keyword === '~refine') continue;
-      // A tuple, in the older drafts' way.
+      // A tuple, as older drafts express it.
       if (keyword === 'items' && Array.isArray(value)) described['prefixItems'] = value;
       else if (keyword === 'additionalItems') described['items'] = value;
       else described[keyword] = value;
@@ -68,7 +68,7 @@ function toName({ $id: id, title }: Plain, ref: string): string {
   return /^[A-Za-z]/.test(given) ? given : `Model${given.replace(/^\W+/, '')}`;
 }
 
-/** The same for schemas that differ in order, in how they are named, and in that one takes further fields: as in an answer. */
+/** Equal for schemas that differ only in order, in their names, and in accepting further fields, as in an answer. */
 function contentOf(schema: Plain): string {
   return JSON.stringify(schema, (keyword, value: unknown) => {
     if (/^(?:additional|unevaluated)Properties$/.test(keyword) && value === false) return undefined;

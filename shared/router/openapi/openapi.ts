@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document of an application: of its declarations, in a stable order.
+// The OpenAPI 3.1 document of an application: made from its declarations, in a stable order.
 
 import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpenApiDocument, OpenApiFrame } from '../controller.ts';
@@ -14,7 +14,7 @@ type Json = { [name: string]: unknown };
 
 interface Variant {
   readonly path: string;
-  /** Number of positional parameters in the path; further ones come by keyword, or not at all. */
+  /** Number of positional parameters in the path; further ones are passed by keyword, or omitted. */
   readonly count: number;
 }
 
@@ -25,7 +25,7 @@ export function toOpenApi(
   routes: readonly RouteEntry[],
   { info, servers, otherPaths, bodyKinds }: OpenApiFrame & { readonly bodyKinds: Kinds },
 ): OpenApiDocument {
-  // OpenAPI has no words for WebSockets.
+  // OpenAPI cannot describe WebSockets.
   const entries = routes.filter(({ route }) => route.verb !== 'CONNECT');
   const paths: Record<string, Json> = {};
   const schemes: Json = {};
@@ -42,11 +42,11 @@ export function toOpenApi(
       for (const { path, count } of variantsOf(entry)) {
         paths[path] ??= {};
         const item = paths[path] as Json;
-        // ANY stands for the verbs that the class does not have.
+        // ANY represents the verbs that the class does not have.
         if (route.verb === 'ANY' && hasVerb(entries, entry, verb)) continue;
         item[verb.toLowerCase()] = {
           operationId: toOperationId(verb, path, ids),
-          // Where other methods need credentials, this one states that it needs none.
+          // If other methods require credentials, this one states that it does not.
           ...(hasSchemes && { security: [] }),
           ...operations.describe(entry, verb, count),
         };
@@ -73,8 +73,7 @@ export function toOpenApi(
   };
 }
 
-/** One path for each number of positional parameters that the method takes; of a rest parameter one is
- * shown. */
+/** One path for each number of positional parameters that the method accepts; a rest parameter is shown once. */
 function variantsOf({ path, parameters, route }: RouteEntry): readonly Variant[] {
   const declared = route.op?.path ?? [];
   const least = declared.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
@@ -94,7 +93,7 @@ const parsedTypes: readonly (readonly [BodyKind | 'xml', string])[] = [
   ['xml', 'application/xml'],
 ];
 
-/** Describes methods; their models are collected. */
+/** Describes methods, and collects their models. */
 class Operations {
   readonly #models: Models;
   readonly #bodyKinds: Kinds;
@@ -104,7 +103,7 @@ class Operations {
     this.#bodyKinds = bodyKinds;
   }
 
-  /** With so many positional parameters in the path. */
+  /** The description with this many positional parameters in the path. */
   describe(entry: RouteEntry, verb: Verb, count: number): Json {
     const { route, parameters } = entry;
     const { path = [], spec: declared = {}, fields = {}, whole } = route.op ?? {};
@@ -132,7 +131,7 @@ class Operations {
     ];
     const kinds = route.xml ? [...this.#bodyKinds, 'xml' as const] : this.#bodyKinds;
     const parsed = takesBody ? this.#toParsedBody(taken, whole, spec, kinds) : undefined;
-    // Without a body the method is given no bytes.
+    // The body is optional: without it the method receives zero bytes.
     const raw = { required: false, content: this.#toContent(spec.otherBodies ?? { '*/*': {} }) };
     const body = route.unparsed ? raw : parsed;
     const { guards, negotiated } = route;
@@ -179,7 +178,7 @@ class Operations {
     }));
   }
 
-  /** Of fields, or of a schema that is more than these. */
+  /** The schema of fields, or of a body that is more than its fields. */
   #toParsedBody(
     fields: Plain | undefined,
     whole: WholeBody | undefined,
@@ -244,7 +243,7 @@ class Operations {
   }
 }
 
-/** The other names stand beside a keyword's own, which need not be given then. */
+/** The other names are listed beside the keyword's own, which is then optional. */
 function withAliases(
   object: Plain | undefined,
   aliases: OpSpec['aliases'] = {},
@@ -261,7 +260,7 @@ function withAliases(
   return { ...object, properties, required };
 }
 
-/** Those that a request must have. The member is missing where all properties are optional. */
+/** The properties that a request must have. The member is omitted if all properties are optional. */
 function requiredOf(object: Plain): readonly string[] {
   const properties = (object['properties'] ?? {}) as Readonly<Record<string, Plain>>;
   return ((object['required'] as readonly string[] | undefined) ?? []).filter(
@@ -269,7 +268,7 @@ function requiredOf(object: Plain): readonly string[] {
   );
 }
 
-/** A field, with what its references name. */
+/** The schema of a field, with the schemas that its references name. */
 function fieldsOf({ properties = {}, $defs }: Plain): readonly (readonly [string, Plain])[] {
   return Object.entries(properties as Readonly<Record<string, Plain>>).map(
     ([name, schema]) => [name, $defs === undefined ? schema : { $defs, ...schema }] as const,
@@ -290,7 +289,7 @@ function toObject(object: Plain): Plain {
   };
 }
 
-/** As callers send it: what has a default may be left out, at any depth. */
+/** The schema as callers see it: fields with a default are optional, at any depth. */
 function toSent(declared: Plain): Plain {
   const schema = mapSchemas(declared, toSent);
   schema['required'] = requiredOf(schema);

@@ -15,7 +15,7 @@ import { type BodyPart, BodyStream } from './body-stream.ts';
 
 const large = 64 * 1024 * 1024;
 
-/** Notified of the outcome of a method that reads to the end. */
+/** Receives the outcome of a method that reads to the end. */
 const outcomes: unknown[] = [];
 
 class Digests extends Controller {
@@ -59,7 +59,7 @@ class Firsts extends Controller {
     for await (const { name } of body.parts()) return name;
     return 'nothing';
   });
-  /** Leaves each file at its first chunk, and the form behind a field. */
+  /** Leaves each file at its first chunk, and the form after a field. */
   static readonly PATCH = op(
     { stream: true, limits: { bodyBytes: large } },
     async (_fields, body) => {
@@ -232,11 +232,11 @@ test.serial('who leaves a form early leaves no timer behind', async (t) => {
     t.true(timers() > before, 'the next chunk is waited for');
     break;
   }
-  // Fewer where one of the process itself was over.
+  // Lower if a timer of the process itself has ended meanwhile.
   t.true(timers() <= before);
 });
 
-// The rest may take a second, in which this process does nothing else.
+// The rest may take a second, during which this process is idle.
 test.serial(
   'the rest of a body that a method has begun to read is dropped, and its client not cut',
   async (t) => {

@@ -1,5 +1,5 @@
-// A body that its method reads while it arrives, of a method with `stream`: never more of it is in memory than the
-// method has not taken yet, and a client is read from as fast as the method reads (behaviour: streamed-bodies).
+// A body that its method reads while it arrives, for a method with `stream`: memory only holds the chunk that the
+// method has not read yet, and the client is read as fast as the method reads (behaviour: streamed-bodies).
 import { Readable } from 'node:stream';
 import { BadRequest, bodyTooLarge, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
@@ -11,16 +11,15 @@ import type { RequestLike } from './request.ts';
 export type { BodyPart } from './body-part.ts';
 
 interface BodyStreamOptions {
-  /** Undefined where the request has no Content-Type, or none that can be read. */
+  /** Undefined if the request has no valid Content-Type. */
   readonly type: MediaType | undefined;
   readonly limits: Limits;
   readonly askForBody?: RequestLike['askForBody'];
 }
 
-/**
- * Chunks of a body, once: `for await (const chunk of body)`, `pipeline(body, createWriteStream(path))`. Reading throws
- * 413 above `bodyBytes`, 408 when the client lets wait for longer than `bodyTimeoutMs` in all, and 400 when it breaks off.
- */
+/** Chunks of a body, readable once: `for await (const chunk of body)`, `pipeline(body, createWriteStream(path))`.
+ * Reading throws 413 above `bodyBytes`, 408 if waiting for the client takes more than `bodyTimeoutMs` in total, and 400
+ * if the body is incomplete. */
 export class BodyStream implements AsyncIterable<Uint8Array> {
   readonly #body: AsyncIterable<Uint8Array> | undefined;
   readonly #options: BodyStreamOptions;
@@ -44,10 +43,8 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     yield* readChunks(this.#body, limits, isLeft);
   }
 
-  /**
-   * The parts of a `multipart/form-data` body, one after the other, each to be read before the next one is asked for:
-   * what is left of a part is dropped then. Throws 415 for another type of body.
-   */
+  /** The parts of a `multipart/form-data` body, one after the other. Each must be read before the next one is
+   * requested, which drops the unread rest. Throws 415 for another type of body. */
   parts(): AsyncGenerator<BodyPart, void> {
     const { type, limits } = this.#options;
     if (type?.essence !== 'multipart/form-data') {
@@ -58,8 +55,8 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Ends when it has no reader any more, also while it waits for the client; what is left stays unread. Throws 413, 408, and
- * 400 for a body that breaks off. */
+/** Ends when its reader leaves, even while it waits for the client; the rest stays unread. Throws 413, 408, and 400 for
+ * an incomplete body. */
 export async function* readChunks(
   body: AsyncIterable<Uint8Array>,
   { bodyBytes, bodyTimeoutMs }: Pick<Limits, 'bodyBytes' | 'bodyTimeoutMs'>,
@@ -72,7 +69,7 @@ export async function* readChunks(
     while (true) {
       const before = performance.now();
       const { done, value } = await arrival(iterator.next(), leftMs, isLeft);
-      // Only the time in which the client lets wait counts, not what is done between two chunks.
+      // Only time spent waiting for the client counts, not the time between two reads.
       leftMs -= performance.now() - before;
       if (done === true) return;
       bytes += value.byteLength;
@@ -80,20 +77,21 @@ export async function* readChunks(
       yield value;
     }
   } finally {
-    // Its mount drops the rest, but not while it has a reader. Not awaited: one that waits for the client would wait, too.
+    // The mount drops the rest, but only once it has no reader. Not awaited: an iterator that waits for the client
+    // would block this, too.
     iterator.return?.().catch(() => {});
   }
 }
 
-/** One that cuts nothing when it is left: the mount still has to answer. */
+/** An iterator that cuts nothing off when it is left: the mount still has to answer. */
 function iterate(body: AsyncIterable<Uint8Array>): AsyncIterator<Uint8Array> {
   return body instanceof Readable
     ? body.iterator({ destroyOnReturn: false })
     : body[Symbol.asyncIterator]();
 }
 
-/** Waits no longer than that: rejects with 408 then, and with 400 where nothing more will come. It is the end where the
- * reader has left. */
+/** Waits at most this long, then rejects with 408; rejects with 400 if the body is incomplete. Ends if the reader has
+ * left. */
 function arrival<Value>(
   next: Promise<IteratorResult<Value>>,
   timeoutMs: number,

@@ -10,35 +10,36 @@ import type { RequestLike } from './request.ts';
 import { parseUrlencoded } from './target.ts';
 import { decodeUtf8 } from './utf8.ts';
 
-/** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name. XML has only texts
- * too, but nested in objects. */
+/** The source of a value. `text` is a path, a query or a form: a list is a repeated name. XML also has only texts, but
+ * nested in objects. */
 export type Origin = 'text' | 'json' | 'xml';
 
 export interface BodyArguments {
   /** An object of fields, a list, or another value; undefined without a body. */
   readonly value: unknown;
   readonly from: Origin;
-  /** The body as it came, or while it arrives, of a method that takes it so. */
+  /** The unparsed body, complete or while it arrives, for a method that declares it so. */
   readonly unparsed?: Uint8Array | BodyStream;
 }
 
 export const noBody: BodyArguments = { value: undefined, from: 'json' };
 
-/** Throws 400, 408, 413, 415, and 501 for another coding than `chunked` (RFC 9112 section 6.1). An empty body is nothing, whatever its type. */
+/** Throws 400, 408, 413, 415, and 501 for a coding other than `chunked` (RFC 9112 section 6.1). An empty body counts as
+ * absent, whatever its type. */
 export type ReadBody = (request: RequestLike, reading: BodyReading) => Promise<BodyArguments>;
 
 export interface BodyReading {
-  /** Whether the method takes a body; otherwise it is read only to see whether it is empty. */
+  /** Whether the method accepts a body; otherwise it is read only to determine whether it is empty. */
   readonly taken: boolean;
-  /** Set for a method that takes its body unparsed: as bytes, or as a stream. */
+  /** Set for a method that receives its body unparsed: as bytes, or as a stream. */
   readonly unparsed: 'raw' | 'stream' | undefined;
   /** The limits of the method. */
   readonly limits: Limits;
-  /** Where XML is allowed. */
+  /** Set if XML is allowed. */
   readonly xml: { readXml(text: string, limits: Limits): unknown } | undefined;
 }
 
-/** Bytes of a body that the method does not take: enough for `{}` and the like. */
+/** Maximum bytes of a body that the method does not accept: enough for `{}` and the like. */
 const maxUntakenBytes = 8 * 1024;
 
 export function createBodyReader(
@@ -93,11 +94,10 @@ export function createBodyReader(
   };
 }
 
-/**
- * The whole body of a message of node:http that has arrived with its head, as most have: taken so, it costs less than by
- * its iterator. Undefined where there is more to come, or more than the bound. The parser that called us hands over the
- * body, and reports that there is no more, when it has been returned to: a turn of the event loop later it is known.
- */
+/** The complete body of a node:http message that has arrived together with its head, like most: read this way, it costs
+ * less than through its iterator. Undefined if more is to come, or if the body exceeds the bound. The parser that
+ * called us passes on the body and its end after we return to it, so they are known one turn of the event loop
+ * later. */
 async function takeArrived(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,

@@ -1,19 +1,20 @@
-// What proxies in front report of the client: believed of those alone that the application names, since any client can
-// send the same headers (RFC 7239, and X-Forwarded-For, -Host and -Proto).
+// What proxies in front report about the client: trusted only from the proxies that the application lists, since any
+// client can send the same headers (RFC 7239, and X-Forwarded-For, -Host and -Proto).
 import { BlockList, isIP } from 'node:net';
 import { ListedHeaders } from './listed-headers.ts';
 import { parseMediaType, splitOutsideQuotes } from './media-type.ts';
 import type { RequestLike } from './request.ts';
 
-/** One proxy's report of the peer that has connected to it. */
+/** One proxy's report on its peer. */
 interface Hop {
   readonly address: string | undefined;
   readonly host: string | undefined;
   readonly scheme: string | undefined;
 }
 
-/** `trusted`: addresses and networks of the proxies, `10.0.0.0/8`. Throws a TypeError that names what is neither. The
- * returned function, undefined without proxies, puts the client in the place of the proxy: its address, and the host and scheme that it has asked. */
+/** `trusted`: addresses and networks of the proxies, `10.0.0.0/8`. Throws a TypeError that names each invalid one. The
+ * returned function, undefined without proxies, replaces the proxy by the client: its address, and the host and scheme
+ * that it requested. */
 export function createForwarding(
   trusted: readonly string[],
 ): ((request: RequestLike) => RequestLike) | undefined {
@@ -26,7 +27,7 @@ export function createForwarding(
   return (request) => {
     const peer = toAddress(request.remoteAddress);
     if (!isTrusted(peer)) return request;
-    // The last report is of the proxy that is connected here.
+    // The last report is that of the proxy connected to this server.
     const hops = readHops(request.headers, peer).reverse();
     const known = hops.findIndex(({ address }) => !isTrusted(address));
     const hop = known < 0 ? hops.at(-1) : hops[known];
@@ -53,12 +54,12 @@ function addNetwork(networks: BlockList, text: string): void {
   networks.addSubnet(address, length, version === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The client's side first. */
+/** Ordered from the client's side. */
 function readHops(headers: Headers, peer: string): Hop[] {
   const forwarded = headers.get('forwarded');
   if (forwarded !== null) {
     return splitOutsideQuotes(forwarded, ',').map((text) => {
-      // A list of parameters as that of a media type.
+      // A list of parameters like that of a media type.
       const parameters = parseMediaType(`x/x;${text}`)?.parameters;
       return {
         address: toAddress(parameters?.get('for')),
@@ -69,9 +70,9 @@ function readHops(headers: Headers, peer: string): Hop[] {
   }
   const listOf = (name: string) => (headers.get(name) ?? '').split(',').map((text) => text.trim());
   const [hosts, schemes] = [listOf('x-forwarded-host'), listOf('x-forwarded-proto')];
-  // A proxy that reports no address is taken for the client.
+  // A proxy that reports no address is treated as the client.
   const addresses = headers.has('x-forwarded-for') ? listOf('x-forwarded-for') : [peer];
-  // Most proxies report host and scheme once.
+  // Most proxies report host and scheme only once.
   const at = (list: string[], index: number) =>
     (list.length === addresses.length ? list[index] : list.at(-1)) || undefined;
   return addresses.map((address, index) => ({
@@ -81,7 +82,7 @@ function readHops(headers: Headers, peer: string): Hop[] {
   }));
 }
 
-/** Without a port; undefined for what is no address, such as `unknown`. */
+/** Removes the port; undefined if the text is not an address, such as `unknown`. */
 function toAddress(text = ''): string | undefined {
   const [, bracketed, plain] = /^(?:\[([^\]]+)\]|([^:]+))(?::[\w.-]+)?$/.exec(text) ?? [];
   const address = (bracketed ?? plain ?? text).replace(/^::ffff:(?=\d+\.)/i, '');

@@ -2,15 +2,15 @@
 // that a double cannot hold.
 import { BadRequest } from '../errors.ts';
 
-/** Parses bytes of JSON; calls `check` for each value with its name ('' in a list and at the top) and the source of what is
- * no text, list or object. */
+/** Parses bytes of JSON; calls `check` for each value other than a text, list or object, with its name ('' in a list
+ * and at the top) and its source. */
 export type JsonParser = (
   bytes: Uint8Array,
   maxDepth: number,
   check: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
 ) => unknown;
 
-/** Bytes of a body that are parsed in a millisecond. */
+/** Number of bytes of a body that are parsed in a millisecond. */
 export const fewBytes = 128 * 1024;
 
 /** Throws 400. The last of duplicate names wins. */
@@ -28,8 +28,8 @@ export function parseJson(text: string, maxDepth: number): unknown {
   }
 }
 
-/** Throws 400 for a text that is nested too deep: before it is parsed, since the reviver recurses. Whether a number has
- * an exponent or so many digits that it may be too large. */
+/** Throws 400 for a text that is nested too deep, before it is parsed, since the reviver recurses. Returns whether a
+ * number has an exponent, or so many digits that it may be too large. */
 function hasUnusualNumber(text: string, maxDepth: number): boolean {
   let depth = 0;
   let digits = 0;
@@ -67,7 +67,7 @@ function endOfString(text: string, from: number): number {
   return at;
 }
 
-/** Throws 400 for a member that no body may hold. */
+/** Throws 400 for a member that a body must not contain. */
 export function refuseUnsafe(key: string, value: unknown, context?: { source?: string }): unknown {
   if (key === '__proto__' || (key === 'constructor' && hasPrototypeKey(value))) {
     throw new BadRequest('the body holds a name that is not allowed');

@@ -1,12 +1,12 @@
-// Headers as a list: those that a client has sent, and those of an answer, of which each is sent, or is an error with its
-// name. Most answers have five, and of a request three are read: the platform's `Headers` cost more than the rest.
+// Headers as a list: those of a request, and those of an answer, each of which is either sent or reported by name as an
+// error. Most answers have five, and three are read of a request: the platform's `Headers` cost more than the rest.
 
 import { token } from './media-type.ts';
 
-/** Names, in lower case, and values in turn. A name may stand more than once. */
+/** Alternating names, in lower case, and values. A name can occur more than once. */
 export type HeaderList = readonly string[];
 
-/** Of the connection, not of the answer: the server sets them. */
+/** Headers of the connection, not of the answer: the server sets them. */
 export const ofTheServer = ['transfer-encoding', 'trailer'];
 const digits = /^\d+$/;
 const sendable = /^[\t\x20-\x7e\x80-\xff]*$/;
@@ -14,12 +14,12 @@ const sendable = /^[\t\x20-\x7e\x80-\xff]*$/;
 type Entries = ReturnType<Headers['entries']>;
 type Texts = ReturnType<Headers['keys']>;
 
-/** As `Headers`, whose errors name the header, and whose locations are percent-encoded. */
+/** Like `Headers`, but errors name the header, and locations are percent-encoded. */
 export class ListedHeaders implements Headers {
-  /** Names in any case and values in turn; a name may stand more than once. */
+  /** Alternating names, in any case, and values; a name can occur more than once. */
   #list: HeaderList;
 
-  /** `list` stays as it is. */
+  /** Does not modify `list`. */
   constructor(list: HeaderList = []) {
     this.#list = list;
   }
@@ -90,7 +90,7 @@ export class ListedHeaders implements Headers {
     return this.entries();
   }
 
-  /** Of one name the values are joined, but cookies, whose values have commas. */
+  /** The values of one name are joined, except cookies, whose values contain commas. */
   #pairs(): [string, string][] {
     const list = this.#list;
     const joined = new Map<string, string>();
@@ -129,7 +129,7 @@ function toSendable(name: string, value: string): string {
   throw unsendable(name, `${JSON.stringify(text)} is an invalid header value`);
 }
 
-/** Not by an expression: its time would grow with the square of the blanks within. */
+/** Not a regular expression, whose time would grow with the square of the number of inner blanks. */
 function trimBlanks(text: string): string {
   let [start, end] = [0, text.length];
   while (start < end && '\t\r\n '.includes(text.charAt(start))) start++;
@@ -141,16 +141,16 @@ function unsendable(name: string, reason: string): TypeError {
   return new TypeError(`the header ${JSON.stringify(name)} cannot be sent: ${reason}`);
 }
 
-/** Characters that a URI does not have become UTF-8 in percent encoding; what is encoded already stays. Control
- * characters stay too, so that they are refused. */
+/** Characters that a URI cannot contain are percent-encoded as UTF-8; existing encoding is retained. Control characters
+ * are retained too, so that they are refused. */
 function encodeLocation(location: string): string {
   return String(location)
     .toWellFormed()
     .replace(/[ "<>\\^`{|}]|[^\0-\x7f]+/g, encodeURIComponent);
 }
 
-/** Headers of an answer: `own` goes before what was set; what was set goes before the three last of those that every answer has. Throws
- * where another length was set than the body has. */
+/** The headers of an answer: `own` overrides what was set, which overrides the last three of the headers that every
+ * answer has. Throws if the set length differs from that of the body. */
 export function toHeaderList(
   own: readonly string[],
   set: Headers | undefined,

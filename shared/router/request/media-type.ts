@@ -7,27 +7,27 @@ export interface MediaType {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** The kinds of body that an application understands; classes add XML. */
+/** The kinds of body that an application accepts; classes add XML. */
 export const bodyKinds = ['json', 'form', 'multipart', 'text'] as const;
 
 export type BodyKind = (typeof bodyKinds)[number];
 
-/** With the types that are JSON by their suffix. */
+/** Including types that are JSON by their suffix. */
 export function isJson(essence: string): boolean {
   return essence === 'application/json' || essence.endsWith('+json');
 }
 
-/** With the types that are XML by their suffix. */
+/** Including types that are XML by their suffix. */
 export function isXml(essence: string): boolean {
   return essence === 'application/xml' || essence === 'text/xml' || essence.endsWith('+xml');
 }
 
-/** Of HTTP: a name of a header, a media type's half. */
+/** A token of HTTP: a header name, or half of a media type. */
 export const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 const json: MediaType = { essence: 'application/json', parameters: new Map() };
 
-/** Undefined for a text that is no media type. */
+/** Undefined if the text is not a media type. */
 export function parseMediaType(text: string): MediaType | undefined {
   if (text === json.essence) return json;
   const [type = '', ...rest] = splitOutsideQuotes(text, ';');
@@ -104,7 +104,7 @@ const byExtension: ReadonlyMap<string, string> = new Map([
   ['zip', 'application/zip'],
 ]);
 
-/** The media type of a file name or a bare extension; undefined where these are unknown. */
+/** The media type of a file name or a bare extension; undefined if unknown. */
 export function mediaTypeOfName(name: string): string | undefined {
   return byExtension.get(name.slice(name.lastIndexOf('.') + 1).toLowerCase());
 }

@@ -4,7 +4,7 @@ import { defaultLimits } from '../limits.ts';
 import { parseMultipart } from './multipart.ts';
 import type { Keywords } from './target.ts';
 
-/** A part is given as bytes, each one a character. */
+/** A part is passed as bytes, one character each. */
 function parse(disposition: string): Promise<Keywords> {
   const type = { essence: 'multipart/form-data', parameters: new Map([['boundary', 'b']]) };
   const head = `Content-Disposition: form-data; ${disposition}`;

@@ -1,5 +1,5 @@
-// `multipart/form-data`: as keywords, fields as texts and file parts as Files, of a body that is in memory within its
-// limit; or part by part while it arrives.
+// `multipart/form-data`: either complete in memory, as keywords (fields as texts, file parts as Files), or part by part
+// while it arrives.
 import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
@@ -13,7 +13,7 @@ import { decodeUtf8, refuseRepaired } from './utf8.ts';
 const headerPairsPerPart = 16;
 const fileType = 'application/octet-stream';
 
-/** The most that a part read as a text may have: more belongs into a file. */
+/** Maximum size of a part that is read as a text: larger content should be sent as a file. */
 const maxTextBytes = 64 * 1024;
 
 /** Repeated names become lists. Throws 400. */
@@ -35,21 +35,21 @@ export async function parseMultipart(
 
 interface StreamedForm {
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** Ends the chunks, also while one is waited for. */
+  /** Ends the chunks, even while a read is pending. */
   leave(): void;
 }
 
-/** Throws what reading the chunks throws, and 400 for what is no multipart body. */
+/** Throws read errors of the chunks, and 400 if the body is not multipart. */
 export async function* readParts(
   type: MediaType,
   { chunks, leave }: StreamedForm,
   limits: Limits,
 ): AsyncGenerator<BodyPart, void> {
   const streams: BusboyFileStream[] = [];
-  // Parts of a chunk that has been read. Its errors are for who waits for a part.
+  // The parts of a chunk that has been read. Its errors are thrown to the reader of the next part.
   const found = new PassThrough({ objectMode: true }).on('error', () => {});
   const parser = createParser(type, limits, (part, stream) => {
-    // Errors are thrown to who reads it, if there is a reader.
+    // Errors are thrown to the part's reader, if it has one.
     streams.push(stream.on('error', () => {}));
     found.write({ part, stream });
   });
@@ -68,7 +68,7 @@ export async function* readParts(
       const chunks = chunksOf(stream);
       const isNamed = Boolean(head.filename) || head.type !== fileType;
       const first = isNamed ? undefined : await chunks.next();
-      // Else it is an input for a file that its user has not touched.
+      // Otherwise it is a file input that the user left empty.
       if (first?.done !== true) yield toPart(head, first ? withFirst(first.value, chunks) : chunks);
       stream.resume();
     }
@@ -89,7 +89,7 @@ interface PartHead {
   readonly type: string;
 }
 
-/** Throws 400 without a boundary. An error of the parser may be any. */
+/** Throws 400 if there is no boundary. The parser can throw any error. */
 function createParser(
   type: MediaType,
   { multipartParts }: Limits,
@@ -150,7 +150,7 @@ function toPart(head: PartHead & { readonly name: string }, content: Chunks): Bo
 
 async function* chunksOf(stream: BusboyFileStream): Chunks {
   try {
-    // The parser waits for a part that is left: it is read to its end, and never destroyed.
+    // The parser waits for an unread part, so it is read to its end, and never destroyed.
     yield* (stream as Readable).iterator({ destroyOnReturn: false });
   } catch (error) {
     throw toRefusal(error);

@@ -1,5 +1,5 @@
-// Requests and responses, independent of the server that carries them: as a mount hands them over, and as a controller sees
-// them. Most controllers read little, so what costs is made when it is asked for.
+// Requests and responses, independent of the server: as a mount passes them on, and as a controller sees them. Most
+// controllers read little, so expensive values are created on first use.
 import { randomBytes } from 'node:crypto';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { type HeaderList, ListedHeaders } from './listed-headers.ts';
@@ -11,18 +11,18 @@ export interface RequestLike {
   /** As received, still percent-encoded: `/a/b?c=d`, an absolute URL, or `*`. */
   readonly target: string;
   readonly headers: Headers;
-  /** Read at most once; undefined where the request has none. The mount drains or cuts what is unread at
-   * the answer; returning the iterator cuts nothing. */
+  /** Read at most once; undefined if the request has none. The mount drains or cuts off the unread rest once the answer
+   * is sent; returning the iterator cuts nothing off. */
   readonly body: AsyncIterable<Uint8Array> | undefined;
-  /** Set where the client waits to be asked for its body; called before it is read. */
+  /** Set if the client waits for a request to send its body; called before the body is read. */
   readonly askForBody?: (() => void) | undefined;
-  /** The socket's peer; forwarding headers are for `trustedProxies`. */
+  /** The socket's peer; `trustedProxies` decides whether forwarding headers count. */
   readonly remoteAddress: string | undefined;
   /** Default: http. */
   readonly scheme?: 'http' | 'https' | undefined;
-  /** Aborted when the client has gone before the end of its answer. Absent where the server does not report it. */
+  /** Aborted when the client disconnects before the end of its answer. Absent if the server does not report it. */
   readonly signal?: (() => AbortSignal) | undefined;
-  /** The client asks for a WebSocket, which the mount can open. */
+  /** Whether the client requests a WebSocket that the mount can open. */
   readonly isUpgrade?: boolean;
 }
 
@@ -30,25 +30,26 @@ export interface RequestLike {
 export interface ResponseLike {
   readonly status: number;
   readonly headers: HeaderList;
-  /** A text is sent as UTF-8. The sender owns a stream: it reads it to its end, or returns its iterator. */
+  /** A text is sent as UTF-8. The sender owns a stream: it reads the stream to its end, or returns its iterator. */
   readonly body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined;
-  /** For the answer to `isUpgrade`: the mount opens a WebSocket for it. */
+  /** Set on the answer to `isUpgrade`: the mount opens a WebSocket for it. */
   readonly session?: SessionLike;
 }
 
-/** A WebSocket's life as a mount begins it. */
+/** The callbacks of a WebSocket, for a mount. */
 export interface SessionLike {
-  /** Once, when the handshake is done. */
+  /** Called once, when the handshake is complete. */
   open(connection: Connection): void;
-  /** Where there was no handshake after CONNECT. */
+  /** Called if no handshake followed CONNECT. */
   abandon(): void;
   /** The chosen subprotocol; empty for none. */
   readonly protocol: string;
 }
 
-/** The parts that are used of a `WebSocket` of the package `ws`, whose types an application on the router need not have. */
+/** The used parts of a `WebSocket` of the package `ws`, whose types an application of the router need not have
+ * installed. */
 export interface Connection {
-  /** Bytes that wait to be sent. */
+  /** Bytes waiting to be sent. */
   readonly bufferedAmount: number;
   on(event: 'ping' | 'pong' | 'error', listener: () => void): unknown;
   on(event: 'message', listener: (data: Uint8Array, isBinary: boolean) => void): unknown;
@@ -64,12 +65,12 @@ export interface Connection {
 /** Statuses whose answers never have a body. */
 export const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** Whether a body is there as a whole. */
+/** Whether the body is complete in memory. */
 export function isWhole(body: ResponseLike['body']): body is string | Uint8Array | undefined {
   return body === undefined || typeof body === 'string' || body instanceof Uint8Array;
 }
 
-/** For the headers that a reader wants one by one. */
+/** For readers of single headers. */
 export function toHeaders(list: HeaderList): Headers {
   const headers = new Headers();
   for (let at = 0; at < list.length; at += 2) headers.append(list[at] ?? '', list[at + 1] ?? '');
@@ -78,7 +79,7 @@ export function toHeaders(list: HeaderList): Headers {
 
 /** The request as controllers and guards see it: no body, no unparsed arguments. */
 export interface RoutedRequest {
-  /** Sent as `X-Request-Id` and logged; the client's own where it is well-formed. */
+  /** Sent as `X-Request-Id` and logged; the client's own id if it is well-formed. */
   readonly id: string;
   readonly method: string;
   /** The resolved path, each part encoded again: safe to log. */
@@ -88,12 +89,13 @@ export interface RoutedRequest {
   readonly headers: Headers;
   /** The peer of the connection, or the client before `trustedProxies`. */
   readonly remoteAddress: string | undefined;
-  /** Scheme and host that were asked, such as `https://shop.example`: by the target or the `Host` header, which any client can choose. */
+  /** The requested scheme and host, such as `https://shop.example`: from the target or the `Host` header, which any
+   * client can choose. */
   readonly origin: string;
-  /** Aborted when no client waits for the answer any more: the client has gone, its events or its socket have ended,
-   * or its time is up. */
+  /** Aborted when no client waits for the answer any more: the client has disconnected, its events or its socket have
+   * ended, or the time limit has passed. */
   readonly signal: AbortSignal;
-  /** Facts that guards and folders have found out, such as the user; `this.state` of a controller. */
+  /** Facts that guards and folders have determined, such as the user; `this.state` of a controller. */
   readonly state: Record<string, unknown>;
 }
 
@@ -102,7 +104,7 @@ export interface ResponseDraft {
   /** Unset: 200, or 204 without a value. */
   status: number | undefined;
   readonly headers: Headers;
-  /** A type without `json` in it sends the value as plain text. Unset: by the kind of value. */
+  /** A type that does not contain `json` sends the value as plain text. Unset: depends on the kind of value. */
   mediaType: string | undefined;
 }
 
@@ -110,30 +112,30 @@ export interface ResponseDraft {
 export interface RoutedAnswer {
   status: number;
   readonly headers: Headers;
-  /** A new one sets `content-length`, and makes a strong `etag` a weak one. A stream may read from the one that it
+  /** Setting a new body sets `content-length`, and makes a strong `etag` weak. A stream can read from the one that it
    * replaces: both end together. */
   body: ResponseLike['body'];
-  /** What was thrown, where this is the answer to an error. */
+  /** The thrown value, if this is the answer to an error. */
   readonly error: unknown;
 }
 
-/** `next` can be called once, and never rejects: what is thrown below is an answer with an `error`. Returned is its
- * answer, or a `Response` in its place; what is thrown is answered instead. An answer that is not returned is ended, and
- * the request's signal is aborted where it was not waited for. */
+/** `next` can be called once, and never rejects: if the inner code throws, the answer has an `error`. Returns the
+ * answer of `next`, or a `Response` that replaces it; if the around throws, the error is answered instead. An answer
+ * that is not returned is ended, and the request's signal is aborted if the answer was not waited for. */
 export type Around = (
   next: () => Promise<RoutedAnswer>,
   request: RoutedRequest,
 ) => Promise<RoutedAnswer | Response> | RoutedAnswer | Response;
 
-/** Never fails. An answer that waits for nothing is there at once: each promise on the way costs more than a step. */
+/** Never fails. Returns synchronously if nothing must be waited for: each promise on the way costs more than a step. */
 export type Dispatch = (request: RequestLike) => MaybePromise<ResponseLike>;
 
-/** An id has 16 random bytes, as that of a trace. */
+/** An id has 16 random bytes, like that of a trace. */
 const idDigits = 32;
 const idsAtOnce = 256;
 
-/** Ids for requests that bring none. `randomUUID` gives texts of twenty pieces, which are joined when they are sent: a
- * twentieth of a small answer. */
+/** Ids for requests without one. `randomUUID` returns texts of twenty pieces, which are joined when they are sent: that
+ * is a twentieth of the cost of a small answer. */
 export class RequestIds {
   #digits = '';
   #at = 0;
@@ -148,7 +150,7 @@ export class RequestIds {
   }
 }
 
-/** An absolute target goes before the header (RFC 9112 section 3.2.2). */
+/** An absolute target takes precedence over the header (RFC 9112 section 3.2.2). */
 const hostOfTarget = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
@@ -210,7 +212,7 @@ export class LazyRequest implements RoutedRequest {
     return abort.signal;
   }
 
-  /** Aborts the signal: no client waits any more. */
+  /** Aborts the signal: no client waits for the answer any more. */
   end(): void {
     this.#isOver = true;
     this.#abort?.abort();
@@ -229,7 +231,7 @@ export class LazyDraft implements ResponseDraft {
     this.#ofRoute = mediaType;
   }
 
-  /** The media type that the method has chosen, by the field or by the header. Throws where these are two. */
+  /** The media type that the method has chosen, by the field or by the header. Throws if the two differ. */
   get chosenType(): string | undefined {
     const { mediaType } = this;
     const header = this.#headers?.get('content-type') ?? undefined;
@@ -245,7 +247,7 @@ export class LazyDraft implements ResponseDraft {
     return this.#headers;
   }
 
-  /** Undefined where the method has set none. */
+  /** Undefined if the method has set none. */
   get setHeaders(): Headers | undefined {
     return this.#headers;
   }

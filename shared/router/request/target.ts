@@ -1,16 +1,16 @@
-// The request target: the parts of its path, and its query as names and values, which a form in a body has too. Resolution
-// follows WHATWG URLs, so that every mount and every gateway before it sees the same path (behaviour:
-// one-meaning-of-a-path). What becomes keyword arguments has no prototype, so that a name is only data (behaviour:
+// The request target: the parts of its path, and its query as names and values, as in the body of a form. Resolution
+// follows WHATWG URLs, so that every mount and every gateway in front sees the same path (behaviour:
+// one-meaning-of-a-path). Keyword arguments are objects without a prototype, so that a name is only data (behaviour:
 // names-are-data).
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 
 export interface Target {
-  /** Decoded exactly once, after splitting; empty parts are gone. */
+  /** Decoded exactly once, after splitting; empty parts are removed. */
   readonly parts: readonly string[];
   /** Still encoded; empty without a query. */
   readonly query: string;
-  /** `*`, which names the server and not a resource. */
+  /** `*`, which refers to the server and not to a resource. */
   readonly isServer: boolean;
 }
 
@@ -18,8 +18,8 @@ const absoluteForm = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?\\]*/;
 const singleDot = /^(?:\.|%2e)$/i;
 const doubleDot = /^(?:\.|%2e){2}$/i;
 
-/** Parts that have nothing to resolve or to decode, as in most targets, which `parse` would read in the same way for a
- * third more. */
+/** Parts that need neither resolution nor decoding, as in most targets; `parse` would yield the same at a third more
+ * cost. */
 const plain = /^(?:\/[\w-]+)+(?=\?[!"$-~]*$|$)/;
 
 const maxUnparsed = 256;
@@ -54,25 +54,25 @@ function parse(raw: string, limits: Limits): Target {
   return { parts: parts.map((part) => decodePercent(part, 'path')), query, isServer: false };
 }
 
-/** Without scheme and host, if it had them. */
+/** Removes scheme and host, if present. */
 export function toOriginForm(target: string): string {
   return target.replace(absoluteForm, '');
 }
 
-/** The parts with each encoded again: one line without control characters. */
+/** The parts, each encoded again: one line without control characters. */
 export function toPath(parts: readonly string[]): string {
   return `/${parts.map(encodeURIComponent).join('/')}`;
 }
 
-/** Of a target that is not well-formed, as far as a log needs it: as it came, without its query. */
+/** The path of a malformed target for a log: as received, without its query. */
 export function toUnparsedPath(raw: string): string {
   const [path = ''] = raw.slice(0, maxUnparsed).toWellFormed().split('?', 1);
   return encodeURI(path);
 }
 
-/** Throws 400 for broken percent encoding, for what is not UTF-8, and for NUL. */
+/** Throws 400 for invalid percent encoding, for bytes that are not UTF-8, and for NUL. */
 export function decodePercent(text: string, where: 'path' | 'query' | 'body'): string {
-  // Without it there is no NUL either: neither a target nor a body may hold one as it is.
+  // Without percent encoding there is no NUL: neither a target nor a body can contain it unencoded.
   if (!text.includes('%')) return text;
   let decoded: string;
   try {
@@ -101,11 +101,11 @@ export function createKeywords(): Keywords {
   return Object.create(null) as Keywords;
 }
 
-/** Where there are none. */
+/** The keywords of a request without any. */
 export const noKeywords: Readonly<Keywords> = Object.freeze(createKeywords());
 
-/** Adds a value; a name that is there already becomes a list. Throws 400 beyond the limit of one list; the caller
- * counts the names. */
+/** Adds a value; a name that exists already becomes a list. Throws 400 beyond the limit of one list; the caller counts
+ * the names. */
 export function addKeyword(
   keywords: Keywords,
   name: string,
@@ -128,19 +128,19 @@ export function addKeyword(
 
 /** How the names of a query are read. */
 export interface QueryNames {
-  /** Names that are likely. What is found there is taken from there, since the engine must search for the equal of a text
-   * that is cut from another one before an object can have it as a name: a fifth of what it takes to bind a query. */
+  /** Likely names. Using these saves a fifth of the time to bind a query, since the engine must intern a text that is
+   * cut from another one before it can be the name of a property. */
   readonly expected: readonly string[];
-  /** Lists that are separated by commas; an encoded comma is data (RFC 3986, section 2.2). */
+  /** Names of lists that are separated by commas; an encoded comma is data (RFC 3986, section 2.2). */
   readonly commas: ReadonlySet<string>;
-  /** Those that are true without a value. */
+  /** Keywords that are true if they have no value. */
   readonly flags: ReadonlySet<string>;
 }
 
 const noNames: QueryNames = { expected: [], commas: new Set(), flags: new Set() };
 
-/** `application/x-www-form-urlencoded`: a name without `=` has the empty text as its value, and
- * brackets and dots in names mean nothing. Throws 400. */
+/** Parses `application/x-www-form-urlencoded`: a name without `=` has the empty text as its value, and brackets and
+ * dots in names have no special meaning. Throws 400. */
 export function parseUrlencoded(
   text: string,
   where: 'query' | 'body',

@@ -1,7 +1,7 @@
 // Bytes to text, strictly.
 import { BadRequest } from '../errors.ts';
 
-/** Making one costs more than most bodies take to decode. */
+/** Creating a decoder costs more than decoding most bodies. */
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /** Throws 400 for bytes that are not UTF-8, and for NUL. */

@@ -1,4 +1,4 @@
-// A collection with the usual verbs: list, read, create, replace, delete. It forgets at the end.
+// A collection with the usual verbs: list, read, create, replace, delete. It is lost when the process ends.
 import Type from 'typebox';
 import { Controller } from '../controller.ts';
 import { HttpError } from '../errors.ts';

@@ -1,5 +1,5 @@
-// The shape of JSON Schema: which keywords hold schemas, and what a reference names. What is data in a schema (`default`,
-// `const`, `enum`, `examples`, names of properties) is never taken for a schema.
+// The structure of JSON Schema: which keywords contain schemas, and what a reference resolves to. Data in a schema
+// (`default`, `const`, `enum`, `examples`, names of properties) is never interpreted as a schema.
 
 import { patternCharacters } from './pattern.ts';
 
@@ -27,7 +27,8 @@ export function isPlain(value: unknown): value is Plain {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The same schema, with what TypeBox hides in it, and with the schemas in it changed. `keyword`: what holds them. */
+/** A copy of the schema, including what TypeBox hides in it, with its inner schemas changed. `keyword`: the one that
+ * contains the inner schema. */
 export function mapSchemas(
   schema: Plain,
   change: (inner: Plain, keyword: string) => unknown,
@@ -49,13 +50,14 @@ export function mapSchemas(
   return mapped;
 }
 
-/** Calls it for the schema and each in it. */
+/** Calls `visit` for the schema and each schema in it. */
 export function eachSchema(schema: Plain, visit: (schema: Plain) => void): void {
   visit(schema);
   mapSchemas(schema, (inner) => eachSchema(inner, visit));
 }
 
-/** The same schema, in which lists have this bound where they declare none; so has what may be anything. */
+/** A copy of the schema in which every list without a declared bound has this one, and so has every value of any
+ * type. */
 export function withListBound(schema: Plain, maxItems: number): Plain {
   const bounded = mapSchemas(schema, (inner) => withListBound(inner, maxItems));
   if (schema['type'] === 'array' || Object.keys(schema).length === 0)
@@ -63,7 +65,7 @@ export function withListBound(schema: Plain, maxItems: number): Plain {
   return bounded;
 }
 
-/** Schemas by what a `$ref` names them: `#/$defs/Name`, and the `$id`. */
+/** Schemas by the texts with which a `$ref` refers to them: `#/$defs/Name`, and the `$id`. */
 export type Scope = ReadonlyMap<string, Plain>;
 
 export const noScope: Scope = new Map();
@@ -81,7 +83,7 @@ export function scopeWithin(scope: Scope, schema: Plain): Scope {
   return inner;
 }
 
-/** Throws an Error where there is none. */
+/** Throws an Error if the reference names no schema. */
 export function resolveRef(scope: Scope, ref: unknown): Plain {
   const found = scope.get(String(ref));
   if (found === undefined) {
@@ -90,7 +92,7 @@ export function resolveRef(scope: Scope, ref: unknown): Plain {
   return found;
 }
 
-/** A schema that is but a name of one in its `$defs`, as that one. */
+/** If the schema only refers to one in its `$defs`, returns that one. */
 export function unfold(schema: Plain): Plain {
   const { $ref: ref, $defs: defs } = schema;
   if (ref === undefined || !isPlain(defs)) return schema;
@@ -102,7 +104,7 @@ export function unfold(schema: Plain): Plain {
   );
 }
 
-/** Whether all values of it are objects, as far as it declares that. */
+/** Whether the schema declares that all of its values are objects. */
 export function isOfObjects(schema: Plain, scope: Scope, within: readonly Plain[] = []): boolean {
   if (within.includes(schema)) return true;
   const inside = scopeWithin(scope, schema);
@@ -116,15 +118,13 @@ export function isOfObjects(schema: Plain, scope: Scope, within: readonly Plain[
   return Array.isArray(allOf) ? allOf.some(isOne) : 'properties' in schema;
 }
 
-/** What these hold is a condition, or a part of an object. */
+/** The schemas in these keywords are conditions, or parts of an object. */
 const partial = ['allOf', 'not', 'if', 'then', 'else', 'dependentSchemas', 'contains'];
 
-/**
- * The same schema, whose objects take no field that they do not declare, at any depth, unless they have
- * `additionalProperties` (behaviour: undeclared-fields): JSON Schema would take any. Texts with a pattern are bounded.
- */
+/** A copy of the schema whose objects accept no undeclared field, at any depth, unless they have `additionalProperties`
+ * (behaviour: undeclared-fields); JSON Schema would accept any. Texts with a pattern are bounded. */
 export function closed<Schema extends object>(schema: Schema): Schema {
-  // What is named may be a part of an intersection: then each reference to the whole of it closes it.
+  // A named schema can be part of an intersection: then each reference to it from outside closes the object.
   const isShared = JSON.stringify(schema).includes('"allOf"');
   const close = (one: Plain, isWhole: boolean, scope: Scope): Plain => {
     const inside = scopeWithin(scope, one);
@@ -141,7 +141,7 @@ export function closed<Schema extends object>(schema: Schema): Schema {
     if (isWhole && isOfParts && !('additionalProperties' in one)) {
       if (isOfObjects(one, inside)) changed['unevaluatedProperties'] ??= false;
     } else if (isWhole && isPlain(one['properties'])) changed['additionalProperties'] ??= false;
-    // What a part requires it declares.
+    // A part also declares the fields that it requires.
     else if (Array.isArray(one['required'])) {
       const required = one['required'].map((name) => [name, {}] as const);
       changed['properties'] = { ...Object.fromEntries(required), ...Object(changed['properties']) };
@@ -151,7 +151,7 @@ export function closed<Schema extends object>(schema: Schema): Schema {
   return close(schema as Plain, true, new Map([['#', schema as Plain]])) as Schema;
 }
 
-/** Beside other keywords of an object its properties would not mean all of it. */
+/** Beside other keywords of an object, its properties would not describe all of it. */
 const ofFields: ReadonlySet<string> = new Set([
   ...['type', 'properties', 'required', 'additionalProperties', 'title', 'description'],
   ...['$id', '$defs', '$schema', 'unevaluatedProperties'],
@@ -161,10 +161,10 @@ export function keywordsBesideFields(schema: Plain): readonly string[] {
   return Object.keys(schema).filter((keyword) => !ofFields.has(keyword));
 }
 
-/** Whether an object is no more than its fields: each is then an argument by itself. */
+/** Whether an object consists only of its fields, each of which is then an argument. */
 export function isOfFields(schema: Plain): boolean {
   if (schema['type'] !== 'object' || !isPlain(schema['properties'])) return false;
-  // A reference to the whole has no meaning inside of a field.
+  // A reference to the object itself has no meaning inside a field.
   if (JSON.stringify(schema).includes('"$ref":"#"')) return false;
   return keywordsBesideFields(schema).length === 0;
 }

@@ -1,16 +1,16 @@
-// Refuses regular expressions that a backtracking matcher can spend exponential time on, by the automaton of a pattern:
-// each of its characters is a state, and two ways around to one state that read the same text double with each round.
-// What is left is polynomial, which the length of the texts bounds. Of
-// libraries, safe-regex2 refuses `^[a-z]+(?:-[a-z]+)*$` and takes `^(a|a)*$`; recheck brings programs for each system.
+// Refuses regular expressions on which a backtracking matcher can spend exponential time. In the automaton of a pattern
+// each character is a state; if two loops through one state read the same text, the number of paths doubles with each
+// iteration. The remaining patterns take polynomial time, bounded by the length of the texts. Of the libraries,
+// safe-regex2 refuses `^[a-z]+(?:-[a-z]+)*$` and accepts `^(a|a)*$`; recheck ships binaries for each system.
 
-/** Characters of a text that a pattern is tried on where the schema has no `maxLength`. */
+/** Maximum length of the texts that a pattern is tried on if the schema has no `maxLength`. */
 export const patternCharacters = 256;
 
-/** Repetitions of up to so many are taken as copies; more are a loop. */
+/** Up to this many repetitions are expanded to copies; more are treated as a loop. */
 const maxCopies = 8;
 const maxStates = 300;
 
-/** Why a pattern is refused; undefined for one whose time is a power of the length of the text. */
+/** Why a pattern is refused; undefined if its time is polynomial in the length of the text. */
 export function whyExponential(pattern: string): string | undefined {
   const flags = /\(\?[ims-]+:/.test(pattern) ? 'i' : '';
   try {
@@ -34,11 +34,11 @@ function isValid(pattern: string, flags: string): boolean {
   }
 }
 
-/** States that a part of a pattern can begin and end with. One that stands twice is reached in two ways. */
+/** States that a part of a pattern can begin and end with. A state listed twice can be reached in two ways. */
 interface Part {
   readonly first: readonly number[];
   readonly last: readonly number[];
-  /** The number of ways to match no character; 2 for more. */
+  /** The number of ways to match the empty text; 2 for two or more. */
   readonly empty: number;
 }
 
@@ -53,7 +53,7 @@ const character =
 class Automaton {
   /** By state: the source of the characters that it reads. */
   readonly characters: string[] = [];
-  /** By state: those that can read the next character. */
+  /** By state: the states that can read the next character. */
   readonly edges: number[][] = [];
   readonly #pattern: string;
   #at = 0;
@@ -104,7 +104,7 @@ class Automaton {
     const empty = least === 0 ? 1 : item.empty;
     if (most > maxCopies || this.characters.length > maxStates) {
       this.#connect(item, item);
-      // Where it has to be read so often and may be empty, each time may be the one that reads something.
+      // If a part must repeat and can be empty, any of its repetitions can be the one that reads a character.
       if (least > 1 && item.empty > 0) this.#connect(item, item);
       return { ...item, empty };
     }
@@ -125,7 +125,7 @@ class Automaton {
     if (group !== undefined) {
       const inside = this.#choice();
       this.#take(/\)/y);
-      // A lookaround reads its text by itself.
+      // A lookaround reads its text separately.
       return /[=!]$/.test(group[0]) ? nothing : inside;
     }
     if (this.#take(/\^|\$|\\[bB]/y)) return nothing;
@@ -148,7 +148,7 @@ class Automaton {
   }
 }
 
-/** More than twice is not different from twice. */
+/** More than two occurrences are equivalent to two. */
 function times(count: number, states: readonly number[]): readonly number[] {
   const all = Array.from({ length: count }, () => states).flat();
   return all.filter(
@@ -159,7 +159,7 @@ function times(count: number, states: readonly number[]): readonly number[] {
 
 type Overlap = (state: number, other: number) => boolean;
 
-/** Whether some state is reached again by two paths that can read the same text. */
+/** Whether a state can be reached again by two paths that can read the same text. */
 function hasTwoWaysAround(all: readonly (readonly number[])[], overlap: Overlap): boolean {
   const reached = all.map((_, from) => reach([from], (state) => all[state] ?? []));
   const around = all.map((states, from) => states.filter((to) => reached[to]?.has(from)));
@@ -187,7 +187,7 @@ function reach(from: readonly number[], follow: (at: number) => readonly number[
   return reached;
 }
 
-/** Whether two states can read one character. */
+/** Whether two states can read the same character. */
 function createOverlap(characters: readonly string[], flags: string): Overlap {
   const known = new Map<string, boolean>();
   return (state, other) => {
@@ -204,7 +204,7 @@ function createOverlap(characters: readonly string[], flags: string): Overlap {
   };
 }
 
-/** Sources with ASCII characters only, as most are: few to test. */
+/** Few characters to test for sources with ASCII characters only, as most are. */
 const isAscii =
   /^(?:[^\\.[\u0080-\u{10ffff}]|\\[dw\W]|\[(?!\^)(?:[^\\\]\u0080-\u{10ffff}]|\\[dw\W])*\])$/u;
 

@@ -1,6 +1,6 @@
-// The routes of a class, built at start: its handlers with their declarations, guards and limits, and its nested classes
-// (behaviour: private-parts). Mistakes are collected, so that a start names all of them. table.ts puts the classes in
-// their places.
+// The routes of a class, built at start: its handlers with their declarations, guards and limits, and its nested
+// classes (behaviour: private-parts). Mistakes are collected, so that a start reports all of them. table.ts adds the
+// classes to the table.
 import Type from 'typebox';
 import { varyAccept } from '../answer/format.ts';
 import { type BinderOptions, compileBinder } from '../arguments/bind.ts';
@@ -43,13 +43,13 @@ export interface ClassOptions {
   readonly around: Around | readonly Around[] | undefined;
 }
 
-/** The module that classes are taken from. */
+/** The module that contains the classes. */
 interface Building {
   readonly module: string;
   readonly file: string | undefined;
-  /** Those that hold for the module, the outermost first. */
+  /** The folders that apply to the module, outermost first. */
   readonly folders: readonly Folder[];
-  /** The enclosing classes; one that refers back to them is not nested again. */
+  /** The enclosing classes; a class that refers back to one of them is not nested again. */
   readonly within: readonly object[];
   readonly options: ClassOptions;
   readonly report: Report;
@@ -71,7 +71,7 @@ export function addClass(node: ModuleNode, name: string, value: unknown, buildin
     return;
   }
   const other = node.classes.get(built.part);
-  // One class may be exported under its name and as the default.
+  // A class can be exported both under its name and as the default.
   if (other !== undefined && other.name !== built.node.name) {
     building.report.mistake(`the classes ${other.name} and ${built.node.name} have one path`);
   }
@@ -184,11 +184,11 @@ function addRoute({ verbs, answers }: ClassNode, route: Route): void {
 }
 
 interface Method {
-  /** Such as `POST_reset`. */
+  /** A name such as `POST_reset`. */
   readonly method: string;
   readonly verb: Verb;
   readonly handler: Handler;
-  /** Of its class. */
+  /** The extension of its class. */
   readonly extension: string | undefined;
 }
 
@@ -216,7 +216,7 @@ function buildRoute(
     extension !== undefined && spec?.returns !== undefined ? mediaTypeOfName(extension) : undefined;
   const unparsed = spec?.stream ? 'stream' : spec?.raw ? 'raw' : undefined;
   const xml = controller.xml === true;
-  // Those of the method go before those of the inner folder, and so on to the application's.
+  // The limits of the method override those of the inner folder, and so on up to the application's.
   const levels = [...folders.map((folder) => folder.limits), spec?.limits];
   const limits: Limits = Object.assign({ ...options.limits }, ...levels);
   try {
@@ -275,23 +275,23 @@ function toFilters(returns: NonNullable<OpSpec['returns']>, compiler: SchemaComp
   );
 }
 
-/** What is unsafe, and a WebSocket, refuses what it does not know even where it declares nothing. */
+/** Unsafe methods and WebSockets refuse unknown fields even if they declare none. */
 function unknownQueryOf(verb: Verb, folders: readonly Folder[]): BinderOptions['unknownQuery'] {
   const said = folders.findLast((folder) => folder.unknownQuery)?.unknownQuery;
   if (said === 'ignore') return 'ignore';
   return verb === 'GET' || verb === 'HEAD' ? 'unread' : 'refuse';
 }
 
-/** How many positions go before the first that may be missing, or come by keyword. */
+/** The number of positions before the first one that can be omitted or passed by keyword. */
 function requiredPositions(declared: Op | undefined): number {
   const path = declared?.path ?? [];
   const at = path.findIndex((part) => part.optional || part.byKeyword);
   return at < 0 ? path.length : at;
 }
 
-/** `Type.Partial` keeps defaults: a PATCH that leaves a field out would set it back. */
+/** `Type.Partial` retains defaults: a PATCH without a field would reset the field. */
 function warnOfDefaults(name: string, declared: Op | undefined, report: Report): void {
-  // Only TypeBox shows its defaults.
+  // Only TypeBox exposes its defaults.
   const names = (['query', 'body'] as const)
     .filter((where) => !isStandard(declared?.spec[where]))
     .flatMap((where) => Object.entries((declared?.fields[where]?.['properties'] ?? {}) as Plain))
@@ -302,7 +302,7 @@ function warnOfDefaults(name: string, declared: Op | undefined, report: Report):
   );
 }
 
-/** Its messages are declared like the fields of a POST. */
+/** Messages are declared like the fields of a POST. */
 function toSocketClass(controller: ControllerClass, options: ClassOptions): SocketClass {
   const names = methodsOf(controller);
   const declared: unknown = Reflect.get(controller, 'MESSAGE');
@@ -318,7 +318,7 @@ function toSocketClass(controller: ControllerClass, options: ClassOptions): Sock
       : undefined,
     create(context) {
       const instance = new controller(context) as unknown as ReturnType<SocketClass['create']>;
-      // Those that were given to op() are not on the prototype.
+      // Methods that were passed to op() are not on the prototype.
       for (const name of ['CONNECT', 'MESSAGE', 'DISCONNECT'] as const) {
         const method = names.get(name);
         if (method !== undefined) instance[name] ??= method;

@@ -1,19 +1,19 @@
-// Which values of a module are controllers, and what such a class has (behaviour: private-parts). Read
-// through property descriptors, which runs no getters.
+// Determines which values of a module are controllers, and which members such a class has (behaviour: private-parts).
+// Uses property descriptors, so that no getter runs.
 import { Controller, type Handler } from '../controller.ts';
 import { isOp } from '../op.ts';
 import { isPrivateName } from './names.ts';
 
 export type ControllerClass = typeof Controller;
 
-/** A default export goes by the name of its class. */
+/** A default export is named after its class. */
 export function classNameOf(exported: string, value: unknown): string {
   if (exported !== 'default' || typeof value !== 'function') return exported;
   return value.name === 'default' || value.name === '' ? 'Default' : value.name;
 }
 
-/** Whether a value belongs in the table: a controller, or a class that contains one. Private with a private class
- * are its nested classes, and its subclasses that do not declare otherwise. */
+/** Whether a value belongs in the table: a controller, or a class that contains one. The nested classes of a private
+ * class are private too, and so are its subclasses that do not declare otherwise. */
 export function isRouted(
   name: string,
   value: unknown,
@@ -34,15 +34,15 @@ export function isController(value: object): value is ControllerClass {
   );
 }
 
-/** Static classes of a class, by the name of the property. */
+/** Static classes of a class, by property name. */
 export function nestedClasses(value: object): (readonly [string, ControllerClass])[] {
   return ownEntries(value).flatMap(([key, inner]) =>
     isRouted(key, inner) ? [[key, inner] as const] : [],
   );
 }
 
-/** Along the class chain below Controller, the nearest of a name. One that was given to `op()` is called on the
- * instance, as the others are. */
+/** The methods along the class chain below Controller, the nearest one of each name. A method that was passed to `op()`
+ * is called on the instance, like the others. */
 export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Handler> {
   const methods = new Map<string, Handler>();
   let link: object = controller;
@@ -59,7 +59,7 @@ export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Hand
   return methods;
 }
 
-/** What a class has itself, not of its bases. */
+/** The class's own members, without those of its bases. */
 export function ownEntries(value: object): (readonly [string, unknown])[] {
   return Object.entries(Object.getOwnPropertyDescriptors(value)).flatMap(([key, descriptor]) =>
     key === 'prototype' || key === 'constructor' ? [] : [[key, descriptor.value] as const],

@@ -1,11 +1,11 @@
-// Names on a controller that are nearly those that mean something: a misspelt verb would be a method that no request
-// reaches, a misspelt static a guard that is never asked (behaviour: misspelt-names).
+// Names on a controller that nearly match a meaningful one: with a misspelt verb, no request would reach the method;
+// with a misspelt static, a guard would never run (behaviour: misspelt-names).
 import { isNear, nearestName } from '../near-names.ts';
 import { token } from '../request/media-type.ts';
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const meaning = ['private', 'guard', 'cors', 'xml', 'protocols'];
-/** What has a meaning in another place. */
+/** Names that are valid elsewhere, and where. */
 const elsewhere: Readonly<Record<string, string>> = {
   limits: 'op({ limits }) or in _folder',
   etag: 'op({ etag })',
@@ -18,10 +18,10 @@ const elsewhere: Readonly<Record<string, string>> = {
   unknownQuery: '_folder',
   requireGuards: 'createApp({ requireGuards })',
 };
-/** Of a method, not of a class. */
+/** Members of a method's declaration, not of a class. */
 const ofMethods: Readonly<Record<string, string>> = { public: 'guard = open()' };
 
-/** What is wrong in one module, human-readable: reported with its position. */
+/** The problems of one module, human-readable: reported with their position. */
 export interface Report {
   /** Keeps the application from starting. */
   mistake(text: string): void;
@@ -30,7 +30,7 @@ export interface Report {
 
 type Statics = readonly (readonly [name: string, value: unknown])[];
 
-/** A method in small letters is no handler by the convention, and may be a helper: it is only reported. */
+/** By convention a method in lower case is not a handler, and it may be a helper, so it causes only a warning. */
 export function reportMisspelt(
   owner: string,
   { methods, statics }: { readonly methods: Iterable<string>; readonly statics: Statics },
@@ -52,8 +52,8 @@ export function reportMisspelt(
   }
 }
 
-/** The verb that a method was to be named after: `get` and `GTE` are no handlers. Other names, such as those of
- * helpers, have small letters after the first, or more than one word. */
+/** The verb that a method was probably intended to be: `get` and `GTE` are not handlers. Other names, such as those of
+ * helpers, have lower case letters after the first, or more than one word. */
 function meantVerb(name: string): string | undefined {
   const head = name.split('_', 1)[0] ?? '';
   if (verbs.includes(head) || head.length < 3) return undefined;
@@ -62,14 +62,15 @@ function meantVerb(name: string): string | undefined {
   return head === upper ? verbs.find((verb) => isNear(head, verb)) : undefined;
 }
 
-/** What a static was to be: `guards`, `privat`, `publik`. */
+/** The static that was probably intended: `guards`, `privat`, `publik`. */
 function meantStatic(name: string): string | undefined {
   if (meaning.includes(name) || name.length < 4) return undefined;
   const meant = nearestName(name, [...meaning, ...Object.keys(ofMethods)]);
   return meant === undefined ? undefined : (ofMethods[meant] ?? meant);
 }
 
-/** A class that is not private, or takes no XML, because of a text. */
+/** Statics of the wrong type: a text in place of a boolean would silently not make a class private, or not make it
+ * accept XML. */
 export function reportWrongStatics(owner: string, controller: object, report: Report): void {
   for (const name of ['private', 'xml']) {
     const value: unknown = Reflect.get(controller, name);
@@ -82,7 +83,8 @@ export function reportWrongStatics(owner: string, controller: object, report: Re
     report.mistake(`${owner}: the static protocols is a list of names of subprotocols`);
 }
 
-/** A class, or an object, with methods named after verbs that no request reaches: the application would seem to have them. */
+/** A class or an object whose methods are named after verbs, but which no request reaches although the application
+ * seems to serve it. */
 export function reportNoController(owner: string, value: unknown, report: Report): void {
   const methods: unknown = typeof value === 'function' ? value.prototype : value;
   if (typeof methods !== 'object' || methods === null) return;
@@ -95,7 +97,7 @@ export function reportNoController(owner: string, value: unknown, report: Report
   );
 }
 
-/** Whether a private module was to be `_folder`: its guard would be missing. */
+/** Whether a private module was probably intended to be `_folder`: its guard would be missing. */
 export function isNearlyFolder(module: string): boolean {
   return module.startsWith('_') && isNear(module, '_folder');
 }

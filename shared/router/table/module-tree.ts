@@ -1,7 +1,7 @@
-// Where controllers come from: which folders, by the constructor (or the command line, which calls it), else the
-// environment, else `controllers`; a folder read once, at start, or a tree that is there already (behaviour:
-// start-loads-all); and where in it a mistake is. Links are followed inside the folder only. table.ts interprets the
-// exports.
+// Where controllers come from: the folders, given by the constructor (or the command line, which calls it), else the
+// environment, else `controllers`; a folder is read once, at start, or a tree of modules is passed in (behaviour:
+// start-loads-all). Also finds the position of a mistake. Links are followed only inside the folder. table.ts
+// interprets the exports.
 import { readFileSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, extname, join, relative, resolve, sep } from 'node:path';
@@ -25,17 +25,15 @@ export class ModuleFiles extends Map<string, Readonly<Record<string, unknown>>> 
 
 const extensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
 const moduleName = /^[A-Za-z][A-Za-z0-9_-]*$/;
-/** A folder whose name stands for a part of the path: `[id]`. */
+/** A folder whose name represents a part of the path: `[id]`. */
 const parameterName = /^\[[A-Za-z][A-Za-z0-9_]*\]$/;
 const folderFile = /^_folder\.m?[tj]s$/;
 const maxDepth = 31;
 
-/**
- * Imports every module below a folder: `limits.ts` is the module `limits`, `limits/index.ts` the
- * same, `limits/zones.ts` is `limits.zones`. Names that begin with `_` (but `_folder`) or a dot, declarations
- * and tests are left out. The prefix is a path, or a dotted module path below the working directory.
- * Throws a StartError with every module that cannot be imported.
- */
+/** Imports every module below a folder: `limits.ts` is the module `limits`, `limits/index.ts` the same,
+ * `limits/zones.ts` is `limits.zones`. Names that begin with `_` (except `_folder`) or a dot, declarations and tests
+ * are excluded. The prefix is a path, or a dotted module path below the working directory. Throws a StartError with
+ * every module that cannot be imported. */
 export async function readModuleTree(prefix: string): Promise<ModuleTree> {
   const { files, problems } = await findModules(await findRoot(prefix));
   const tree = new ModuleFiles(files);
@@ -51,15 +49,13 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
   return tree;
 }
 
-/** The file that a module was read from; undefined for one of a tree that was there already. */
+/** The file that a module was read from; undefined for one of a tree that was passed in. */
 export function fileOf(tree: ModuleTree, module: string): string | undefined {
   return tree instanceof ModuleFiles ? tree.files.get(module) : undefined;
 }
 
-/**
- * A problem, behind its file from the working directory and the line of the method or class that it names: the first
- * `<module>:<Class>.<method>` in it. As it is where the file is not known.
- */
+/** A problem, prefixed with its file, relative to the working directory, and the line of the method or class that it
+ * names: the first `<module>:<Class>.<method>` in it. Returned unchanged if the file is unknown. */
 export function withPlace(problem: string, file: string | undefined): string {
   if (file === undefined) return problem;
   const [, names] = /:([A-Za-z_]\w*(?:\.\w+)*)/.exec(problem) ?? [];
@@ -67,7 +63,7 @@ export function withPlace(problem: string, file: string | undefined): string {
   return `${relative('', file)}${line === undefined ? '' : `:${line}`}: ${problem}`;
 }
 
-/** Of the last name that the source has as it is written for a class or a member, each behind the one before. */
+/** The line of the last name that the source declares as a class or a member, each name after the previous one. */
 function findLine(lines: readonly string[], names: readonly string[]): number | undefined {
   let found: number | undefined;
   for (const name of names) {
@@ -84,12 +80,12 @@ function isWithoutTypeScript(error: unknown): boolean {
   return error instanceof Error && /^Unknown file extension "\.m?ts"/.test(error.message);
 }
 
-/** Once for all modules: each of them has this reason. */
+/** Reported once for all modules, since each of them fails for this reason. */
 function withoutTypeScript(file: string): string {
   return `cannot import ${file}: Node.js ${process.version} does not run TypeScript as it is started; take 22.18 or newer, or compile the controllers to JavaScript`;
 }
 
-/** The line of the module that has thrown, or has called what did. */
+/** The line of the module that has thrown, or has called the code that did. */
 function toPlace(error: unknown, file: string): string {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const [, behind = ''] = stack.split(`${pathToFileURL(file).href}:`, 2);
@@ -97,7 +93,7 @@ function toPlace(error: unknown, file: string): string {
   return line === null ? '' : `:${line[0]}`;
 }
 
-/** For syntax errors Node puts the place before the stack: file and line, source, a mark. It has none for
+/** For syntax errors Node prepends the position to the stack: file and line, source, a mark. It has no position for
  * imported plain JavaScript. */
 function toReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
@@ -106,7 +102,7 @@ function toReason(error: unknown): string {
   return isPlaced ? place : error.message;
 }
 
-/** The folder of a prefix. Rejects with a StartError where there is none. */
+/** The folder of a prefix. Rejects with a StartError if there is none. */
 export async function findRoot(prefix: string): Promise<string> {
   const dotted = /^[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+$/.test(prefix);
   const candidates = [prefix, ...(dotted ? [prefix.replaceAll('.', sep)] : [])];
@@ -117,12 +113,12 @@ export async function findRoot(prefix: string): Promise<string> {
   throw new StartError([`there is no folder of controllers at ${prefix}; name another prefix`]);
 }
 
-/** By the path of the module. */
+/** The files by module path. */
 async function findModules(root: string) {
   const files = new Map<string, string>();
   const problems: string[] = [];
 
-  /** `seen`: folders on the way here, so that a link to one of them ends. */
+  /** `seen`: the parent folders, so that a link to one of them ends the search. */
   async function collect(folder: string, path: readonly string[], seen: readonly string[]) {
     for (const name of (await readdir(folder)).sort()) {
       if (name.startsWith('.')) continue;
@@ -156,7 +152,7 @@ async function findModules(root: string) {
   return { files, problems };
 }
 
-/** Undefined for a file that is no module. */
+/** Undefined for a file that is not a module. */
 function toModuleName(file: string): string | undefined {
   const extension = extname(file);
   const name = basename(file, extension);
@@ -168,19 +164,19 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const numbered = /^ENDPOINTS_PREFIX_(\d+)$/;
 
-/** Several prefixes merge, the later one wins; a source replaces those after it. */
+/** Several prefixes are merged, and the later one takes precedence; a source replaces those of lower precedence. */
 export function choosePrefixes(
   given: string | readonly string[] | undefined,
   env: Environment,
 ): readonly string[] {
-  // An empty one is ignored, as in the environment: as a path it would be the working directory.
+  // An empty prefix is ignored, as in the environment: as a path it would be the working directory.
   const named = [given ?? []].flat().filter((prefix) => prefix !== '');
   if (named.length > 0) return named;
   const fromEnvironment = readEnvironment(env);
   return fromEnvironment.length > 0 ? fromEnvironment : ['controllers'];
 }
 
-/** On Windows a colon behind one letter is that of a drive. */
+/** On Windows a colon after a single letter belongs to a drive. */
 export function splitPaths(text: string, platform: string = process.platform): readonly string[] {
   return text.split(platform === 'win32' ? /(?<!(?:^|[:;])[A-Za-z]):|;/ : ':');
 }

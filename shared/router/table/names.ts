@@ -3,10 +3,8 @@
 
 const className = /^[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9_]+)?$/;
 
-/**
- * Kebab-case: a dash between lower and upper case and before the last capital of a run of
- * capitals; a digit never splits. `BurstPolicy` is `burst-policy`, `HTTPProbe` is `http-probe`.
- */
+/** Kebab-case: a dash between lower and upper case, and before the last capital of a run of capitals; digits never
+ * split. `BurstPolicy` is `burst-policy`, `HTTPProbe` is `http-probe`. */
 export function toPathName(name: string): string {
   return name
     .replace(/([a-z])([A-Z])/g, '$1-$2')
@@ -17,12 +15,12 @@ export function toPathName(name: string): string {
 
 export interface ClassPathName {
   readonly part: string;
-  /** `txt` of `Robots_txt`. */
+  /** The extension: `txt` of `Robots_txt`. */
   readonly extension: string | undefined;
 }
 
-/** The first underscore of a class name begins an extension; `Default_txt` is `index.txt`.
- * Undefined for a name that cannot be a path part. */
+/** An extension begins at the first underscore of a class name; `Default_txt` is `index.txt`. Undefined for a name that
+ * cannot be a path part. */
 export function toClassPathName(name: string): ClassPathName | undefined {
   if (!className.test(name)) return undefined;
   const at = name.indexOf('_');
@@ -32,12 +30,12 @@ export function toClassPathName(name: string): ClassPathName | undefined {
   return { part: `${base === 'Default' ? 'index' : toPathName(base)}.${extension}`, extension };
 }
 
-/** A class with such a name does not exist for routing. */
+/** A class with such a name is not routed. */
 export function isPrivateName(name: string): boolean {
   return name.startsWith('_') || name.endsWith('Controller');
 }
 
-/** A folder such as `[id]` stands for any part of a path. */
+/** A folder such as `[id]` matches any part of a path. */
 export function isParameter(part: string): boolean {
   return part.startsWith('[');
 }

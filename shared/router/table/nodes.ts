@@ -1,5 +1,5 @@
-// What the routing table is made of: modules, their classes, and the route of each method; which of them a path names, and
-// what is answered where that has no method for the request. table.ts builds it.
+// The elements of the routing table: modules, their classes, and the route of each method; which of them a path
+// resolves to, and the answer if it has no method for the request. table.ts builds it.
 import type { Binder } from '../arguments/bind.ts';
 import type { Handler } from '../controller.ts';
 import type { Cors } from '../cors.ts';
@@ -15,32 +15,32 @@ import type { RouteGuards } from './route-guards.ts';
 import { allowedMethods, anyVerbs, knownMethods, type Verb } from './verb.ts';
 
 export interface ModuleNode {
-  /** Those that hold for its path, the outermost first. */
+  /** The folders that apply to its path, outermost first. */
   folders: readonly Folder[];
-  /** What surrounds the requests below its path that name no class. */
+  /** The arounds for requests below its path that match no class. */
   arounds: readonly Around[];
   readonly modules: Map<string, ModuleNode>;
   readonly classes: Map<string, ClassNode>;
   /** The class Default. */
   fallback: ClassNode | undefined;
-  /** The folder `[id]`: it stands below any part that names nothing here. */
+  /** The folder `[id]`: it matches any part that matches nothing else here. */
   parameter: { readonly name: string; readonly node: ModuleNode } | undefined;
 }
 
 export interface ClassNode {
   /** `<module>:<Class>`, human-readable. */
   readonly name: string;
-  /** Where its module was read from, if it was. */
+  /** The file that its module was read from, if any. */
   readonly file: string | undefined;
   readonly cors: Cors | undefined;
-  /** It declares `cors` itself: its OPTIONS is for preflights alone, as the convention has it. */
+  /** Whether it declares `cors` itself: its OPTIONS then handles only preflights, by convention. */
   readonly isForPreflights: boolean;
-  /** What surrounds the requests that name it and none of its methods. */
+  /** The arounds for requests that match it but none of its methods. */
   readonly arounds: readonly Around[];
   /** Nested classes, and verbs with a suffix. */
   readonly children: Map<string, ClassNode>;
   readonly verbs: Map<string, Route>;
-  /** By the method of a request. */
+  /** Routes by request method. */
   readonly answers: Map<string, Route>;
 }
 
@@ -48,39 +48,39 @@ export interface Route extends RouteGuards {
   readonly verb: Verb;
   /** `<module>:<Class>.<method>`, human-readable. */
   readonly name: string;
-  /** Its class. */
+  /** The class of the method. */
   readonly owner: ClassNode;
   /** The module's path; empty for the root. */
   readonly module: string;
   readonly op: Op | undefined;
-  /** What surrounds it, the outermost first. */
+  /** The arounds of the method, outermost first. */
   readonly arounds: readonly Around[];
   readonly binder: Binder;
-  /** Its class allows it. */
+  /** Whether its class allows XML. */
   readonly xml: boolean;
-  /** Conditions of the request are checked before it runs, by the tag of GET. */
+  /** Whether conditions of the request are checked before it runs, against the tag of GET. */
   readonly isConditional: boolean;
-  /** By status: a value without what is not declared. */
+  /** Filters by status, which remove undeclared fields from a value. */
   readonly filters: ReadonlyMap<number, (value: unknown) => unknown> | undefined;
-  /** Its answers are JSON or XML, as the client prefers. */
+  /** Whether its answers are JSON or XML, as the client prefers. */
   readonly negotiated: boolean;
-  /** Set for a method that takes its body unparsed: as bytes, or as a stream. */
+  /** Set for a method that receives its body unparsed: as bytes, or as a stream. */
   readonly unparsed: 'raw' | 'stream' | undefined;
-  /** Media type from the class's extension, where the method declares a result. */
+  /** Media type from the class's extension, if the method declares a result. */
   readonly mediaType: string | undefined;
-  /** The folders that hold here, the outermost first. */
+  /** The folders that apply to the method, outermost first. */
   readonly folders: readonly Folder[];
   readonly limits: Limits;
   /** Set for a class with CONNECT, whose connections stay open. */
   readonly socket?: SocketClass;
   readonly controller: ControllerClass;
-  /** Called on an instance of it. */
+  /** The class on whose instance the method is called. */
   readonly handler: Handler;
 }
 
 export interface Match {
   readonly module: ModuleNode;
-  /** Undefined where nothing is served. */
+  /** Undefined if nothing is served. */
   readonly node: ClassNode | undefined;
   readonly positionals: readonly string[];
 }
@@ -92,8 +92,8 @@ const upper = /^[A-Z0-9._-]+$/;
 const noParts: readonly string[] = [];
 const noIds: readonly number[] = [];
 
-/** The longest module, then the longest class in it, else its Default (behaviour: longest-module-wins). The remaining parts
- * are positional. `strict`: only the canonical spelling matches. */
+/** Finds the longest module, then the longest class in it, else its Default (behaviour: longest-module-wins). The
+ * remaining parts are positional. `strict`: only the canonical spelling matches. */
 export function resolvePath(
   root: ModuleNode,
   parts: readonly string[],
@@ -134,10 +134,8 @@ function areCanonical(parts: readonly string[], idsAt: readonly number[]): boole
   return parts.every((part, at) => idsAt.includes(at) || isCanonical(part));
 }
 
-/**
- * A part that names nothing here is an id where the next one names something below it; else all stays as it is without
- * such a folder (behaviour: below-an-id).
- */
+/** A part that matches nothing here is an id if the next part matches something below it; otherwise the path resolves
+ * as if there were no such folder (behaviour: below-an-id). */
 function moduleBelowId(
   { parameter, classes, fallback }: ModuleNode,
   part: string | undefined,
@@ -151,7 +149,7 @@ function moduleBelowId(
   return isNamed === undefined ? undefined : node;
 }
 
-/** Names of the table are canonical, so that a part which is one needs no check of its spelling. */
+/** Names in the table are canonical, so a part equal to one needs no normalization. */
 function childOf<Node>(
   children: ReadonlyMap<string, Node>,
   part: string | undefined,
@@ -163,8 +161,8 @@ function childOf<Node>(
   return name === undefined ? undefined : children.get(name);
 }
 
-/** The canonical form of a path part, or undefined where it is no spelling of any name: kebab or
- * snake, all lower or all upper case, ASCII only. */
+/** The canonical form of a path part, or undefined if it is not a spelling of any name: kebab or snake, all lower or
+ * all upper case, ASCII only. */
 export function canonicalPart(part: string): string | undefined {
   if (isCanonical(part)) return part;
   if (!lower.test(part) && !upper.test(part)) return undefined;
@@ -177,14 +175,14 @@ function isCanonical(part: string): boolean {
 
 interface Missed {
   readonly method: string;
-  /** Of the path behind the class. */
+  /** The remaining path after the class. */
   readonly partCount: number;
   readonly missingVerb: 405 | 501;
   readonly requestId: string;
 }
 
-/** Where a class has no method for a request (behaviour: verbs): OPTIONS is answered; any other method is thrown: 404, 405,
- * 426 or 501. */
+/** Handles a request for which a class has no method (behaviour: verbs): OPTIONS is answered; for any other method 404,
+ * 405, 426 or 501 is thrown. */
 export function answerWithoutRoute(
   node: ClassNode,
   { method, partCount, missingVerb, requestId }: Missed,
@@ -207,7 +205,7 @@ export function answerWithoutRoute(
   throw new HttpError(405, { headers: { allow } });
 }
 
-/** `OPTIONS *` asks what the server supports; no other method has this target. */
+/** `OPTIONS *` asks which methods the server supports; no other method has this target. */
 export function answerServer(method: string, requestId: string): ResponseLike {
   if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
   return toNoContent(['allow', allowedMethods(anyVerbs).join(', ')], requestId);

@@ -1,35 +1,35 @@
-// Who may call a method, found once at start: the guards of the application, of the enclosing classes, of the
-// base classes and of the method, all of which must agree (behaviour: guards-add-up).
+// Determines at start who can call a method: the guards of the application, of the enclosing classes, of the base
+// classes and of the method must all admit the request (behaviour: guards-add-up).
 import { Controller } from '../controller.ts';
 import { areGuards, type Guard, isOpen } from '../guard.ts';
 import { isOp, type Op } from '../op.ts';
 import type { ControllerClass } from './controller-class.ts';
 
 export interface RouteGuards {
-  /** In the order in which they are asked, each once. */
+  /** In the order in which they run, each once. */
   readonly guards: readonly Guard[];
-  /** No declaration defines who can call the method: it has no guard that authenticates, and is not meant to be open. */
+  /** No declaration defines who can call the method: it has no authenticating guard, and is not declared open. */
   readonly isForgotten: boolean;
 }
 
 export interface Guarded {
   readonly controller: ControllerClass;
   readonly method: string;
-  /** The enclosing classes, the outermost first. */
+  /** The enclosing classes, outermost first. */
   readonly within: readonly object[];
-  /** Of the application. */
+  /** The guards of the application. */
   readonly common: readonly Guard[];
 }
 
 interface Level {
-  /** The class that declares them, or the method. */
+  /** The class or the method that declares the guards. */
   readonly owner: string;
   readonly guards: readonly Guard[];
-  /** `public: true` of a method lifts the authentication of what stands above it, but not of subclasses. */
+  /** `public: true` on a method removes the authentication of the levels above it, but not of subclasses. */
   readonly isLifted: boolean;
 }
 
-/** Throws where a guard is none, and where `open()` contradicts the guard of a class. */
+/** Throws if a guard is invalid, and if `open()` contradicts the guard of a class. */
 export function findGuards({ controller, method, within, common }: Guarded): RouteGuards {
   const chain = chainOf(controller);
   const declaring = chain.findLastIndex((link) => Object.hasOwn(link, method));
@@ -73,7 +73,7 @@ export function toGuards(guard: unknown, owner: string): readonly Guard[] {
   throw new TypeError(`the guard of ${owner} is not made by bearer(), basic() or the like`);
 }
 
-/** From the base to the class itself, without Controller. */
+/** The class chain from the base to the class itself, without Controller. */
 function chainOf(value: object): readonly object[] {
   const chain: object[] = [];
   let link: object | null = value;
@@ -90,7 +90,7 @@ function toLevel(link: object, isLifted: boolean): Level {
   return { owner, guards: toGuards(guard, owner), isLifted };
 }
 
-/** A declaration replaces the one of a base class, but not its guard. */
+/** A declaration replaces that of a base class, but not its guard. */
 function toMethodLevel(link: object, method: string, isLifted: boolean): Level {
   const owner = `${nameOf(link)}.${method}`;
   return { owner, guards: toGuards(opOf(link, method)?.spec.guard, owner), isLifted };

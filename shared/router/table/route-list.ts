@@ -14,7 +14,8 @@ export function listRoutes(root: ModuleNode): readonly RouteEntry[] {
   return entries.sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
-/** The path with these parameters: the first where folders stand for a part, the others behind. */
+/** The path with these parameters: the first ones replace the folders that represent a part, the others are
+ * appended. */
 export function fillPath(
   path: string,
   parameters: readonly string[],
@@ -26,7 +27,7 @@ export function fillPath(
   return [base === '/' ? '' : base, ...behind].join('/') || '/';
 }
 
-/** As authors write it: `/widgets[/:id]`, `/many[/:rest...]`. */
+/** The path as authors write it: `/widgets[/:id]`, `/many[/:rest...]`. */
 export function toPathText({ path, parameters, route }: ServedMethod): string {
   const declared = route.op?.path ?? [];
   const taken = path.split('/').filter((part) => part.startsWith('[')).length;
@@ -68,8 +69,8 @@ function listClass(
   }
 }
 
-/** By position, so that a path has the same template for all verbs. Folders `[id]` give their names to positions that
- * have none. */
+/** The names by position, so that a path has the same template for all verbs. Folders `[id]` name the positions that
+ * have no name. */
 function parameterNames(routes: readonly Route[], path: string): readonly string[] {
   const names: string[] = [];
   const folders = Array.from(path.matchAll(/\[(\w+)\]/g), ([, name]) => name);

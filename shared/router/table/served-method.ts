@@ -1,11 +1,12 @@
-// A method of the table as operators and servers see it: without what the table itself is made of.
+// A method of the table as operators and servers see it, without the internals of the table.
 import type { Limits } from '../limits.ts';
 import type { Op } from '../op.ts';
 
 export interface ServedMethod {
-  /** Without positional parameters, but with folders that stand for one: `/`, `/ops/drain`, `/notes/[id]/comments`. */
+  /** The path without positional parameters, except folders that represent one: `/`, `/ops/drain`,
+   * `/notes/[id]/comments`. */
   readonly path: string;
-  /** Names of the positional parameters, agreed among the methods of one class. */
+  /** Names of the positional parameters, consistent across the methods of a class. */
   readonly parameters: readonly string[];
   readonly route: {
     readonly verb: string;

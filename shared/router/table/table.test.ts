@@ -247,8 +247,8 @@ export class Default extends Controller {
   ]);
 });
 
-/** Controllers in a folder of their own, each file behind a line that imports what they need; where a file is, from the
- * working directory. */
+/** Controllers in a temporary folder; each file begins with a line that imports what they need. File paths are relative
+ * to the working directory. */
 async function createControllers(
   t: ExecutionContext,
   files: Readonly<Record<string, string>>,

@@ -1,7 +1,7 @@
-// The routing table, built once at start from the modules' exports; requests only read Maps. Two classes of one path
-// are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts makes
-// the routes of their classes, and route-guards.ts finds who may call them; for a request nodes.ts finds the entry of
-// its path.
+// The routing table, built once at start from the modules' exports; requests only read Maps. Two classes with the same
+// path are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts
+// makes the routes of their classes, and route-guards.ts determines who can call them; for a request nodes.ts finds the
+// entry of its path.
 import { StartError } from '../errors.ts';
 import { type Folder, folderProblem, isFolder, toArounds } from '../folder.ts';
 import { addClass, type ClassOptions } from './class-routes.ts';
@@ -14,9 +14,9 @@ import { authenticates } from './route-guards.ts';
 import { listRoutes } from './route-list.ts';
 
 export interface TableOptions extends ClassOptions {
-  /** A method whose guard was forgotten keeps the app from starting. */
+  /** If true, a method without a guard keeps the app from starting. */
   readonly requireGuards: boolean;
-  /** Called for a class that no path reaches, and for one whose guard was forgotten. */
+  /** Called for a class that no path reaches, and for a class whose guard was forgotten. */
   readonly warn: (text: string) => void;
 }
 
@@ -77,7 +77,7 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
   return root;
 }
 
-/** Where there are modules, their exports were meant to be served. */
+/** If there are modules, their exports were intended to be served. */
 function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): void {
   const found = trees.flatMap((tree) =>
     [...tree].map(([name, exports]) => {
@@ -91,7 +91,7 @@ function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): v
   warn(`nothing is served, no export is a controller with a method such as GET: ${named}${more}`);
 }
 
-/** The node of a path, made where it is not there yet: `create` gets the length of its path. */
+/** The node of a path, created if missing: `create` receives the length of its path. */
 function moduleAt(
   root: ModuleNode,
   path: readonly string[],
@@ -118,7 +118,7 @@ function moduleAt(
   return node;
 }
 
-/** What surrounds the paths of modules that name no class of theirs. */
+/** The arounds for paths of modules that match none of their classes. */
 function surroundModules(node: ModuleNode, options: ClassOptions): void {
   const cors = node.folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
   node.arounds = toArounds(options.around, node.folders, cors);
@@ -149,7 +149,7 @@ function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, 
   return folders;
 }
 
-/** Those that hold for a module, the outermost first. */
+/** The folders that apply to a module, outermost first. */
 function foldersOf(
   parts: readonly string[],
   folders: ReadonlyMap<string, Folder>,
@@ -158,7 +158,7 @@ function foldersOf(
   return paths.flatMap((path) => folders.get(path) ?? []);
 }
 
-/** Where nothing has a guard, nothing was forgotten, unless guards are required. */
+/** If there is no guard at all, none was forgotten, unless guards are required. */
 function findForgottenGuards(root: ModuleNode, areRequired: boolean, reportOf: ReportOf): void {
   const routes = listRoutes(root).map(({ route }) => route);
   if (!areRequired && !routes.some(({ guards }) => guards.some(authenticates))) return;
@@ -180,8 +180,8 @@ function createModuleNode(folders: readonly Folder[]): ModuleNode {
   return { folders, arounds: [], ...children, fallback: undefined, parameter: undefined };
 }
 
-/** Classes and modules of the later tree replace those of the earlier one with the same path. Two modules
- * merge. */
+/** Classes and modules of the later tree replace those of the earlier one with the same path. Two modules are
+ * merged. */
 function merge(into: ModuleNode, from: ModuleNode): void {
   const named = [...from.classes.keys(), ...(from.fallback?.children.keys() ?? [])];
   for (const part of named) if (!from.modules.has(part)) into.modules.delete(part);
@@ -198,7 +198,8 @@ function merge(into: ModuleNode, from: ModuleNode): void {
   else if (from.parameter !== undefined) merge(into.parameter.node, from.parameter.node);
 }
 
-/** A module goes before a class, as the path is read; two classes of one path are a mistake. */
+/** A module takes precedence over a class, in the order in which the path is read; two classes with the same path are a
+ * mistake. */
 function findClashes(node: ModuleNode, path: string, reportOf: ReportOf): void {
   const below = [...(node.fallback?.children ?? [])];
   for (const [part, { name, file }] of [...node.classes, ...below]) {

@@ -20,7 +20,7 @@ export type Verb = (typeof methods)[number] | 'ANY';
 const handlerName =
   /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|ANY)(?:_([A-Za-z0-9_]+))?|CONNECT)$/;
 
-/** What `ANY` stands for where verbs are listed. */
+/** The verbs that `ANY` represents in lists. */
 export const anyVerbs: readonly Verb[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** `POST_reset_all` is the verb POST under the sub-path `reset_all`; other names are not handlers. */
@@ -39,7 +39,7 @@ export function answeringVerbs(method: string): readonly string[] {
   return [method, 'ANY'];
 }
 
-/** The Allow header for these verbs, sorted: HEAD comes with GET, OPTIONS is always answered. */
+/** The Allow header for these verbs, sorted: GET implies HEAD, and OPTIONS is always answered. */
 export function allowedMethods(verbs: Iterable<string>): readonly string[] {
   const allowed = new Set<string>(['OPTIONS']);
   for (const verb of verbs) {

@@ -82,7 +82,7 @@ class Plain extends Controller {
 const modules = { '': { Widgets, More, Texts, Plain } };
 const declaration = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
-/** Prints whether the parser is loaded, before and after an application that allows XML is made. */
+/** Prints whether the parser is loaded, before and after creating an application that allows XML. */
 const program = `
   import { registerHooks } from 'node:module';
   import { Controller, createApp } from '${import.meta.resolve('../index.ts')}';

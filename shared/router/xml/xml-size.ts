@@ -1,6 +1,5 @@
-// Checks the size limits of XML before it is parsed, since the parser builds a tree of all of it and
-// recurses for each level. One pass over the text, exact up to the first malformed place, which the parser
-// refuses.
+// Checks the size limits of XML before it is parsed, since the parser builds a tree of the complete text and recurses
+// for each level. Makes one pass over the text, exact up to the first malformed position, which the parser refuses.
 import { BadRequest } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 
@@ -40,7 +39,7 @@ export function refuseXmlSize(
   }
 }
 
-/** The end of the text where it is missing. */
+/** Returns the end of the text if the terminator is missing. */
 function endOfSection(text: string, at: number): number {
   const section = sections.find(({ begin }) => text.startsWith(begin, at));
   if (section === undefined) {
@@ -50,7 +49,7 @@ function endOfSection(text: string, at: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** To the `>` of the start tag, or to the end of the text. */
+/** Reads to the `>` of the start tag, or to the end of the text. */
 function readTag(
   text: string,
   start: number,

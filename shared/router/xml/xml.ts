@@ -1,6 +1,6 @@
-// XML, loaded for applications with a controller that allows it. Untrusted XML is read into the value that the same JSON
-// would have: names are fields, repeated names are lists, and text stays text (behaviour: xml). cast.ts applies declared
-// types. A value is written so that it reads as the same fields.
+// XML, loaded only for applications with a controller that allows it. Untrusted XML is read into the value that
+// equivalent JSON would have: names are fields, repeated names are lists, and text stays text (behaviour: xml). cast.ts
+// applies declared types. A value is written so that reading it yields the same fields.
 import { parseXml, XmlDeclaration, type XmlDocument, XmlElement, XmlText } from '@rgrove/parse-xml';
 import { toJsonText } from '../answer/json-text.ts';
 import { BadRequest, HttpError } from '../errors.ts';
@@ -8,12 +8,12 @@ import type { Limits } from '../limits.ts';
 import { refuseUnsafe } from '../request/json.ts';
 import { refuseXmlSize } from './xml-size.ts';
 
-/** Field for the text of an element whose attributes hold fields too. No element can have this name. */
+/** Field for the text of an element that also has attributes. No element can have this name. */
 const textField = '#text';
 
-/** Throws 400 for what is no XML, is too large, or fits no value; 415 for another encoding. */
+/** Throws 400 if the text is not XML, is too large, or fits no value; 415 for another encoding. */
 export function readXml(text: string, limits: Limits): unknown {
-  // Line ends as XML defines them; the parser takes quadratic time for the same.
+  // Normalizes line ends as XML defines them; the parser would take quadratic time for it.
   const normalized = text.replace(/\r\n?/g, '\n');
   refuseXmlSize(normalized, limits);
   const document = parse(normalized);
@@ -84,12 +84,12 @@ const nameStart =
   'A-Z_a-z\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u02ff\\u0370-\\u037d\\u037f-\\u1fff\\u200c\\u200d\\u2070-\\u218f' +
   '\\u2c00-\\u2fef\\u3001-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\ufffd\\u{10000}-\\u{effff}';
 const nameMore = '.0-9\\xb7\\u0300-\\u036f\\u203f\\u2040-';
-/** Without a colon, which would make a prefix; names that begin with xml are reserved. */
+/** Excludes the colon, which would make a prefix; names that begin with xml are reserved. */
 const plainName = new RegExp(`^(?![xX][mM][lL])[${nameStart}][${nameStart}${nameMore}]*$`, 'u');
-/** XML cannot express any other character, not even as a number. */
+/** XML cannot express any other character, not even as a character reference. */
 const sayable = /^[\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
 
-/** Throws a TypeError where the value has no JSON text, or a name or a character that XML does not have. */
+/** Throws a TypeError if the value has no JSON text, or contains a name or a character that XML does not allow. */
 export function writeXml(value: unknown): string {
   const pieces = ['<?xml version="1.0" encoding="UTF-8"?>\n'];
   writeElement(pieces, 'value', JSON.parse(toJsonText(value)) as Json);

@@ -1,4 +1,4 @@
-// Holds for everything: forms of other sites are refused, and a browser gets a page where there is nothing.
+// Applies to everything: forms of other sites are refused, and a browser gets a page where nothing is served.
 import { defineFolder, fromOrigins } from '../../index.ts';
 
 const page =

@@ -1,4 +1,4 @@
-// Each note that is written, as an event.
+// Sends each new note as an event.
 import { on } from 'node:events';
 import { Controller, op, ServerEvent } from '../../index.ts';
 import { board, type Note } from '../board.ts';
@@ -10,7 +10,7 @@ export class Default extends Controller {
 
   async *GET() {
     yield new ServerEvent({ text: 'the news begin' }, { name: 'hello' });
-    // The signal ends what waits when the reader has gone.
+    // The signal ends the wait when the reader has disconnected.
     const notes = on(board.news, 'note', { signal: this.request.signal });
     for await (const [note] of notes as AsyncIterable<[Note]>) {
       yield new ServerEvent({ text: note.text }, { id: String(note.id), name: 'note' });

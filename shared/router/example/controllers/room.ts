@@ -1,4 +1,4 @@
-// A room to talk in: what one sends, all get.
+// A chat room: every member receives each message.
 import { Controller, type Fields, HttpError, op, type Socket, Type } from '../../index.ts';
 import { members, userOf } from '../members.ts';
 
@@ -18,7 +18,7 @@ export class Default extends Controller {
 
   MESSAGE({ text }: Fields<typeof Default.MESSAGE>) {
     const user = userOf(this.request.headers);
-    // Whose session has ended meanwhile has no part in it.
+    // A member whose session has ended meanwhile is excluded.
     if (user === undefined) this.socket.close();
     else for (const socket of inside) socket.send({ user, text });
   }

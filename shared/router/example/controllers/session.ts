@@ -15,7 +15,7 @@ export class Default extends Controller {
     function (this: Default, { user, password }) {
       const token = board.login(user, password);
       if (token === undefined) throw new AccessDenied({ scheme: 'session' });
-      // Over TLS alone, which the proxy reports.
+      // Only over TLS, which the proxy reports.
       const secure = this.request.origin.startsWith('https:');
       setCookie(this.response.headers, sessionCookie, token, { maxAge: 86_400, secure });
       return { user };

@@ -49,7 +49,7 @@ export class Default extends Controller<StateOf<typeof folder>> {
     },
   );
 
-  /** With `If-Match`, only where no other call has changed it since. */
+  /** With `If-Match`, the note is only changed if no other call has changed it since. */
   static readonly PUT = op(
     { path: [id], body: Type.Object({ text, tags }), returns: { 200: note }, etag: true },
     function (this: Default, fields, noteId) {
@@ -65,7 +65,7 @@ export class Default extends Controller<StateOf<typeof folder>> {
   });
 }
 
-/** All notes, a line for each, as they are read. */
+/** Streams all notes, one per line, as they are read. */
 export class Export extends Controller {
   GET() {
     this.response.mediaType = 'application/x-ndjson';
