@@ -1,4 +1,4 @@
-// Changes the record by a decision, or by somebody's action. Pure.
+// Changes the record by a decision or by an operator's action. Pure.
 
 import {
   openRolloutOf,
@@ -14,10 +14,10 @@ import { toReplaced } from '../snapshot/admission.ts';
 import type { Change } from './decide.ts';
 import type { Share } from './pools.ts';
 
-/** `retry`: a paused rollout continues, and the newest revision is tried again when it was taken back. */
+/** `retry`: a paused rollout continues, and the newest revision is tried again if it was taken back. */
 export type RolloutAction = 'pause' | 'resume' | 'retry' | 'promote' | 'abort';
 
-/** A rollout in its place begins; one that is under way ends. */
+/** The new rollout begins; a rollout that is under way ends. */
 export function withBegun(
   record: RolloutRecord,
   rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content'>,
@@ -28,7 +28,7 @@ export function withBegun(
     openRolloutOf(record) === undefined
       ? record
       : withEnd(record, 'taken_back', { reason: toReplaced(revision), by: '', atMs });
-  // An approval is one of this rollout too, for those that start while it is under way.
+  // The approval is retained for control planes that start while this rollout is under way.
   const isApproved = verdictOf(before, revision, content)?.outcome === 'approved';
   const kept = isApproved ? before : withoutVerdict(before, content);
   const none = { step: 0, chosen: [], whole: [], reason: '' };
@@ -53,7 +53,7 @@ export function withChange(
   }
 }
 
-/** Applies somebody's action to the open rollout. */
+/** Applies an operator's action to the open rollout. */
 export function withAction(
   record: RolloutRecord,
   action: RolloutAction,
@@ -72,8 +72,9 @@ export function withAction(
   }
 }
 
-/** The revision on trial leaves all workers, or reaches none where its rollout has not begun. Undefined where another
- * one is rolled out, or where it has ended since `endedBefore`, the last rollout before it, unless `undoes` is that end. */
+/** Takes the revision on trial back from all workers, or keeps it from them if its rollout has not begun. Undefined if
+ * another revision is being rolled out, or if its rollout has ended since `endedBefore`, the rollout before it, unless
+ * `undoes` names the ended one. */
 export function withTakenBack(
   record: RolloutRecord,
   rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content'>,

@@ -1,5 +1,5 @@
-// What is decided, as lines that people review: decisions.txt has what is so, by words that stand below, and what follows
-// from it. `REWRITE=1` writes what follows now.
+// Decisions, as lines for review: decisions.txt lists the facts, in words that are defined below, and the decision.
+// `REWRITE=1` rewrites the decisions.
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { emptyRecord, type RolloutOnRecord } from '../record/record.ts';
@@ -10,7 +10,7 @@ import { parseRolloutPlan } from './plan.ts';
 import { createIsWithin, toPools } from './pools.ts';
 import type { Member, View } from './view.ts';
 
-/** By name: whether it is said, or its value. */
+/** The words of a line by name, with their values. */
 type Given = ReadonlyMap<string, string>;
 
 const toGiven = (text: string): Given =>
@@ -26,7 +26,7 @@ const judgements = {
 
 const placeAt = (index: number) => String(index).padStart(3, '0');
 
-/** Workers one after the other, each group as `COUNT[@POOL][/NUMBER OF THE FIRST][:pending|nameless|refused[:FOR MS]]`. */
+/** Parses groups of workers, each as `COUNT[@POOL][/NUMBER OF THE FIRST][:pending|nameless|refused[:FOR MS]]`. */
 function toMembers(text: string): Member[] {
   let next = 0;
   return text.split(',').flatMap((group) => {
@@ -48,7 +48,7 @@ function toMembers(text: string): Member[] {
   });
 }
 
-/** The places of `[3,4]`, or of the first ones by their number. */
+/** Parses the places of `[3,4]`, or those of the first workers by their number. */
 function toPlaces(text: string): string[] {
   if (text.startsWith('[')) return text.slice(1, -1).split(',').map(Number).map(placeAt);
   return Array.from({ length: Number(text) }, (_, index) => placeAt(index));
@@ -106,7 +106,8 @@ function toView(given: Given, open: RolloutOnRecord): View {
   };
 }
 
-/** A rollout in its first step, of a leader with 20 workers of which the first 2 have it, where nothing else is said. */
+/** Decides by default on a rollout in its first step, as its leader, with 20 workers of which the first 2 have the
+ * revision. */
 function decideOn(given: Given): Decision {
   const parsed = parseRolloutPlan(given.get('plan') ?? 'canary=10%,hold=60s');
   if (!parsed.ok) throw new Error(parsed.reason);
@@ -121,7 +122,7 @@ function show({ change, phase, text }: Decision): string {
   return `${phase}${text && `: ${text}`}${change === undefined ? '' : ` | ${showChange(change, text)}`}`;
 }
 
-/** `"` for the sentence of the phase. */
+/** `"` stands for the sentence of the phase. */
 function showChange(change: Change, text: string): string {
   const { kind } = change;
   const said = 'reason' in change ? change.reason : 'text' in change ? change.text : '';

@@ -1,5 +1,5 @@
-// The only place that decides on a rollout: from what is known to the next change, or nothing. Pure. rollout.ts
-// puts the change on record, from which every control plane takes it.
+// The only place that decides on a rollout: derives the next change, if any, from the known facts. Pure. rollout.ts
+// puts the change on record, and every control plane follows the record.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -25,21 +25,21 @@ import {
 import { type Member, reportedMs, type View } from './view.ts';
 
 export type Change =
-  /** Nobody has it yet. */
+  /** No worker has the revision yet. */
   | { readonly kind: 'begin' }
-  /** Leads in place of a leader that has stopped. */
+  /** Takes over from a leader that has stopped. */
   | { readonly kind: 'lead' }
   | { readonly kind: 'take_back'; readonly reason: string }
-  /** `share`: where it is not to stay what it is. */
+  /** `share`: the new share; undefined if it stays the same. */
   | { readonly kind: 'pause'; readonly reason: string; readonly share?: Share }
   | { readonly kind: 'give'; readonly step: number; readonly share: Share; readonly text: string }
-  /** Everybody gets it. */
+  /** All workers get the revision. */
   | { readonly kind: 'complete'; readonly text: string };
 
-/** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
- * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. `indivisible`: no
- * share of the workers can be made, and it waits for an approval. `taking_back`: no worker of this control plane has it
- * any more, and that is put on record. */
+/** `gathering`: workers are still connecting. `spreading`: some workers of the step do not have the revision yet.
+ * `holding`: all of them have it and are being watched. `silent`: there is too little traffic to judge, so they are
+ * watched for a second hold. `indivisible`: no share of the workers can be made, so the rollout waits for an approval.
+ * `taking_back`: the revision has left all workers of this control plane, which is being put on record. */
 export type Phase =
   | 'gathering'
   | 'spreading'
@@ -52,7 +52,7 @@ export type Phase =
 export interface Decision {
   readonly change: Change | undefined;
   readonly phase: Phase;
-  /** One sentence for people: what it waits for; '' for nothing. */
+  /** One sentence for operators: what the rollout waits for; '' if it waits for nothing. */
   readonly text: string;
 }
 
@@ -61,13 +61,13 @@ export interface DecideOptions {
   readonly pools: Pools;
 }
 
-/** How long a refusal waits for the answers of the others that were given the revision. */
+/** How long a refusal waits for the answers of the other workers that were given the revision. */
 const answersMs = 3_000;
-/** A third. */
+/** The divisor for a large part of the workers: one third. */
 const manyOf = 3;
-/** What is offered is answered within it. */
+/** The time within which workers answer an offer. */
 const offerMs = 10_000;
-/** So many that were offered it and are silent or gone are no chance. */
+/** The fewest silent or gone workers, out of those that were offered the revision, that rule out chance. */
 const fewestLost = 2;
 
 export function decide(view: View, record: RolloutRecord, options: DecideOptions): Decision {
@@ -76,7 +76,7 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
   const evidence = findEvidence(view, open);
   if (!view.leads) {
     if (view.isVacant) return { change: { kind: 'lead' }, phase: 'gathering', text: '' };
-    // One that is cut off from its leader does not leave a bad revision where it is.
+    // A control plane that is cut off from the leader also takes back a bad revision.
     const change = !view.isLed && evidence?.kind === 'take_back' ? evidence : undefined;
     return { change, phase: toFollowerPhase(view, open), text: open.reason };
   }
@@ -96,7 +96,7 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
   return decideToGoOn(view, open, { ...options, isApproved });
 }
 
-/** `other` is the rollout of another revision, where one is under way. */
+/** `other`: the rollout of another revision that is under way, if any. */
 function decideToBegin(view: View, other: RolloutOnRecord | undefined): Decision {
   const waits = (text: string): Decision => ({ change: undefined, phase: 'gathering', text });
   if (other !== undefined && !view.trial.supersedes) {
@@ -108,7 +108,8 @@ function decideToBegin(view: View, other: RolloutOnRecord | undefined): Decision
 
 type Evidence = Extract<Change, { kind: 'take_back' | 'pause' }>;
 
-/** A bad revision is bad at every moment: while workers still spread, are silent or unknown. */
+/** Finds evidence against the revision at any time, also while workers are still receiving it, are silent or are
+ * unknown. */
 function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
   const bad = findBad(view, open);
   const { newer, isLacked } = view;
@@ -139,7 +140,7 @@ function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
   return refusals[0] ?? (isStore ? store : undefined);
 }
 
-/** The workers of one pool that are given it, and how many of them are gone without a goodbye. */
+/** The workers of one pool that are given the revision, and the number of them that are gone without a goodbye. */
 interface PoolShare {
   readonly chosen: readonly Member[];
   readonly lost: number;
@@ -175,9 +176,9 @@ function findRefusal({ chosen }: PoolShare): Evidence | undefined {
   return isMany || isLong ? { kind: 'take_back', reason } : undefined;
 }
 
-/** Workers that were offered it are gone without a goodbye, give no answer, or do not use it: two, or a third of the share
- * where that is more; or more than a third of those that have it are gone. And more than elsewhere. While a peer is unknown
- * its workers of the share may have it. */
+/** Finds workers that were offered the revision and are gone without a goodbye, do not answer or do not use it: at
+ * least two, or a third of the share if that is more. Or more than a third of the workers that have it are gone. Either
+ * must exceed the loss elsewhere. While a peer is unknown, its workers of the share may have the revision. */
 function findLost(
   view: View,
   open: RolloutOnRecord,
@@ -215,7 +216,7 @@ function describeLost(
 }
 
 interface GoOnOptions extends DecideOptions {
-  /** Somebody lets it through without a share, should none be possible. */
+  /** Whether an operator has approved the revision without a share, in case none can be made. */
   readonly isApproved: boolean;
 }
 
@@ -255,7 +256,7 @@ function isAllKnown({ unknown, isGathered }: View): boolean {
   return unknown === undefined && isGathered;
 }
 
-/** More workers have it than the step allows: others have left, or some have come with a node id that they share. */
+/** More workers have the revision than the step allows: others have left, or new ones share a node id. */
 function findSmaller({ members }: View, open: RolloutOnRecord, pools: Pools): Decision | undefined {
   const smaller = pools.shareAt(open.step, members, open);
   const isIn = createIsWithin(smaller);
@@ -267,8 +268,8 @@ function findSmaller({ members }: View, open: RolloutOnRecord, pools: Pools): De
   return toGiven(open.step, share, '');
 }
 
-/** All workers of the step have it. With too little traffic, or one worker that is unlike the others, they are
- * watched for a second hold. */
+/** All workers of the step have the revision. If there is too little traffic, or one worker differs from the others,
+ * they are watched for a second hold. */
 function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
   const { judgement, heldMs } = view;
   const holdMs = options.pools.steps[open.step]?.holdMs ?? 0;
@@ -296,8 +297,8 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
   return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
 }
 
-/** No worker of the step has it: it is new, or they have left, and who comes in their place would be one more than the step
- * allows. */
+/** No worker of the step has the revision: the step is new, or its workers have left, and replacing them would exceed
+ * the number that the step allows. */
 function giveAgain(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
   const isLeft = open.chosen.length > 0 && isOfStep(options.pools, open, view.members);
   if (!isLeft) return give(view, open, options, open.step);
@@ -306,7 +307,8 @@ function giveAgain(view: View, open: RolloutOnRecord, options: GoOnOptions): Dec
   return { change: { kind: 'pause', reason, share }, phase: 'paused', text: reason };
 }
 
-/** Gives it to the workers of this step, or of the next one that has any; after the last one to all. */
+/** Gives the revision to the workers of this step, or of the next step that has any; after the last step, to all
+ * workers. */
 function give(
   { members, peopled }: View,
   open: RolloutOnRecord,
@@ -315,7 +317,7 @@ function give(
   why = '',
 ): Decision {
   const because = why === '' ? '' : `${why}; `;
-  /** A group without workers gets its turn all the same. */
+  /** The step of a node group without workers waits until one connects. */
   const isAwaited = ({ pool }: PoolStep) => pools.nameOf(pool) !== undefined && !peopled.has(pool);
   for (const [step, at] of pools.steps.entries()) {
     if (step < from) continue;
@@ -357,7 +359,8 @@ function give(
   return { change: undefined, phase: 'indivisible', text };
 }
 
-/** Before there is a revision: why none could go to a share of these workers first; undefined when it could. */
+/** Explains, before there is a revision, why it could not go to a share of these workers first; undefined if it
+ * could. */
 export function foreseeIndivisible(
   workers: readonly Pick<Member, 'name' | 'place'>[],
   { steps, onIndivisible }: RolloutPlan,

@@ -1,5 +1,6 @@
-// What control planes tell each other of their workers. That of one's own stands in lines that people review: facts.txt has
-// workers by the words that stand below, and what is told of them. `REWRITE=1` writes what is told now.
+// What control planes report to each other about their workers. The facts about its own workers are lines for review:
+// facts.txt lists workers in the words that are defined below, and the facts about them. `REWRITE=1` rewrites the
+// facts.
 import test from 'ava';
 import { Value } from 'typebox/value';
 import { instanceKey } from '../../../shared/instance-key.ts';
@@ -85,7 +86,7 @@ test('the other peers are known while one gives no answer', (t) => {
   t.deepEqual([workers, left], [[worker], [gone]]);
 });
 
-// Of this control plane: revision 2 is on trial with everybody, revision 1 in force.
+// The snapshots of this control plane: revision 2 is on trial with all workers, revision 1 is in force.
 
 const encode = loadProtos().rateLimitConfig.serialize;
 const snapshotOf = (number: number): Snapshot => {
@@ -100,7 +101,7 @@ const snapshotOf = (number: number): Snapshot => {
 };
 const [before, after] = [snapshotOf(1), snapshotOf(2)];
 
-/** `1`, `2` or `3`: a revision's; any other word is a version that nobody knows. */
+/** `1`, `2` or `3`: the version of that revision; any other word is an unknown version. */
 const versionOf = (word: string) =>
   /^[123]$/.test(word) ? snapshotOf(Number(word)).version : word;
 const now: Tallied = {
@@ -120,16 +121,17 @@ const counted: Counted = {
   ...{ nodeId: 'w', series: 's', version: after.version, storeAway: undefined },
   ...{ now, older: now, before: undefined },
 };
-/** What a worker wants of a revision, where that is not all of it. */
+/** The part of a revision that a worker subscribes to, if not all of it. */
 const parts: Readonly<Record<string, string | undefined>> = {
   nothing: undefined,
   same: 'the same part',
 };
 const older = { ...now, decisions: now.decisions - 900, overLimit: now.overLimit - 90 };
 
-/** `ID[/INSTANCE] [has=VERSION] [sent=VERSION] [refuses=VERSION] [long] [wants=nothing|same] [at=ADDRESS]`, where the instance
- * is `i`, and `-` for none; has revision 2 where nothing is said. What it counts: `[counts=VERSION] [of=ID] [as=INSTANCE]
- * [recent] [unnamed] [before=VERSION]`, where domains without rules are not named. Gone: `since=MS`. */
+/** Parses `ID[/INSTANCE] [has=VERSION] [sent=VERSION] [refuses=VERSION] [long] [wants=nothing|same] [at=ADDRESS]`; the
+ * instance is `i` by default, and `-` stands for none; a worker has revision 2 by default. Its counts:
+ * `[counts=VERSION] [of=ID] [as=INSTANCE] [recent] [unnamed] [before=VERSION]`; `unnamed` omits the names of domains
+ * without rules. Gone: `since=MS`. */
 function toWorker(text: string) {
   const [name = '', ...words] = text.split(' ');
   const [id = '', instance = 'i'] = name.split('/');
@@ -178,8 +180,8 @@ function showFigures({
   return `${decisions} decisions, ${overLimit} over limit, ${errors} errors, ${noMatch} without a rule${gone ? `, ${gone} of rules that go` : ''}${each.join('')}`;
 }
 
-/** `[(off|same|first|meant|lost)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is in force already, nothing is,
- * the domains that it removes are meant to go, or one that stays loses a rule. */
+/** Parses `[(off|same|first|meant|lost)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is already in
+ * force, no revision is, the removal of its domains is intended, or a remaining domain loses a rule. */
 // Proof of SECURITY.md: cannot speak for another worker, or take its stream
 testLines(test, new URL('facts.txt', import.meta.url), (given) => {
   const [, flag, text = ''] = /^(?:\((\w+)\) )?(.*)$/.exec(given) ?? [];

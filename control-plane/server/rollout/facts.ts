@@ -1,4 +1,4 @@
-// The facts that control planes tell each other of their own workers in a rollout.
+// The facts about their own workers that control planes exchange in a rollout.
 import Type from 'typebox';
 import { sanitizeMetricName } from '../../../shared/rules/lookup/metric-key.ts';
 import type { Counted, Tallied } from '../fleet/tally.ts';
@@ -11,23 +11,23 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import type { Running } from './following.ts';
 
-/** Sums of a time. */
+/** The sums over a period. */
 const figuresFields = {
   decisions: Type.Number(),
   overLimit: Type.Number(),
   errors: Type.Number(),
-  /** Left out by control planes of an earlier version. */
+  /** Omitted by control planes of an earlier version. */
   noMatch: Type.Optional(Type.Number()),
-  /** Hits of rules that are intended to go. */
+  /** Hits of rules whose removal is intended. */
   gone: Type.Optional(Type.Number()),
-  /** Of some of the domains that the revision changes. */
+  /** The figures of some of the domains that the revision changes. */
   domains: Type.Optional(
     Type.Array(
       Type.Object({
         name: Type.String(),
         hits: Type.Number(),
         overLimit: Type.Number(),
-        /** Left out where the worker does not report them. */
+        /** Omitted if the worker does not report errors. */
         errors: Type.Optional(Type.Number()),
         noMatch: Type.Optional(Type.Number()),
         gone: Type.Optional(Type.Number()),
@@ -40,32 +40,33 @@ const figuresJson = Type.Object(figuresFields);
 export type FiguresFacts = Type.Static<typeof figuresJson>;
 
 const workerFactsJson = Type.Object({
-  /** Of one start of a worker; of one connection where that is not known. */
+  /** Identifies one start of a worker, or one connection if the start is not known. */
   key: Type.String(),
   id: Type.String(),
   instance: orNull(Type.String()),
-  /** The worker's name for people. */
+  /** The human-readable name of the worker. */
   name: Type.String(),
-  /** That it belongs to, in the rollout of the revision on trial. */
+  /** The worker's pool in the rollout of the revision on trial. */
   pool: Type.Integer({ minimum: 0 }),
-  /** Whether the revision on trial changes anything for it. */
+  /** Whether the revision on trial changes anything for the worker. */
   isAffected: Type.Boolean(),
   state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
-  /** Whether it has acknowledged the version that it is given, and decides by another one: it is pending. */
+  /** Whether the worker has acknowledged the version that it is given but decides by another one: its state is
+   * pending. */
   unused: Type.Optional(Type.Boolean()),
-  /** Why it refuses the version that it is given; null when it does not. */
+  /** Why the worker refuses the version that it is given; null if it does not refuse it. */
   refusal: orNull(Type.String()),
-  /** Sums under the version that it has; null when it does not report, or cannot be believed. */
+  /** The sums under the version that the worker has; null if it does not report or its reports cannot be trusted. */
   counted: orNull(
     Type.Object({
-      /** Sums of different series have nothing in common. */
+      /** Sums of different series cannot be compared. */
       series: Type.String(),
-      /** Whether that is the version on trial, or else the one in force. */
+      /** Whether the worker has the version on trial; otherwise it has the one in force. */
       hasIt: Type.Boolean(),
       ...figuresFields,
-      /** Of its last 10 to 20 minutes without the revision; left out where that is not known. */
+      /** The figures of the worker's last 10 to 20 minutes without the revision; omitted if they are not known. */
       recent: Type.Optional(figuresJson),
-      /** The kind of its store, which it could not reach in the last minute. */
+      /** The kind of the worker's store, if it was unreachable in the last minute. */
       storeAway: Type.Optional(Type.String()),
     }),
   ),
@@ -73,13 +74,14 @@ const workerFactsJson = Type.Object({
 export type WorkerFacts = Type.Static<typeof workerFactsJson>;
 
 const goneFactsJson = Type.Object({
-  /** `toGoneKey`. */
+  /** The result of `toGoneKey`. */
   key: Type.String(),
-  /** Whether it had the version on trial, or was offered it and gave no answer; or else had the one in force. */
+  /** Whether the worker had the version on trial, or was offered it and did not answer; otherwise it had the one in
+   * force. */
   hadIt: Type.Boolean(),
-  /** Since when, in milliseconds. */
+  /** How long the worker has been gone, in milliseconds. */
   forMs: Type.Number({ minimum: 0 }),
-  /** That it belongs to; left out by control planes of an earlier version. */
+  /** The worker's pool; omitted by control planes of an earlier version. */
   pool: Type.Optional(Type.Integer({ minimum: 0 })),
 });
 export type GoneFacts = Type.Static<typeof goneFactsJson>;
@@ -87,13 +89,13 @@ export type GoneFacts = Type.Static<typeof goneFactsJson>;
 /** The facts of the workers of one control plane. */
 export const factsJson = Type.Object(
   {
-    /** Identifies the record that it knows. */
+    /** Identifies the record that the control plane knows. */
     record: Type.String(),
-    /** Identifies the record that its workers are served by; null where it lacks the revision on trial. */
+    /** Identifies the record by which its workers are served; null if it lacks the revision on trial. */
     serves: orNull(Type.String()),
-    /** Whether its store does not have the revision on trial any more: a directory has only the newest. */
+    /** Whether its store no longer has the revision on trial: a directory has only the newest. */
     lacks: Type.Optional(Type.Boolean()),
-    /** The rollout that was taken back here, where that could not be put on record yet. */
+    /** The rollout that was taken back here, if that could not be put on record yet. */
     takenBack: Type.Optional(
       orNull(Type.Object({ rollout: Type.String(), reason: Type.String(), by: Type.String() })),
     ),
@@ -107,20 +109,20 @@ export type RolloutFacts = Type.Static<typeof factsJson>;
 export interface FactSources {
   readonly workers: ConnectedWorkers;
   readonly snapshots: Pick<SnapshotCache, 'current' | 'compare' | 'lostRules'>;
-  /** By instance, of the workers that report and can be believed. */
+  /** Counts by instance, for workers that report and whose reports can be trusted. */
   readonly readCounted: () => ReadonlyMap<string, Counted>;
 }
 
 const maxRefusalLength = 500;
-/** Each worker's figures of them are told each second. */
+/** The most domains whose figures are sent per worker: they are sent each second. */
 const maxDomains = 20;
 
-/** The revision on trial, as far as these facts depend on it. */
+/** The part of the revision on trial that these facts depend on. */
 interface OwnTrial extends Pick<Running, 'isRemovalMeant'> {
   readonly pools: Pick<Running['pools'], 'poolOf'>;
 }
 
-/** `nowMs`: of the monotonic clock. */
+/** `nowMs`: the time of the monotonic clock. */
 export function readOwnFacts(
   { workers, snapshots, readCounted }: FactSources,
   running: OwnTrial | undefined,
@@ -139,7 +141,7 @@ export function readOwnFacts(
       const before = both?.before && wantedVersion(both.before);
       const after = both?.after && wantedVersion(both.after);
       const isRefusal = state === 'refused' && nacked?.version === expected;
-      // Figures of a link count for the worker with the same instance and node id alone.
+      // The figures of a link count only for the worker with the same instance and node id.
       const sums = instance === undefined ? undefined : counted.get(instance);
       const isKnown = sums?.nodeId === node.id && [before, after].includes(sums.version);
       return {
@@ -161,7 +163,7 @@ export function readOwnFacts(
     gone: workers.vanished().flatMap(({ node, instance, sent, acked, nacked, goneAtMs }) => {
       const both = snapshots.compare(node);
       const [before, after] = [both?.before?.version, both?.after?.version];
-      // One that is killed by what it loads never accepts it.
+      // A worker that is killed by what it loads never accepts it.
       const isOffered = sent?.version === after && nacked?.version !== after;
       const had = isOffered ? after : acked?.version;
       if (had === undefined || (had !== before && had !== after) || before === after) return [];
@@ -196,10 +198,10 @@ function toFacts(
 
 type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
 
-/** By what is lost, which is one object as long as the same revision is on trial. */
+/** Changes by the map of lost rules, which is the same object as long as the same revision is on trial. */
 const changesOf = new WeakMap<ReadonlyMap<string, LostRules>, Map<string, Change>>();
 
-/** All nodes of a group have the same change. */
+/** Finds the change of a node; all nodes of a group have the same one. */
 function findChange(
   both: Both,
   lost: ReadonlyMap<string, LostRules>,
@@ -213,7 +215,7 @@ function findChange(
   return found;
 }
 
-/** What `all` has more than `part`, which is an earlier sum of the same series. */
+/** Subtracts `part`, an earlier sum of the same series, from `all`. */
 export function subtract(all: FiguresFacts, part: FiguresFacts): FiguresFacts {
   const before = new Map(part.domains?.map((each) => [each.name, each]));
   const minus = (now = 0, past = 0) => now - past;
@@ -238,7 +240,7 @@ export function subtract(all: FiguresFacts, part: FiguresFacts): FiguresFacts {
   };
 }
 
-/** `index`: of its domain among those that change; -1 for those of others. */
+/** `index`: the index of the rule's domain among those that change; -1 for any other domain. */
 interface RulePlace {
   readonly index: number;
   readonly fate: Fate;
@@ -253,17 +255,17 @@ interface DomainSums {
   gone: number;
 }
 
-/** What a node gets otherwise with the revision. Domains are named as in metric keys. */
+/** What the revision changes for a node. Domains are named as in metric keys. */
 class Change {
-  /** All domains of the node, with the revision or without it. */
+  /** All domains of the node, with or without the revision. */
   readonly #domains = new Set<string>();
-  /** The first of those whose figures are compared. */
+  /** The first of the changed domains, whose figures are compared. */
   readonly #changed: readonly string[];
-  /** Those whose removal is intended, so that their requests find no rule. */
+  /** The domains whose removal is intended, so that their requests match no rule. */
   readonly #removed = new Set<string>();
   readonly #lost: ReadonlyMap<string, LostRules>;
   readonly #isRemovalMeant: boolean;
-  /** By metric key. */
+  /** The position of each rule by its metric key. */
   readonly #places = new Map<string, RulePlace>();
   readonly #figures = new WeakMap<Tallied, FiguresFacts>();
 
@@ -287,7 +289,7 @@ class Change {
     this.#changed = [...changed].slice(0, maxDomains);
   }
 
-  /** Made once of each sum: workers report every five seconds, and are judged each second. */
+  /** Computes the figures once per sum: workers report every five seconds but are judged every second. */
   figuresOf(sums: Tallied): FiguresFacts {
     const figures = this.#figures.get(sums) ?? this.#toFigures(sums);
     this.#figures.set(sums, figures);
@@ -330,7 +332,7 @@ class Change {
   #placeOf(rule: string): RulePlace {
     const known = this.#places.get(rule);
     if (known !== undefined) return known;
-    // There may be domains `shop` and `shop.eu`.
+    // One domain can be `shop` and another one `shop.eu`.
     let end = rule.lastIndexOf('.');
     while (end > 0 && !this.#domains.has(rule.slice(0, end))) end = rule.lastIndexOf('.', end - 1);
     const domain = rule.slice(0, Math.max(0, end));
@@ -343,7 +345,7 @@ class Change {
   }
 }
 
-/** A worker without an instance has come back when one with its node id has. */
+/** A worker without an instance has reconnected once a worker with its node id has. */
 export function toGoneKey(instance: string | undefined, id: string): string {
   return instance ?? JSON.stringify([id]);
 }
@@ -353,18 +355,18 @@ function toKey(instance: string | undefined, id: string, address: string): strin
 }
 
 export interface KnownWorker extends WorkerFacts {
-  /** Whether its peer does not follow: what it has answered is not known. */
+  /** Whether its peer does not follow the record, so that the worker's answer is not known. */
   readonly isUnsure?: boolean;
 }
 
-/** The facts that the peers tell. */
+/** The facts that the peers report. */
 export interface PeerFacts extends Pick<RolloutFacts, 'gone'> {
   readonly workers: readonly KnownWorker[];
-  /** Why not all is known, for people: a peer does not answer, or does not follow. */
+  /** A human-readable reason why facts are missing: a peer does not answer or does not follow the record. */
   readonly unknown: string | undefined;
-  /** Whether one of them can never follow the rollout. */
+  /** Whether a peer can never follow the rollout. */
   readonly lacks: boolean;
-  /** When they were asked, on the monotonic clock: where a worker went later is not known yet. */
+  /** When the peers were asked, on the monotonic clock: later moves of workers are not known yet. */
   readonly askedAtMs: number;
 }
 
@@ -376,8 +378,8 @@ export const noPeers: PeerFacts = {
   askedAtMs: Number.POSITIVE_INFINITY,
 };
 
-/** Of a peer that does not follow the record `contentId` yet nobody has what the record says, and what is said of its
- * workers may be about another revision. Pure. */
+/** Merges the answers of the peers. No worker of a peer that does not follow the record `contentId` yet counts as
+ * having what the record says, since its facts may be about another revision. Pure. */
 export function toPeerFacts(
   answers: readonly PeerAnswer<RolloutFacts>[],
   contentId: string,

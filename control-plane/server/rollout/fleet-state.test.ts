@@ -1,4 +1,4 @@
-// What scenarios do not show of a step, as they have no policy.
+// Steps that scenarios do not cover, as they have no policy.
 import test from 'ava';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import { pluck } from '../../../test/support/pluck.ts';

@@ -1,7 +1,7 @@
 // One immutable value holds what a control plane knows of its fleet's revisions, except the record and what it serves;
-// `step` makes the next value from an event. A step names the effects, rollout.ts performs them, and their results are the next
-// events. A look is two steps: the first one serves what is on record, the second one puts on record what has happened,
-// and decides. fleet-table.txt has each event in each state, with its effects. Pure.
+// `step` makes the next value from an event. A step names the effects, rollout.ts performs them, and their results are
+// the next events. A look has two steps: the first serves what is on record, the second puts on record what has
+// happened, and decides. fleet-table.txt lists each event in each state, with its effects. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -64,7 +64,7 @@ import { isGiven } from './pools.ts';
 import type { View } from './view.ts';
 
 export interface FleetOptions {
-  /** Whether people are told what becomes of revisions. */
+  /** Whether outcomes of revisions are reported to people. */
   readonly isTold: boolean;
   readonly hasPeers: boolean;
 }
@@ -75,56 +75,56 @@ export interface FleetState {
   readonly memory: Memory;
   readonly following: Following;
   readonly watch: WatchMemory;
-  /** What they reported last; one question at most is on its way. `askedAtMs`: on the monotonic clock. */
+  /** The peers' last reports; at most one question is on its way. `askedAtMs`: on the monotonic clock. */
   readonly peers: {
     readonly isAsking: boolean;
     readonly known: { readonly askedAtMs: number; readonly answers: Answers } | undefined;
   };
-  /** By which the last decision was made; undefined before the first. */
+  /** The view behind the last decision; undefined before the first. */
   readonly view: View | undefined;
   readonly decision: Omit<Decision, 'change'>;
-  /** The last sign of life of the leader: a record with another content, or a question. */
+  /** The leader's last sign of life: a record with new content, or a question. */
   readonly led: { readonly contentId: string; readonly atMs: number };
-  /** How often peers were told of the record with this content. */
+  /** How often peers were notified of the record with this content. */
   readonly told: { readonly contentId: string; readonly times: number };
-  /** When the store was last asked for something newer on behalf of a trial. */
+  /** When the store was last asked for a newer revision because of a trial. */
   readonly storeAtMs: number;
-  /** The newest revision for which the store was asked whether it goes on from the one on trial. */
+  /** The newest revision for which the store was asked whether it follows the one on trial. */
   readonly located: string | undefined;
-  /** Whether people know whether shares can be made of these workers. */
+  /** Whether the check that shares can be made of the workers has run; a problem is logged once. */
   readonly hasForeseen: boolean;
   /** Whether the steps of this control plane have been put on record since its start. */
   readonly areStepsSaid: boolean;
-  /** The last sentence about steps that are not those of this control plane. */
+  /** The last sentence about steps that differ from those of this control plane. */
   readonly otherSteps: string | undefined;
-  /** Between the two steps of a look, which changes what is served: that is no reason for another look. */
+  /** Whether a look is between its two steps, which changes what is served: that must not cause another look. */
   readonly isLooking: boolean;
-  /** Changes that are being written. */
+  /** The number of changes that are being written. */
   readonly writing: number;
   readonly isStopped: boolean;
 }
 
 type Answers = readonly PeerAnswer<RolloutFacts>[];
 
-/** What is so at the moment of an event. */
+/** The facts at the moment of an event. */
 export interface Facts extends FollowFacts {
   readonly wallMs: number;
-  /** For a rollout that begins now. */
+  /** The id for a rollout that begins now. */
   readonly freshId: string;
 }
 
-/** By which whoever asked for something knows the answer. */
+/** An operator's request: `asked` identifies who waits for the answer. */
 interface Asked {
   readonly asked: number;
   readonly reason: string;
   readonly by: string;
 }
 
-/** What an operator saw when an action was decided on: of another rollout nothing is done. */
+/** What an operator saw when deciding on an action: the action does not apply to any other rollout. */
 export interface Meant {
-  /** As `toShownId` names it. */
+  /** The id as `toShownId` formats it. */
   readonly rollout?: string | undefined;
-  /** The beginning of its id. */
+  /** The first characters of the revision's id. */
   readonly revision?: string | undefined;
 }
 
@@ -135,10 +135,10 @@ interface ApproveEvent extends Asked {
 }
 
 export type FleetEvent =
-  /** About once a second, and after each change of the record or of what is served. `mayBeElse`: the record may say
-   * something else of the newest revision than when that was judged. */
+  /** Happens about once a second, and after each change of the record or of what is served. `mayBeElse`: the verdict on
+   * record may differ from the one by which the newest revision was judged. */
   | { readonly kind: 'look'; readonly mayBeElse: boolean }
-  /** What is on record is served. `own`: undefined while nothing is on trial. */
+  /** What is on record is served. `own`: undefined if nothing is on trial. */
   | {
       readonly kind: 'followed';
       readonly workers: readonly ConnectedWorker[];
@@ -147,7 +147,7 @@ export type FleetEvent =
   | { readonly kind: 'written'; readonly write: Write; readonly isWritten: boolean }
   | { readonly kind: 'found_trial'; readonly found: FoundTrial }
   | { readonly kind: 'found_in_force'; readonly found: FoundInForce }
-  /** `isIncluded`: one of the two goes on from the other, as far as the store knows. */
+  /** `isIncluded`: whether one of the two revisions follows the other, as far as the store knows. */
   | {
       readonly kind: 'located';
       readonly revision: string;
@@ -155,25 +155,26 @@ export type FleetEvent =
       readonly isIncluded: boolean;
     }
   | {
-      /** `contentId`: of the record when they were asked. */
+      /** `contentId`: identifies the record at the time of the question. */
       readonly kind: 'answered';
       readonly askedAtMs: number;
       readonly contentId: string;
       readonly answers: Answers;
     }
-  /** By a peer that leads, or `undoes` the rollout. */
+  /** A peer that leads, or that `undoes` the rollout, has asked. */
   | { readonly kind: 'asked'; readonly undoes: boolean }
   | ({ readonly kind: 'act'; readonly action: RolloutAction; readonly meant?: Meant } & Asked)
-  /** `contentOfStep`: of a revision on the way to the newest one, which is refused with what its policy says of it. */
+  /** `contentOfStep`: the content of a revision on the way to the newest one; the policy refuses the newest one because
+   * of it. */
   | ApproveEvent
-  /** Somebody undoes the revision on trial in the store, which may take long. */
+  /** An operator undoes the revision on trial in the store, which may take long. */
   | { readonly kind: 'undo'; readonly reason: string; readonly by: string }
   | { readonly kind: 'stop' }
-  /** Another control plane may lead. */
+  /** Another control plane is allowed to lead. */
   | { readonly kind: 'handed_over' };
 
-/** Performed in the order in which a step names them: workers get what they are to have before anybody hears of it, and
- * a change is written last. */
+/** Effects are performed in the order in which a step names them: workers get their revision before anyone is notified,
+ * and a change is written last. */
 export type FleetEffect =
   | Exclude<FollowEffect, { readonly kind: 'give_way' }>
   /** The second step of a look. */
@@ -197,30 +198,33 @@ type Said =
   | { readonly kind: 'log'; readonly level: 'notice' | 'warning'; readonly text: string }
   | { readonly kind: 'audit'; readonly revision: string; readonly what: string };
 
-/** A change of the record, and what follows. */
+/** A change of the record, and what follows from its result. */
 export interface Write {
   readonly change: ChangeRecord;
-  /** When it is on record. */
+  /** What is reported once the change is on record. */
   readonly says?: readonly Said[];
-  /** When it is not: `note_again` what is in force, or have it known to the next start. */
+  /** What happens if the change is not written: `note_again` notes what is in force again, `keep` stores the change for
+   * the next start. */
   readonly otherwise?: 'note_again' | 'keep';
-  /** `problem`: the answer where it is not written and the record is not in trouble. `anyway`: what is so all the same. */
+  /** `problem`: the answer if the change is not written although the record has no error. `anyway`: what holds in
+   * either case. */
   readonly asked?: {
     readonly asked: number;
     readonly problem: string;
     readonly anyway: string;
-    /** The rollout that is to be taken back: another control plane may have been told, and have written that first. */
+    /** The rollout that is to be taken back: another control plane may have been notified and have written that
+     * first. */
     readonly ends?: string;
   };
 }
 
 export type Turn = StepTurn<FleetState, FleetEffect>;
 
-/** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
+/** The time between two checks of the store while a revision is on trial, however rarely it is checked otherwise. */
 const storeMs = 5_000;
-/** A leader that has neither asked nor written for so long may be gone. */
+/** A leader that has neither asked nor written for this long may be gone. */
 const ledMs = 5_000;
-/** How often peers are told of a record that this control plane wrote while no rollout is under way. */
+/** How often peers are notified of a record that this control plane wrote while no rollout is under way. */
 const maxTold = 5;
 const noRollout = 'no rollout is under way';
 
@@ -336,7 +340,8 @@ function noteFollowed(
   return plan === undefined ? told : decideNow(told, event, plan, facts);
 }
 
-/** A commit that a force push has dropped is never completed. */
+/** Asks whether the newest revision follows the one on trial: a commit that a force push has dropped is never
+ * completed. */
 function locateTrial(turn: Turn, { snapshots: { trial, newest } }: Facts): Turn {
   const id = newest?.revision.id;
   const revision = trial?.revision.id;
@@ -385,7 +390,7 @@ function rememberNow(turn: Turn, facts: Facts): Turn {
   return takeAll(become(turn, { memory }), effects, facts);
 }
 
-/** The control plane that was started last with steps has them count for all. */
+/** Puts this control plane's steps on record: the steps of the control plane that was started last count for all. */
 function saySteps(turn: Turn, facts: Facts): Turn {
   const { state } = turn;
   const { record } = facts;
@@ -407,7 +412,7 @@ function saySteps(turn: Turn, facts: Facts): Turn {
   return change(record.known.record) ? write(told, { change }, facts) : told;
 }
 
-/** Of steps that are not those of this control plane, for people. */
+/** Describes steps on record that differ from those of this control plane, for operators. */
 export function whyOtherSteps(record: RecordState): string | undefined {
   const { steps } = record.options;
   const taken = stepsOf(record);
@@ -460,7 +465,8 @@ function isTakenBack({ verdicts }: RolloutRecord, id: string | undefined): boole
   );
 }
 
-/** The leader asks all the time; others hear of what is new when they are asked. */
+/** Asks the peers, which also notifies them: the leader asks all the time, and its peers learn what is new from the
+ * question. */
 function tellPeers(turn: Turn, facts: Facts): Turn {
   const { contentId, record } = facts.record.known;
   if (!asksPeers(turn.state, facts)) return turn;
@@ -472,7 +478,7 @@ function tellPeers(turn: Turn, facts: Facts): Turn {
   return isTold ? noted : askPeers(noted, facts);
 }
 
-/** Those that lead know the facts of all. */
+/** Only a control plane that leads knows the facts of all. */
 function asksPeers({ options, following }: FleetState, { record }: Facts): boolean {
   return options.hasPeers && (leads(record) || following.running?.takenBack !== undefined);
 }
@@ -486,14 +492,14 @@ function askPeers(turn: Turn, { record }: Facts): Turn {
   return become(turn, asking, { kind: 'ask_peers', contentId, undoes });
 }
 
-/** Of their workers, by the record with this content. */
+/** Reads the facts about the peers' workers by the record with this content. */
 function readPeers({ peers: { known } }: FleetState, contentId: string): PeerFacts {
   if (known !== undefined) return toPeerFacts(known.answers, contentId, known.askedAtMs);
   const unknown = 'waits for the answers of its peers';
   return { ...noPeers, unknown, askedAtMs: Number.NEGATIVE_INFINITY };
 }
 
-/** What peers have to know of: it is not on record yet. */
+/** The take-back that peers have to know of because it is not on record yet. */
 export function toTakenBack(
   { following: { running } }: Pick<FleetState, 'following'>,
   record: RolloutRecord,
@@ -503,7 +509,7 @@ export function toTakenBack(
   return takenBack && rollout !== undefined ? { ...takenBack, rollout } : null;
 }
 
-/** An undo needs no record: what a peer has taken back leaves the workers here as well. */
+/** Takes back here what a peer has taken back: an undo does not need a record. */
 function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
   const { running } = turn.state.following;
   const { record } = facts.record.known;
@@ -515,7 +521,7 @@ function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
     return takeBack(turn, running, said, facts);
   }
   if (openRolloutOf(record) !== undefined || turn.state.writing > 0) return turn;
-  // It is in force here: this control plane had not received the take-back.
+  // The revision is in force here: this control plane had not received the take-back.
   const { rollout, reason, by } = said;
   const change: ChangeRecord = (known) =>
     undoableOf(known, rollout) && withEnd(known, 'taken_back', { reason, by, atMs: facts.wallMs });
@@ -535,11 +541,11 @@ function decideNow(
       : lookAhead(turn, workers, plan, facts);
   const isDue = facts.monotonicMs - decided.state.storeAtMs >= storeMs;
   if (facts.snapshots.trial === undefined || !isDue) return decided;
-  // An undo does not wait for the next look that is due.
+  // An undo does not wait for the next scheduled look.
   return become(decided, { storeAtMs: facts.monotonicMs }, { kind: 'look_at_store' });
 }
 
-/** Nothing is rolled out. */
+/** Nothing is being rolled out. */
 function lookAhead(
   turn: Turn,
   workers: readonly ConnectedWorker[],
@@ -556,7 +562,8 @@ function lookAhead(
   return become(foreseen, {}, { kind: 'log', level: 'warning', text: `Rollout: ${problem}` });
 }
 
-/** Why the next revision could not reach these workers in steps, before there is one: peers may have more of them. */
+/** Explains, before there is a revision, why the next one could not reach these workers in steps: peers may have more
+ * workers. */
 export function foresee(
   { options, following }: FleetState,
   workers: readonly ConnectedWorker[],
@@ -582,7 +589,7 @@ function decideOn(
   const open = openRolloutOf(record);
   const { trial, plan, pools } = now;
   const revision = trial.revision.id;
-  // A change of the record is a sign of life too.
+  // A change of the record is also a sign of life.
   const led = state.led.contentId === contentId ? state.led : { contentId, atMs: monotonicMs };
   const asks = asksPeers(state, facts);
   const watched = {
@@ -613,7 +620,7 @@ function decideOn(
   const isNews = phase === 'indivisible' && state.decision.phase !== phase;
   const said = isNews ? [toLog(now, 'warning', text)] : [];
   const decided = become(turn, { led, watch: memory, view, decision }, ...said);
-  // What is bad leaves the workers also while a write is under way, which may take long.
+  // A bad revision leaves the workers even while a write is under way, which may take long.
   const isNew = takenBack === undefined && change?.kind === 'take_back';
   if (state.writing > 0 && !isNew) return decided;
   if (takenBack !== undefined) return takeBack(decided, now, takenBack, facts);
@@ -644,7 +651,7 @@ function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
   }
 }
 
-/** The rollout as its first step has it. */
+/** Makes the rollout as it is in its first step. */
 function toBegun({ trial: { revision, content } }: Running, { freshId }: Facts) {
   return { id: freshId, revision: revision.id, content };
 }
@@ -658,8 +665,8 @@ function begin(
   const { trial } = now;
   const rollout = toBegun(now, facts);
   const change: ChangeRecord = (record) => {
-    // Another control plane has brought it into force, taken it back or held it back meanwhile: following.ts ends the
-    // trial.
+    // Another control plane has brought the revision into force, taken it back or held it back meanwhile: following.ts
+    // ends the trial.
     const isInForce = record.inForce[0]?.content === rollout.content;
     const isHeldBack = !trial.mayRemove && heldBackOf(record, trial) !== undefined;
     const isOver = isInForce || isHeldBack || takenBackOf(record, trial) !== undefined;
@@ -668,7 +675,7 @@ function begin(
   return write(turn, { change, says: [toLog(now, 'notice', 'begins')] }, facts);
 }
 
-/** Goes on with a rollout whose leader has stopped. */
+/** Continues a rollout whose leader has stopped. */
 function lead(turn: Turn, now: Running, facts: Facts): Turn {
   const { leader, rollout } = facts.record.known.record;
   const { name } = facts.record.options;
@@ -687,7 +694,7 @@ function lead(turn: Turn, now: Running, facts: Facts): Turn {
   return write(gathering, { change, says }, facts);
 }
 
-/** Here at once, everywhere when it is on record. */
+/** Takes the revision back here at once, and everywhere once that is on record. */
 function takeBack(
   turn: Turn,
   now: Running,
@@ -711,7 +718,7 @@ function takeBack(
   return write(withheld, { change, says, otherwise: 'keep', ...(asked && { asked }) }, facts);
 }
 
-/** The id of a rollout as users see it: places of workers follow from the id itself. */
+/** The id of a rollout as users see it: the places of workers can be derived from the full id. */
 export function toShownId({ id }: RolloutOnRecord): string {
   return toDigest(id).slice(0, 12);
 }
@@ -775,7 +782,7 @@ function promote(turn: Turn, given: Asked, facts: Facts): Turn {
   return answer(turn, given.asked, problem);
 }
 
-/** The newest revision was taken back, and begins with its first step again. */
+/** Restarts the newest revision, which was taken back, at its first step. */
 function retry(turn: Turn, { asked, reason, by }: Asked, facts: Facts): Turn {
   const { newest } = facts.snapshots;
   const isTakenBack = newest?.problems.some(({ rule }) => rule === 'taken-back') === true;
@@ -809,7 +816,7 @@ function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
     const said = { asked, by, reason: `approved by ${by}: ${reason}` };
     return act(turn, 'promote', said, facts);
   }
-  // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
+  // Only the leader knows whether a share can be made: if so, the revision still takes all steps.
   const open = openRolloutOf(facts.record.known.record);
   const isNew = open?.revision === revision && !isGiven(open) && !leads(facts.record);
   const { content, problem } = isNew
@@ -819,13 +826,13 @@ function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
   return writeApproval(turn, { revision, content, asked, reason, by }, facts);
 }
 
-/** The content of the newest revision, which is held back, or of a step to it; or why it is not approved. */
+/** Finds the content of the newest revision, which is held back, or of a step to it; or why it is not approved. */
 function findApproved(
   { revision, contentOfStep }: Pick<ApproveEvent, 'revision' | 'contentOfStep'>,
   { newest }: SnapshotState,
 ): { readonly content?: string | undefined; readonly problem?: string } {
   const id = toShortId(revision);
-  // The policy refuses what it has made, with all that came after it.
+  // The policy refuses what the revision of the step has changed, and all later revisions with it.
   const isRefused = newest?.problems.some((each) => isError(each) && each.rule === 'policy');
   const isOver = newest?.problems.some(({ rule }) => rule === 'taken-back');
   if (contentOfStep !== undefined && isRefused && !isOver) return { content: contentOfStep };

@@ -1,5 +1,5 @@
-// What a leader sees at one look after the other, as lines that people review: watches.txt has the looks by the words that
-// stand below. `REWRITE=1` writes what is seen now.
+// What a leader sees in a sequence of looks, as lines for review: watches.txt lists the looks in the words that are
+// defined below. `REWRITE=1` rewrites the results.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
@@ -35,7 +35,7 @@ function worker(key: string, given: Partial<WorkerFacts> = {}): WorkerFacts {
   };
 }
 
-/** Figures of a worker; `hasIt` follows from the series. */
+/** Makes the figures of a worker; `hasIt` is derived from the series. */
 function counting(
   key: string,
   series: 'old' | 'new',
@@ -70,7 +70,7 @@ function createViews() {
     leadAfterAnother() {
       memory = gatherAgain(memory, clock.monotonicMs());
     },
-    /** A look after a time. */
+    /** Looks after a time. */
     after(
       ms: number,
       own: readonly WorkerFacts[],
@@ -95,12 +95,12 @@ const peersWith = (workers: readonly WorkerFacts[], given: Partial<PeerFacts> = 
   ...given,
 });
 
-/** The figures that `judge` gets, by the text that it gives. */
+/** The text of the judgement, which shows the figures that `judge` received. */
 function textOf({ judgement }: { readonly judgement: { readonly kind: string } }): string {
   return 'text' in judgement ? String(judgement.text) : judgement.kind;
 }
 
-/** `NAME[:pending|refused|same][=new|old/DECISIONS/OVER LIMIT/ERRORS]`. */
+/** Parses `NAME[:pending|refused|same][=new|old/DECISIONS/OVER LIMIT/ERRORS]`. */
 function toWorkers(word: string): readonly WorkerFacts[] {
   if (word === 'all') return all;
   const [, name = '', state, series, counts = ''] =
@@ -117,7 +117,7 @@ function toWorkers(word: string): readonly WorkerFacts[] {
   ];
 }
 
-/** `-NAME[:old]/FOR MS` */
+/** Parses `-NAME[:old]/FOR MS`. */
 function toGone(word: string): GoneFacts {
   const [, name = '', old, forMs] = /^-(\w+)(:old)?\/(\d+)$/.exec(word) ?? [];
   return gone(name, old === undefined, Number(forMs));
@@ -125,7 +125,7 @@ function toGone(word: string): GoneFacts {
 
 const other = { ...rollout, id: 'other', step: 1, chosen: [placeOf('other', 'c', 'c')] };
 
-/** `[stall=MS] [leads] [counted=NUMBER] +MS`, then workers and those that are gone, with `~` those of a peer, and
+/** Parses `[stall=MS] [leads] [counted=NUMBER] +MS`, then workers and gone workers, those of a peer with `~`, and
  * `unknown`, `asked=MS AGO`, `step=NUMBER` or `other` for another rollout. */
 function lookAt({ clock, after, ...views }: ReturnType<typeof createViews>, text: string): Seen {
   const words = text.split(' ');
@@ -220,7 +220,7 @@ test('workers of a whole pool are chosen', (t) => {
 
 test('ten seconds of a hold that are bad are bad, whatever was before', (t) => {
   const { after } = createViews();
-  /** `count`: of ten seconds each; errors are the newest worker's only in the last of them. */
+  /** `count`: the number of ten-second parts; only the newest worker has errors, and only in the last part. */
   const at = (count: number, errors: number, decisions = 1_000) => [
     counting('a', 'new', count * decisions - errors, 0, errors),
     counting('b', 'new', count * decisions),

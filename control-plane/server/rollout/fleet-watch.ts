@@ -17,7 +17,7 @@ import { createIsWithin, isGiven, isOfStep, type Pools, placeOf } from './pools.
 import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
 
 export interface Look {
-  /** The rollout of the revision on trial; undefined before it is on record. */
+  /** The rollout of the revision on trial; undefined until it is on record. */
   readonly open: RolloutOnRecord | undefined;
   readonly pools: Pools;
   readonly overLimitPoints: number;
@@ -27,12 +27,13 @@ export interface Look {
   readonly hasOthers: boolean;
 }
 
-/** What a look knows of those before it. Times are of the monotonic clock, or of the time watched, which a process
- * that was stopped for a while did not watch. */
+/** What one look knows of earlier looks. Times are of the monotonic clock or of the time watched, which leaves out the
+ * time for which the process was stopped. */
 export interface WatchMemory {
-  /** Since when workers may be connecting: to a control plane that has started, or that leads in place of another. */
+  /** Since when workers may be connecting: to a control plane that has started, or to one that has taken over as
+   * leader. */
   readonly gatherSinceMs: number;
-  /** `isOfAll`: with those of peers, which only a leader knows. */
+  /** `isOfAll`: whether workers of peers are included, which only a leader knows. */
   readonly connected: {
     readonly count: number;
     readonly isOfAll: boolean;
@@ -41,18 +42,18 @@ export interface WatchMemory {
   readonly lastMs: number;
   readonly watchedMs: number;
   readonly step: Step;
-  /** When a worker that was given the revision in this step was connected last, in time watched. */
+  /** When a worker that was given the revision in this step was last connected, in time watched. */
   readonly chosenSeenMs: number;
 }
 
-/** By key of a worker. */
+/** Values by the key of a worker. */
 type ByKey<Value> = ReadonlyMap<string, Value>;
 
 /** The counts of a worker when it was first seen in the step. */
 interface Base {
   readonly series: string;
   readonly figures: FiguresFacts;
-  /** Before the step, without the revision. */
+  /** The figures before the step, without the revision. */
   readonly before: Figures | undefined;
 }
 
@@ -63,32 +64,31 @@ interface Step {
   readonly heldMs: number;
   readonly isHeldByAll: boolean;
   readonly bases: ByKey<Base>;
-  /** The newest part of the step, since a time watched. `number`: of the parts of ten seconds in which the hold ends. */
+  /** The newest slice of the step, which began at this time watched. `number`: its index among slices of ten seconds,
+   * counted from the end of the hold. */
   readonly slice: {
     readonly sinceMs: number;
     readonly number: number;
     readonly bases: ByKey<Base>;
   };
-  /** Of each worker that does not have what it is given: whether it refuses that, and the time watched since which it is so. */
+  /** The workers that do not have what they are given: whether each refuses it, and since when, in time watched. */
   readonly waiting: ByKey<{ readonly refuses: boolean; readonly sinceMs: number }>;
-  /** By worker that was missed at one control plane and was at another one: since when it was missed. */
+  /** Workers that were missing at one control plane and have connected to another one: since when each was missing. */
   readonly cameBack: ByKey<number>;
 }
 
-/**
- * After a start of a control plane the workers connect one by one: a share of the first few would not be
- * representative. Workers of a share that leave together may come back as late.
- */
+/** After a start of a control plane the workers connect one by one: a share of the first few would not be
+ * representative. Workers of a share that leave together may take as long to reconnect. */
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
-/** A process that stood still has not watched meanwhile. */
+/** The longest time between two looks that counts as watched: a process that was stopped has not watched. */
 const longestLookMs = 2_000;
-/** A connection that broke is no evidence yet: most workers connect again within this time. */
+/** A broken connection is no evidence yet: most workers reconnect within this time. */
 const comesBackMs = 3_000;
-/** How much later one moment may seem by another answer of a peer. */
+/** How much later the same moment may appear in another answer of a peer. */
 const answerMs = 2_000;
-/** The end of a hold counts as much as its begin: each part that is so long is judged by itself, too, the last one at the end
- * of the hold. */
+/** The end of a hold counts as much as its beginning: each slice of this length is also judged by itself, and the last
+ * slice ends with the hold. */
 const sliceMs = 10_000;
 
 export function startWatch(nowMs: number): WatchMemory {
@@ -112,7 +112,7 @@ function startStep(key: string, nowMs: number, watchedMs: number): Step {
   };
 }
 
-/** Without a rollout only the number of connected workers is of interest. */
+/** Counts the connected workers, which is all that matters without a rollout. */
 export function watchCount(
   memory: WatchMemory,
   count: number,
@@ -124,12 +124,13 @@ export function watchCount(
   return { ...memory, connected: { count, isOfAll, sinceMs: isNews ? nowMs : before.sinceMs } };
 }
 
-/** Waits for workers again: another control plane led until now, whose workers may be on their way to this one. */
+/** Waits for workers again: until now another control plane led, and its workers may be about to connect to this
+ * one. */
 export function gatherAgain(memory: WatchMemory, nowMs: number): WatchMemory {
   return { ...memory, gatherSinceMs: nowMs, step: { ...memory.step, heldMs: 0 } };
 }
 
-/** Whether the workers that reconnect after a start have come, as far as one can tell. */
+/** Whether the workers that reconnect after a start have done so, as far as can be known. */
 export function isGathered({ gatherSinceMs, connected }: WatchMemory, nowMs: number): boolean {
   if (nowMs - gatherSinceMs >= gatherMs) return connected.count > 0;
   const quietSinceMs = Math.max(connected.sinceMs, gatherSinceMs);
@@ -146,7 +147,7 @@ export function watch(
   const watchedMs = before.watchedMs + passedMs;
   const stepKey = open === undefined ? '' : `${open.id} ${open.step}`;
   const step = stepKey === before.step.key ? before.step : startStep(stepKey, nowMs, watchedMs);
-  // A worker that changes its control plane is at two of them for a moment.
+  // A worker that moves to another control plane is connected to both for a moment.
   const all: readonly KnownWorker[] = [...peers.workers, ...own.workers];
   const byKey = new Map(all.map((each) => [each.key, each]));
   const counted = watchCount(before, byKey.size, nowMs, peers.workers.length > 0);
@@ -178,7 +179,7 @@ export function watch(
   const chosen = members.filter(({ isChosen }) => isChosen);
   const hasShare = open !== undefined && isGiven(open);
   const isThere = open !== undefined && isOfStep(look.pools, open, chosen);
-  // Somebody who resumes a rollout wants the step to be watched again.
+  // An operator who resumes a rollout wants the step to be watched again.
   const isUnheld = !isThere || open?.outcome === 'paused';
   const isHeldByAll =
     !isUnheld && (step.isHeldByAll || (peers.unknown === undefined && chosen.every(isInForce)));
@@ -187,7 +188,7 @@ export function watch(
   const gone = [...own.gone, ...peers.gone];
   const cameBack = noteCameBack(step.cameBack, gone, toGoneKeys(byKey.values()), nowMs);
   const { judgement, ...figures } = judge({ ...step, heldMs }, workers, look, watchedMs);
-  /** Workers that have left are forgotten when they are more than those that are connected. */
+  /** Forgets workers that have left once they outnumber the connected ones. */
   function known<Value>(of: ByKey<Value>): ByKey<Value> {
     return of.size <= 2 * byKey.size ? of : new Map([...of].filter(([key]) => byKey.has(key)));
   }
@@ -222,7 +223,7 @@ export function watch(
   return { memory, seen };
 }
 
-/** `present`: `toGoneKey` of each worker that is connected somewhere. */
+/** `present`: the `toGoneKey` of each worker that is connected to any control plane. */
 function noteCameBack(
   before: ByKey<number>,
   gone: readonly GoneFacts[],
@@ -237,10 +238,8 @@ function noteCameBack(
   return cameBack;
 }
 
-/**
- * Workers that have come back, or may still, are not gone, also when the control plane to which they have come
- * gives no answer any more.
- */
+/** Does not count workers that have reconnected or still may, even if the control plane to which they reconnected no
+ * longer answers. */
 function countGone(
   gone: readonly GoneFacts[],
   cameBack: ByKey<number>,
@@ -261,7 +260,7 @@ function countGone(
   return { having: having.length, havingOf, others: left.size - having.length };
 }
 
-/** Of the whole step, or of the slice that ends now where that is worse. */
+/** Judges the whole step, or the slice that ends now if that is worse. */
 function judge(
   step: Step,
   workers: readonly WorkerFacts[],
@@ -299,7 +298,7 @@ function judge(
   };
 }
 
-/** Workers that are new, or whose sums began again, get their base. */
+/** Adds a base for each worker that is new or whose sums have restarted. */
 function addBases(before: ByKey<Base>, workers: readonly WorkerFacts[]): ByKey<Base> {
   const bases = new Map(before);
   for (const { key, counted } of workers) {
@@ -310,7 +309,7 @@ function addBases(before: ByKey<Base>, workers: readonly WorkerFacts[]): ByKey<B
   return bases;
 }
 
-/** What a worker did while its store was away is no evidence later; `isAll`: what any did. */
+/** Ignores what a worker counted while its store was unreachable; `isAll`: ignores what any worker counted then. */
 function passOutage(
   bases: ByKey<Base>,
   workers: readonly WorkerFacts[],
@@ -327,7 +326,8 @@ function passOutage(
   return later;
 }
 
-/** The workers of each pool, by what they have counted since `from`, and before `bases`, which are of the step. */
+/** Judges the workers of each pool by what they have counted since `from`, and before `bases`, which are those of the
+ * step. */
 function judgeSince(
   from: ByKey<Base>,
   bases: ByKey<Base>,

@@ -1,4 +1,4 @@
-// The revisions that a control plane serves and looks for by the record that others wrote, too.
+// The revisions that a control plane serves and looks for, also by a record that others wrote.
 
 import test from 'ava';
 import { revisionOf } from '../../../test/support/revision-store.ts';
@@ -164,7 +164,7 @@ test('a revision that came into force on record is on trial no more, and does no
   await fleet.pass(7);
   fleet.standStill('b');
   await fleet.plane.rollout.act('promote', 'it is good', 'Ann');
-  // It learns of it from the record alone.
+  // The control plane learns of the revision only from the record.
   fleet.delayMs.set('b', 1_000_000);
   fleet.store.publish(revisionOf(3, 'in a hurry\n\nRollout: now'));
   await fleet.pass(2);

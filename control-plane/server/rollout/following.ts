@@ -1,5 +1,5 @@
-// What a control plane serves by the record: whose revision is on trial here, to which workers, and what becomes of it
-// at the end. One that was stopped for a while or was cut off catches up. Decides nothing. Pure.
+// What a control plane serves by the record: which revision is on trial here, which workers get it, and what becomes of
+// it at the end. A control plane that was stopped for a while or cut off catches up. Decides nothing. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import {
   isRemovalApproved,
@@ -20,39 +20,40 @@ import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
 
-/** The rollout of the revision on trial, as this control plane has it. */
+/** The rollout of the revision on trial, as this control plane knows it. */
 export interface Running {
   readonly trial: TrialState;
   readonly plan: RolloutPlan;
   readonly pools: Pools;
-  /** Whether what it removes is intended: its author asked for it, it was approved, or it undoes what came after it. */
+  /** Whether the removals of the revision are intended: its author asked for them, they were approved, or the revision
+   * undoes later ones. */
   readonly isRemovalMeant: boolean;
-  /** Of the record when it began here: that is the end of another rollout. */
+  /** The last rollout on record when this one began here: its end is the end of another rollout. */
   readonly endedBefore: string | undefined;
-  /** The share that is served; undefined while no worker has it. */
+  /** The share that is served; undefined while no worker has the revision. */
   readonly offered: RolloutOnRecord | undefined;
-  /** The verdict of a revision that is taken back here before that is on record. */
+  /** The verdict on a revision that is taken back here before that is on record. */
   readonly takenBack: TakenBack | undefined;
 }
 
 export interface TakenBack {
   readonly reason: string;
   readonly by: string;
-  /** The rollout; undefined where it had not begun. */
+  /** The id of the rollout; undefined if it had not begun. */
   readonly rollout: string | undefined;
 }
 
 /** Times are of the monotonic clock. */
 export interface Following {
-  /** Undefined when nothing is on trial. */
+  /** Undefined if nothing is on trial. */
   readonly running: Running | undefined;
-  /** Identifies the record that the workers are served by; undefined where the revision on trial is not known. */
+  /** Identifies the record by which the workers are served; undefined if the revision on trial is not known. */
   readonly serves: string | undefined;
-  /** The rollout of a revision that is looked for, and since when. */
+  /** The rollout whose revision is being looked for, and since when. */
   readonly sought: { readonly id: string; readonly atMs: number };
-  /** The rollout of a revision that the store does not have any more. */
+  /** The rollout whose revision the store no longer has. */
   readonly lacking: string | undefined;
-  /** The revision in force on record that is not here, and when it was last looked for. */
+  /** The content that is in force on record but missing here, and when it was last looked for. */
   readonly missed: { readonly content: string; readonly atMs: number };
 }
 
@@ -75,7 +76,7 @@ export interface Facts {
 
 type InForceOnRecord = RolloutRecord['inForce'][number];
 
-/** Between two looks for a revision that was not there. */
+/** The time between two searches for a missing revision. */
 const retryMs = 5_000;
 const never = Number.NEGATIVE_INFINITY;
 
@@ -87,7 +88,7 @@ export const nothingFollowed: Following = {
   missed: { content: '', atMs: never },
 };
 
-/** Serves the revision on trial as the record has it. */
+/** Serves the revision on trial as the record describes it. */
 export function followTrial(before: Following, facts: Facts, plan: RolloutPlan): Turn {
   const { snapshots, monotonicMs } = facts;
   const { record } = facts.record.known;
@@ -104,7 +105,7 @@ export function followTrial(before: Following, facts: Facts, plan: RolloutPlan):
   const serves = isHere ? facts.record.known.contentId : undefined;
   const following = { ...settled.following, serves };
   if (isOpen) {
-    // It may have been taken back meanwhile.
+    // The revision may have been taken back meanwhile.
     return isOld(facts.record) ? settled : offer(following, now, open);
   }
   if (open === undefined || trial?.supersedes) return { ...settled, following };
@@ -130,7 +131,7 @@ function begin(
     trial && {
       trial,
       plan,
-      // A revision does not choose its own steps: those of the groups in force count.
+      // A revision does not choose its own steps: the node groups in force count.
       pools: toPools(plan.steps, inForce?.nodeGroups ?? trial.groups, trial.unchangedGroups),
       isRemovalMeant:
         mayRemove(trial.revision, false) ||
@@ -143,7 +144,7 @@ function begin(
   );
 }
 
-/** The record has another rollout than that of the revision on trial, or has it no more. */
+/** The last rollout on record is another one than that of the revision on trial, or there is none any more. */
 function settle(following: Following, now: Running, record: RolloutRecord): Turn {
   const ended = { ...following, running: undefined };
   const { trial } = now;
@@ -154,20 +155,20 @@ function settle(following: Following, now: Running, record: RolloutRecord): Turn
       effects: [{ kind: 'take_back_trial', reason: takenBack.reason }],
     };
   }
-  // Another control plane ended it without knowledge of the take-back.
+  // Another control plane ended the rollout without knowing of the take-back.
   if (undoableOf(record, now.takenBack?.rollout)) return { following, effects: [] };
   const isInForce = record.inForce[0]?.content === trial.content;
   if (record.rollout?.id === now.endedBefore && !isInForce) return { following, effects: [] };
-  // Another revision may have followed already.
+  // Another revision may already have followed.
   if (isInForce || record.inForce[1]?.revision === trial.revision.id) {
     return { following: ended, effects: [{ kind: 'end_trial' }] };
   }
-  // Another control plane has not come as far as this one.
+  // Another control plane is behind this one.
   const isElse = openRolloutOf(record) !== undefined && !trial.supersedes;
   return isElse ? withhold(following) : { following, effects: [] };
 }
 
-/** No worker of this control plane has the revision on trial from now on; streams are refreshed once. */
+/** Withholds the revision on trial from all workers of this control plane; streams are refreshed once. */
 export function withhold(following: Following): Turn {
   const { running } = following;
   if (running?.offered === undefined) return { following, effects: [] };
@@ -192,8 +193,8 @@ function offer(following: Following, now: Running, open: RolloutOnRecord): Turn 
   };
 }
 
-/** Whether the newest revision of the store has gone on from that of this rollout, and everybody has it. Nobody has gone
- * on where the newest one has the same content. */
+/** Whether the newest revision of the store follows that of this rollout and all workers have it. A newest revision
+ * with the same content does not count. */
 export function isPast(
   open: RolloutOnRecord,
   { newest, inForce }: SnapshotState,
@@ -208,13 +209,13 @@ export function isPast(
   );
 }
 
-/** What the store has of the revision of a rollout that is not on trial here. */
+/** What the store returned for the revision of a rollout that is not on trial here. */
 export interface FoundTrial {
   readonly open: RolloutOnRecord;
-  /** The newest revision when it was looked for. */
+  /** The newest revision at the time of the search. */
   readonly newest: string;
   readonly isPast: boolean;
-  /** Undefined where the store does not have it. */
+  /** Undefined if the store does not have the revision. */
   readonly revision: Revision | undefined;
 }
 
@@ -222,7 +223,7 @@ export function noteFoundTrial(before: Following, found: FoundTrial, facts: Fact
   const { open, newest, revision } = found;
   const { record, snapshots } = facts;
   const isElse = openRolloutOf(record.known.record)?.id !== open.id;
-  // Another revision has come meanwhile.
+  // Another revision has arrived meanwhile.
   const isOld = snapshots.newest?.revision.id !== newest;
   if (isElse || isOld) return { following: before, effects: [] };
   const isThere = snapshots.store.failingSinceMs === undefined;
@@ -234,8 +235,8 @@ export function noteFoundTrial(before: Following, found: FoundTrial, facts: Fact
   return { following, effects: mayEnd ? [{ kind: 'give_way', open, newest }] : [] };
 }
 
-/** This control plane has not seen how what is in force came to be so: it was stopped, or was cut off. `isUnwritten`:
- * whether the content in force here is not on record yet, and will be. */
+/** Catches up with what is in force on record: this control plane was stopped or cut off when that came into force.
+ * `isUnwritten`: whether the content in force here is about to be put on record. */
 export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): Turn {
   const { snapshots, monotonicMs } = facts;
   const { trouble, known } = facts.record;
@@ -244,11 +245,12 @@ export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): 
   const [wanted] = known.record.inForce;
   if (wanted === undefined || trouble !== undefined) return nothing;
   if ([inForce?.content, trial?.content].includes(wanted.content)) return nothing;
-  // Written by another version, which names contents otherwise.
+  // The record was written by another version, which computes content ids differently.
   if (inForce?.revision.id === wanted.revision) return nothing;
-  // Its author wants it in place of what is on record, which follows.
+  // Its author wants this revision in place of the one on record, and the record will follow.
   const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
-  // Unless it is in steps, or was, which this control plane took for what it served already.
+  // A revision that is or was rolled out in steps is the exception: this control plane took it for what it already
+  // served.
   const isTried = known.record.rollout?.revision === inForce?.revision.id;
   if (inForce?.isAtOnce && !isTried && (isNewest || isUnwritten)) return nothing;
   const { missed } = before;
@@ -259,10 +261,10 @@ export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): 
   };
 }
 
-/** What the store has of the revision in force on record. */
+/** What the store returned for the revision in force on record. */
 export interface FoundInForce {
   readonly wanted: InForceOnRecord;
-  /** In force here when it was looked for. */
+  /** The revision in force here at the time of the search. */
   readonly before: string;
   readonly revision: Revision | undefined;
 }

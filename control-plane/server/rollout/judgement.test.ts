@@ -1,11 +1,11 @@
-// What figures say, as lines that people review: judgements.txt has workers by the words that stand below, and what is
-// said of them. `REWRITE=1` writes what is said now.
+// Judgements of figures, as lines for review: judgements.txt lists workers in the words that are defined below, and the
+// judgement of them. `REWRITE=1` rewrites the judgements.
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { type Compared, type CountedWorker, type Figures, judgeAll } from './judgement.ts';
 
-/** `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N gone=N`, and by domain `NAME=OVER LIMIT/HITS[/ERRORS/WITHOUT A
- * RULE[/OF RULES THAT GO]]`. */
+/** Parses `of=REQUESTS WITHOUT ERRORS errors=N over=N no-match=N gone=N`, and by domain `NAME=OVER
+ * LIMIT/HITS[/ERRORS/WITHOUT A RULE[/OF RULES THAT GO]]`. */
 function toFigures(words: readonly string[]): Figures {
   const counts = new Map(words.map((word) => word.split('=') as [string, string]));
   const domains = [...counts].flatMap(([name, text]) => {
@@ -25,7 +25,7 @@ function toFigures(words: readonly string[]): Figures {
   };
 }
 
-/** `[COUNT*]NAME FIGURES [away] [before FIGURES]`, one after the other. */
+/** Parses `[COUNT*]NAME FIGURES [away] [before FIGURES]`, any number of times. */
 function toWorkers(text: string): CountedWorker[] {
   return text.split(', ').flatMap((each) => {
     const [known = '', ...words] = each.trim().split(' ');
@@ -45,7 +45,7 @@ function toWorkers(text: string): CountedWorker[] {
   });
 }
 
-/** `[NAME: ]WORKERS WITH IT beside WORKERS WITHOUT IT`. */
+/** Parses `[NAME: ]WORKERS WITH IT beside WORKERS WITHOUT IT`. */
 function toGroup(text: string): Compared {
   const [, name, sides = ''] = /^(?:([\w ]+): )?(.*)$/.exec(text) ?? [];
   const [having = '', others = ''] = ` ${sides} `.split(' beside ');

@@ -1,19 +1,20 @@
-// Compares the workers that have a revision with the others, and each with itself before it was offered it. Pure.
+// Compares the workers that have a revision with the others, and each worker with itself before it was offered the
+// revision. Pure.
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { addTraffic, noTraffic, type Traffic } from '../fleet/tally.ts';
 
-/** Of one domain. */
+/** The traffic of one domain. */
 export interface DomainTraffic {
   readonly hits: number;
   readonly overLimit: number;
-  /** This and `noMatch` are left out where the worker does not report them. */
+  /** `errors` and `noMatch` are omitted if the worker does not report them. */
   readonly errors?: number;
   readonly noMatch?: number;
   readonly gone?: number;
 }
 
 export interface Figures extends Traffic {
-  /** Hits of rules that are intended to go: with the revision they are without a rule. */
+  /** Hits of rules whose removal is intended: with the revision they match no rule. */
   readonly gone?: number;
   readonly domains: ReadonlyMap<string, DomainTraffic>;
 }
@@ -22,53 +23,54 @@ const noHits: DomainTraffic = { hits: 0, overLimit: 0, errors: 0, noMatch: 0 };
 
 /** The counts of one instance of a worker. */
 export interface CountedWorker extends Figures {
-  /** The name for people. */
+  /** Human-readable. */
   readonly name: string;
-  /** Before the revision was offered to any of these workers; undefined where that is not known. */
+  /** The figures before the revision was offered to any of these workers; undefined if they are not known. */
   readonly before: Figures | undefined;
-  /** The kind of its store, which it cannot reach; undefined where it can. */
+  /** The kind of the worker's store if it is unreachable; otherwise undefined. */
   readonly storeAway?: string | undefined;
 }
 
 export type Judgement =
   | { readonly kind: 'good'; readonly text: string }
-  /** Too few requests. `isQuiet`: of the whole fleet. */
+  /** There are too few requests. `isQuiet`: in the whole fleet. */
   | { readonly kind: 'silent'; readonly text: string; readonly isQuiet?: boolean }
-  /** Those with it get no requests while the others do. */
+  /** The workers with the revision get no requests while the others do. */
   | { readonly kind: 'stalled'; readonly text: string }
   /** One worker alone makes the difference, or there is nothing to compare with. */
   | { readonly kind: 'unclear'; readonly text: string }
-  /** It would be bad, while workers cannot reach their store. */
+  /** The revision would be bad, but workers cannot reach their store. */
   | { readonly kind: 'store'; readonly text: string }
-  /** `by`: what is above its bounds. */
+  /** `by`: the count that exceeds its bounds. */
   | { readonly kind: 'bad'; readonly text: string; readonly by: keyof Traffic };
 
-/** With fewer requests, differences may be chance. */
+/** With fewer requests, differences may be due to chance. */
 export const minRequests = 100;
-/** With as many with it, none of them decides alone. */
+/** With at least this many workers on a side, no single one of them decides. */
 const minWorkersOfSeveral = 3;
 
 type Counted = Exclude<keyof Traffic, 'decisions'>;
 
-/** What is compared, with the bounds of the difference between both sides in points. */
+/** A count that is compared, with the bounds of the difference between both sides in percentage points. */
 interface Measure {
   readonly name: string;
   readonly count: Counted;
-  /** Above these it is bad. */
+  /** A greater difference is bad. */
   readonly mostPoints: number;
-  /** Above these it is bad where it is half as much again, and not chance; none: never. */
+  /** A greater difference is bad if the share is also at least half as much again and chance is ruled out; undefined:
+   * never. */
   readonly fewPoints: number | undefined;
 }
 
 export const maxErrorPoints = 1;
 export const fewPoints = 3;
 export const halfAgain = 1.5;
-/** Of a share, between what was usual and what the others have. */
+/** The smallest difference between the usual share and that of the others that is shown. */
 const leastShown = 0.005;
-/** Of the standard normal distribution: one in a hundred differences by chance is above. */
+/** The quantile of the standard normal distribution that one in a hundred differences exceeds by chance. */
 const chance = 2.326;
 
-/** Of one domain. */
+/** The measures of one domain. */
 function toDomainMeasures(mostPoints: number): readonly Measure[] {
   return [
     { name: 'errors', count: 'errors', mostPoints, fewPoints },
@@ -77,7 +79,7 @@ function toDomainMeasures(mostPoints: number): readonly Measure[] {
   ];
 }
 
-/** Of all requests, of which fewer errors are enough. */
+/** The measures of all requests, for which fewer errors are enough. */
 function toMeasures(mostPoints: number): readonly Measure[] {
   const ofErrors = { mostPoints: maxErrorPoints, fewPoints: undefined };
   return toDomainMeasures(mostPoints).map((measure) =>
@@ -85,24 +87,24 @@ function toMeasures(mostPoints: number): readonly Measure[] {
   );
 }
 
-/** Counts of all requests, or of those for one domain. */
+/** The counts of all requests, or of those for one domain. */
 type Counts = Traffic & Pick<Figures, 'gone'>;
 
-/** Those of one worker. */
+/** The counts of one worker. */
 interface Side extends Counts {
   readonly name: string;
   readonly before: Counts | undefined;
 }
 
 export interface Compared {
-  /** Of the node group; undefined for workers outside of those with steps of their own. */
+  /** The name of the node group; undefined for workers outside of groups that have their own steps. */
   readonly name: string | undefined;
   readonly having: readonly CountedWorker[];
   readonly others: readonly CountedWorker[];
 }
 
-/** Each group by itself, as groups differ in their traffic. `hadTime`: whether those with it had the time to report what
- * they count. */
+/** Judges each group by itself, as groups differ in their traffic. `hadTime`: whether the workers with the revision had
+ * the time to report their counts. */
 export function judgeAll(
   groups: readonly Compared[],
   mostPoints: number,
@@ -112,7 +114,7 @@ export function judgeAll(
   const having = groups.flatMap((group) => group.having);
   const all = [...having, ...groups.flatMap(({ others }) => others)];
   if (judgement.kind === 'bad' && judgement.by !== 'noMatch') {
-    // What the store of another worker does explains errors alone.
+    // An unreachable store of a worker without the revision explains only errors.
     const store = nameStore(judgement.by === 'errors' ? all : having);
     if (store !== undefined) return { kind: 'store', text: `${judgement.text}, while ${store}` };
   }
@@ -136,7 +138,7 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   const judgements = compared.map((group) => {
     const { name, having, others } = group;
     const found = judge(group, mostPoints);
-    // Those that have no others in their group stand still where all others do not.
+    // Workers that have no others in their group are stalled if the workers of the other groups are not.
     const beside = others.length > 0 ? others : elsewhere;
     const stalled = hadTime && found.kind === 'silent' ? findStandstill(having, beside) : undefined;
     const judgement = stalled ?? found;
@@ -152,11 +154,10 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   return worse ?? { kind: 'good', text: good };
 }
 
-/**
- * Bad when errors are more than one point above what is usual for these workers, or when hits over limit or descriptors
- * without a rule, of all or of one domain, or the errors of one domain, are more than `mostPoints` above, or more than
- * three points and half as many again, which is not chance. Not where it is so because of a single worker of more than two with the revision.
- */
+/** Bad if errors are more than one point above what is usual for these workers. Also bad if hits over the limit or
+ * descriptors without a rule (of all domains or of one), or the errors of one domain, are more than `mostPoints` above,
+ * or more than three points and half as much again with chance ruled out. Not bad if a single worker, of more than two
+ * with the revision, makes the difference. */
 function judge({ having, others }: Compared, mostPoints: number): Judgement {
   const all = judgeSides(having, weigh(others), toMeasures(mostPoints));
   if (all.kind !== 'good') return all;
@@ -185,7 +186,7 @@ function judgeSides(
 ): SidesJudgement {
   const [one, other] = [sumSide(having), sumSide(others)];
   const all = compare(one, other, measures);
-  // Of two one may hide what the other one has; that it is bad, one alone is enough for.
+  // Of two workers one may hide what the other one has, but one alone is enough for a bad judgement.
   const isFew = having.length < minWorkersOfSeveral;
   if (all.kind === 'silent' || having.length < 2 || (isFew && all.kind !== 'good')) return all;
   for (const worker of having) {
@@ -198,7 +199,8 @@ function judgeSides(
   return all;
 }
 
-/** Of one domain, what its share of `count` is of; undefined of a worker that does not report it. */
+/** Makes the side of one domain, with the total that its `count` is a share of; undefined if the worker does not report
+ * it. */
 function toDomain(
   { name, domains, before }: CountedWorker,
   head: string,
@@ -213,12 +215,12 @@ function toDomainTraffic(traffic: DomainTraffic = noHits, count: Counted): Count
   const { hits, gone = 0, [count]: counted } = traffic;
   if (counted === undefined) return undefined;
   if (count !== 'noMatch') return { ...noTraffic, decisions: hits, [count]: counted };
-  // Hits over limit are among the hits, the others are not.
+  // Hits over the limit are among the hits; requests without a rule are not.
   return { ...noTraffic, decisions: hits + counted + gone, noMatch: counted, gone };
 }
 
-/** With more than two, none counts as more than twice the one in the middle: what a single one says of itself does not
- * decide what is usual. */
+/** Limits each of three or more workers to twice the median number of requests: no single worker decides by its reports
+ * what is usual. */
 function weigh(others: readonly Side[]): readonly Side[] {
   if (others.length < minWorkersOfSeveral) return others;
   const sorted = others.map(requestsOf).sort((a, b) => a - b);
@@ -228,8 +230,8 @@ function weigh(others: readonly Side[]): readonly Side[] {
   });
 }
 
-/** Those with it would have enough requests if they had as many as the others: they stand still, or their callers have left
- * them. */
+/** Finds that the workers with the revision are stalled or that their callers have left: at the rate of the others they
+ * would have enough requests. */
 function findStandstill(
   having: readonly Counts[],
   others: readonly CountedWorker[],
@@ -242,7 +244,8 @@ function findStandstill(
   return { kind: 'stalled', text };
 }
 
-/** What is usual: of those with it before it, and of the others now and before. Undefined where that is not known. */
+/** The usual counts: of the workers with the revision before they had it, and of the others now and before. Undefined
+ * if not known. */
 interface Usual {
   readonly before: Counts | undefined;
   readonly others: Counts | undefined;
@@ -282,7 +285,8 @@ function compare(having: SideSums, others: SideSums, measures: readonly Measure[
   return { kind: 'good', text: `within the bounds: ${texts.join('; ')} (${counts})` };
 }
 
-/** Such as `5.0 % where it is (0.1 % before), 0.2 % elsewhere`; without what was before where that is all the same. */
+/** Formats as `5.0 % where it is (0.1 % before), 0.2 % elsewhere`; without the earlier shares if they are all the
+ * same. */
 function describe(
   having: Counts,
   usual: Usual,
@@ -306,16 +310,17 @@ function describe(
   return `${own}${between}${percentOf(others)}${elsewhere}${past(before && othersBefore)}`;
 }
 
-/** Of one side, from which a worker can be taken: each is left out once, also where there are thousands. */
+/** The sums of one side, from which single workers can be subtracted: each is left out once, even if there are
+ * thousands. */
 interface SideSums {
   readonly workers: number;
   readonly now: Counts;
-  /** What those had before of whom that is known, each with as many requests as it has now: that some have more of them
-   * than before is no difference. */
+  /** The earlier counts of the workers for which they are known, each scaled to its present number of requests: a shift
+   * of traffic between workers is no difference. */
   readonly past: Counts;
-  /** What they had of requests before. */
+  /** The number of requests in these earlier counts. */
   readonly pastRequests: number;
-  /** Requests of those of whom it is not known, the two that have most. */
+  /** The requests of workers whose earlier counts are not known: the two largest numbers. */
   readonly unknown: readonly number[];
 }
 
@@ -343,7 +348,7 @@ function without(sums: SideSums, worker: Side): SideSums {
   };
 }
 
-/** Undefined where it had too few requests, or that is not known. */
+/** Undefined if the worker had too few requests before, or that is not known. */
 function pastOf(worker: Side): { readonly past: Counts; readonly requests: number } | undefined {
   const { before } = worker;
   if (before === undefined || requestsOf(before) < minRequests) return undefined;
@@ -351,7 +356,7 @@ function pastOf(worker: Side): { readonly past: Counts; readonly requests: numbe
   return { past: scale(before, (100 * requestsOf(worker)) / requests), requests };
 }
 
-/** Undefined where it is not known of one that has more than next to nothing now, which makes no difference. */
+/** Undefined if the earlier counts of a worker with a considerable part of the requests are not known. */
 function toBefore({ workers, now, past, pastRequests, unknown }: SideSums): Counts | undefined {
   const [heaviest] = unknown;
   const isUnknown =
@@ -371,7 +376,8 @@ function scale({ gone = 0, ...counts }: Counts, factor: number): Counts {
   };
 }
 
-/** Of those with it, had they changed as the others did: not below what they had where the others have no less now. */
+/** The share that the workers with the revision would have, had it changed as that of the others did; not below their
+ * earlier share unless the others have a smaller one now. */
 function toUsualShare({ before, others, othersBefore }: Usual, measure: Measure): number {
   const now = others && share(others, measure);
   if (before === undefined) return now ?? 0;
@@ -383,7 +389,7 @@ function toUsualShare({ before, others, othersBefore }: Usual, measure: Measure)
 
 function isAbove(having: Counts, usual: Usual, measure: Measure): boolean {
   const [one, other] = [share(having, measure), toUsualShare(usual, measure)];
-  // 45 % is ten points above 35 %, and 15 % half as many again as 10 %: neither a little more nor a little less.
+  // Rounds, so that 45 % is exactly ten points above 35 %, and 15 % is exactly half as much again as 10 %.
   const toPoints = (share: number) => Number((share * 100).toFixed(9));
   const points = toPoints(one - other);
   if (points > measure.mostPoints) return true;

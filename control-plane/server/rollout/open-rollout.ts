@@ -1,5 +1,5 @@
-// A rollout as the settings want it: its record is in an engine, or beside the rules in Git, with a copy in the state
-// directory; with rules in a directory it is in the state directory alone.
+// Opens a rollout as configured: its record is in an engine, or beside the rules in Git, with a copy in the state
+// directory; with rules in a directory, the record is in the state directory alone.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ComparedClocks } from '../compared-clocks.ts';
@@ -26,11 +26,11 @@ import { factsJson } from './facts.ts';
 import { type AskPeers, Rollout, type RolloutDeps } from './rollout.ts';
 
 export interface RolloutSettings extends StoreSettings {
-  /** The steps; '' where nobody has said any. */
+  /** The steps; '' if none are configured. */
   readonly rollout: string;
-  /** Where the record is; undefined: beside the rules in Git, or in the state directory. */
+  /** The location of the record; undefined: beside the rules in Git, or in the state directory. */
   readonly record: EngineSettings | undefined;
-  /** Shown to peers; undefined: there is none. */
+  /** The file of the token for peers; undefined: there is none. */
   readonly peersTokenFile: string | undefined;
   readonly admin: { readonly address: { readonly port: number } };
 }
@@ -38,12 +38,12 @@ export interface RolloutSettings extends StoreSettings {
 export interface OpenRolloutDeps extends OpenStoreDeps {
   readonly settings: RolloutSettings;
   readonly store: ConfigStore;
-  /** Undefined where this is the only control plane. */
+  /** Undefined if this is the only control plane. */
   readonly peers: Peers | undefined;
-  /** Compared with that of an engine. */
+  /** The clocks that are compared with the clock of an engine. */
   readonly clocks: ComparedClocks;
   readonly audit: Audit;
-  /** Notifies people; undefined where nobody is told. */
+  /** Reports outcomes to people; undefined if no notifications are configured. */
   readonly onOutcome: ((outcomes: Outcomes) => void) | undefined;
 }
 
@@ -52,7 +52,7 @@ export interface OpenRollout {
   /** Reads the record. Resolves within some seconds; never rejects. */
   read(): Promise<void>;
   create(sources: Pick<RolloutDeps, 'snapshots' | 'workers' | 'readCounted'>): Rollout;
-  /** Resolves when nothing is being written any more. */
+  /** Resolves when no write is under way any more. */
   close(): Promise<void>;
 }
 

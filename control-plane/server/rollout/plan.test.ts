@@ -1,4 +1,4 @@
-// How plans of rollouts are read, as lines that people review: plan.txt. `REWRITE=1` writes what is read now.
+// How plans of rollouts are parsed, as lines for review: plan.txt. `REWRITE=1` rewrites the results.
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { parseRolloutPlan, planOf } from './plan.ts';

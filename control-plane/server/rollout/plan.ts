@@ -1,25 +1,22 @@
-// The steps of a rollout, and what stops it, parsed from `--rollout`.
+// The steps of a rollout and the conditions that stop it, parsed from `--rollout`.
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { noSteps } from '../record/record.ts';
 import { parseRolloutSteps, type RolloutStep } from '../snapshot/rollout-steps.ts';
 
-/** Steps before the last one, which is always all workers. */
+/** The steps before the last one, which is always all workers. */
 export interface RolloutPlan {
-  /** At least one step; each with workers. */
+  /** At least one step, each with workers. */
   readonly steps: readonly RolloutStep[];
   /** The decision when a step has too little traffic to be judged. */
   readonly onSilence: 'proceed' | 'stop';
-  /**
-   * The decision where no share of the workers can be made: the revision waits for an approval, or everybody gets
-   * it.
-   */
+  /** The decision if no share of the workers can be made: the revision waits for an approval, or all workers get it. */
   readonly onIndivisible: 'wait' | 'proceed';
-  /** By how many points the over-limit share of a step may exceed that of the other workers. */
+  /** By how many percentage points the over-limit share of a step may exceed that of the other workers. */
   readonly overLimitPoints: number;
 }
 
-/** Of steps on record or of --rollout, which have been checked here or by another version; undefined where every worker gets
- * a revision at once. */
+/** The plan of steps on record or of --rollout, which were checked here or by another version; undefined if all workers
+ * get a revision at once. */
 export function planOf(steps: string): RolloutPlan | undefined {
   if (steps === '' || steps === noSteps) return undefined;
   const parsed = parseRolloutPlan(steps);
@@ -35,11 +32,9 @@ export type PlanResult =
 const names = ['canary', 'hold', 'on-silence', 'on-indivisible', 'over-limit'];
 const examples = "such as 'canary=10%,hold=60s' or '5%:30s,25%:60s,100%'";
 
-/**
- * `canary=10%,hold=60s` is one step, `5%:30s,25%:60s,100%` several; either may be followed by
- * `on-silence=proceed|stop` (default: proceed), `on-indivisible=wait|proceed` (default: wait) and
- * `over-limit=<points>` (default: 10).
- */
+/** Parses one step (`canary=10%,hold=60s`) or several (`5%:30s,25%:60s,100%`), followed by any of
+ * `on-silence=proceed|stop` (default: proceed), `on-indivisible=wait|proceed` (default: wait) and `over-limit=<points>`
+ * (default: 10). */
 export function parseRolloutPlan(text: string): PlanResult {
   const given = new Map<string, string>();
   const listed: string[] = [];

@@ -27,7 +27,7 @@ function nodeOf(id: string) {
   return { id, cluster: '', metadata: new Map<string, string>() };
 }
 
-/** So many workers of each pool. */
+/** Makes this number of workers of each pool. */
 function workersOf(...pools: readonly number[]): PlacedWorker[] {
   return pools.flatMap((count, pool) =>
     Array.from({ length: count }, (_, index) => ({ pool, place: `${pool}-${100 + index}` })),
@@ -117,7 +117,7 @@ test('a share in use does not grow when workers come back under other names', (t
   t.deepEqual(countsOf(share, renamed), [0, 0, 0]);
 });
 
-/** Some of them of workers of other makes. */
+/** Places, including some of workers of other makes. */
 const places = fc
   .uniqueArray(fc.integer({ min: 0, max: 90 }), { maxLength: 60 })
   .map((all) => all.map((each) => (each > 80 ? '' : String(each))));

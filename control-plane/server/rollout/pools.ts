@@ -1,7 +1,7 @@
-// Chooses the workers of each step. A group of nodes with steps of its own (node-groups.yaml) is a pool, all others together
-// are the first one. The groups take their steps one after the other, in the order of their file, and the others follow.
-// Each worker has a place, derived from the rollout's id, its node id and its instance: nobody can choose one that comes
-// first, and other workers come first each time. Pure.
+// Chooses the workers of each step. A group of nodes with its own steps (node-groups.yaml) is a pool; all other workers
+// are the first pool. The groups take their steps one after the other, in the order of their file, and the other
+// workers follow. Each worker has a place, derived from the rollout's id, its node id and its instance: no worker can
+// choose to be first, and each rollout has another order. Pure.
 import { createHash } from 'node:crypto';
 import { matchesNode, type NodeGroup } from '../snapshot/node-groups.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';
@@ -14,23 +14,23 @@ export interface PlacedWorker {
 
 /** The workers that have the revision. */
 export interface Share {
-  /** Places of workers. */
+  /** The places of single workers. */
   readonly chosen: readonly string[];
-  /** Pools of which all have it. */
+  /** Pools in which all workers have the revision. */
   readonly whole: readonly number[];
 }
 
-/** The step of which a share is, counted from 0. */
+/** The step that a share belongs to, counted from 0. */
 interface Given {
   readonly step: number;
 }
 
-/** Whether anybody has it. */
+/** Whether any worker has the revision. */
 export function isGiven({ chosen, whole }: Share): boolean {
   return chosen.length + whole.length > 0;
 }
 
-/** Whether one of these workers is of the pool that the step divides. */
+/** Whether one of these workers is in the pool that the step divides. */
 export function isOfStep({ steps }: Pools, { step }: Given, workers: readonly PlacedWorker[]) {
   const at = steps[step];
   return workers.some(({ pool }) => at === undefined || pool === at.pool);
@@ -38,12 +38,12 @@ export function isOfStep({ steps }: Pools, { step }: Given, workers: readonly Pl
 
 export interface Pools {
   poolOf(node: NodeIdentity): number;
-  /** The pool's name for people; undefined for the first one. */
+  /** The pool's human-readable name; undefined for the first one. */
   nameOf(pool: number): string | undefined;
-  /** In their order, before everybody has it. */
+  /** The steps in their order, before all workers have the revision. */
   readonly steps: readonly PoolStep[];
-  /** For the workers that are there: those of `before` stay in it as far as the step allows, and those of them that have left
-   * count as well. */
+  /** The share of the connected workers: those of `before` stay in it as far as the step allows, and those of them that
+   * have left also count. */
   shareAt(step: number, workers: readonly PlacedWorker[], before: Share & Given): Share;
 }
 
@@ -51,7 +51,7 @@ export interface PoolStep extends RolloutStep {
   readonly pool: number;
 }
 
-/** `unchanged`: the names of groups whose workers get nothing else, so that nothing can be tried with them. */
+/** `unchanged`: the names of groups for which the revision changes nothing, so that it cannot be tried with them. */
 export function toPools(
   steps: readonly RolloutStep[],
   groups: readonly NodeGroup[],
@@ -68,7 +68,7 @@ export function toPools(
     const isTried = name === undefined || !unchanged.has(name);
     return isTried ? ofPool.map((step): PoolStep => ({ ...step, pool })) : [];
   });
-  /** A node is asked for at each look, and may be matched with hundreds of groups. */
+  /** Nodes are queried at each look, and matching one may involve hundreds of groups. */
   const known = new WeakMap<NodeIdentity, number>();
 
   function findPool(node: NodeIdentity): number {
@@ -91,7 +91,7 @@ export function toPools(
       if (now !== undefined && percent === 100) whole.add(now);
       const places = workers.flatMap(({ pool, place }) => (pool === now ? place : []));
       const isWhole = now === undefined || whole.has(now);
-      // Other pools before this one are whole.
+      // If the previous step was of another pool, that pool is complete.
       const kept = new Set(all[before.step]?.pool === now ? before.chosen : []);
       const left = kept.difference(new Set(places));
       const chosen = isWhole ? [] : [...left, ...chooseShare(places, percent, kept)];
@@ -100,13 +100,14 @@ export function toPools(
   };
 }
 
-/** Whether the worker has the revision. */
+/** Makes the predicate whether a worker has the revision. */
 export function createIsWithin({ chosen, whole }: Share): (worker: PlacedWorker) => boolean {
   const places = new Set(chosen);
   return ({ pool, place }) => places.has(place) || whole.includes(pool);
 }
 
-/** 12 hexadecimal digits; '' for workers of other makes, which have no instance and get it with the last of their pool. */
+/** 12 hexadecimal digits; '' for workers of other makes, which have no instance and get the revision with the last of
+ * their pool. */
 export function placeOf(rolloutId: string, nodeId: string, instance: string | undefined): string {
   if (instance === undefined) return '';
   return createHash('sha256')
@@ -115,8 +116,8 @@ export function placeOf(rolloutId: string, nodeId: string, instance: string | un
     .slice(0, 12);
 }
 
-/** The places of `percent` of the workers, rounded down, but of at least one and never of all; those of `kept` first, and
- * others in place of none of these. Empty when no such share can be made. */
+/** Chooses the places of `percent` of the workers, rounded down, but of at least one worker and never of all: those in
+ * `kept` first; others never replace one of these, even if it has left. Empty if no such share can be made. */
 export function chooseShare(
   places: readonly string[],
   percent: number,

@@ -1,4 +1,4 @@
-// The state of a rollout, for API, commands and metrics.
+// The state of a rollout, for the API, commands and metrics.
 import { openRolloutOf } from '../record/record.ts';
 import { leads, type RecordState } from '../record/record-state.ts';
 import type { Phase } from './decide.ts';
@@ -7,31 +7,31 @@ import { isGiven } from './pools.ts';
 
 /** Plain data, for the API and the status command. */
 export interface RolloutState {
-  /** Null before it is on record. */
+  /** Null until the rollout is on record. */
   readonly id: string | null;
   readonly revision: string;
-  /** Wall time. */
+  /** The wall time. */
   readonly sinceMs: number;
-  /** Counted from 1; 0 before any worker has it. */
+  /** Counted from 1; 0 before any worker has the revision. */
   readonly step: number;
   readonly steps: number;
   readonly phase: Phase;
-  /** One sentence for people: what it waits for. */
+  /** One human-readable sentence: what the rollout waits for. */
   readonly text: string;
-  /** Of all control planes where this one leads, else of this one. */
+  /** The workers of all control planes if this one leads, otherwise its own. */
   readonly workers: { readonly having: number; readonly chosen: number; readonly others: number };
-  /** The control plane that decides; undefined where there is only this one, and while none does. */
+  /** The control plane that decides; undefined if this is the only one, or if none decides at the moment. */
   readonly leader: RolloutLeader | undefined;
-  /** Since when this control plane decides, also where it is the only one: wall time. Undefined while it does not. */
+  /** The wall time since which this control plane decides, also if it is the only one. Undefined while it does not. */
   readonly ledHereSinceMs: number | undefined;
 }
 
 export interface RolloutLeader {
   readonly name: string;
   readonly isThis: boolean;
-  /** As it is known here: wall time. */
+  /** The wall time, as it is known here. */
   readonly sinceMs: number;
-  /** The leader before, which has stopped; undefined where this one began. */
+  /** The previous leader, which has stopped; undefined if this one began the rollout. */
   readonly after: string | undefined;
 }
 

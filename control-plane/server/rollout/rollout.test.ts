@@ -1,4 +1,4 @@
-// The rollout of a revision over real snapshots and a real record, with workers, traffic and time of the test's own.
+// The rollout of a revision over real snapshots and a real record, with the test's own workers, traffic and time.
 
 import test, { type ExecutionContext } from 'ava';
 import { revisionOf } from '../../../test/support/revision-store.ts';
@@ -11,7 +11,7 @@ import { emptyRecord, toRecordText, withEnd, withVerdict } from '../record/recor
 import { gitTiming } from '../record/record-keeper.ts';
 import { leads } from '../record/record-state.ts';
 
-/** With the second revision on its way. */
+/** Starts with the second revision under way. */
 async function startWithSecond(
   t: ExecutionContext,
   options: FleetOptions,

@@ -1,7 +1,7 @@
-// Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the others
-// before the next ones get it; otherwise it is taken back. A decision changes nothing but the record; all control
-// planes follow that, the leader too (behaviour: record-before-workers). Without steps the record is kept up to date all
-// the same. fleet-state.ts has what is known and what is to be done; this performs it.
+// Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the others before
+// the next ones get it; otherwise it is taken back. A decision changes only the record; all control planes follow the
+// record, including the leader (behaviour: record-before-workers). The record is also kept up to date without steps.
+// fleet-state.ts holds what is known and decides what to do; this file performs it.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Counted } from '../fleet/tally.ts';
@@ -36,47 +36,47 @@ import { type FollowEffect, isPast } from './following.ts';
 import { planOf, type RolloutPlan } from './plan.ts';
 import { type RolloutState, toRolloutState } from './rollout-state.ts';
 
-/** Never rejects. `contentId` is that of the record that this control plane knows; `undoes`: it has taken the rollout back,
- * and whoever is asked has to ask it why. */
+/** Never rejects. `contentId` identifies the record that this control plane knows; `undoes`: this control plane has
+ * taken the rollout back, and its peers have to ask it why. */
 export type AskPeers = (
   contentId: string,
   undoes: boolean,
 ) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
 
 export interface RolloutDeps {
-  /** Whether people are told what becomes of revisions. */
+  /** Whether outcomes of revisions are reported to people. */
   readonly isTold: boolean;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
-  /** By instance, of the workers that report and can be believed. */
+  /** Counts by instance, for workers that report and whose reports can be trusted. */
   readonly readCounted: () => ReadonlyMap<string, Counted>;
   readonly keeper: RecordKeeper;
   /** Undefined without peers. */
   readonly askPeers: AskPeers | undefined;
   readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
-  /** Of a rollout, unknown to workers and never the same twice. */
+  /** Draws the id of a rollout, which workers do not know and which never repeats. */
   readonly drawId: () => string;
-  /** An action of the control plane by itself, for the audit log. */
+  /** Receives each action that the control plane takes by itself, for the audit log. */
   readonly onEvent: (event: Extract<FleetEffect, { kind: 'audit' }>) => void;
-  /** Sees each step, for a trace. */
+  /** Receives each step, for a trace. */
   readonly onStep?: (before: FleetState, event: FleetEvent, facts: Facts, turn: Turn) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 const lookMs = 1_000;
-/** How long the last sign of life may take to write. */
+/** The time limit for writing the last sign of life. */
 export const handOverMs = 3_000;
 
 export class Rollout {
   readonly #deps: RolloutDeps;
   #state: FleetState;
-  /** What has happened, while effects of what was before are performed. */
+  /** Events that happened while the effects of earlier events are performed. */
   readonly #events: FleetEvent[] = [];
-  /** Named by a step, and not performed yet. */
+  /** Effects that a step has named and that are not performed yet. */
   readonly #effects: FleetEffect[] = [];
   #isPerforming = false;
-  /** By number: who waits for an answer. */
+  /** The callers that wait for an answer, by number. */
   readonly #asked = new Map<number, (problem: string | undefined) => void>();
   #lastAsked = 0;
   #freshId: string;
@@ -91,12 +91,12 @@ export class Rollout {
     this.#freshId = deps.drawId();
   }
 
-  /** The steps of a revision, where no node group has its own; undefined where revisions reach the workers at once. */
+  /** The steps of a revision if no node group has its own; undefined if revisions reach all workers at once. */
   get plan(): RolloutPlan | undefined {
     return planOf(stepsOf(this.#deps.keeper.state));
   }
 
-  /** Starts following the snapshots and the record, which have been read. */
+  /** Starts following the snapshots and the record, which must have been read. */
   start(): void {
     const { snapshots, keeper, clock } = this.#deps;
     const look = () => this.#happen({ kind: 'look', mayBeElse: true });
@@ -104,7 +104,7 @@ export class Rollout {
     keeper.onChange(look);
     this.#stops = [
       snapshots.onChange(noteRevision),
-      // Somebody may mend it before the next look that is due.
+      // An operator may repair the record before the next scheduled look.
       snapshots.onNewest(noteRevision),
       repeatAfter(clock, lookMs, look),
     ];
@@ -116,7 +116,7 @@ export class Rollout {
     return toRolloutState(this.#state, this.#deps.keeper.state);
   }
 
-  /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
+  /** Why the next revision could not reach the workers in steps, human-readable; undefined if it could. */
   warning(): string | undefined {
     const { keeper, workers } = this.#deps;
     const { plan } = this;
@@ -124,12 +124,12 @@ export class Rollout {
     return whyOtherSteps(keeper.state) ?? foreseen;
   }
 
-  /** Where what has to be remembered is, and why it may get lost. */
+  /** Where the verdicts and outcomes are stored, and why they may get lost. */
   memory(): MemoryState {
     return toMemoryState(this.#deps.keeper.state);
   }
 
-  /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
+  /** Resolves with why the action was not performed, human-readable; undefined if it was. `by`: who requested it. */
   act(
     action: RolloutAction,
     reason: string,
@@ -139,24 +139,24 @@ export class Rollout {
     return this.#ask((asked) => ({ kind: 'act', action, reason, by, meant, asked }));
   }
 
-  /** Lets a revision through that waits for somebody: why it was not done, or undefined. */
+  /** Approves a revision that waits for an approval; resolves with why it was not approved, or with undefined. */
   approve(revision: string, reason: string, by: string): Promise<string | undefined> {
     const contentOfStep = this.#deps.snapshots.contentOfStep(revision);
     return this.#ask((asked) => ({ kind: 'approve', revision, contentOfStep, reason, by, asked }));
   }
 
-  /** Whether everybody had this content, lately: to go back to it is an undo. */
+  /** Whether all workers had this content recently: returning to it is an undo. */
   wasInForce(content: string): boolean {
     return toRevisionMemory(this.#deps.keeper.state).wasInForce(content);
   }
 
-  /** Before something that undoes the revision on trial is written to the store, which may take long: it leaves the
-   * workers at once, and that is on record when it can be written. */
+  /** Called before a change that undoes the revision on trial is written to the store, which may take long: the
+   * revision leaves the workers at once, and that is put on record as soon as possible. */
   undo(reason: string, by: string): void {
     this.#happen({ kind: 'undo', reason, by });
   }
 
-  /** For the control plane that leads, which knows the record with this content. */
+  /** The facts for the control plane that leads, which knows the record with this content. */
   tellPeer(contentId: string | undefined, undoes = false): RolloutFacts {
     const { keeper, clock } = this.#deps;
     if (contentId !== undefined) {
@@ -170,11 +170,11 @@ export class Rollout {
     return { record: keeper.contentId, serves, lacks, takenBack, ...facts };
   }
 
-  /** Decides nothing any more, and lets another control plane lead. Bounded in time. */
+  /** Stops deciding and lets another control plane lead. Bounded in time. */
   async stop(): Promise<void> {
     const { keeper, clock } = this.#deps;
     this.#happen({ kind: 'stop' });
-    // An end may be on its way to the record.
+    // The end of the rollout may be on its way to the record.
     const wasOpen = openRolloutOf(keeper.record) !== undefined;
     for (const end of this.#stops) end();
     const late = Promise.withResolvers<void>();
@@ -192,8 +192,8 @@ export class Rollout {
     return answer.promise;
   }
 
-  /** One event after the other, each with its effects. Where one of these throws, the next event goes on with those after
-   * it. */
+  /** Handles one event after the other, each with its effects. If an effect throws, the next event continues with the
+   * effects after it. */
   #happen(event: FleetEvent): void {
     this.#events.push(event);
     if (this.#isPerforming) return;
@@ -281,7 +281,8 @@ export class Rollout {
     }
   }
 
-  /** A rejection is a defect, and ends the process by its name: without its event nothing would be decided any more. */
+  /** A rejection is a defect and ends the process with its name: without the event, no further decision would be
+   * made. */
   #await(event: Promise<FleetEvent | undefined>): void {
     void event.then((happened) => happened && this.#happen(happened));
   }
@@ -294,7 +295,7 @@ export class Rollout {
   }
 
   async #write({ write }: Extract<FleetEffect, { kind: 'write' }>): Promise<FleetEvent> {
-    // It may be on record also where that fails.
+    // The id may be on record even if the write fails.
     this.#freshId = this.#deps.drawId();
     const isWritten = await this.#deps.keeper.write(write.change);
     return { kind: 'written', write, isWritten };
@@ -315,7 +316,7 @@ export class Rollout {
     newest,
   }: Extract<FleetEffect, { kind: 'locate' }>): Promise<FleetEvent> {
     const { store, snapshots } = this.#deps;
-    // What is newest here may be from before what is on trial.
+    // The newest revision known here may be older than the one on trial.
     await store.trigger();
     const { newest: now, store: status } = snapshots.state();
     const isNewest = now?.revision.id === newest && status.failingSinceMs === undefined;
@@ -347,7 +348,7 @@ export class Rollout {
   }
 }
 
-/** Where the store is away its own state says so, and what was looked for is looked for again. */
+/** An unreachable store reports its own state, and the search is repeated. */
 function unlessAway<Event>(event: Promise<Event>): Promise<Event | undefined> {
   return event.catch(() => undefined);
 }

@@ -1,5 +1,5 @@
-// What a fleet does, as texts that people review: each file of scenarios/ has a sentence, then commands and, below a
-// line `---`, what came of them second by second. `REWRITE=1` writes what comes of them now.
+// What a fleet does, as texts for review: each file of scenarios/ has a sentence, then commands and, below a line
+// `---`, their results second by second. `REWRITE=1` rewrites the results.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
 import { createFleetTable } from '../../../test/support/fleet-table.ts';
@@ -20,7 +20,7 @@ import type { Meant } from './fleet-state.ts';
 const { REWRITE } = process.env;
 const folder = new URL('scenarios/', import.meta.url);
 const idOf = (number: string) => (number === '1' ? revisionOf(1).id : number.padEnd(40, 'f'));
-/** Revisions by their numbers. Which workers come first follows from ids that other changes draw, too. */
+/** Names revisions by their numbers. The order of workers depends on ids, which unrelated changes also draw. */
 const shorten = (text: string) =>
   text
     .replaceAll(/(\d+)f{8,}/g, '$1')
@@ -33,12 +33,12 @@ interface Scene {
   readonly groups: NonNullable<FleetOptions['groups']>[number][];
   /** The record as it was saved. */
   readonly saved: { text?: string | undefined };
-  /** Revisions that kill whoever loads them. */
+  /** Revisions that kill any worker that loads them. */
   readonly deadly: Set<string>;
-  /** What somebody saw of a rollout. */
+  /** What an operator saw of a rollout. */
   seen: Meant;
   seconds: number;
-  /** What was shown last. */
+  /** The last status that was shown. */
   shown: string;
   logged: number;
 }
@@ -46,10 +46,10 @@ interface Scene {
 type Command = (scene: Scene, ...words: string[]) => unknown;
 
 const commands: Readonly<Record<string, Command>> = {
-  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN[:KEYS]]...`: of a domain each revision has other
-   * limits; its keys are `k`, or such as `k1,k2`.
-   * `publish NUMBER nothing` removes all rules, `publish NUMBER of COUNT` has so many limits of one domain, both with
-   * `allowed` by its author, and `publish NUMBER invalid` cannot be read. */
+  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN[:KEYS]]...`: each revision has other limits
+   * of a domain, whose keys are `k`, or such as `k1,k2`. `publish NUMBER nothing` removes all rules, and `publish
+   * NUMBER of COUNT` has COUNT limits of one domain, both with `allowed` by the author; `publish NUMBER invalid` cannot
+   * be read. */
   publish({ fleet, groups }, number = '', ...how) {
     const like = how[0] === 'like' ? Number(how[1]) : Number(number);
     const trailers = [
@@ -73,17 +73,17 @@ const commands: Readonly<Record<string, Command>> = {
     const files = how.includes('nothing') ? [] : [...given, ...more];
     fleet.store.publish(withGroups({ ...revision, id: idOf(number), files }, groups));
   },
-  /** `drop NUMBER`: a force push, before what it publishes. */
+  /** `drop NUMBER`: a force push that drops a revision, before the one that it publishes. */
   drop: ({ fleet }, number = '') => fleet.store.drop(idOf(number)),
-  /** What a revision does to those that have it: `revision NUMBER errors|over-limit|no-match SHARE [of DOMAIN]`, `refused` or
-   * `deadly`. */
+  /** What a revision does to workers that have it: `revision NUMBER errors|over-limit|no-match SHARE [of DOMAIN]`,
+   * `refused` or `deadly`. */
   revision({ fleet, deadly }, number = '', what = '', share = '', _of = '', domain = '') {
     if (what === 'deadly') deadly.add(number);
     const all = toEffect(what, share);
     const effect = domain === '' ? all : { domains: { [domain]: all } };
     fleet.effects.set(Number(number), { ...effect, isRefused: what === 'refused' });
   },
-  /** What the callers of all workers do, from nothing with the first one to all of it with the last: `callers
+  /** The effect of the callers of all workers, from none with the first worker to all of it with the last one: `callers
    * over-limit|errors|no-match SHARE`. */
   callers({ fleet }, what = '', share = '') {
     const last = fleet.workers.length - 1;
@@ -91,27 +91,29 @@ const commands: Readonly<Record<string, Command>> = {
       worker.callers = toEffect(what, String((Number(share) * at) / last));
     }
   },
-  /** `come ID [COUNT [foreign]]`: more workers with this id, of another make. */
+  /** `come ID [COUNT [foreign]]`: more workers with this id connect; `foreign`: of another make. */
   come({ fleet }, id = '', count = '1', make = '') {
     const other = make === 'foreign' && { instance: undefined };
     for (let left = Number(count); left > 0; left--) {
       fleet.addWorker({ id, plane: fleet.plane.name, ...other });
     }
   },
-  /** `delay PLANE SECONDS`: it notices what is published only then, or as soon as it asks; with `Infinity` not at all. */
+  /** `delay PLANE SECONDS`: the control plane notices what is published only after this time, or when it asks; with
+   * `Infinity` never by itself. */
   delay: ({ fleet }, plane = '', seconds) => void fleet.delayMs.set(plane, Number(seconds) * 1_000),
-  /** `cut PLANE` and `join PLANE`: whether it and its peers hear of each other. */
+  /** `cut PLANE` and `join PLANE`: disconnects the control plane from its peers, and reconnects it. */
   cut: ({ fleet }, plane = '') => setCut(fleet, plane, true),
   join: ({ fleet }, plane = '') => setCut(fleet, plane, false),
-  /** `clock TIME`: what the clock of the machine says. */
+  /** `clock TIME`: sets the clock of the machine. */
   clock: ({ fleet }, time) => fleet.clock.setWall(Number(time)),
-  /** Something is offered, and nobody has answered yet. */
+  /** `offer`: a revision is offered, and no worker has answered yet. */
   async offer({ fleet }) {
     fleet.clock.advance(1_000);
     await fleet.settle();
   },
-  /** `workers all|NUMBER|offered-NUMBER|GROUP[K] WHAT`, such as `ignore`, `cling`, `store-away` or `move PLANE [broken]`: all, those
-   * that have a revision or are offered it, or those of a node group, or the K-th of them, counted from 0. */
+  /** `workers all|NUMBER|offered-NUMBER|GROUP[K] WHAT`, such as `ignore`, `cling`, `store-away` or `move PLANE
+   * [broken]`: all workers, those that have a revision or are offered it, those of a node group, or its K-th worker,
+   * counted from 0. */
   workers({ fleet }, which = '', what = '', plane = '', share = '') {
     const [, offered, name = '', at] = /^(offered-)?(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
     const isOffered = ({ told }: SimulatedWorker) => told?.resources.has(`revision-${name}`);
@@ -137,7 +139,7 @@ const commands: Readonly<Record<string, Command>> = {
       } else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
     }
   },
-  /** `record fine|away|denied`, `record emptied`, or `record saved` and `record restored` to what was saved. */
+  /** `record fine|away|denied`, `record emptied`, or `record saved` and `record restored` to the saved one. */
   record({ fleet: { text }, saved }, mode = '') {
     if (mode === 'saved') saved.text = text.content;
     else if (mode === 'restored' || mode === 'emptied') {
@@ -145,27 +147,28 @@ const commands: Readonly<Record<string, Command>> = {
       text.writes++;
     } else text.mode = mode as 'fine';
   },
-  /** `rename GROUP NAME`: of a node group, in the revisions that are published from now on. */
+  /** `rename GROUP NAME`: renames a node group in the revisions that are published from now on. */
   rename({ groups }, group = '', name = '') {
     const at = groups.findIndex((each) => each.name === group);
     const found = groups[at];
     if (found !== undefined) groups[at] = { ...found, name, ids: found.ids ?? group };
   },
-  /** `reach PLANE fine|away|denied`: the store and its record, for one control plane. */
+  /** `reach PLANE fine|away|denied`: how one control plane reaches the store and its record. */
   reach: ({ fleet }, plane = '', mode) => void fleet.reach.set(plane, mode as 'fine'),
-  /** `hold store|record PLANE` and `release store|record PLANE`: what it asks the store, or writes, is under way meanwhile. */
+  /** `hold store|record PLANE` and `release store|record PLANE`: its question to the store, or its write, is under way
+   * in between. */
   hold: ({ fleet }, ...what) => void fleet.held.set(what.join(' '), Promise.withResolvers()),
   release({ fleet }, ...what) {
     fleet.held.get(what.join(' '))?.resolve();
     fleet.held.delete(what.join(' '));
     return fleet.settle();
   },
-  /** `look PLANE`: somebody looks at its rollout, and has the page open still. */
+  /** `look PLANE`: an operator views its rollout, and leaves the page open. */
   look(scene, plane = '') {
     const { id, revision } = scene.fleet.planes.get(plane)?.rollout.state() ?? {};
     scene.seen = { rollout: id ?? undefined, revision };
   },
-  /** `act ACTION PLANE [as-seen] REASON`. Nobody waits for the answer while the record is held. */
+  /** `act ACTION PLANE [as-seen] REASON`. The answer is not awaited while the record is held. */
   async act({ fleet, seen }, action, plane = '', ...reason) {
     const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
     const meant = reason[0] === 'as-seen' ? seen : {};
@@ -180,7 +183,7 @@ const commands: Readonly<Record<string, Command>> = {
     const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
     return rollout.approve(idOf(number), reason.join(' '), 'ada');
   },
-  /** What each control plane says now, and what it serves. */
+  /** `status`: what each control plane reports and serves now. */
   status: ({ fleet }) =>
     [...fleet.planes.values()]
       .map(({ name, rollout, cache }) => {
@@ -195,9 +198,9 @@ const commands: Readonly<Record<string, Command>> = {
         return `${name}: ${inForce?.revision.id} in force${tried}${problem}; ${said.join('; ')}`;
       })
       .join('\n    '),
-  /** What control planes did by themselves. */
+  /** `audit`: the actions that control planes took by themselves. */
   audit: ({ fleet }) => fleet.events.join('\n    ') || 'nothing',
-  /** `remember`: what is on record of the revisions, the newest first. */
+  /** `remember`: what is on record about the revisions, the newest first. */
   remember({ fleet }) {
     const { rollout, outcomes = [], inForce = [], verdicts = [] } = fleet.readRecord() ?? {};
     const because = (reason: string) => (reason === '' ? '' : `: ${reason}`);
@@ -213,10 +216,10 @@ const commands: Readonly<Record<string, Command>> = {
       ),
     ].join('\n    ');
   },
-  /** `lose PLANE NEXT`, which is killed for good, and whose workers go to the next one. */
+  /** `lose PLANE NEXT`: kills a control plane for good; its workers connect to the next one. */
   lose: ({ fleet }, plane = '', next) => fleet.killPlane(plane, next),
-  /** `kill PLANE [fresh]`, which is started again, with an empty state directory; `stop PLANE NEXT`, which gets its
-   * workers. */
+  /** `kill PLANE [fresh]`: restarts a control plane, with `fresh` with an empty state directory; `stop PLANE NEXT`: its
+   * workers connect to the next one. */
   async kill({ fleet }, plane = '', state = '') {
     fleet.killPlane(plane);
     await fleet.startPlane(plane, state === 'fresh');
@@ -230,9 +233,9 @@ const commands: Readonly<Record<string, Command>> = {
     for (const each of fleet.workers) if (each.plane === undefined) fleet.connect(each, name);
   },
   stop: ({ fleet }, plane = '', next) => fleet.stopPlane(plane, next),
-  /** It has been told to stop, and is there still. */
+  /** `stopping PLANE`: the control plane has been asked to stop but is still running. */
   stopping: ({ fleet }, plane = '') => void fleet.planes.get(plane)?.rollout.stop(),
-  /** What is due at this moment is done. */
+  /** `settle`: everything that is due at this moment is done. */
   settle: ({ fleet }) => fleet.settle(),
   stall: ({ fleet }, plane = '') => fleet.standStill(plane),
   resume: ({ fleet }, plane = '') => fleet.goOn(plane),
@@ -266,7 +269,7 @@ function killLoaders({ fleet, deadly }: Scene): void {
   }
 }
 
-/** What every worker has, what each control plane says, and what has been logged since. */
+/** Shows what every worker has, what each control plane reports, and what has been logged since. */
 function show(scene: Scene): string[] {
   const { fleet } = scene;
   const connected = fleet.workers.filter(({ plane }) => plane !== undefined);
@@ -308,13 +311,13 @@ async function run(scene: Scene, line: string): Promise<string[]> {
   return out;
 }
 
-/** Such as `b`, `b:none` or `b:canary=50%,hold=5s`. */
+/** Parses a control plane such as `b`, `b:none` or `b:canary=50%,hold=5s`. */
 function toPlane(text: string): [string, string] {
   const [name = '', ...steps] = text.split(':');
   return [name, steps.join(':').replace('none', '')];
 }
 
-/** The text with what comes of it now. */
+/** Plays the text and returns it with its present results. */
 async function play(t: ExecutionContext, name: string, text: string): Promise<string> {
   const [head = '', ...blocks] = text.trimEnd().split('\n\n');
   const [plan, count = '20', ...planes] = /^fleet (.*)$/m.exec(head)?.[1]?.split(' ') ?? [];
@@ -374,7 +377,7 @@ for (const name of names) {
 }
 
 test.after('the table has what the scenarios show', (t) => {
-  // Some were left out by --match.
+  // Some scenarios were excluded by --match.
   if (played < names.length) return;
   const path = new URL('fleet-table.txt', import.meta.url);
   if (REWRITE === '1') writeFileSync(path, table.toText());

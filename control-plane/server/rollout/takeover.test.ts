@@ -16,7 +16,7 @@ const plan = '20%:5s,50%:5s,100%';
 const timings = { engine: sharedTiming, git: gitTiming };
 const both = { planes: ['a', 'b'], workers: 12, plan };
 
-/** Nobody has it, or is given it, whom the record does not name. */
+/** Finds workers that have the revision, or are given it, although the record does not name them. */
 function findOutsiders(fleet: SimulatedFleet): string[] {
   const record = fleet.readRecord();
   const { rollout } = record ?? {};
@@ -35,7 +35,7 @@ const otherOf = (name: string) => (name === 'a' ? 'b' : 'a');
 const takeovers = ({ events }: SimulatedFleet) =>
   events.filter((each) => each.startsWith('lead the rollout'));
 
-/** How often the record is written, and what comes of it. */
+/** How often the record is written, and how the rollout ends. */
 const ends = [
   ['a good revision', {}, 4, 'in_force'],
   ['one that workers refuse', { isRefused: true }, 3, 'taken_back'],
@@ -56,7 +56,7 @@ for (const [kind, timing] of Object.entries(timings)) {
           let killed: string | undefined;
           fleet.text.onWrite = (plane, text) => {
             const parsed = parseRecord(text);
-            // A sign of life is no step, and one that comes too late to begin writes nothing.
+            // A sign of life is no step, and one that is too late to begin writes nothing.
             if (!parsed.ok || parsed.record.beat > 0 || killed !== undefined) return undefined;
             const open = openOf(fleet);
             if (open !== undefined && open.id !== parsed.record.rollout?.id) return undefined;
@@ -79,7 +79,7 @@ for (const [kind, timing] of Object.entries(timings)) {
               most,
               fleet.workers.filter(({ told }) => told?.resources.has('revision-2')).length,
             );
-            // Taken back is at once on record, and a moment later everywhere.
+            // A take-back is on record at once, and everywhere a moment later.
             if (openOf(fleet) !== undefined)
               t.deepEqual(findOutsiders(fleet), [], `second ${second}`);
           }
@@ -93,7 +93,7 @@ for (const [kind, timing] of Object.entries(timings)) {
           }
           if (outcome === 'taken_back') t.true(most <= 2, `${most} had it`);
           const isOpenAtKill = moment === 'after' ? write < writes : write > 1;
-          // A bad revision needs no leader to be taken back.
+          // Taking back a bad revision does not need a leader.
           if (outcome === 'in_force') {
             t.is(takeovers(fleet).length, isOpenAtKill ? 1 : 0, fleet.events.join());
           }
