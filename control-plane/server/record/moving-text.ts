@@ -1,20 +1,20 @@
-// A record on its way into an engine: until the engine has one, the one beside the rules counts, so that what was taken
-// back there stays so. Then that one names the engine: a control plane that knows no engine, or is started without it, takes
-// no step by what is old.
+// A record on its way into an engine. The one beside the rules counts until the engine has one, so that what was taken
+// back remains so. After that the one beside the rules names the engine: a control plane that does not know engines, or
+// is started without this one, takes no step by an old record.
 import type { SharedText, SwapResult, VersionedText } from '../store/shared-text.ts';
 import { isMovedText, toMovedText } from './record.ts';
 
-/** No engine has versions like it. */
+/** No engine has versions with this prefix. */
 const beforePrefix = 'before the move ';
-/** An earlier version that runs still writes there. */
+/** A running control plane of an earlier version may still write there. */
 const maxAttempts = 5;
 
 export class MovingText implements SharedText {
   readonly description: string;
   readonly #engine: SharedText;
   readonly #before: SharedText;
-  /** As `#before` had it when it was first read, which is enough: whoever writes, writes to the engine. Undefined until then;
-   * without a text once the engine had one: who removes that means no older one. */
+  /** The text that `#before` had when it was first read; one reading is enough, as every later write is to the engine.
+   * Undefined until then; without a text once the engine had one: removing that must not restore an older one. */
   #found: { readonly text: VersionedText | undefined } | undefined;
 
   constructor(engine: SharedText, before: SharedText) {
@@ -44,7 +44,7 @@ export class MovingText implements SharedText {
     return result;
   }
 
-  /** Best effort: where only the engine accepts writes, what is beside the rules is not written by earlier versions either. */
+  /** Best effort: if only the engine accepts writes, earlier versions cannot write beside the rules either. */
   async #leave(version: string): Promise<void> {
     try {
       let newest: string | undefined = version;

@@ -1,5 +1,5 @@
-// The record in the state directory: a copy for the next start of this control plane, or, of one that shares none, the
-// record itself.
+// The record in the state directory: a copy for the next start of this control plane, or the record itself if this
+// control plane shares none.
 import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
@@ -18,7 +18,7 @@ const fileJson = Type.Object({
   /** The description of the revision's store. */
   store: Type.String(),
   text: Type.String(),
-  /** Identifies this control plane, the same over restarts; the version before the current one has none. */
+  /** Identifies this control plane, the same over restarts; a text of the previous version has none. */
   plane: Type.Optional(Type.String({ maxLength: 64 })),
 });
 export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
@@ -27,34 +27,34 @@ export interface OwnTextOptions {
   readonly stateDirectory: string;
   /** The description of the revision's store. */
   readonly store: string;
-  /** The directory of the rules; undefined where they are in Git. */
+  /** The directory of the rules; undefined if they are in Git. */
   readonly rulesDirectory?: string | undefined;
-  /** Whether the record is beside the rules in Git, so that this is a copy. */
+  /** Whether the record is beside the rules in Git, so that this text is a copy. */
   readonly isInGit: boolean;
 }
 
-/** A text that cannot be read is logged: no call rejects. */
+/** A text that cannot be read is logged; no call rejects. */
 export interface OwnText {
   /** Human-readable: where it is. */
   readonly path: string;
-  /** Undefined when there is none for this store. The text may be of a version that this program does not read. */
+  /** Undefined if there is none for this store. The text may be of a version that this program cannot read. */
   read(): Promise<KeptText | undefined>;
-  /** Renames the one that was read, and resolves with what a log line says of it. */
+  /** Renames the text that was read, and resolves with its description for a log line. */
   setAside(): Promise<string>;
   /** Returns at once; logs a failure. */
   keep(kept: KeptText): void;
-  /** Resolves with why it cannot be written, for people; with undefined when it is. */
+  /** Resolves with why the text cannot be written, human-readable; with undefined once it is written. */
   write(kept: KeptText): Promise<string | undefined>;
-  /** Returns at once; what this process has written and was removed is written again, which is logged. */
+  /** Returns at once; rewrites what this process has written if it was removed, and logs that. */
   restore(): void;
-  /** Resolves when nothing is being written any more. */
+  /** Resolves when no write is under way any more. */
   settled(): Promise<void>;
 }
 
-/** The text, and what is around it. */
+/** The limit for the text and the fields around it. */
 const maxBytes = 8 * maxSharedTextBytes;
 
-/** Throws where it is not as control planes write it. */
+/** Throws if the text is not in the format that control planes write. */
 function parse(text: string): Static<typeof fileJson> {
   const content: unknown = JSON.parse(text);
   if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
@@ -67,16 +67,16 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
   const { stateDirectory, store, rulesDirectory, isInGit } = options;
   const path = join(stateDirectory, 'rollout.json');
   let newest: KeptText | undefined;
-  /** On the disk. */
+  /** The text on the disk. */
   let written: string | undefined;
   let hasFailed = false;
   let isRemovedBesideRules = false;
   let writing: Promise<string | undefined> = Promise.resolve(undefined);
 
   async function write(given: KeptText): Promise<string | undefined> {
-    // A newer one is waiting.
+    // A newer text is waiting.
     if (given !== newest) return undefined;
-    // The version before reads no file without it, and continues without the record.
+    // The previous version rejects a file without this field, and continues without the record.
     const text = JSON.stringify({ store, ...given, isAlone: !isInGit });
     if (text === written) return undefined;
     try {
@@ -167,7 +167,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
   };
 }
 
-/** False only where it is known not to be. */
+/** False only if the file is known to be missing. */
 async function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,

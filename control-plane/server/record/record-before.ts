@@ -1,10 +1,11 @@
-// The record as the version before wrote it: one rollout, by revisions alone. What it says of a revision that was taken
-// back, paused or in force holds; a rollout on its way begins its steps again, as its share cannot be told from it.
+// The record as the previous version wrote it: one rollout, identified by revisions alone. Its revisions that were
+// taken back, paused or in force remain so; a rollout under way restarts at its first step, as its share cannot be
+// derived from this record.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
 
 export const formatBefore = 2;
-/** Of a revision whose content is not known yet: no revision has it. */
+/** The content of a revision whose content is not known yet; no revision has it. */
 export const unknownContent = '';
 
 const revisionId = Type.String({ maxLength: 128 });
@@ -12,7 +13,7 @@ const recordJson = Type.Object({
   format: Type.Literal(formatBefore),
   id: Type.String({ maxLength: 64 }),
   revision: revisionId,
-  /** In force before; '' where that is not known. */
+  /** The revision in force before; '' if it is not known. */
   base: revisionId,
   outcome: Type.Union([
     Type.Literal('running'),
@@ -24,7 +25,7 @@ const recordJson = Type.Object({
   leader: Type.Object({ id: Type.String({ maxLength: 64 }), name: Type.String() }),
 });
 
-/** What it says as fields of a record; undefined for anything else. */
+/** The fields of a record in place of those that the previous version wrote; undefined for anything else. */
 export function fromRecordBefore(given: unknown) {
   if (!Value.Check(recordJson, given)) return undefined;
   const { id, revision, base, outcome, reason } = given;
@@ -36,7 +37,7 @@ export function fromRecordBefore(given: unknown) {
     inForce: inForce
       .filter((each) => each !== '')
       .map((each) => ({ revision: each, content: unknownContent })),
-    // It does not say when.
+    // The previous version did not record the time.
     verdicts: outcome === 'taken_back' ? [{ ...takenBack, atMs: 0 }] : [],
     leader: { ...given.leader, plane: '', hasLeft: false },
   };

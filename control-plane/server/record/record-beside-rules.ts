@@ -1,16 +1,16 @@
-// The record as earlier versions kept it beside the rules of a directory, in hidden files whose highest number is the
-// newest. It counts where the state directory has none, and goes when that has one: an earlier version, on the way back,
-// would continue with what was in force, or on trial, before the upgrade.
+// The record as earlier versions stored it beside the rules of a directory, in hidden files of which the highest number
+// is the newest. It counts if the state directory has none, and is removed once that has one: after a downgrade, an
+// earlier version would otherwise continue with what was in force, or on trial, before the upgrade.
 import { opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readSmallFile } from '../../../shared/small-file.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
 
 const pattern = /^\.ratelane-rollout\.(\d{1,15})\.json$/;
-/** That many files are kept in no directory of rules. */
+/** No directory of rules has this many files. */
 const maxEntries = 100_000;
 
-/** Oldest first. None of a directory that cannot be read, which its store reports. */
+/** Oldest first. Empty for a directory that cannot be read, which its store reports. */
 async function listTexts(directory: string): Promise<string[]> {
   const found: { readonly name: string; readonly number: number }[] = [];
   const entries = await opendir(directory).catch(() => []);
@@ -23,7 +23,7 @@ async function listTexts(directory: string): Promise<string[]> {
   return found.sort((a, b) => a.number - b.number).map(({ name }) => join(directory, name));
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 export async function readTextBesideRules(
   directory: string,
 ): Promise<{ readonly path: string; readonly text: string } | undefined> {

@@ -1,5 +1,5 @@
-// How often the record is read, renewed and tried again, with a text and a clock of the test's own; what holds of it
-// over each kind of shared text is in test/contract/record-keeper.ts.
+// How often the record is read, renewed and retried, with the test's own text and clock; test/contract/record-keeper.ts
+// covers what applies to each kind of shared text.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../../test/support/record-texts.ts';
@@ -68,7 +68,7 @@ function createTwo(timing: LeaderTiming) {
     one,
     two,
     open,
-    /** After so many milliseconds they look. */
+    /** Lets the keepers tick after this number of milliseconds. */
     async look(ms: number, isWaiting = true): Promise<void> {
       clock.advance(ms);
       for (const each of [one, two]) {

@@ -1,7 +1,7 @@
-// Keeps the record that control planes share: reads and writes it beside the rules, and says which control plane
-// decides, which is the one that wrote it last. Others follow the record, and may replace the leader once it has
-// left, or has given no sign of life for the length of a term (behaviour: one-leader). Who cannot write does not lead.
-// record-state.ts has what is known and what is to be done; this performs it.
+// Holds the record that control planes share: reads and writes it beside the rules, and determines which control plane
+// decides, which is the one that wrote it last. The others follow the record, and can replace the leader once it has
+// left or has shown no sign of life for the length of a term (behaviour: one-leader). A control plane that cannot write
+// does not lead. record-state.ts holds what is known and decides what to do; this file performs it.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -21,14 +21,14 @@ import {
   step,
 } from './record-state.ts';
 
-/** Nobody waits for a sign of life where the record is not shared. */
+/** No control plane waits for a sign of life if the record is not shared. */
 export const unsharedTiming: LeaderTiming = {
   poll: 1_000,
   renew: Number.POSITIVE_INFINITY,
   term: Number.POSITIVE_INFINITY,
   readAgain: 1_000,
 };
-/** Each look and each renewal is a call of the remote. */
+/** Each poll and each renewal is a call of the remote. */
 export const gitTiming: LeaderTiming = {
   poll: 5_000,
   renew: 10_000,
@@ -43,18 +43,19 @@ export const engineTiming: LeaderTiming = {
 };
 
 export interface RecordKeeperDeps extends Pick<RecordOptions, 'id' | 'name' | 'steps' | 'timing'> {
-  /** In an engine, or beside the rules; undefined where this is the only control plane. */
+  /** The text in an engine or beside the rules; undefined if this is the only control plane. */
   readonly shared: SharedText | undefined;
-  /** In the state directory: a copy, or the record itself. */
+  /** The text in the state directory: a copy, or the record itself. */
   readonly own: OwnText;
-  /** This control plane has put on record what became of a revision: the newest of these. So has no other one. */
+  /** Called when this control plane, and no other one, has put the outcome of a revision on record: the newest of
+   * these. */
   readonly onOutcome?: (outcomes: Outcomes) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 type Distribute<Each> = Each extends Job ? Omit<Each, 'id'> : never;
-/** A job that somebody waits for. */
+/** A job that a caller waits for. */
 type Wanted = Distribute<Job>;
 
 const nothing = Promise.resolve(undefined);
@@ -63,12 +64,12 @@ export class RecordKeeper {
   readonly #deps: RecordKeeperDeps;
   #state: RecordState;
   #listener = () => {};
-  /** By job. */
+  /** The callers that wait, by job. */
   readonly #wanted = new Map<number, PromiseWithResolvers<boolean>>();
   #lastJob = 0;
   /** Undefined while nothing is being read or written. */
   #busy: PromiseWithResolvers<void> | undefined;
-  /** Named by a step, and not performed yet. */
+  /** Effects that a step has named and that are not performed yet. */
   readonly #effects: RecordEffect[] = [];
   #isPerforming = false;
 
@@ -96,7 +97,7 @@ export class RecordKeeper {
     return this.#state.known.record;
   }
 
-  /** Identifies the record, the same with each sign of life. */
+  /** Identifies the content of the record, which stays the same with each sign of life. */
   get contentId(): string {
     return this.#state.known.contentId;
   }
@@ -106,24 +107,24 @@ export class RecordKeeper {
     await this.#want({ kind: 'start' });
   }
 
-  /** `listener` is called after each change of the record, by whomever. */
+  /** `listener` is called after each change of the record, whoever made it. */
   onChange(listener: () => void): void {
     this.#listener = listener;
   }
 
-  /** Changes the record, and leads from then on. False when nothing was written: the change has become
-   * pointless, another control plane was faster again and again, or `trouble` says why. */
+  /** Changes the record, and leads from then on. False if nothing was written: the change has become pointless, another
+   * control plane was faster each time, or `trouble` gives the reason. */
   write(change: ChangeRecord): Promise<boolean> {
     return this.#want({ kind: 'write', change, attempt: 1 });
   }
 
-  /** Changes the record in the state directory alone, for the next start: no other control plane needs it, or it could not
-   * be written, and is not known here either (`isKnownHere`). */
+  /** Changes the record only in the state directory, for the next start: no other control plane needs the change, or it
+   * could not be written and is not known here either (`isKnownHere`). */
   keep(change: ChangeRecord, isKnownHere: boolean): void {
     this.#happen({ kind: 'kept', change, isKnownHere });
   }
 
-  /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
+  /** Reads and renews what is due; called about once a second. `isWaiting`: whether others may change the record. */
   tick(isWaiting: boolean): void {
     this.#deps.own.restore();
     this.#happen({ kind: 'tick', isWaiting });
@@ -144,7 +145,7 @@ export class RecordKeeper {
     await this.#busy?.promise;
   }
 
-  /** Ends it, and resolves as `settled` does, without waiting for long operations. */
+  /** Stops the keeper, and resolves as `settled` does, without waiting for long operations. */
   stop(): Promise<void> {
     this.#deps.shared?.close();
     return this.settled();
@@ -158,8 +159,8 @@ export class RecordKeeper {
     return done.promise;
   }
 
-  /** What happens while effects are performed has its own after them. Where one throws, the next event goes on with those
-   * after it. */
+  /** Handles one event after the other: what happens while effects are performed follows them. If an effect throws, the
+   * next event continues with the effects after it. */
   #happen(event: RecordEvent): void {
     const { state, effects } = step(this.#state, event, toNow(this.#deps.clock));
     this.#state = state;
@@ -232,7 +233,7 @@ export class RecordKeeper {
 
   async #keep(text: string): Promise<SwapResult> {
     const reason = await this.#deps.own.write({ text, plane: this.#state.plane });
-    // It is read at the start alone.
+    // The own text is read only at the start.
     return reason === undefined ? { kind: 'written', version: 'own' } : { kind: 'denied', reason };
   }
 

@@ -1,5 +1,5 @@
-// The record that control planes share, as one of them knows it: one immutable state, and a step for each event. A
-// step names the effects; record-keeper.ts performs them, and their results are the next events. Pure.
+// The record that control planes share, as one of them knows it: one immutable state, and a step for each event. A step
+// names the effects; record-keeper.ts performs them, and their results are the next events. Pure.
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { toDigest } from '../snapshot/snapshot.ts';
 import type { SwapResult, VersionedText } from '../store/shared-text.ts';
@@ -25,80 +25,82 @@ import {
   withEnd,
 } from './record.ts';
 
-/** Makes the record to write from the one at that moment; undefined where it has become pointless. */
+/** Makes the record to write from the current one; undefined if the change has become pointless. */
 export type ChangeRecord = (record: RolloutRecord) => RolloutRecord | undefined;
 
-/** Milliseconds. */
+/** Durations in milliseconds. */
 export interface LeaderTiming {
   readonly poll: number;
   readonly renew: number;
-  /** Without a sign of life for so long, on its own clock, another control plane takes over. */
+  /** After this time without a sign of life, on its own clock, another control plane takes over. */
   readonly term: number;
-  /** Least time between two reads that peers cause. */
+  /** The least time between two reads that peers cause. */
   readonly readAgain: number;
 }
 
 export interface RecordOptions {
   /** The id of this process, never used before. */
   readonly id: string;
-  /** The name of this control plane, for people. */
+  /** The human-readable name of this control plane. */
   readonly name: string;
-  /** Beside the rules, for people. */
+  /** Human-readable: beside the rules. */
   readonly place: string;
-  /** In the state directory, for people. */
+  /** Human-readable: in the state directory. */
   readonly ownPlace: string;
-  /** --rollout; '' without one. */
+  /** The value of --rollout; '' without one. */
   readonly steps: string;
   readonly timing: LeaderTiming;
 }
 
-/** Times are of the monotonic clock, unless they say otherwise. */
+/** Times are of the monotonic clock unless stated otherwise. */
 export interface RecordState {
   readonly options: RecordOptions;
   /** The id of this control plane, the same over restarts. */
   readonly plane: string;
   readonly known: Known;
-  /** Whether anything has been read, here or beside the rules. */
+  /** Whether anything has been read, from the state directory or from beside the rules. */
   readonly isKnown: boolean;
-  /** Whether nothing could be read in the state directory at the start. */
+  /** Whether the state directory had no readable record at the start. */
   readonly hadNoCopy: boolean;
   readonly readAtMs: number;
-  /** Nothing is tried before. */
+  /** No attempt is made before this time. */
   readonly restUntilMs: number;
-  /** Since when, as it is known here, the control plane that decides has decided on the rollout on record: wall time. */
+  /** The wall time since which, as it is known here, the deciding control plane has decided on the rollout on
+   * record. */
   readonly ledSinceMs: number;
-  /** The content of the record that a peer has. */
+  /** Identifies the content of the record that a peer has. */
   readonly heard: string | undefined;
-  /** Why the record cannot be read or written now, for people. */
+  /** Why the record cannot be read or written at the moment, human-readable. */
   readonly trouble: string | undefined;
   readonly isTroubleSaid: boolean;
-  /** Why the place took no write from this control plane, for people, until it takes one, or another one has written. */
+  /** Why the place rejected a write of this control plane, human-readable, until it accepts one or another control
+   * plane has written. */
   readonly denied: string | undefined;
-  /** Since the place took a write last. */
+  /** Whether the rejection has been logged since the place last accepted a write. */
   readonly isDenialSaid: boolean;
-  /** Which text beside the rules could not be read and where it is now, for people. */
+  /** Which text beside the rules could not be read, and where it is now, human-readable. */
   readonly aside: string | undefined;
-  /** The records that this program does not read, which must not be written over. */
+  /** The records that this program cannot read, which must not be overwritten. */
   readonly foreign: {
     readonly shared: ForeignRecord | undefined;
     readonly own: ForeignRecord | undefined;
   };
-  /** The record as the process before knew it, until what it could not write is written. */
+  /** The record as the previous process knew it, until what it could not write is written. */
   readonly before: RolloutRecord | undefined;
-  /** What is under way, and what for: undefined where nothing is. */
+  /** The job that is under way; undefined if there is none. */
   readonly job: Job | undefined;
   readonly stage: Stage | undefined;
-  /** One after the other. */
+  /** Jobs that are started one after the other. */
   readonly waiting: readonly Job[];
 }
 
 interface Known {
-  /** The version of the shared text; undefined where that has none. */
+  /** The version of the shared text; undefined if there is no text. */
   readonly version: string | undefined;
   readonly record: RolloutRecord;
   /** When this version was first seen. */
   readonly sinceMs: number;
-  /** The same with each sign of life. */
+  /** Identifies the content, which stays the same with each sign of life. */
   readonly contentId: string;
 }
 
@@ -107,7 +109,7 @@ interface ForeignRecord extends Pick<OtherVersion, 'inForce'> {
   readonly problem: string;
 }
 
-/** `id`: by which whoever wants it knows it. */
+/** `id`: identifies the job for the caller that waits for it. */
 export type Job = { readonly id: number } & (
   | { readonly kind: 'start' }
   | { readonly kind: 'read' }
@@ -116,7 +118,7 @@ export type Job = { readonly id: number } & (
   | { readonly kind: 'write'; readonly change: ChangeRecord; readonly attempt: number }
 );
 
-/** Whose result the job waits for. */
+/** The operation whose result the job waits for. */
 type Stage =
   | { readonly kind: 'reading' }
   | { readonly kind: 'setting_aside'; readonly read: Read; readonly problem: string }
@@ -125,7 +127,7 @@ type Stage =
       readonly kind: 'swapping';
       readonly before: RolloutRecord;
       readonly record: RolloutRecord;
-      /** For the job, or for what was read on the way. */
+      /** Whether the write is for the job, or for what was read on the way. */
       readonly isForJob: boolean;
     };
 
@@ -137,13 +139,14 @@ interface Read {
 
 export type RecordEvent =
   | { readonly kind: 'wanted'; readonly job: Job }
-  /** The effects of the job before are done. */
+  /** The effects of the previous job are performed. */
   | { readonly kind: 'next' }
   /** About once a second. `isWaiting`: others may change the record. */
   | { readonly kind: 'tick'; readonly isWaiting: boolean }
   /** A peer has a record with this content. */
   | { readonly kind: 'heard'; readonly contentId: string }
-  /** For the next start alone: no other control plane needs it. `isKnownHere`: this process knows it, too. */
+  /** Applies only to the next start: no other control plane needs the change. `isKnownHere`: whether this process knows
+   * it, too. */
   | { readonly kind: 'kept'; readonly change: ChangeRecord; readonly isKnownHere: boolean }
   | { readonly kind: 'own_read'; readonly kept: KeptText | undefined }
   | {
@@ -151,23 +154,24 @@ export type RecordEvent =
       readonly startedMs: number;
       readonly found: VersionedText | undefined;
     }
-  /** The place cannot be reached: why. */
+  /** The place cannot be reached; `reason` explains why. */
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'set_aside'; readonly where: string | undefined }
   | { readonly kind: 'own_set_aside'; readonly where: string }
   | { readonly kind: 'swapped'; readonly result: SwapResult };
 
-/** Performed in the order in which a step names them: the copy of what is known is kept before anybody acts upon it. */
+/** Effects are performed in the order in which a step names them: the copy of what is known is stored before it is
+ * acted upon. */
 export type RecordEffect =
   | { readonly kind: 'log'; readonly level: 'notice' | 'warning' | 'error'; readonly text: string }
   | { readonly kind: 'keep_own'; readonly kept: KeptText }
-  /** The record is another one, by whomever. */
+  /** The record has changed, whoever wrote it. */
   | { readonly kind: 'changed' }
-  /** This control plane has put on record what became of a revision, the newest of these. So has no other one. */
+  /** This control plane, and no other one, has put the outcome of a revision on record: the newest of these. */
   | { readonly kind: 'outcome'; readonly outcomes: Outcomes }
   | { readonly kind: 'done'; readonly job: number; readonly isWritten: boolean }
   | { readonly kind: 'next' }
-  // The last one of a step, whose result is an event: nothing else of the kind begins before.
+  // The last effect of a step, whose result is an event: no other one of these starts before that.
   | { readonly kind: 'read_own' }
   | { readonly kind: 'read' }
   | { readonly kind: 'set_aside'; readonly version: string }
@@ -208,12 +212,12 @@ export function startRecord(options: RecordOptions, { monotonicMs }: Now): Recor
   };
 }
 
-/** Why no step is taken now, for people: the record cannot be read or written. */
+/** Why no step is taken at the moment, human-readable: the record cannot be read or written. */
 export function troubleOf({ trouble, denied, options }: RecordState): string | undefined {
   return trouble ?? (denied && toDenied(options, denied));
 }
 
-/** The steps that this control plane takes, as all do that share the record. */
+/** The steps that this control plane takes, which are those of all that share the record. */
 export function stepsOf({ known, options }: RecordState): string {
   return stepsBy(known.record, options.steps);
 }
@@ -223,7 +227,7 @@ export function isShared({ options }: RecordState): boolean {
   return options.place !== options.ownPlace;
 }
 
-/** Whether what is known is a copy from before the start, and others may have written since. */
+/** Whether the known record is a copy from before the start, so that others may have written since. */
 export function isOld(state: RecordState): boolean {
   return isShared(state) && state.readAtMs === Number.NEGATIVE_INFINITY;
 }
@@ -234,7 +238,7 @@ export function leads({ known, options }: RecordState): boolean {
   return leader.id === options.id && !leader.hasLeft;
 }
 
-/** Whether nobody decides on what is on record: it ended, or its leader has stopped. */
+/** Whether no control plane decides on the record: the rollout ended, or its leader has stopped. */
 export function isVacant(state: RecordState): boolean {
   const { known, trouble, options } = state;
   if (trouble !== undefined) return false;
@@ -245,7 +249,7 @@ export function isVacant(state: RecordState): boolean {
   return state.readAtMs - known.sinceMs >= options.timing.term;
 }
 
-/** What is remembered of revisions, for judging the next one. */
+/** What is remembered of revisions in order to judge the next one. */
 export function toRevisionMemory({
   known: { record },
   isKnown,
@@ -264,13 +268,13 @@ export function toRevisionMemory({
   };
 }
 
-/** Where what control planes have to remember is. Plain data. */
+/** Where control planes store what they have to remember. Plain data. */
 export interface MemoryState extends Pick<RecordState, 'denied' | 'trouble' | 'aside'> {
   /** Human-readable: beside the rules. */
   readonly place: string;
-  /** It was in the state directory alone, and that was empty at the start. */
+  /** Whether the record was only in the state directory, which was empty at the start. */
   readonly isForgetful: boolean;
-  /** The verdicts on revisions that were not simply served, the newest first. */
+  /** The verdicts on revisions that did not simply reach all workers, the newest first. */
   readonly words: readonly Verdict[];
   /** The outcomes of the last revisions, the newest first. */
   readonly outcomes: Outcomes;
@@ -319,7 +323,7 @@ function want(turn: Turn, job: Job, { monotonicMs, wallMs }: Now): Turn {
   return begin(become(turn, { waiting: [...waiting, job] }), { monotonicMs, wallMs });
 }
 
-/** The next job, unless one is under way. */
+/** Begins the next job unless one is under way. */
 function begin(turn: Turn, now: Now): Turn {
   const [job, ...waiting] = turn.state.waiting;
   if (turn.state.job !== undefined || job === undefined) return turn;
@@ -331,7 +335,7 @@ function begin(turn: Turn, now: Now): Turn {
       return read(begun);
     case 'sign': {
       const { known } = begun.state;
-      // The others wait for signs of life of a leader alone.
+      // The others wait only for signs of life of a leader.
       if (!leadsOpen(begun.state)) return finish(begun, false);
       const { leader, beat } = known.record;
       const record = { ...known.record, leader: { ...leader, hasLeft: job.hasLeft } };
@@ -348,8 +352,8 @@ function finish(turn: Turn, isWritten: boolean): Turn {
   return become(turn, nothing, { kind: 'done', job, isWritten }, { kind: 'next' });
 }
 
-/** Other control planes may write at the same time: a write is tried again upon what they have written. A sign of life is
- * in the way, but changes nothing. */
+/** Ends the job or retries it: other control planes may write at the same time, so a write is retried on top of theirs.
+ * A sign of life causes a conflict but changes nothing. */
 function end(turn: Turn, isWritten: boolean, now: Now): Turn {
   const { job, trouble } = turn.state;
   const isGivenUp = job?.kind !== 'write' || trouble !== undefined || job.attempt === maxAttempts;
@@ -393,7 +397,7 @@ function keep(turn: Turn, change: ChangeRecord, isKnownHere: boolean): Turn {
   return tellOutcome(keepOwn(become(turn, { known: kept }), record), known.record);
 }
 
-/** Of an earlier process; what only this control plane knows is written when there is something to write. */
+/** Notes the text of an earlier process; what only this control plane knows is written at the next write. */
 function noteOwn(turn: Turn, kept: KeptText | undefined, now: Now): Turn {
   const { state } = turn;
   const { ownPlace } = state.options;
@@ -407,7 +411,7 @@ function noteOwn(turn: Turn, kept: KeptText | undefined, now: Now): Turn {
   });
   if (!parsed?.ok) return read(known);
   const { leader } = parsed.record;
-  // In one of the version before this control plane led.
+  // A text of the previous version does not identify its control plane: its leader was this one.
   const isOwn = kept?.plane === undefined;
   const record = isOwn ? { ...parsed.record, leader: { ...leader, plane } } : parsed.record;
   const copied = become(known, {
@@ -428,7 +432,7 @@ function noteRead(turn: Turn, found: VersionedText | undefined, startedMs: numbe
   const version = found?.version;
   const read = { version, startedMs };
   if (found === undefined || version === known.version) {
-    // One of another version has been removed, and what was there before it is there again, or nothing is.
+    // A record of another version has been removed, and the previous one is back, or there is none.
     const seen = become(turn, { foreign: { ...foreign, shared: undefined } });
     if (foreign.own === undefined) return noteRecord(seen, read, undefined, now);
     return noteFailure(seen, foreign.own.problem, now);
@@ -442,7 +446,7 @@ function noteRead(turn: Turn, found: VersionedText | undefined, startedMs: numbe
     return become(seen, { stage: setting }, { kind: 'set_aside', version: found.version });
   }
   if (foreign.own === undefined) return noteRecord(seen, read, parsed.record, now);
-  // What is beside the rules counts.
+  // The record beside the rules counts.
   const setting = { kind: 'setting_own_aside', read, theirs: parsed.record } as const;
   return become(seen, { stage: setting }, { kind: 'set_own_aside' });
 }
@@ -476,7 +480,7 @@ function noteOwnSetAside(turn: Turn, where: string, now: Now): Turn {
   return noteRecord(said, stage.read, stage.theirs, now);
 }
 
-/** `theirs`: undefined where it is known already, or there is none. */
+/** `theirs`: undefined if it is already known, or there is none. */
 function noteRecord(
   turn: Turn,
   { version, startedMs }: Read,
@@ -500,7 +504,7 @@ function noteRecord(
   if (found === undefined) {
     const removed = become(reached, { known: { ...known, version } });
     const isUnwritten = before !== undefined && version !== undefined;
-    // The others get what is known here in place of the damaged one, whoever leads.
+    // The others get the record that is known here in place of the damaged one, whoever leads.
     const isReplaced = isUnwritten || (theirs === 'damaged' && known.record !== emptyRecord);
     return isReplaced ? swap(removed, known.record, false, now) : end(removed, false, now);
   }
@@ -512,8 +516,8 @@ function noteRecord(
   return isWritten ? end(read, false, now) : swap(read, record, false, now);
 }
 
-/** What has become of the record that this process has seen, where it was removed or replaced by an older one;
- * undefined where it is as known, or newer. */
+/** Describes how the record that this process has seen was lost: it was removed or replaced by an older one; undefined
+ * if the record is as known, or newer. */
 function describeLoss(
   { version: seen, record }: Known,
   version: string | undefined,
@@ -524,8 +528,8 @@ function describeLoss(
   return (theirs.writes ?? 0) < (record.writes ?? 0) ? 'has an older record' : undefined;
 }
 
-/** An end that this control plane knows holds also where the record does not have it: the process before could not write it, or
- * an engine was restored from before it. */
+/** Adds an end that this control plane knows but the record lacks, because the previous process could not write it or
+ * an engine was restored from an older state. */
 function addEnd(theirs: RolloutRecord, ours: RolloutRecord, state: RecordState): RolloutRecord {
   const takenBack = ours.verdicts.find(
     ({ outcome, rollout }) => outcome === 'taken_back' && undoableOf(theirs, rollout) !== undefined,
@@ -537,7 +541,7 @@ function addEnd(theirs: RolloutRecord, ours: RolloutRecord, state: RecordState):
   return end ? toOwn(withEnd(theirs, 'in_force', end), state) : theirs;
 }
 
-/** `isForJob`: whether the job has done its part when this is written. */
+/** `isForJob`: whether the job has done its part once this is written. */
 function swap(turn: Turn, given: RolloutRecord, isForJob: boolean, now: Now): Turn {
   const { known, options } = turn.state;
   const before = known.record;
@@ -562,7 +566,7 @@ function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
   }
   const failed = noteDenied(turn, result.reason, now);
   const { known } = turn.state;
-  // Where nobody has written a record there, what has no steps is remembered here.
+  // If no control plane has written a record there, one without an open rollout is stored here.
   const isNobodys = known.version === undefined && isShared(turn.state);
   const isOwn = isNobodys && openRolloutOf(record) === undefined;
   if (!isOwn) return end(failed, false, now);
@@ -654,14 +658,14 @@ function toKnown(version: string | undefined, record: RolloutRecord, sinceMs: nu
   return { version, record, sinceMs, contentId: toContentId(record) };
 }
 
-/** `or` says what makes the program continue without it. */
+/** `or`: what makes the program continue without the record. */
 function toForeign(reading: RecordReading, or: string): ForeignRecord | undefined {
   if (reading.ok || reading.ofOtherVersion === undefined) return undefined;
   const { inForce, remedy } = reading.ofOtherVersion;
   return { inForce, problem: `${reading.problem}: ${remedy}, or ${or}` };
 }
 
-/** Without the signs of life. */
+/** Ignores the signs of life. */
 function toContentId(record: RolloutRecord): string {
   return toDigest(toRecordText({ ...record, beat: 0 }));
 }

@@ -89,7 +89,7 @@ for (const [what, given, problem] of unreadable) {
 
 const long = '\u{1F6A8}\u0007'.repeat(6_000);
 const many = <Item>(count: number, item: Item) => Array.from({ length: count }, () => item);
-/** As rollouts over many node groups, and callers with much to say, make them. */
+/** Large records, as rollouts over many node groups and callers with long texts make them. */
 const large: readonly (readonly [string, Partial<RolloutRecord>])[] = [
   ['a reason', { rollout: { ...rollout, reason: long } }],
   ['a list of pools', { rollout: { ...rollout, whole: numbered(1_001) } }],

@@ -1,5 +1,5 @@
-// The record that control planes share beside the rules: how far a rollout is or how it ended, the revisions in
-// force before, and those that were held back, approved or taken back, by whom and why. As text.
+// The record that control planes share beside the rules: the progress or outcome of the rollout, the revisions in force
+// before, and those that were held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
 import { heldBackBy, isReplaced, takenBackBy } from '../snapshot/admission.ts';
@@ -11,13 +11,14 @@ import { formatBefore, fromRecordBefore, unknownContent } from './record-before.
 
 const currentFormat = 3;
 const revisionId = Type.String({ maxLength: 128 });
-/** `content` of a build (snapshot/build.ts): equal where every node gets the same. */
+/** The `content` of a build (snapshot/build.ts): equal if every node gets the same. */
 const content = Type.String({ maxLength: 64 });
-/** Texts for people, and lists, are as long as the whole allows: `fitRecord` keeps them short. */
+/** Texts for people, and lists, have no limit of their own: `fitRecord` shortens them until the record fits. */
 const shown = Type.String();
 
 const rolloutJson = Type.Object({
-  /** Of this rollout: a revision may come again. Unknown to workers, whose places follow from it. */
+  /** Identifies this rollout, as a revision may be rolled out again. Unknown to workers, whose places are derived from
+   * it. */
   id: Type.String({ maxLength: 64 }),
   revision: revisionId,
   content,
@@ -31,9 +32,9 @@ const rolloutJson = Type.Object({
   step: Type.Integer({ minimum: 0 }),
   /** The places (pools.ts) of the workers that have it. */
   chosen: Type.Array(Type.String({ maxLength: 16 })),
-  /** Pools (pools.ts) of which all workers have it. */
+  /** Pools (pools.ts) in which all workers have it. */
   whole: Type.Array(Type.Integer({ minimum: 0 })),
-  /** Why it is paused or was taken back, or why everybody has it; '' else. */
+  /** Why it is paused or was taken back, or why all workers have it; otherwise ''. */
   reason: shown,
 });
 export type RolloutOnRecord = Type.Static<typeof rolloutJson>;
@@ -47,30 +48,28 @@ const verdictJson = Type.Object({
     Type.Literal('taken_back'),
   ]),
   reason: shown,
-  /** The person who said so; '' for a control plane. */
+  /** The person who gave the verdict; '' for a control plane. */
   by: shown,
-  /** Wall time in milliseconds. */
+  /** The wall time in milliseconds. */
   atMs: Type.Number(),
-  /** Of one that is held back: the content in force that it would remove too much of. */
+  /** For a revision that is held back: the content in force of which it would remove too much. */
   against: Type.Optional(content),
-  /** The id of the rollout that it ended. */
+  /** The id of the rollout that the verdict ended. */
   rollout: Type.Optional(Type.String({ maxLength: 64 })),
 });
 export type Verdict = Type.Static<typeof verdictJson>;
 
-/** Why, who says so (for people; '' for a control plane), and when. */
+/** The reason, the person (human-readable; '' for a control plane) and the time. */
 export type Word = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
 
 const recordJson = Type.Object({
   format: Type.Literal(currentFormat),
-  /** The last one; null before the first. */
+  /** The last rollout; null before the first. */
   rollout: Type.Union([rolloutJson, Type.Null()]),
-  /**
-   * The revisions that everybody was given, the newest first: that one is in force, but for the workers of an
-   * open rollout.
-   */
+  /** The revisions that all workers were given, the newest first: the newest is in force, except for the workers of an
+   * open rollout. */
   inForce: Type.Array(Type.Object({ revision: revisionId, content })),
-  /** The last word about a content, the newest first. */
+  /** The last verdict on each content, the newest first. */
   verdicts: Type.Array(verdictJson),
   /** The outcomes of the last revisions, the newest first. */
   outcomes: Type.Array(outcomeOnRecord),
@@ -80,28 +79,29 @@ const recordJson = Type.Object({
     id: Type.String({ maxLength: 64 }),
     /** The id of one control plane, the same over restarts. */
     plane: Type.String({ maxLength: 64 }),
-    /** The name for people. */
+    /** Human-readable. */
     name: shown,
-    /** It has stopped, and another one may lead at once. */
+    /** Whether the leader has stopped, so that another control plane can lead at once. */
     hasLeft: Type.Boolean(),
   }),
-  /** The name of the leader before, which has stopped; '' where this one began the rollout. */
+  /** The name of the previous leader, which has stopped; '' if this one began the rollout. */
   after: shown,
-  /** The steps that all control planes take, as --rollout has them; undefined before one of them has said so. */
+  /** The steps that all control planes take, in the syntax of --rollout; undefined until one of them has recorded its
+   * own. */
   steps: Type.Optional(Type.String({ maxLength: 4_096 })),
   /** Counts the leader's signs of life. */
   beat: Type.Integer({ minimum: 0 }),
-  /** Counts the changes, so that an older record in its place is known as one; the release before has none. */
+  /** Counts the changes, so that an older record can be recognized; the previous release does not count them. */
   writes: Type.Optional(Type.Integer({ minimum: 0 })),
 });
 export type RolloutRecord = Omit<Type.Static<typeof recordJson>, 'format'>;
 
-/** --rollout where every worker gets a revision at once, at each control plane. */
+/** The value of --rollout with which every worker gets a revision at once, from all control planes. */
 export const noSteps = 'off';
-/** A rollout that a version before has begun, which put no steps on record. */
+/** The steps of a rollout that a previous version began, which put no steps on record. */
 const defaultSteps = 'canary=10%,hold=60s';
 
-/** The steps that count: `own`, as --rollout has them ('' without one), where the record has none. */
+/** The steps that apply: those on record, otherwise `own`, in the syntax of --rollout ('' without one). */
 export function stepsBy(record: RolloutRecord, own: string): string {
   if (record.steps !== undefined) return record.steps;
   const hasNone = own === '' || own === noSteps;
@@ -114,7 +114,7 @@ export function hasSteps(record: RolloutRecord, own: string): boolean {
   return steps !== '' && steps !== noSteps;
 }
 
-/** Before anything is on record. */
+/** The record before anything is written. */
 export const emptyRecord: RolloutRecord = {
   rollout: null,
   inForce: [],
@@ -127,24 +127,24 @@ export const emptyRecord: RolloutRecord = {
 
 const maxInForce = 20;
 const maxVerdicts = 50;
-/** Characters, of which a record that would be too large keeps fewer. */
+/** The number of characters; a record that would be too large keeps fewer. */
 const reasonLengths = [1_000, 300, 100, 30];
 const maxName = 300;
-/** The most workers that one step can have: their places stand in the record one by one. */
+/** The most workers that one step can have: the record lists each of their places. */
 export const maxChosen = 20_000;
 
-/** The rollout whose revision workers may still get, or lose. */
+/** The rollout whose revision workers may still get or lose. */
 export function openRolloutOf({ rollout }: RolloutRecord): RolloutOnRecord | undefined {
   return rollout?.outcome === 'running' || rollout?.outcome === 'paused' ? rollout : undefined;
 }
 
-/** Whether the last rollout has brought its revision into force, and nothing else is in force since. */
+/** Whether the last rollout has brought its revision into force and no other revision has come into force since. */
 function isInForce({ rollout, inForce }: RolloutRecord): boolean {
   return rollout?.outcome === 'in_force' && inForce[0]?.content === rollout.content;
 }
 
-/** The last rollout, where its id is this one and it can still be taken back: a take-back outlives an end that was written by
- * a control plane without knowledge of it. */
+/** The last rollout, if it has this id and can still be taken back: a take-back outlives an end that a control plane
+ * has written without knowing of it. */
 export function undoableOf(
   record: RolloutRecord,
   id: string | undefined,
@@ -175,7 +175,8 @@ export function isRemovalApproved(
   return isHeldBack && verdictOf(record, revision, content)?.outcome === 'approved';
 }
 
-/** Whether there is nothing to add to what was said of it: what is in force may have changed since it was held back. */
+/** Whether the verdict on the revision needs no update: the content in force may have changed since it was held
+ * back. */
 export function isJudged(record: RolloutRecord, revision: string, content: string): boolean {
   const { outcome, against } = verdictOf(record, revision, content) ?? {};
   if (outcome !== 'held_back' || against === undefined) return outcome !== undefined;
@@ -184,7 +185,7 @@ export function isJudged(record: RolloutRecord, revision: string, content: strin
 
 type Tried = Pick<TrialState, 'revision' | 'content' | 'saidBefore'>;
 
-/** The verdict by which it is taken back, other than in an earlier try, on which `saidBefore` was said. */
+/** The verdict by which the revision is taken back, unless it is `saidBefore`, which was given on an earlier try. */
 export function takenBackOf(
   record: RolloutRecord,
   { revision, content, saidBefore }: Tried,
@@ -192,7 +193,7 @@ export function takenBackOf(
   return takenBackBy(verdictOf(record, revision.id, content), saidBefore, revision.id);
 }
 
-/** The verdict by which it is held back, since it would remove too much of the rules in force on record. */
+/** The verdict by which the revision is held back because it would remove too much of the rules in force on record. */
 export function heldBackOf(
   record: RolloutRecord,
   { revision, content, saidBefore }: Tried,
@@ -201,8 +202,8 @@ export function heldBackOf(
   return heldBackBy(said, saidBefore, record.inForce[0]?.content);
 }
 
-/** Why this content was taken back when it was tried before; undefined where it was not, or has come through since. That a
- * newer revision has taken its place says nothing of it. */
+/** Why this content was taken back when it was tried before; undefined if it was not, or has come into force since.
+ * Being replaced by a newer revision does not count. */
 export function whyTakenBack({ outcomes }: RolloutRecord, content: string): string | undefined {
   const last = outcomes.find((each) => each.content === content && !isReplaced(each.reason));
   return last?.kind === 'taken_back' ? last.reason : undefined;
@@ -216,7 +217,7 @@ export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRec
     : noteOutcome(now, { revision, content, kind: outcome, reason, by, atMs });
 }
 
-/** Something became of a revision. */
+/** Records an outcome of a revision. */
 export function noteOutcome(record: RolloutRecord, outcome: NewOutcome): RolloutRecord {
   return { ...record, outcomes: withOutcome(record.outcomes, outcome) };
 }
@@ -226,17 +227,14 @@ function addVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
   return { ...record, verdicts: [verdict, ...others].slice(0, maxVerdicts) };
 }
 
-/** The content is tried again, or has come through. */
+/** Removes the verdict on a content that is tried again or has come into force. */
 export function withoutVerdict(record: RolloutRecord, content: string): RolloutRecord {
   return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
 }
 
-/**
- * Everybody is given this from now on, so that it is on trial nowhere. A revision that came after it before was
- * undone, and is no state to go back to. An approval counts until the approved revision is in force no more: one
- * that removes everything again later is held back again. `word`: since when, by whom and why, where that is
- * known.
- */
+/** Gives this revision to all workers from now on, so that it is on trial nowhere. A later revision that was in force
+ * was undone and is no state to return to. An approval counts while the approved revision is in force: one that removes
+ * everything again later is held back again. `word`: since when, by whom and why, if that is known. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
@@ -265,15 +263,15 @@ export function withInForce(
   };
 }
 
-/** Why it is in force, where somebody had to approve it first. */
+/** Why the revision is in force, if an operator had to approve it first. */
 function toApproved({ reason, by, atMs }: Word, approval: Verdict | undefined): Word {
   if (approval === undefined) return { reason, by, atMs };
   const approved = `approved by ${approval.by}: ${approval.reason}`;
   return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
 }
 
-/** The last rollout has this outcome. One that was taken back before every control plane knew of its end was never in force:
- * the revision before it is in force again. */
+/** Ends the last rollout with this outcome. If it was taken back before all control planes knew of its end, it was
+ * never in force: the previous revision is in force again. */
 export function withEnd(
   record: RolloutRecord,
   outcome: 'in_force' | 'taken_back',
@@ -299,12 +297,12 @@ function toEnded(
   return { ...rollout, outcome, chosen: [], whole: [], reason };
 }
 
-/** Whether it names revisions without their contents, as the version before wrote them. */
+/** Whether the record names revisions without their contents, as the previous version did. */
 export function hasUnknownContent({ rollout, inForce, verdicts }: RolloutRecord): boolean {
   return [rollout, ...inForce, ...verdicts].some((each) => each?.content === unknownContent);
 }
 
-/** The record with the contents of revisions that a record of the version before names without them. */
+/** Adds the contents of revisions to a record of the previous version, which names revisions without them. */
 export function withContents(
   record: RolloutRecord,
   known: readonly { readonly revision: string; readonly content: string }[],
@@ -322,7 +320,7 @@ export function withContents(
   };
 }
 
-/** The record with texts for people as short as it takes for all of it to be a shared text. */
+/** Shortens the texts for people until the record fits into a shared text. */
 export function fitRecord(record: RolloutRecord): RolloutRecord {
   let fitted = record;
   for (const length of reasonLengths) {
@@ -353,7 +351,7 @@ function shorten(record: RolloutRecord, maxReason: number): RolloutRecord {
   };
 }
 
-/** Why this record could not be read again, for people; undefined when it can. */
+/** Why this record could not be read again, human-readable; undefined if it can. */
 export function whyUnreadable(record: RolloutRecord): string | undefined {
   const text = toRecordText(record);
   const bytes = Buffer.byteLength(text);
@@ -372,20 +370,20 @@ export type RecordReading =
   | { readonly ok: true; readonly record: RolloutRecord }
   | {
       readonly ok: false;
-      /** A sentence for people. */
+      /** A human-readable sentence. */
       readonly problem: string;
-      /** Undefined where it is damaged. */
+      /** Undefined if the record is damaged. */
       readonly ofOtherVersion: OtherVersion | undefined;
     };
 
-/** What is understood of a record that control planes of another version understand. */
+/** The part of another version's record that this version understands. */
 export interface OtherVersion {
-  /** What lets the record be read, as an order. */
+  /** What makes the record readable, in the imperative. */
   readonly remedy: string;
   readonly inForce: RolloutRecord['inForce'][number] | undefined;
 }
 
-/** In place of a record that is in an engine now. No other version reads it as a record: it takes no step. */
+/** Replaces a record that has moved to an engine. No other version reads it as a record, so none takes a step by it. */
 const movedJson = Type.Object({ movedTo: Type.String({ maxLength: maxName }) });
 
 export function toMovedText(place: string): string {
@@ -400,12 +398,12 @@ export function isMovedText(text: string): boolean {
   }
 }
 
-/** All that a record of any later version has in common with this one. */
+/** What the records of all later versions have in common with this one. */
 const inForceOfAnyVersion = Type.Object({
   inForce: Type.Array(Type.Object({ revision: revisionId, content })),
 });
 
-/** Whoever reads a text has held it against `maxSharedTextBytes`. */
+/** The caller has already checked the text against `maxSharedTextBytes`. */
 export function parseRecord(text: string): RecordReading {
   const refuse = (problem: string, ofOtherVersion?: OtherVersion) =>
     ({ ok: false, problem, ofOtherVersion }) as const;

@@ -1,5 +1,5 @@
-// What a control plane puts on record, as lines that people review: remembering.txt has looks one after the other, by the
-// words that stand below, and what came of each. `REWRITE=1` writes what comes of them now.
+// What a control plane puts on record, as lines for review: remembering.txt lists looks in sequence, in the words that
+// are defined below, and the result of each. `REWRITE=1` rewrites the results.
 import test from 'ava';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
@@ -26,7 +26,7 @@ const errors = [
   problemOf('warning', 'other', 'c.yaml', 'is old'),
 ];
 
-/** `REVISION`, or `REVISION:OTHER`, which has the rules of another one. */
+/** Parses `REVISION`, or `REVISION:OTHER` for a revision with the rules of another one. */
 function toKnown(text: string) {
   const [id = '', other = id] = text.split(':');
   return {
@@ -58,7 +58,7 @@ function toNewest(text: string, problems: readonly Problem[]): Newest {
   };
 }
 
-/** Such as `a,b:a`, one brought into force after the other. */
+/** Parses revisions such as `a,b:a`, brought into force one after the other. */
 function toRecord(text: string): RolloutRecord {
   return text.split(',').reduce((record, each, atMs) => {
     const { id, content } = toKnown(each);
@@ -66,7 +66,8 @@ function toRecord(text: string): RolloutRecord {
   }, emptyRecord);
 }
 
-/** `taken_back/REVISION`, or `held_back/REVISION/AGAINST`, whose rules it would have removed. */
+/** Parses `taken_back/REVISION`, or `held_back/REVISION/AGAINST` for a revision that would have removed the rules of
+ * AGAINST. */
 function withWord(record: RolloutRecord, text: string): RolloutRecord {
   const [outcome, id = '', against] = text.split('/');
   return withVerdict(record, {
@@ -76,7 +77,7 @@ function withWord(record: RolloutRecord, text: string): RolloutRecord {
   });
 }
 
-/** Revision a is in force and newest, and was given to all at once. */
+/** Initially revision a is in force and the newest, and was given to all workers at once. */
 class Scene {
   rollsOut = true;
   isTold = false;
@@ -87,7 +88,7 @@ class Scene {
   newest: SnapshotState['newest'] = toNewest('a', []);
   withdrawn: SnapshotState['withdrawn'];
   record = emptyRecord;
-  /** The record that others write just before. */
+  /** The record that other control planes write just before. */
   meanwhile: RolloutRecord | undefined;
   #memory = noMemory;
 
@@ -118,8 +119,8 @@ class Scene {
     return isDone ? (each.kind === 'write' ? 'written' : 'kept here') : 'not written';
   }
 
-  /** What is on record: in force, the last first; in brackets what became of revisions; the words on them. `?`: of one whose
-   * content is not known. */
+  /** Shows the record: the contents in force, the last one first; the outcomes of revisions in brackets; their
+   * verdicts. `?` stands for a revision whose content is not known. */
   show(): string {
     const { inForce, outcomes = [], verdicts } = this.record;
     const became = outcomes.map(
@@ -137,7 +138,7 @@ class Scene {
   }
 }
 
-/** Each look has any number of them, as `NAME` or `NAME=VALUE`, and they stay. */
+/** The words of a look, as `NAME` or `NAME=VALUE`, in any number; they apply to later looks, too. */
 const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<Scene>>> = {
   'no-rollout': () => ({ rollsOut: false }),
   told: () => ({ isTold: true }),
@@ -146,7 +147,8 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
   trouble: () => ({ mayWrite: false }),
   unwritable: () => ({ isWritable: false }),
   fine: () => ({ mayWrite: true, isWritable: true }),
-  /** What is in force, `REVISION@SINCE` in milliseconds: given to all at once, or kept from an earlier process. */
+  /** The revision in force, as `REVISION@SINCE` in milliseconds: given to all at once, or retained from an earlier
+   * process. */
   'at-once': (text) => ({ inForce: toInForce(text, true) }),
   kept: (text) => ({ inForce: toInForce(text, false) }),
   'not-in-force': () => ({ inForce: undefined }),
@@ -158,7 +160,8 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
   withdrawn: (revision) => ({ withdrawn: { revision, by: 'a' } }),
   record: (text) => ({ record: toRecord(text) }),
   word: (text, { record }) => ({ record: withWord(record, text) }),
-  /** As the version before wrote it: of the first revision that is in force and the second one, taken back, no content. */
+  /** Writes the record as the previous version did, without contents: the first revision is in force, the second one
+   * taken back. */
   before(text) {
     const [inForce = '', takenBack = ''] = text.split(',');
     const word = { outcome: 'taken_back', reason: 'said', by: '', atMs: 0, content: '' } as const;

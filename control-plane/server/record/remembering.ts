@@ -1,5 +1,5 @@
-// Puts on record what another control plane, or this one after a restart, has to know of what happened without a
-// rollout: what everybody was given at once, and what was held back. Pure.
+// Puts on record what other control planes, or this one after a restart, have to know of what happened without a
+// rollout: which revisions reached all workers at once, and which were held back. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import { toCountText } from '../../../shared/count-text.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
@@ -20,11 +20,12 @@ import {
 } from './record.ts';
 import type { ChangeRecord } from './record-state.ts';
 
-/** What this control plane has compared with the record, and has yet to put on it. */
+/** What this control plane has already compared with the record, and what it has yet to put on record. */
 export interface Memory {
-  /** The content in force here when it was last compared with the record: another one is not on record yet, and will be. */
+  /** The content in force here when it was last compared with the record: any other content is about to be put on
+   * record. */
   readonly noted: string | undefined;
-  /** Invalid revisions that are to be written, the oldest first: they may have been mended meanwhile. */
+  /** Invalid revisions to put on record, the oldest first: they may have been repaired meanwhile. */
   readonly invalid: readonly NewOutcome[];
 }
 
@@ -33,27 +34,27 @@ export const noMemory: Memory = { noted: undefined, invalid: [] };
 export interface Happened {
   /** Whether revisions reach the workers in steps. */
   readonly rollsOut: boolean;
-  /** Whether people are told what becomes of revisions, each time by one of the control planes. */
+  /** Whether outcomes of revisions are reported to people, each by one of the control planes. */
   readonly isTold: boolean;
   readonly snapshots: SnapshotState;
   readonly record: RolloutRecord;
   /** Whether this control plane leads. */
   readonly leads: boolean;
-  /** False while another change is being written, or nothing can be. */
+  /** False while another change is being written, or if no change can be. */
   readonly mayWrite: boolean;
   readonly wallMs: number;
 }
 
-/** Each change is judged by the record that it is written into, which may be newer than the one that is known here: other
- * control planes write too, and this one may have stood still. */
+/** Each change is checked against the record that it is written into, which may be newer than the one known here: other
+ * control planes also write, and this one may have been stopped. */
 export type ToRemember =
-  /** `otherwise`: where it is not written, `noted` has to be forgotten. */
+  /** `otherwise`: if the change is not written, `noted` has to be forgotten. */
   | {
       readonly kind: 'write';
       readonly change: ChangeRecord;
       readonly otherwise?: 'note_again';
     }
-  /** Nobody else needs it: it stays in the state directory. */
+  /** No other control plane needs the change: it stays in the state directory. */
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
   | GiveWay;
 
@@ -83,7 +84,7 @@ export function remember(before: Memory, happened: Happened): Turn {
   }
   const [first] = memory.invalid;
   const invalid = first && findOutcome(first, happened);
-  // The outcome that came first is first in the history.
+  // The history lists the earlier outcome first.
   const isBefore = first !== undefined && first.atMs < (snapshots.inForce?.sinceMs ?? 0);
   if (isBefore && invalid?.kind === 'write') return { memory, effects: [invalid] };
   const kept = invalid?.kind === 'keep_here' ? [invalid] : [];
@@ -93,13 +94,13 @@ export function remember(before: Memory, happened: Happened): Turn {
     write,
     invalid?.kind === 'write' ? invalid : undefined,
     findHeldBack(happened),
-    // A revision that has come into force without a change for the workers.
+    // The revision in force may have come into force without a change for the workers.
     isWanted(snapshots) ? findOutcome(toInForce(snapshots), happened) : undefined,
   ].flatMap((each) => each ?? []);
   return { memory: now, effects: next === undefined ? kept : [...kept, next] };
 }
 
-/** Where nobody else needs it, the record stays in the state directory. */
+/** Whether the record is shared; if no other control plane needs it, it stays in the state directory. */
 function isShared({ rollsOut, isTold, record }: Happened): boolean {
   return rollsOut || isTold || record.verdicts.length > 0 || record.inForce.length > 0;
 }
@@ -122,12 +123,12 @@ function findInForce(
   const isMeant = inForce !== undefined && isShared(happened) && isWanted(snapshots);
   if (isNoted || !isMeant) return { noted: isNoted ? before : undefined, write: undefined };
   const { content, isAtOnce, mayRemove } = inForce;
-  // A revision that came from the record is no news for it, also where something else has followed meanwhile.
+  // A revision that came from the record is not written again, even if another one has followed meanwhile.
   const isOnRecord = ({ inForce: [last, ...earlier] }: RolloutRecord) =>
     last?.content === content || (!isAtOnce && earlier.some((each) => each.content === content));
   const now = { revision: inForce.revision.id, content };
-  // Other control planes know what it would remove, and that was not known here when it was served:
-  // following.ts goes back.
+  // The removals of this revision are known on record but were not known here when it was served: following.ts returns
+  // to the revision before.
   const isHeldBack = (record: RolloutRecord) =>
     !mayRemove && heldBackOf(record, { ...inForce, saidBefore: newest?.saidBefore }) !== undefined;
   const word = { reason: '', by: '', atMs: inForce.sinceMs };
@@ -137,8 +138,8 @@ function findInForce(
   return { noted: content, write };
 }
 
-/** Its author wants these rules again, and the record, which does not know that, has got others in force since they were
- * noted. */
+/** Whether other content has come into force on record since these rules were noted, and their author wants them again,
+ * which the record does not show. */
 function isAfter(
   { revision, content, isAtOnce }: NonNullable<SnapshotState['inForce']>,
   { inForce: [last, ...earlier], outcomes }: RolloutRecord,
@@ -159,10 +160,10 @@ function findHeldBack({ snapshots, record, wallMs }: Happened): ToRemember | und
     if (isJudged(record, revision.id, content)) return undefined;
     const [last] = record.inForce;
     if (last?.content === content) return undefined;
-    // The removal is judged by the rules that everybody has: here those are still to come.
+    // The removal is compared with the rules that all workers have, which have not arrived here yet.
     const isBehind = last && inForce && last.content !== inForce.content;
     if (isBehind) return undefined;
-    // A control plane without state serves what was in force before.
+    // A control plane without state serves the content that was in force before.
     const known =
       inForce && last === undefined
         ? withInForce(record, { revision: inForce.revision.id, content: inForce.content })
@@ -195,12 +196,12 @@ function findOutcome(outcome: NewOutcome | undefined, happened: Happened): ToRem
   const change: ChangeRecord = (record) =>
     isNews(record, outcome) ? noteOutcome(record, outcome) : undefined;
   if (!isShared(happened)) return change(record) && { kind: 'keep_here', change };
-  // A control plane that leads a rollout goes on leading it.
+  // A control plane that leads a rollout continues to lead it.
   if (openRolloutOf(record) !== undefined && !leads) return undefined;
   return toWrite(record, change);
 }
 
-/** A record of the version before names revisions alone. */
+/** Adds the contents to a record of the previous version, which names only revisions. */
 function findContents(
   { inForce, trial, newest }: SnapshotState,
   record: RolloutRecord,
@@ -223,10 +224,8 @@ function toInForce({ inForce }: SnapshotState): NewOutcome | undefined {
   return { ...unsaid, revision: revision.id, content, kind: 'in_force', atMs: sinceMs };
 }
 
-/**
- * `noteInForce` notes a revision that comes into force: here it is in force on record already, or nothing is on
- * record at all.
- */
+/** Whether the outcome is new. An outcome `in_force` counts only if its content is already in force on record, or
+ * nothing is: `findInForce` writes any other one. */
 function isNews(record: RolloutRecord, outcome: NewOutcome): boolean {
   const [known] = record.inForce;
   const isElse = known !== undefined && known.content !== outcome.content;
@@ -238,13 +237,13 @@ function isNoted({ outcomes }: RolloutRecord, { revision, content, kind }: NewOu
     return outcomes.find(({ revisions }) => revisions.includes(revision))?.kind === kind;
   }
   if (inForceOf(outcomes)?.content !== content) return false;
-  // Also before something else came: a control plane that is behind has an earlier revision with the same rules.
+  // The revision may be an earlier one: a control plane that is behind has an earlier revision with the same rules.
   return outcomes.some(
     (each) => each.kind === kind && each.content === content && each.revisions.includes(revision),
   );
 }
 
-/** Such as `a.yaml:4:25: unit: 'huor' is no unit (and 2 more)`. */
+/** Formats as `a.yaml:4:25: unit: 'huor' is no unit (and 2 more)`. */
 function toErrorsText(problems: readonly Problem[]): string {
   const [first, ...others] = problems.filter(isError);
   if (first === undefined) return '';

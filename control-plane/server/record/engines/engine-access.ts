@@ -1,5 +1,5 @@
-// What an engine is called with besides its address: a password, and the files of TLS. Files are read at each call,
-// so that renewed ones are used from the next one on.
+// What an engine is called with besides its address: a password, and the TLS files. Files are read at each call, so
+// that renewed ones apply from the next call on.
 import type { Static, TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { AppError, errorText } from '../../../../shared/errors.ts';
@@ -11,7 +11,7 @@ import type { ComparedClocks } from '../../compared-clocks.ts';
 import { callJson, type JsonAnswer, type JsonCall } from '../../json-call.ts';
 
 export interface EngineAccess {
-  /** '' without a password, or when it is in `passwordFile`. */
+  /** '' if there is no password, or if it is in `passwordFile`. */
   readonly password: string;
   readonly passwordFile: string | undefined;
   readonly tls: TlsFiles;
@@ -19,7 +19,7 @@ export interface EngineAccess {
 
 const maxPasswordBytes = 4096;
 
-/** Undefined without a password. Rejects with an AppError `store` that names the file. */
+/** Undefined if there is no password. Rejects with an AppError `store` that names the file. */
 export async function readEnginePassword(access: EngineAccess): Promise<string | undefined> {
   const { password, passwordFile } = access;
   if (passwordFile === undefined) return password === '' ? undefined : password;
@@ -36,7 +36,7 @@ export async function readEnginePassword(access: EngineAccess): Promise<string |
   );
 }
 
-/** Without a CA of its own the system's are trusted. Rejects with an AppError `store` that names the file. */
+/** Without a configured CA, those of the system are trusted. Rejects with an AppError `store` that names the file. */
 export async function readEngineTls(access: EngineAccess): Promise<JsonCall['tls']> {
   const reading = await readTlsFiles(access.tls);
   if (!reading.ok) throw new AppError('store', reading.problem);
@@ -44,11 +44,11 @@ export async function readEngineTls(access: EngineAccess): Promise<JsonCall['tls
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
-/** Above the largest value of etcd and of a ConfigMap, in base64. */
+/** Exceeds the largest value of etcd and of a ConfigMap, in base64. */
 const maxAnswerBytes = 4 * 1024 * 1024;
 const maxMessageLength = 300;
 
-/** `name`: of the engine, with whose clock this machine's is compared. */
+/** `name`: the name of the engine, whose clock is compared with this machine's. */
 export async function callEngine(
   url: URL,
   call: Omit<JsonCall, 'maxAnswerBytes'>,
@@ -60,8 +60,8 @@ export async function callEngine(
   return answer;
 }
 
-/** `engine`: what should have answered. Throws an AppError `store` where that has refused the call, or another program
- * answers. */
+/** `engine`: the program that should have answered. Throws an AppError `store` if it has refused the call, or if
+ * another program answers. */
 export function readAnswer<Schema extends TSchema>(
   answer: JsonAnswer,
   schema: Schema,
@@ -73,7 +73,7 @@ export function readAnswer<Schema extends TSchema>(
   throw new AppError('store', `what answers is not ${engine}`);
 }
 
-/** What an engine says of a call that failed: `HTTP 403: etcdserver: permission denied`. */
+/** Formats an engine's answer to a failed call: `HTTP 403: etcdserver: permission denied`. */
 export function showFailure({ status, value }: JsonAnswer): string {
   const message =
     typeof value === 'object' && value !== null && 'message' in value ? value.message : undefined;

@@ -1,5 +1,5 @@
-// What the texts in all engines have in common: a call ends by itself, after a time limit or when the control plane stops, and
-// a text that is too long is read as an empty one.
+// What the texts in all engines have in common: a call ends after a time limit or when the control plane stops, and a
+// text that is too long is read as an empty one.
 import { AppError } from '../../../../shared/errors.ts';
 import { unlessAborted } from '../../../../shared/unless-aborted.ts';
 import { toCallProblem } from '../../json-call.ts';
@@ -10,16 +10,16 @@ import {
   type VersionedText,
 } from '../../store/shared-text.ts';
 
-/** A step of a rollout waits for it. */
+/** A step of a rollout waits for each call. */
 export const engineTimeoutMs = 5_000;
 
-/** As the engine has it. */
+/** The text as the engine stores it. */
 export interface Found {
   readonly version: string;
   readonly bytes: Buffer;
 }
 
-/** `Session` is what one call works with, which ends with it. */
+/** `Session`: what one call works with; it ends with the call. */
 export abstract class EngineText<Session> implements SharedText {
   readonly description: string;
   protected readonly timeoutMs: number;
@@ -42,7 +42,7 @@ export abstract class EngineText<Session> implements SharedText {
     before: string | undefined,
     text: string,
   ): Promise<SwapResult>;
-  /** Unless the newest text has another version. */
+  /** Moves the text aside unless the newest one has another version. */
   protected abstract move(session: Session, version: string): Promise<void>;
 
   read(): Promise<VersionedText | undefined> {
@@ -63,7 +63,7 @@ export abstract class EngineText<Session> implements SharedText {
     return this.#aside;
   }
 
-  /** Aborts the calls under way, and those to come. */
+  /** Aborts all calls that are under way or follow. */
   close(): void {
     this.#closed.abort(new Error('the control plane stops'));
   }

@@ -1,5 +1,5 @@
-// A text that control planes share in etcd, over the JSON gateway of its API of version 3: one key, replaced by a
-// transaction that compares its revision.
+// A text that control planes share in etcd, over the JSON gateway of its v3 API: one key, replaced by a transaction
+// that compares its revision.
 import Type, { type Static, type TSchema } from 'typebox';
 import { AppError } from '../../../../shared/errors.ts';
 import { redact } from '../../../../shared/redact.ts';
@@ -19,7 +19,7 @@ import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
 export interface EtcdPlace {
   readonly kind: 'etcd';
-  /** Of members of one cluster; one after the other is called while one does not answer. */
+  /** The endpoints of one cluster's members; if one does not answer, the next one is called. */
   readonly endpoints: readonly URL[];
   readonly username: string | undefined;
 }
@@ -35,7 +35,7 @@ const transactionAnswer = Type.Object({
 });
 const loginAnswer = Type.Object({ token: Type.String() });
 
-/** The member answers, and takes no writes: a user without the right, no space left. */
+/** The member responds but rejects writes: a user without the permission, no space left. */
 const denials = [403, 429];
 
 export class EtcdSharedText extends EngineText<AbortSignal> {
@@ -43,12 +43,12 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
   readonly #key: string;
   readonly #access: EngineAccess;
   readonly #clocks: ComparedClocks | undefined;
-  /** How often an endpoint did not answer: says which one is called. */
+  /** The number of calls without an answer, which determines the endpoint to call. */
   #failures = 0;
-  /** Of the user, from etcd; undefined until it has logged in. */
+  /** The user's token from etcd; undefined before the login. */
   #token: string | undefined;
 
-  /** `name` tells the records of several fleets in one etcd apart. */
+  /** `name` distinguishes the records of several fleets in one etcd. */
   constructor(
     place: EtcdPlace,
     name: string,
@@ -99,7 +99,7 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
     read(await this.#transact(version, moves, signal), transactionAnswer);
   }
 
-  /** Undefined: while there is no key. */
+  /** `version`: undefined while the key does not exist. */
   #transact(
     version: string | undefined,
     success: readonly unknown[],
@@ -113,7 +113,7 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
   async #call(path: string, body: unknown, signal: AbortSignal): Promise<JsonAnswer> {
     const password = await readEnginePassword(this.#access);
     const answer = await this.#callAs(path, body, password, signal);
-    // A token that etcd does not know any more: nothing was done with it.
+    // etcd no longer knows the token: it did not execute the call.
     if (answer.status !== 401 || this.#token === undefined) return answer;
     this.#token = undefined;
     return this.#callAs(path, body, password, signal);
@@ -145,7 +145,7 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
       const tls = await readEngineTls(this.#access);
       const call = { method: 'POST', headers, body, tls, signal } as const;
       const answer = await callEngine(new URL(path, endpoint), call, engine);
-      // A member without a leader.
+      // The member has no leader.
       if (answer.status >= 500) this.#failures++;
       return answer;
     } catch (error) {

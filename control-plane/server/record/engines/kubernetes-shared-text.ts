@@ -1,5 +1,5 @@
 // A text that control planes share in a ConfigMap of Kubernetes: one of its keys, replaced by a patch that names the
-// resourceVersion. Token and CA of the pod are read at each call, as Kubernetes renews them.
+// resourceVersion. The token and the CA of the pod are read at each call, as Kubernetes renews them.
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { AppError, errorText } from '../../../../shared/errors.ts';
@@ -16,19 +16,19 @@ import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 export interface KubernetesPlace {
   readonly kind: 'kubernetes';
   readonly namespace: string;
-  /** Of the ConfigMap. */
+  /** The name of the ConfigMap. */
   readonly name: string;
 }
 
 export interface ApiServer {
   readonly address: HostPort;
-  /** Has `token` and `ca.crt` of the pod's service account. */
+  /** The directory with `token` and `ca.crt` of the pod's service account. */
   readonly credentials: string;
 }
 
 const podCredentials = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** As Kubernetes tells each pod; undefined outside of one. */
+/** Reads the API server's address from the pod's environment; undefined outside of a pod. */
 export function findApiServer(
   environment: Readonly<Record<string, string | undefined>>,
 ): ApiServer | undefined {
@@ -44,7 +44,7 @@ const configMap = Type.Object({
 });
 const key = 'record';
 const asideKey = `${key}${asideSuffix}`;
-/** Beside the largest record it has to fit into a ConfigMap, of 1 MiB. */
+/** A text that is moved aside has to fit into a ConfigMap, of 1 MiB, beside the largest record. */
 const maxAsideLength = 128 * 1024;
 const maxTokenBytes = 64 * 1024;
 
@@ -89,11 +89,11 @@ export class KubernetesSharedText extends EngineText<AbortSignal> {
     const found = await this.#fetch(signal);
     if (found === undefined) {
       const created = await this.#create(data, signal);
-      // There is no such namespace.
+      // The namespace does not exist.
       if (created.status === 404) throw new AppError('store', showFailure(created));
       return toResult(created);
     }
-    // A ConfigMap without a record, as one that was made beforehand.
+    // The ConfigMap has no record, for example because it was made in advance.
     if (toFound(found) !== undefined) return { kind: 'stale' };
     return toResult(await this.#patch(found.metadata.resourceVersion, data, signal));
   }
@@ -158,7 +158,7 @@ function toFound(found: Static<typeof configMap> | undefined): Found | undefined
 }
 
 function toResult(answer: JsonAnswer): SwapResult {
-  // It was changed, made or removed meanwhile.
+  // The ConfigMap was changed, created or removed meanwhile.
   if ([404, 409].includes(answer.status)) return { kind: 'stale' };
   if (answer.status === 403) return { kind: 'denied', reason: showFailure(answer) };
   return { kind: 'written', version: readConfigMap(answer).metadata.resourceVersion };

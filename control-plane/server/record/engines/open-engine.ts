@@ -1,4 +1,4 @@
-// The record's shared text in the engine that the settings name.
+// Opens the record's shared text in the configured engine.
 import type { ComparedClocks } from '../../compared-clocks.ts';
 import type { SharedText } from '../../store/shared-text.ts';
 import type { EngineAccess } from './engine-access.ts';
@@ -15,12 +15,12 @@ export type EngineSettings =
   | { readonly place: KubernetesPlace; readonly apiServer: ApiServer }
   | {
       readonly place: RedisPlace | EtcdPlace;
-      /** Tells the records of several fleets apart. */
+      /** Distinguishes the records of several fleets. */
       readonly name: string;
       readonly access: EngineAccess;
     };
 
-/** Nothing is read or written by this call. */
+/** The call itself reads and writes nothing. */
 export function openEngineText(settings: EngineSettings, clocks: ComparedClocks): SharedText {
   if ('apiServer' in settings) {
     return new KubernetesSharedText(settings.place, settings.apiServer, undefined, clocks);

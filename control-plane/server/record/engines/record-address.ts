@@ -1,4 +1,4 @@
-// Reads where the record is to be kept, from the text of `--record`.
+// Reads the location of the record from the text of `--record`.
 import { isHost } from '../../../../shared/host-port.ts';
 import type { EtcdPlace } from './etcd-shared-text.ts';
 import type { KubernetesPlace } from './kubernetes-shared-text.ts';
@@ -10,10 +10,10 @@ export type RecordAddress =
   | {
       readonly ok: true;
       readonly place: RecordPlace;
-      /** The one in the address; undefined where it has none. */
+      /** The password in the address; undefined if there is none. */
       readonly password: string | undefined;
     }
-  /** Never quotes the text, which may contain a password. */
+  /** `reason` never quotes the text, which may contain a password. */
   | { readonly ok: false; readonly reason: string };
 
 const forms =
@@ -21,7 +21,7 @@ const forms =
 const maxEndpoints = 16;
 const maxDatabase = 65_535;
 
-/** The etcd address can be a list: `etcd:https://a:2379,https://b:2379`. */
+/** An etcd address can be a list: `etcd:https://a:2379,https://b:2379`. */
 export function parseRecordAddress(text: string): RecordAddress {
   if (/^rediss?:\/\//i.test(text)) return readRedis(text);
   if (text.startsWith('etcd:')) return readEtcd(text.slice('etcd:'.length));
@@ -73,7 +73,7 @@ function readEtcd(text: string): RecordAddress {
 
 function readKubernetes(text: string): RecordAddress {
   const [namespace = '', name = '', ...others] = text.split('/');
-  // Names as Kubernetes has them: of a namespace, and of an object.
+  // The syntax of names in Kubernetes: of a namespace, and of an object.
   const isNamespace = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/.test(namespace);
   const isName = name.length <= 253 && /^[a-z\d](?:[a-z\d.-]*[a-z\d])?$/.test(name);
   if (isNamespace && isName && others.length === 0) {
@@ -90,7 +90,7 @@ interface Login {
   readonly password: string | undefined;
 }
 
-/** The reason for an invalid text. */
+/** Returns the reason for an invalid text. */
 function readUrl(text: string): Login | string {
   const url = URL.parse(text);
   if (url === null || url.port === '0') return forms;

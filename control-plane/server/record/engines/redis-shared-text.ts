@@ -1,6 +1,6 @@
-// A text that control planes share in a Redis: a string of a random id, a line feed and the text, replaced under
-// WATCH. Each call has a connection of its own, so that a failover, a new address of the name and renewed
-// credentials count from the next call on.
+// A text that control planes share in Redis: a string of a random id, a line feed and the text, replaced under WATCH.
+// Each call opens its own connection, so that a failover, a new address of the name and renewed credentials apply from
+// the next call on.
 import { randomUUID } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Redis } from 'ioredis';
@@ -23,7 +23,7 @@ export interface RedisPlace {
 
 const idLength = randomUUID().length;
 const headPattern = /^[\da-f-]{36}\n/;
-/** The server answers, and takes no writes: a replica, a user without the right, no memory or disk left. */
+/** The server responds but rejects writes: a replica, a user without the permission, no memory or disk left. */
 const denials = /^(?:READONLY|NOPERM|OOM|MISCONF|NOREPLICAS)\b/;
 
 export class RedisSharedText extends EngineText<Redis> {
@@ -31,7 +31,7 @@ export class RedisSharedText extends EngineText<Redis> {
   readonly #key: string;
   readonly #access: EngineAccess;
 
-  /** `name` tells the records of several fleets in one Redis apart. */
+  /** `name` distinguishes the records of several fleets in one Redis. */
   constructor(place: RedisPlace, name: string, access: EngineAccess, timeoutMs = engineTimeoutMs) {
     const key = `ratelane/record/${name}`;
     super(`${key} in Redis at ${showHostPort(place.address)}`, key + asideSuffix, timeoutMs);
@@ -40,7 +40,7 @@ export class RedisSharedText extends EngineText<Redis> {
     this.#access = access;
   }
 
-  /** What is not as control planes write it is read as an empty text. */
+  /** A value that no control plane can have written is read as an empty text. */
   protected async find(redis: Redis): Promise<Found | undefined> {
     const maxBytes = idLength + 1 + maxSharedTextBytes;
     const bytes = await redis.getrangeBuffer(this.#key, 0, maxBytes);
@@ -112,7 +112,7 @@ export class RedisSharedText extends EngineText<Redis> {
         throw connectionError ?? error;
       });
       const { username, database } = this.#place;
-      // Authenticates here, since the client library only prints some refusals.
+      // Authenticates here because the client library only prints some refusals.
       if (password !== undefined) {
         const user = username === undefined ? [] : [username];
         await redis.call('AUTH', ...user, password);
@@ -120,7 +120,7 @@ export class RedisSharedText extends EngineText<Redis> {
       if (database !== 0) await redis.call('SELECT', database);
       return await use(redis);
     } catch (error) {
-      // Some servers quote the arguments of a command.
+      // Some servers quote the arguments of a command in their errors.
       const secrets = password === undefined ? [] : [password];
       throw new AppError('store', redact(errorText(error), secrets), { cause: error });
     } finally {

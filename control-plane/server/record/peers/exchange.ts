@@ -1,19 +1,20 @@
-// Questions that a control plane asks the others by itself, with the token that they share, and its news for them: which
-// revision it has seen. It asks for their workers (admin/merged-status.ts), and more in a rollout (rollout/open-rollout.ts).
+// Requests that a control plane sends to the others by itself, with their shared token: notifications of the revision
+// that it has seen, questions about their workers (admin/merged-status.ts), and more in a rollout
+// (rollout/open-rollout.ts).
 import Type, { type Static, type TSchema } from 'typebox';
 import type { ConfigStore } from '../../store/store.ts';
 import { readTokenFile } from '../../token-file.ts';
 import type { PeerAnswer, PeerCall, Peers, PeerWorkers } from './peers.ts';
 
-/** As `Peers.ask`, with the token that the control planes share. Where that cannot be read nobody is asked, and one answer
- * says so. */
+/** Asks as `Peers.ask` does, with the token that the control planes share. If the token cannot be read, no peer is
+ * asked, and the only answer gives the reason. */
 export type ExchangeAsk = <Schema extends TSchema>(
   call: PeerCall,
   schema: Schema,
   listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
 ) => Promise<PeerAnswer<Static<Schema>>[]>;
 
-/** `tokenFile` is read at each question; undefined where there is none. */
+/** `tokenFile` is read for each question; undefined if there is none. */
 export function createExchangeAsk(
   peers: Pick<Peers, 'ask'>,
   tokenFile: string | undefined,
@@ -27,9 +28,9 @@ export function createExchangeAsk(
 
 const newsAnswer = Type.Object({ looks: Type.Boolean() });
 
-/** Tells which revision the store has, until the result is called, so that the others look now and not when it is their
- * turn: a Git host calls the webhook of one, and a change through the admin API is made at one. One that cannot be told
- * looks by itself, and the status says that it is away. */
+/** Notifies the others of the store's revision until the result is called, so that they check at once and not at their
+ * next poll: a Git host calls the webhook of only one control plane, and a change through the admin API is made at only
+ * one. A control plane that cannot be notified polls by itself, and the status reports it as away. */
 export function tellNews(store: Pick<ConfigStore, 'watch'>, ask: ExchangeAsk): () => void {
   return store.watch(({ id: revision }) => {
     void ask({ method: 'POST', path: '/looks', body: { revision } }, newsAnswer);

@@ -1,7 +1,7 @@
 // The other control planes of a fleet, read from the text of `--peers`.
 import { parseHostPort } from '../../../../shared/host-port.ts';
 
-/** Each address of the name is a peer: pods behind a headless service. */
+/** Peers by a name, such as pods behind a headless service: each address of the name is a peer. */
 interface DnsPeers {
   readonly kind: 'dns';
   readonly host: string;
@@ -19,7 +19,7 @@ export type PeerListResult =
 
 const maxSources = 32;
 
-/** `http://a:18001,https://b:18001` or `dns:control-planes.rate-limit.svc:18001`, in any combination. */
+/** Parses `http://a:18001,https://b:18001` or `dns:control-planes.rate-limit.svc:18001`, in any combination. */
 export function parsePeers(text: string): PeerListResult {
   const peers: PeerSource[] = [];
   for (const part of text.split(',').map((each) => each.trim())) {
@@ -31,12 +31,12 @@ export function parsePeers(text: string): PeerListResult {
   return { ok: true, peers };
 }
 
-/** The protocol by which a peer is asked; `dnsProtocol` is that of all names. */
+/** The protocol for asking a peer; `dnsProtocol` applies to all names. */
 export function protocolOf(source: PeerSource, dnsProtocol: 'http:' | 'https:'): string {
   return source.kind === 'dns' ? dnsProtocol : source.url.protocol;
 }
 
-/** The reason for an invalid text. */
+/** Returns the reason for an invalid text. */
 function readDns(text: string): DnsPeers | string {
   const parsed = parseHostPort(text, 0);
   if (parsed.ok && parsed.value.host !== '' && parsed.value.port > 0) {

@@ -1,4 +1,4 @@
-// Questions to peers: over TLS with real servers, and what is kept of their answers.
+// Questions to peers: over TLS with real servers, and what is remembered of their answers.
 import type { LookupAddress } from 'node:dns';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
@@ -23,7 +23,7 @@ import type { PeerSource } from './peer-list.ts';
 import { createPeers, type Peers, type PeersDeps } from './peers.ts';
 
 const schema = Type.Object({ workers: Type.Array(Type.String()) });
-/** A peer has two seconds, of which a busy machine may take more. */
+/** By default a peer has two seconds, which a busy machine may exceed. */
 const call = { method: 'GET' as const, path: '/workers', timeoutMs: 60_000 };
 const count = ({ workers }: Static<typeof schema>) => workers;
 const token = 'token-of-a-caller-0001';
@@ -36,7 +36,7 @@ const presenting = ({ cert, key }: TestCertificate): TlsMaterial => ({
 
 interface PeerServer {
   readonly port: number;
-  /** The tokens in the requests that have reached it. */
+  /** The tokens in the requests that have reached the server. */
   readonly tokens: (string | undefined)[];
 }
 
@@ -56,7 +56,7 @@ const answerOne: RequestListener = (_request, response) => {
   response.end('{"workers":["a"]}');
 };
 
-/** With `clientAuthority`, it asks for a certificate of that. */
+/** With `clientAuthority`, the server requests a certificate of that CA. */
 async function startSecure(
   t: ExecutionContext,
   certificate: TestCertificate = serverCertificate,
@@ -212,7 +212,7 @@ test.serial('the answers of thousands of addresses leave nothing in memory', asy
     collect();
     return process.memoryUsage().heapUsed;
   };
-  /** Memory that the first questions of a process take is no growth. */
+  /** Memory that the first questions of a process allocate does not count as growth. */
   const turns = { first: 5, last: 75 };
   let before = 0;
   for (turn = 0; turn < turns.last; turn++) {

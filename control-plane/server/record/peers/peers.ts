@@ -1,5 +1,5 @@
-// Queries the other control planes of a fleet, so that one answer covers all workers. They do not
-// coordinate: each serves what its store has.
+// Queries the other control planes of a fleet, so that one answer covers all workers. Control planes do not coordinate:
+// each one serves what its store has.
 import { randomUUID } from 'node:crypto';
 import type { LookupAddress } from 'node:dns';
 import { lookup as lookUp } from 'node:dns/promises';
@@ -14,36 +14,35 @@ import { type AdminCall, createAdminClient } from '../../admin-client.ts';
 import type { ComparedClocks } from '../../compared-clocks.ts';
 import type { PeerSource } from './peer-list.ts';
 
-/** One peer's answer, or why there is none. */
+/** One peer's answer, or why it gave none. */
 export type PeerAnswer<Content> =
   | { readonly url: string; readonly value: Content; readonly error?: undefined }
   | {
       readonly url: string;
       readonly value?: undefined;
       readonly error: string;
-      /** The workers that its last answer spoke of; undefined where that is not known. */
+      /** The workers in its last answer; undefined if they are not known. */
       readonly last: PeerWorkers | undefined;
     };
 
-/** The instance of each worker; null for one that names none. */
+/** The instance of each worker; null for a worker without one. */
 export type PeerWorkers = readonly (string | null)[];
 
 export type PeerCall = Pick<AdminCall, 'method' | 'path' | 'body' | 'timeoutMs'>;
 
 export interface Peers {
-  /** Id of this process: one of a name's addresses is its own. */
+  /** The id of this process: one of a name's addresses may be its own. */
   readonly id: string;
-  /** Asks every peer at once, for at most two seconds or as long as the call says, with the caller's own token. The
-   * answers match the schema, in the order of the addresses, without this control plane. `listWorkers`: the
-   * workers that an answer speaks of, to be remembered for the time when there is none; undefined leaves those of
-   * before. Never rejects. */
+  /** Asks all peers at once with the caller's token, for at most two seconds or the time limit of the call. The answers
+   * match the schema, in the order of the addresses, without this control plane. `listWorkers`: lists the workers in an
+   * answer, to be remembered while the peer does not answer; undefined retains the previous list. Never rejects. */
   ask<Schema extends TSchema>(
     call: PeerCall,
     schema: Schema,
     token: string | undefined,
     listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
   ): Promise<PeerAnswer<Static<Schema>>[]>;
-  /** Sets the material for questions from now on; see `PeersSettings`. */
+  /** Replaces the TLS material for all later questions; see `PeersSettings`. */
   replaceTls(material: TlsMaterial): void;
 }
 
@@ -51,31 +50,29 @@ export interface PeersSettings {
   readonly sources: readonly PeerSource[];
   /** The protocol for the addresses of names. */
   readonly dnsProtocol: 'http:' | 'https:';
-  /**
-   * The authorities of peers' certificates, in place of those that this system trusts, and the certificate that
-   * peers are shown. Undefined without any of them.
-   */
+  /** The CAs of peers' certificates, in place of those that this system trusts, and the certificate that peers are
+   * shown. Undefined if neither is configured. */
   readonly tls: TlsFiles | undefined;
 }
 
 export interface PeersDeps extends Omit<PeersSettings, 'tls'> {
   readonly clocks?: ComparedClocks | undefined;
-  /** All addresses of a name. */
+  /** Resolves all addresses of a name. */
   readonly lookup?: (name: string) => Promise<readonly LookupAddress[]>;
 }
 
-/** The answer of a control plane to itself. */
+/** The status with which a control plane answers its own question. */
 export const itselfStatus = 409;
 export const answerMs = 2_000;
 const maxAddresses = 32;
-/** The bytes of tens of thousands of workers; more would be a burden when all peers send it. */
+/** Enough for tens of thousands of workers; more would be a burden if all peers send it. */
 const maxAnswerBytes = 32 * 1024 * 1024;
 
 interface PeerAddress {
   readonly url: URL;
-  /** The name that its certificate has to be for, where that is not the URL's host. */
+  /** The name that the peer's certificate must be issued for, if it is not the URL's host. */
   readonly serverName: string | undefined;
-  /** The workers that its last answer spoke of, with those of the other addresses of its source. */
+  /** The workers in its last answer, together with those of the source's other addresses. */
   readonly lastWorkers: Map<string, PeerWorkers>;
 }
 
@@ -94,7 +91,7 @@ export function createPeers({
   let tls: TlsMaterial = { ca: undefined, cert: undefined, key: undefined };
   let secureContext: SecureContext | undefined;
 
-  /** Made once for the files in use: to read this system's authorities takes some milliseconds. */
+  /** Created once for the files in use: reading this system's CAs takes some milliseconds. */
   function secure(): SecureContext {
     if (secureContext !== undefined) return secureContext;
     const { ca = withTrustedAuthorities(undefined), cert, key } = tls;
@@ -102,7 +99,7 @@ export function createPeers({
     return secureContext;
   }
 
-  /** A name is looked up each time: pods come and go. */
+  /** Names are resolved each time: pods come and go. */
   async function findAddresses({
     source,
     lastWorkers,
@@ -111,7 +108,7 @@ export function createPeers({
       return { ok: true, addresses: [{ url: source.url, serverName: undefined, lastWorkers }] };
     }
     const { host, port } = source;
-    // A certificate has an address among its addresses, and a name without the dot at its end.
+    // A certificate lists addresses as such, and names without the trailing dot.
     const serverName = isIP(host) === 0 ? host.replace(/\.$/, '') : undefined;
     try {
       const found = await unlessAborted(lookup(host), AbortSignal.timeout(answerMs));
