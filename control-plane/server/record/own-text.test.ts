@@ -66,6 +66,20 @@ test('the version before reads the file: it has whether the record is beside the
   }
 });
 
+test('a record beside the rules is used only with state of an earlier version: authors of rules could write their own approval', async (t) => {
+  const [state, rules] = [createRulesFolder(t).path, createRulesFolder(t).path];
+  const path = join(rules, '.ratelane-rollout.1.json');
+  writeFileSync(path, kept.text);
+  const log = createRecordedLog();
+  const options = { stateDirectory: state, store: rules, rulesDirectory: rules, isInGit: false };
+  t.is(await openOwnText(options, log).read(), undefined);
+  t.deepEqual(log.lines, [
+    `warning ${path} is not used: ${state} has no state of an earlier version`,
+  ]);
+  writeFileSync(join(state, 'last-good.revision.json'), '');
+  t.deepEqual(await openOwnText(options, log).read(), { text: kept.text });
+});
+
 test('a failure to write is logged once, and again after a success', async (t) => {
   const log = createRecordedLog();
   const { path } = createRulesFolder(t);

@@ -8,6 +8,7 @@ import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
 import { readSmallFile } from '../../../shared/small-file.ts';
+import { lastGoodFile } from '../snapshot/last-good.ts';
 import { writeFileAtomically } from '../store/atomic-file.ts';
 import { setAside } from '../store/set-aside.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
@@ -106,6 +107,13 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     try {
       const found = await readTextBesideRules(rulesDirectory);
       if (found === undefined) return undefined;
+      // Authors of rules can write there: without state of an earlier version it could be their own approval.
+      if (!(await canAccess(join(stateDirectory, lastGoodFile)))) {
+        log.warning(
+          `${found.path} is not used: ${stateDirectory} has no state of an earlier version`,
+        );
+        return undefined;
+      }
       const parsed = parseRecord(found.text);
       if (!parsed.ok) throw new Error(`${found.path}: ${parsed.problem}`);
       log.notice(`Rollout: the record is that of an earlier version, ${found.path}`);
@@ -165,6 +173,13 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     },
     settled: async () => void (await writing),
   };
+}
+
+async function canAccess(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** False only if the file is known to be missing. */

@@ -1,6 +1,7 @@
 // The record as earlier versions stored it beside the rules of a directory, in hidden files of which the highest number
-// is the newest. It counts if the state directory has none, and is removed once that has one: after a downgrade, an
-// earlier version would otherwise continue with what was in force, or on trial, before the upgrade.
+// is the newest. It counts if the state directory has state of an earlier version but no record, and is removed once it
+// has one: after a downgrade, an earlier version would otherwise continue with what was in force, or on trial, before
+// the upgrade.
 import { opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readSmallFile } from '../../../shared/small-file.ts';

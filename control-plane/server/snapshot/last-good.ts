@@ -17,6 +17,9 @@ export interface LastGoodDeps {
   readonly log: Log;
 }
 
+/** In the state directory. */
+export const lastGoodFile = 'last-good.revision.json';
+
 export class LastGood {
   readonly #deps: LastGoodDeps;
   readonly #file: string;
@@ -25,7 +28,7 @@ export class LastGood {
 
   constructor(deps: LastGoodDeps) {
     this.#deps = deps;
-    this.#file = join(deps.stateDirectory, 'last-good.revision.json');
+    this.#file = join(deps.stateDirectory, lastGoodFile);
   }
 
   /** Reads the stored revision of the same store; undefined if there is none. Rejects with an AppError `store` if the
