@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The command: serves a folder of controllers, or lists what would be served.
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -174,13 +174,17 @@ async function watchModules(folders: readonly string[], signal: AbortSignal): Pr
     do await setTimeoutPromise(listingMs, undefined, { signal }).catch(() => {});
     while (
       !signal.aborted &&
-      child.exitCode === null &&
+      isRunning(child) &&
       String(await listModules(folders)) === String(modules)
     );
-    if (child.exitCode !== null) return;
+    if (!isRunning(child)) return;
     child.kill('SIGTERM');
     await ended;
   }
+}
+
+function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null;
 }
 
 async function serveWatched(prefixes: readonly string[]): Promise<Pick<Serving, 'stop'>> {
