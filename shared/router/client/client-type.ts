@@ -1,6 +1,7 @@
 // The type of a client, derived only from the types of the controllers' modules: callers pass what a method declares,
 // and receive what it returns, in the form that it has after JSON. client.ts makes the calls.
 import type Type from 'typebox';
+import type { FieldProblem } from '../errors.ts';
 import type { ServerEvent } from '../live/server-event.ts';
 import type { IsBehind, Op, OpMethod, OpSpec } from '../op.ts';
 import type { PathPart } from '../path-part.ts';
@@ -44,11 +45,7 @@ export interface Problem {
   readonly detail?: string;
   readonly requestId?: string;
   /** The problems of the arguments. */
-  readonly errors?: readonly {
-    readonly in: 'path' | 'query' | 'body';
-    readonly name: string;
-    readonly reason: string;
-  }[];
+  readonly errors?: readonly FieldProblem[];
 }
 
 // biome-ignore format: one line for a class of statuses

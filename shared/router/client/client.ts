@@ -136,32 +136,25 @@ async function call(
     ? JSON.stringify(raw)
     : (raw as Exclude<WholeBody, readonly unknown[]> | undefined);
   const body = hasBody ? toBody(given, headers) : own;
-  const abort = new AbortController();
+  const late = new AbortController();
+  const { signal: left = late.signal, timeoutMs = defaultTimeoutMs } = options;
   const request = new Request(hasQuery ? `${path}?${toQuery(given)}` : path, {
     method,
     headers,
-    signal: abort.signal,
+    signal: AbortSignal.any([late.signal, left]),
     ...(body !== undefined && { body }),
   });
-  const end = () => abort.abort(options.signal?.reason);
-  if (options.signal?.aborted === true) end();
-  options.signal?.addEventListener('abort', end, { once: true });
-  const release = () => options.signal?.removeEventListener('abort', end);
-  const timer = setTimeout(end, options.timeoutMs ?? defaultTimeoutMs);
-  let isStream = false;
+  const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     const response = await (options.fetch ?? fetch)(request);
-    isStream = response.ok && typeOf(response) === 'text/event-stream';
-    return isStream
-      ? toSuccess(response, readEvents(response, release))
-      : await readAnswer(response);
+    const isStream = response.ok && typeOf(response) === 'text/event-stream';
+    return isStream ? toSuccess(response, readEvents(response)) : await readAnswer(response);
   } catch (cause) {
     const detail = cause instanceof Error ? cause.message : String(cause);
     const error = { type: 'about:blank', title: 'No answer', status: 0, detail };
     return toFailure(0, new Headers(), error);
   } finally {
     clearTimeout(timer);
-    if (!isStream) release();
   }
 }
 

@@ -1,11 +1,7 @@
 // Reads server-sent events as they arrive, and parses the JSON of each. It also runs in a browser page.
 
-/** Ends with the stream, and throws if the stream is interrupted; a reader that stops closes it. Calls `release` at the
- * end. */
-export async function* readEvents(
-  { body }: Response,
-  release: () => void,
-): AsyncGenerator<unknown, void, undefined> {
+/** Ends with the stream, and throws if the stream is interrupted; a reader that stops closes it. */
+export async function* readEvents({ body }: Response): AsyncGenerator<unknown, void, undefined> {
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   try {
     let line = '';
@@ -25,7 +21,6 @@ export async function* readEvents(
       }
     }
   } finally {
-    release();
     // A failed stream cannot be cancelled.
     await reader?.cancel().catch(() => {});
   }
