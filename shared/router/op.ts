@@ -4,15 +4,20 @@ import type Type from 'typebox';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
 import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
+import type { MaybePromise } from './maybe-promise.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
 import { parseMediaType } from './request/media-type.ts';
-import { closed, isOfFields, isOfObjects, noScope, unfold } from './schema/json-schema.ts';
+import {
+  closed,
+  isOfFields,
+  isOfObjects,
+  noScope,
+  type Plain,
+  unfold,
+} from './schema/json-schema.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
-
-/** Plain JSON Schema. */
-type Plain = Readonly<Record<string, unknown>>;
 
 type PathEntry = PositionSchema | PathPart;
 
@@ -51,7 +56,7 @@ export interface OpSpec {
   /** Other kinds of body, by media type. Used in descriptions. */
   readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
   /** Descriptions that apply when fewer positional parameters are passed, by their number. */
-  readonly shorter?: Readonly<Record<number, ShorterSpec>>;
+  readonly shorter?: Readonly<Record<number, Pick<OpSpec, 'summary' | 'description' | 'returns'>>>;
   /** Guards that run after those of the class, before the body is read, in addition to those that the method has in
    * base classes. */
   readonly guard?: Guard | readonly Guard[];
@@ -66,10 +71,6 @@ export interface OpSpec {
   readonly limits?: Partial<MethodLimits>;
   readonly summary?: string;
   readonly description?: string;
-}
-
-export interface ShorterSpec extends Pick<OpSpec, 'summary' | 'description' | 'returns'> {
-  readonly query?: Type.TObject;
 }
 
 const brand: unique symbol = Symbol('op');
@@ -285,8 +286,6 @@ type Result<Spec> = Spec extends { produces: 'text/event-stream' }
   : Spec extends { returns: infer Returns }
     ? MaybePromise<Success<Returns> | Response>
     : unknown;
-
-type MaybePromise<Value> = Value | Promise<Value>;
 
 /** The results of all statuses: the type does not depend on which status a method sets. */
 type Success<Returns> = {

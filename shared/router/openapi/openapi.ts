@@ -107,10 +107,8 @@ class Operations {
   describe(entry: RouteEntry, verb: Verb, count: number): Json {
     const { route, parameters } = entry;
     const { path = [], spec: declared = {}, fields = {}, whole } = route.op ?? {};
-    const shorter = declared.shorter?.[count];
-    const spec: OpSpec = { ...declared, ...shorter };
+    const spec: OpSpec = { ...declared, ...declared.shorter?.[count] };
     const taken = withAliases(fields.body, spec.aliases);
-    const query = (shorter?.query as Plain | undefined) ?? fields.query;
     const takesBody = withBody.has(verb);
     const positional = parameters.slice(0, count).map((name, index) => ({
       name,
@@ -125,7 +123,7 @@ class Operations {
     const all = [
       ...positional,
       ...byKeyword,
-      ...this.#toParameters(withAliases(query, spec.aliases), 'query'),
+      ...this.#toParameters(withAliases(fields.query, spec.aliases), 'query'),
       ...this.#toParameters(takesBody ? undefined : taken, 'query'),
       ...this.#toParameters(spec.headers as Plain | undefined, 'header'),
     ];
@@ -185,7 +183,7 @@ class Operations {
     { otherBodies = {} }: OpSpec,
     given: Kinds,
   ): Json | undefined {
-    const declared = whole?.schema ?? (fields && toObject(fields));
+    const declared = whole?.schema ?? fields;
     if (declared === undefined) return undefined;
     const schema = toSent(declared);
     const isRequired = whole !== undefined || 'required' in schema;
@@ -273,20 +271,6 @@ function fieldsOf({ properties = {}, $defs }: Plain): readonly (readonly [string
   return Object.entries(properties as Readonly<Record<string, Plain>>).map(
     ([name, schema]) => [name, $defs === undefined ? schema : { $defs, ...schema }] as const,
   );
-}
-
-/** The fields of a body as one schema. */
-function toObject(object: Plain): Plain {
-  const { $id, $defs, title, properties = {}, additionalProperties = false } = object;
-  return {
-    ...($id !== undefined && { $id }),
-    ...($defs !== undefined && { $defs }),
-    ...(title !== undefined && { title }),
-    type: 'object',
-    properties,
-    required: requiredOf(object),
-    additionalProperties,
-  };
 }
 
 /** The schema as callers see it: fields with a default are optional, at any depth. */
