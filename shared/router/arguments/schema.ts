@@ -5,6 +5,7 @@ import type Type from 'typebox';
 import Format from 'typebox/format';
 import Schema, { Pointer } from 'typebox/schema';
 import { Settings } from 'typebox/system';
+import { Clean, Default } from 'typebox/value';
 import { eachSchema, isPlain, mapSchemas, type Plain } from '../schema/json-schema.ts';
 import { patternCharacters, whyExponential } from '../schema/pattern.ts';
 import { uploadKeyword } from '../upload.ts';
@@ -59,14 +60,6 @@ const understood: ReadonlySet<string> = new Set([
 /** `formats`: those of the application, in addition to the known ones. */
 export function createSchemaCompiler(formats: Readonly<Record<string, FormatCheck>> = {}) {
   const all = new Map(Object.entries({ ...knownFormats, ...formats }));
-  let values: typeof import('typebox/value') | undefined;
-  let needsValues = false;
-
-  function loaded(): typeof import('typebox/value') {
-    if (values === undefined) throw new TypeError('load() comes first');
-    return values;
-  }
-
   return {
     /** Compiles a schema of TypeBox. `$defs`: further schemas that its references name. Throws an Error that names each
      * unsupported keyword. */
@@ -78,31 +71,24 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
       toCheck(toBounds(withDefs(declared, $defs))),
     /** Compiles a schema of another library only as far as it distinguishes alternatives. */
     compileShape: (declared: Plain): Check => toCheck(toShape(declared)),
-    /** Adds the defaults to a value; undefined if there are none. The function works only after `load`. */
+    /** Adds the defaults to a value; undefined if there are none. */
     compileDefaults(declared: Plain, $defs: Plain = {}) {
       let hasDefaults = false;
       eachSchema(withDefs(declared, $defs), (schema) => {
         hasDefaults ||= Object.values(schema['properties'] ?? {}).some((one) => 'default' in one);
       });
       if (!hasDefaults) return undefined;
-      needsValues = true;
-      return (value: unknown): unknown =>
-        loaded().Default($defs as Type.TProperties, declared, value);
+      return (value: unknown): unknown => Default($defs as Type.TProperties, declared, value);
     },
-    /** Removes what the schema does not declare from a value. The function works only after `load`. */
+    /** Removes what the schema does not declare from a value. */
     compileFilter(declared: Plain) {
-      needsValues = true;
       const schema = withLargestFirst(declared);
       const validator = Schema.Compile(schema);
       return (value: unknown): unknown => {
-        const kept = loaded().Clean(schema, value);
+        const kept = Clean(schema, value);
         if (validator.Check(kept) || !mayHoldMore(schema, kept)) return kept;
         throw new TypeError('what the method returned has another shape than returns declares');
       };
-    },
-    /** Loads what the compiled functions need. */
-    async load(): Promise<void> {
-      if (needsValues) values ??= await import('typebox/value');
     },
   };
 }
