@@ -6,7 +6,14 @@ import Format from 'typebox/format';
 import Schema, { Pointer } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { Clean, Default } from 'typebox/value';
-import { eachSchema, isPlain, mapSchemas, type Plain } from '../schema/json-schema.ts';
+import {
+  eachSchema,
+  holding,
+  holdingByName,
+  isPlain,
+  mapSchemas,
+  type Plain,
+} from '../schema/json-schema.ts';
 import { patternCharacters, whyExponential } from '../schema/pattern.ts';
 import { uploadKeyword } from '../upload.ts';
 
@@ -50,11 +57,7 @@ const understood: ReadonlySet<string> = new Set([
   ...['minItems', 'maxItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties'],
   ...['title', 'description', 'examples', 'deprecated', 'readOnly', 'writeOnly', '$comment'],
   ...['$id', '$ref', '$schema', 'contentEncoding', 'contentMediaType', 'default', '~refine'],
-  ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames', 'not'],
-  ...['unevaluatedProperties'],
-  ...['if', 'then', 'else', 'anyOf', 'oneOf', 'allOf', 'prefixItems', 'properties', '$defs'],
-  ...['patternProperties', 'dependentSchemas', 'definitions', 'pattern', 'format', 'explode'],
-  uploadKeyword,
+  ...['pattern', 'format', 'explode', uploadKeyword, ...holding, ...holdingByName],
 ]);
 
 /** `formats`: those of the application, in addition to the known ones. */

@@ -5,21 +5,13 @@ import { patternCharacters } from './pattern.ts';
 
 export type Plain = Readonly<Record<string, unknown>>;
 
-const holding: ReadonlySet<string> = new Set([
-  ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames'],
-  ...[
-    'unevaluatedProperties',
-    'not',
-    'if',
-    'then',
-    'else',
-    'anyOf',
-    'oneOf',
-    'allOf',
-    'prefixItems',
-  ],
+/** Keywords whose value is a schema, or a list of schemas. */
+export const holding: ReadonlySet<string> = new Set([
+  ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames', 'not'],
+  ...['unevaluatedProperties', 'if', 'then', 'else', 'anyOf', 'oneOf', 'allOf', 'prefixItems'],
 ]);
-const holdingByName: ReadonlySet<string> = new Set([
+/** Keywords whose value has schemas by their names. */
+export const holdingByName: ReadonlySet<string> = new Set([
   ...['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions'],
 ]);
 

@@ -60,11 +60,22 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
       report.mistake(withPlace(text, fileOf(tree, other)));
     }
     names.set(path.join('/'), name);
-    const node = moduleAt(root, path, {
-      create: (at) => createModuleNode(foldersOf(parts.slice(0, at), folders)),
-      clash: (one, other) =>
-        report.mistake(`${name}: the folders ${one} and ${other} are one place`),
-    });
+    let node = root;
+    for (const [at, part] of path.entries()) {
+      const make = () => createModuleNode(foldersOf(parts.slice(0, at + 1), folders));
+      if (!isParameter(part)) {
+        const next = node.modules.get(part) ?? make();
+        node.modules.set(part, next);
+        node = next;
+        continue;
+      }
+      node.parameter ??= { name: part, node: make() };
+      const other = node.parameter.name;
+      if (other !== part) {
+        report.mistake(`${name}: the folders ${part} and ${other} are one place`);
+      }
+      node = node.parameter.node;
+    }
     if (isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
       report.mistake(`${name}:Default: the path of a part alone belongs to the module above it`);
     }
@@ -89,33 +100,6 @@ function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): v
   const more = found.length > maxNamed ? `; and ${found.length - maxNamed} more modules` : '';
   const named = found.slice(0, maxNamed).join('; ');
   warn(`nothing is served, no export is a controller with a method such as GET: ${named}${more}`);
-}
-
-/** The node of a path, created if missing: `create` receives the length of its path. */
-function moduleAt(
-  root: ModuleNode,
-  path: readonly string[],
-  {
-    create,
-    clash,
-  }: {
-    readonly create: (at: number) => ModuleNode;
-    readonly clash: (part: string, other: string) => void;
-  },
-): ModuleNode {
-  let node = root;
-  for (const [at, part] of path.entries()) {
-    if (isParameter(part)) {
-      node.parameter ??= { name: part, node: create(at + 1) };
-      if (node.parameter.name !== part) clash(part, node.parameter.name);
-      node = node.parameter.node;
-    } else {
-      const next = node.modules.get(part) ?? create(at + 1);
-      node.modules.set(part, next);
-      node = next;
-    }
-  }
-  return node;
 }
 
 /** The arounds for paths of modules that match none of their classes. */
