@@ -183,15 +183,11 @@ type SentBody<Spec> = Spec extends { body: infer Body }
 
 type MayBeOmitted<Schema> = Schema extends { '~optional': true }
   ? true
-  : HasDefault<Schema> extends true
-    ? true
-    : false;
-
-type HasDefault<Schema> = 'default' extends keyof Schema
-  ? string extends keyof Schema
+  : string extends keyof Schema
     ? false
-    : true
-  : false;
+    : 'default' extends keyof Schema
+      ? true
+      : false;
 
 type Positionals<Spec> = [
   ...(Spec extends { raw: true } ? [body: Blob | Uint8Array<ArrayBuffer>] : []),
@@ -219,10 +215,8 @@ type DeclaredFailure<Spec> = Spec extends { failures: infer Failures }
             Failures[Status] extends Type.TSchema ? Type.Static<Failures[Status]> : Problem
           >;
         }[keyof Failures & number]
-      | OtherFailure<Exclude<FailureStatus, keyof Failures>>
-  : OtherFailure<FailureStatus>;
-
-type OtherFailure<Status extends FailureStatus> = Failure<Status>;
+      | Failure<Exclude<FailureStatus, keyof Failures>>
+  : Failure;
 
 /** Values that encode.ts sends unchanged; a text if its type is `text/*`. */
 type Bytes =

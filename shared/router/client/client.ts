@@ -77,7 +77,8 @@ function toPart(name: string): string {
 
 /** A body that is one argument, either a list or that of a method with `raw` or `stream`, precedes the positions, which
  * have other types. */
-type WholeBody = Blob | FormData | Uint8Array<ArrayBuffer> | readonly unknown[];
+type WholeBody = Bytes | readonly unknown[];
+type Bytes = Blob | FormData | Uint8Array<ArrayBuffer>;
 
 function isWhole(value: unknown): value is WholeBody {
   return (
@@ -107,13 +108,17 @@ function encodePosition(value: unknown): string {
   return encodeURIComponent(text);
 }
 
+type Fields = readonly (readonly [name: string, value: unknown])[];
+
+function toFields(fields: object): Fields {
+  return Object.entries(fields).filter(([, value]) => value !== undefined);
+}
+
 /** In a program, adds the headers of the options; a page cannot set those of a WebSocket. */
 function openSocket(path: string, fields: object, { headers }: ClientOptions): WebSocket {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   // A path alone refers to the page's own server, as for the other calls.
-  const url = new URL(new Request(path).url);
+  const url = new URL(new Request(path + toQuery(toFields(fields))).url);
   url.protocol = url.protocol.replace('http', 'ws');
-  url.search = toQuery(given).toString();
   // Node accepts an object instead of the protocols, which the types of pages do not include.
   return headers !== undefined && isProgram
     ? new WebSocket(url, { headers: headers() } as never)
@@ -126,19 +131,13 @@ async function call(
   { fields, raw }: { readonly fields: object; readonly raw: WholeBody | undefined },
   options: ClientOptions,
 ): Promise<Answer<unknown>> {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  const inQuery = withoutBody.has(method) || raw !== undefined;
-  const hasQuery = inQuery && given.length > 0;
-  const hasBody = !inQuery && given.length > 0;
+  const given = toFields(fields);
   const headers = new Headers(options.headers?.());
-  if (Array.isArray(raw)) headers.set('content-type', 'application/json');
-  const own = Array.isArray(raw)
-    ? JSON.stringify(raw)
-    : (raw as Exclude<WholeBody, readonly unknown[]> | undefined);
-  const body = hasBody ? toBody(given, headers) : own;
+  const isInQuery = withoutBody.has(method) || raw !== undefined;
+  const body = isInQuery ? toSent(raw, headers) : toBody(given, headers);
   const late = new AbortController();
   const { signal: left = late.signal, timeoutMs = defaultTimeoutMs } = options;
-  const request = new Request(hasQuery ? `${path}?${toQuery(given)}` : path, {
+  const request = new Request(isInQuery ? path + toQuery(given) : path, {
     method,
     headers,
     signal: AbortSignal.any([late.signal, left]),
@@ -159,34 +158,39 @@ async function call(
 }
 
 /** Lists become repeated names. */
-function toQuery(given: readonly (readonly [string, unknown])[]): URLSearchParams {
-  const query = new URLSearchParams();
-  for (const [name, value] of given) {
-    for (const item of Array.isArray(value) ? value : [value]) {
-      query.append(name, toText(name, item));
-    }
-  }
-  return query;
+function toQuery(given: Fields): string {
+  const pairs = itemsOf(given).map(
+    ([name, item]) => [name, toText(name, item)] as [string, string],
+  );
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
 }
 
-/** JSON, or a form if there are files. */
-function toBody(
-  given: readonly (readonly [string, unknown])[],
-  headers: Headers,
-): string | FormData {
-  const values = given.flatMap(([, value]) => value);
-  if (!values.some((value) => value instanceof Blob)) {
-    headers.set('content-type', 'application/json');
-    return JSON.stringify(Object.fromEntries(given));
+function itemsOf(given: Fields): Fields {
+  return given.flatMap(([name, value]) => [value].flat().map((item) => [name, item] as const));
+}
+
+function toSent(raw: WholeBody | undefined, headers: Headers): string | Bytes | undefined {
+  return Array.isArray(raw) ? toJson(raw, headers) : (raw as Bytes | undefined);
+}
+
+/** JSON, or a form if there are files; undefined without fields. */
+function toBody(given: Fields, headers: Headers): string | FormData | undefined {
+  if (given.length === 0) return undefined;
+  const items = itemsOf(given);
+  if (!items.some(([, item]) => item instanceof Blob)) {
+    return toJson(Object.fromEntries(given), headers);
   }
   const form = new FormData();
-  for (const [name, value] of given) {
-    for (const item of Array.isArray(value) ? value : [value]) {
-      if (item instanceof Blob) form.append(name, item);
-      else form.append(name, toText(name, item));
-    }
+  for (const [name, item] of items) {
+    if (item instanceof Blob) form.append(name, item);
+    else form.append(name, toText(name, item));
   }
   return form;
+}
+
+function toJson(value: unknown, headers: Headers): string {
+  headers.set('content-type', 'application/json');
+  return JSON.stringify(value);
 }
 
 /** A value without a text form in a query or a form would reach the method as another value: null would be `null`. */
