@@ -2,7 +2,7 @@
 // application's own host are recognized by their origin.
 import { BadRequest, HttpError } from './errors.ts';
 import { refuseUnknownNames } from './near-names.ts';
-import type { Around } from './request/request.ts';
+import type { Around, RoutedRequest } from './request/request.ts';
 import { patternCharacters, whyExponential } from './schema/pattern.ts';
 
 /** `true`: any origin, without credentials. Otherwise the listed origins, with credentials; a regular expression must
@@ -75,12 +75,12 @@ export function toCorsArounds(cors: Cors): { readonly outer: Around; readonly in
       if (expose.length > 0) headers.set('access-control-expose-headers', expose.join(', '));
       return answer;
     },
-    inner(next, { method, headers, origin: own }) {
-      const origin = headers.get('origin');
-      if (origin !== null && !admits(origin) && !isOwnPage(origin, own)) {
+    inner(next, request) {
+      const { method, headers } = request;
+      if (!isAdmitted(request, admits)) {
         throw new HttpError(403, { detail: 'this origin is refused' });
       }
-      const asks = method === 'OPTIONS' && origin !== null;
+      const asks = method === 'OPTIONS' && headers.has('origin');
       if (!asks || !headers.has('access-control-request-method')) return next();
       return new Response(null, { status: 204, headers: preflightHeaders(headers, maxAge) });
     },
@@ -111,9 +111,15 @@ function preflightHeaders(request: Headers, maxAge: number): Record<string, stri
   };
 }
 
-/** Whether a page is the application's own, judged by the origin to which the browser has sent its request; a proxy may
- * have changed the scheme. Behind a proxy that changes `Host`, no page is. */
-export function isOwnPage(origin: string, asked: string): boolean {
+/** Whether a request is from a program, from an admitted origin, or from a page of the application's own, judged by the
+ * origin to which the browser has sent its request; a proxy may have changed the scheme. Behind a proxy that changes
+ * `Host`, no page is. */
+export function isAdmitted(
+  { headers, origin: asked }: Pick<RoutedRequest, 'headers' | 'origin'>,
+  admits: (origin: string) => boolean,
+): boolean {
+  const origin = headers.get('origin');
+  if (origin === null || admits(origin)) return true;
   const page = URL.parse(origin);
   const own = URL.parse(`${page?.protocol}${asked.slice(asked.indexOf('//'))}`);
   return page !== null && own !== null && page.host === own.host;

@@ -1,7 +1,7 @@
 // Guards decide whether a request reaches its method; they run after routing and before the body is read (behaviour:
 // guards-before-bodies). The application's functions decide who is allowed to do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type Cors, isOwnPage, toAdmission } from './cors.ts';
+import { type Cors, isAdmitted, toAdmission } from './cors.ts';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
 import { type MaybePromise, settle, then, toNative } from './maybe-promise.ts';
 import type { RoutedRequest } from './request/request.ts';
@@ -82,16 +82,14 @@ export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>)
  * to these origins. Intended for applications with cookie sessions, since browsers send forms and plain texts across
  * origins without a preflight. Behind a proxy that changes `Host`, list the public origin. */
 export function fromOrigins(origins: readonly string[]): Guard {
-  const allowed = new Set(origins);
+  const admits = toAdmission({ origins });
   return {
     authenticates: false,
     refusal: 403,
-    check({ method, headers, origin: asked }) {
-      if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
-      const origin = headers.get('origin');
-      if (origin !== null && !allowed.has(origin) && !isOwnPage(origin, asked)) {
-        throw new HttpError(403, { detail: 'requests from this origin are refused' });
-      }
+    check(request) {
+      const isSafe = ['GET', 'HEAD', 'OPTIONS'].includes(request.method);
+      if (isSafe || isAdmitted(request, admits)) return;
+      throw new HttpError(403, { detail: 'requests from this origin are refused' });
     },
   };
 }
@@ -104,9 +102,8 @@ export function ownSockets(cors: Cors | undefined): Guard {
   const admits = toAdmission(cors === true ? undefined : cors);
   return {
     authenticates: false,
-    check({ headers, origin: asked }) {
-      const origin = headers.get('origin');
-      if (origin === null || admits(origin) || isOwnPage(origin, asked)) return;
+    check(request) {
+      if (isAdmitted(request, admits)) return;
       throw new HttpError(403, { detail: 'sockets from this origin are refused' });
     },
   };
