@@ -27,9 +27,9 @@ const refused: [string, string][] = [
   ['::1', 'the port is not a number from 1 to 65535'],
   ['[::1', 'an IPv6 address needs brackets'],
   ['[::1]6379', 'an IPv6 address needs brackets'],
-  ['my host:1', 'the host has a character that hosts do not have'],
-  ['http//x:1', 'the host has a character that hosts do not have'],
-  ['pass@host:1', 'the host has a character that hosts do not have'],
+  ['my host:1', 'the host has an invalid character'],
+  ['http//x:1', 'the host has an invalid character'],
+  ['pass@host:1', 'the host has an invalid character'],
 ];
 for (const [text, reason] of refused) {
   test(`${JSON.stringify(text)} is no host and port: ${reason}`, (t) => {

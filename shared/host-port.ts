@@ -16,7 +16,7 @@ export function parseHostPort(text: string, lowestPort: 0 | 1): HostPortResult {
   if (match === null) return bad('an IPv6 address needs brackets');
   const [, bracketed, plain, portText] = match;
   const host = bracketed ?? plain ?? '';
-  if (!isHost(host)) return bad('the host has a character that hosts do not have');
+  if (!isHost(host)) return bad('the host has an invalid character');
   if (portText === undefined || portText === '') return bad('the port is missing');
   const port = Number(portText);
   const isPort = /^\d{1,5}$/.test(portText) && port >= lowestPort && port <= 65_535;

@@ -37,8 +37,8 @@ test('the token is read each time; while the file has none the last valid one is
 });
 
 for (const [text, problem] of [
-  ['two words', 'has other characters than one token in ASCII, without white space'],
-  ['sésame', 'has other characters than one token in ASCII, without white space'],
+  ['two words', 'does not hold one token in ASCII without white space'],
+  ['sésame', 'does not hold one token in ASCII without white space'],
 ] as const) {
   test(`a file with ${JSON.stringify(text.slice(0, 9))} is not a token`, async (t) => {
     const path = createFile(t);

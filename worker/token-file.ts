@@ -20,7 +20,7 @@ export async function readTokenFile(path: string): Promise<TokenReading> {
     if (token === '') return bad('is empty');
     return /^[!-~]+$/.test(token)
       ? { ok: true, token }
-      : bad('has other characters than one token in ASCII, without white space');
+      : bad('does not hold one token in ASCII without white space');
   } catch (error) {
     return bad(`cannot be read (${errorText(error)})`);
   }

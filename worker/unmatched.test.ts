@@ -38,7 +38,7 @@ test('samples are shown by domain and keys, each with the nearest rule and why i
   take('shop', 'customer=grace,plan=silver', 1_700_000_061);
   take('shopp', 'customer=ada', 1_700_000_062);
   t.deepEqual(await unmatched.describe(), [
-    'domain shop: 3 descriptors since the start found no rule',
+    'domain shop: 3 descriptors since the start matched no rule',
     '  (customer)(plan): sampled 3 times, last at 2023-11-14T22:14:21Z',
     '    (customer=ada)(plan=gold)',
     "      rule shop.customer matches the first entry, but no rule below it has the key 'plan'; did you mean 'plans'?",
@@ -59,9 +59,9 @@ test('new rules discard the samples taken before them', async (t) => {
   take('shop', 'customer=ada,plan=gold');
   use(shop.replace('plans', 'plan'));
   t.deepEqual(await unmatched.describe(), [
-    'every descriptor since the rules came found a rule, or there was none',
+    'since the rules were loaded, every descriptor matched a rule, or there was none',
   ]);
-  t.is(unmatched.summarize(), 'unmatched: no descriptor since the rules came');
+  t.is(unmatched.summarize(), 'unmatched: no descriptor since the rules were loaded');
 });
 
 test('endless keys, examples and domains are bounded, and what is left out is counted', async (t) => {

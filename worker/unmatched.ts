@@ -107,7 +107,7 @@ export class Unmatched {
       return [`domain ${domain}: there are no rules for it${hint} (last seen ${last})`];
     }
     const total = toCountText(noMatchCounter(this.#metrics, domain).value, 'descriptor');
-    const lines = [`domain ${domain}: ${total} since the start found no rule`];
+    const lines = [`domain ${domain}: ${total} since the start matched no rule`];
     for (const { examples, samples, lastSeconds } of shapes.values()) {
       const keys = examples[0]?.entries.map(({ key }) => `(${key})`).join('') ?? '';
       lines.push(
@@ -154,7 +154,7 @@ export class Unmatched {
   /** One line for `/status`. */
   summarize(): string {
     const names = [...this.#domains.keys()];
-    if (names.length === 0) return 'unmatched: no descriptor since the rules came';
+    if (names.length === 0) return 'unmatched: no descriptor since the rules were loaded';
     const known = names.filter((name) => this.#domainsWithRules().has(name));
     const parts = known.map(
       (name) => `${noMatchCounter(this.#metrics, name).value} of domain ${name}`,
@@ -167,7 +167,7 @@ export class Unmatched {
   /** Makes the page `/unmatched`. Decisions continue meanwhile. */
   async describe(): Promise<string[]> {
     if (this.#domains.size === 0) {
-      return ['every descriptor since the rules came found a rule, or there was none'];
+      return ['since the rules were loaded, every descriptor matched a rule, or there was none'];
     }
     return runInSlices(this.#describing());
   }

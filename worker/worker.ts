@@ -160,7 +160,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
           ...deps.dump.map(({ name, value, from }) =>
             from === 'default' ? `${name}=${value}` : `${name}=${value} (from ${from})`,
           ),
-          `agreement: ${agreement.hash} (what has to be the same on all workers; /status lists it)`,
+          `agreement: ${agreement.hash} (the settings that must be the same on all workers; /status lists them)`,
         ],
         status: () => [
           `started: ${startedAt}, as instance ${instance}`,

@@ -136,7 +136,7 @@ export function checkConnections(check: Check): void {
     writeFileSync(file, 'precious');
     await t.throwsAsync(start(t, undefined, { target: { path: file } }), {
       message:
-        `cannot listen for gRPC on the unix socket ${file}: there is a file that is not a socket; ` +
+        `cannot listen for gRPC on the unix socket ${file}: it is a file and not a socket; ` +
         'remove it, or set GRPC_UDS to another path',
     });
     t.true(existsSync(file));

@@ -55,7 +55,7 @@ testWith(
 
     const failed = await helm('test', 'sample', '--logs');
     t.is(failed.code, 1, failed.output);
-    const asked = `is a worker listening at localhost:${ports.grpc}? -dial_string names another`;
+    const asked = `is a worker listening at localhost:${ports.grpc}? choose another address with -dial_string`;
     t.true(failed.output.includes(asked), failed.output);
 
     const written = await startPrograms(t, release);

@@ -251,7 +251,7 @@ attack('calls whose deadline passes at once', async (t, { connectPeer, calls, cl
 
 /** Ways to make the server reset a running call; each takes the call's number. */
 const faults: Readonly<Record<string, (streamId: number) => Buffer>> = {
-  'WINDOW_UPDATE by nothing': (streamId) => toWindowUpdate(streamId, 0),
+  'WINDOW_UPDATE by 0': (streamId) => toWindowUpdate(streamId, 0),
   'a window beyond its limit': (streamId) => toWindowUpdate(streamId, 2 ** 31 - 1),
   'DATA after the end': (streamId) => toData(streamId, small),
   'HEADERS after the end': (streamId) => toHeaders(streamId, grpcRequest('/attacked')),

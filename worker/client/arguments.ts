@@ -57,7 +57,7 @@ const flags = [
     help: 'one descriptor; repeat the flag for several',
   },
   { name: 'hits_addend', value: 'n', help: 'how many hits to count (default 1)' },
-  { name: 'hits', value: 'n', help: 'the same' },
+  { name: 'hits', value: 'n', help: 'the same as -hits_addend' },
   { name: 'timeout', value: 'duration', help: 'how long to wait for the answer (default 5s)' },
   { name: 'json', value: '', help: 'print the whole response as one JSON object' },
   {
@@ -172,7 +172,7 @@ function readFlags(args: readonly string[]): ReadFlags {
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     const [, text, inline] = /^--?([^-=][^=]*)(?:=(.*))?$/s.exec(arg) ?? [];
     if (text === undefined) {
-      return wrong(`unexpected argument ${JSON.stringify(arg)}: everything is given by flags`);
+      return wrong(`unexpected argument ${JSON.stringify(arg)}: use flags for all input`);
     }
     if (text === 'h' || text === 'help') {
       return { ok: false, asked: 'help', message: '' };

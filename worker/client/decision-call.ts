@@ -91,16 +91,16 @@ function findHint(
 ) {
   if (code === status.UNAVAILABLE) {
     if (/certificate/.test(text)) {
-      return '-grpc-server-ca-file names a file with the CA of its certificate';
+      return 'set -grpc-server-ca-file to a file with the CA of its certificate';
     }
-    const other = `is a worker listening at ${target}? -dial_string names another`;
-    return tls === undefined ? `${other}; -grpc-use-tls is for one with TLS` : other;
+    const other = `is a worker listening at ${target}? choose another address with -dial_string`;
+    return tls === undefined ? `${other}; use -grpc-use-tls if it has TLS` : other;
   }
   const missing = [
     ...(domain === '' ? ['-domain NAME'] : []),
     ...(descriptors.length === 0 ? ['-descriptors key=value'] : []),
   ];
-  return missing.length === 0 ? undefined : `not given: ${missing.join(', ')}; -help has all flags`;
+  return missing.length === 0 ? undefined : `missing: ${missing.join(', ')}; -help lists all flags`;
 }
 
 /** `DeadlineExceeded` for DEADLINE_EXCEEDED, as the reference's language spells codes. */

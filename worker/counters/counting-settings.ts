@@ -23,20 +23,20 @@ export function countingTable<Kind extends string>(
       keyPrefix: text({
         names: ['CACHE_KEY_PREFIX'],
         default: '',
-        doc: 'Begins every counter key',
+        doc: 'Prefix of every counter key',
       }),
       failureMode: choice({
         names: ['KVSTORE_FAILURE_MODE'],
         words: { error: 'error', allow: 'allow', deny: 'deny', local: 'local' },
         anyCase: true,
         default: 'error',
-        doc: 'What a decision is answered when the store fails, Redis or memory cache, in any case: an error, OK, over the limit, or what this process counts alone until the store is back',
+        doc: 'How decisions are answered while the store (Redis or memory cache) fails, in upper or lower case: an error, OK, over the limit, or by counting in this process alone until it recovers',
       }),
       expirationJitterSeconds: int({
         names: ['EXPIRATION_JITTER_MAX_SECONDS'],
         default: 300,
         max: 2_147_483_647,
-        doc: 'Random seconds, at most, that a counter outlives its window; 0 or less is none',
+        doc: 'The most random seconds by which a counter outlives its window; 0 or less: none',
       }),
     }),
     store: section('Key-value store', storeSettings('KVSTORE')),

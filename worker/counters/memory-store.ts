@@ -214,7 +214,7 @@ export class MemoryStore implements CounterStore {
   }
 
   #noRoom(): AppError {
-    return storeError(`${this.#counters.size} are live, no room for more`);
+    return storeError(`there are ${this.#counters.size} already, the most that this process keeps`);
   }
 
   #takeBack(hit: Hit): undefined {

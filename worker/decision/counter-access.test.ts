@@ -55,7 +55,7 @@ test('the used hits of each limit are reported, in the order of the descriptors'
         ...{ descriptor: 1, rule: 'd.k', used: 4, limit: 10, window: 'minute' },
         ...{ secondsUntilReset: 45, shadowMode: false },
       },
-      { descriptor: 2, problem: 'no rule of domain d is for (none=x)' },
+      { descriptor: 2, problem: 'no rule of domain d matches (none=x)' },
       {
         ...{ descriptor: 3, rule: 'd.watched', used: 1, limit: 3, window: 'hour' },
         ...{ secondsUntilReset: 7_185, shadowMode: true },

@@ -132,7 +132,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
       return `there are no rules for domain ${domain}${hint}`;
     }
     const shown = entries.map(({ key, value }) => `(${key}=${value})`).join('');
-    if (match === undefined) return `no rule of domain ${domain} is for ${shown}`;
+    if (match === undefined) return `no rule of domain ${domain} matches ${shown}`;
     return match.limit.unlimited && match.parts === undefined
       ? `rule ${match.metricKey} is unlimited, so nothing is counted`
       : undefined;

@@ -31,12 +31,12 @@ export class RequestTooLarge extends Error {}
 
 export function tooManyDescriptors({ maxDescriptors }: RequestBounds): RequestTooLarge {
   return new RequestTooLarge(
-    `the request has more than ${maxDescriptors} descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be`,
+    `the request has more than ${maxDescriptors} descriptors; REQUEST_MAX_DESCRIPTORS sets the maximum`,
   );
 }
 
 export function tooManyEntries({ maxEntries }: RequestBounds): RequestTooLarge {
   return new RequestTooLarge(
-    `the request has more than ${maxEntries} entries; REQUEST_MAX_ENTRIES sets how many there may be`,
+    `the request has more than ${maxEntries} entries; REQUEST_MAX_ENTRIES sets the maximum`,
   );
 }

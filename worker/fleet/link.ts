@@ -148,7 +148,7 @@ export class Link {
     if (isUnimplemented) {
       if (!this.#hasSaidUnimplemented) {
         this.#log.info(
-          `The management server ${this.#server.url} takes no reports of this worker; it is done without`,
+          `The management server ${this.#server.url} accepts no reports from this worker, which continues without them`,
         );
       }
       this.#hasSaidUnimplemented = true;

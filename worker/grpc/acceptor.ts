@@ -106,7 +106,7 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
     onClosed(which) {
       deps.onRefused?.();
       repeatedLog.report(
-        `there are ${max} ${names.listener} connections already: the one that was ${which} was closed; ${names.maxConnections} sets how many there may be`,
+        `there are already ${max} ${names.listener} connections: the ${which} one was closed; ${names.maxConnections} sets the maximum`,
         which,
       );
     },
@@ -151,7 +151,7 @@ function toContextOptions({ cert, key, clientCa }: ServerCertificates) {
 /** Checks the name only: the handshake has verified the chain. */
 function checkClient(socket: TLSSocket, san: string): string | undefined {
   const raw = socket.getPeerCertificate().raw as Buffer | undefined;
-  if (raw === undefined) return 'it showed no certificate';
+  if (raw === undefined) return 'it presented no certificate';
   const certificate = new X509Certificate(raw);
   // A common name does not replace a missing alternative name.
   if (certificate.checkHost(san, { subject: 'never' }) !== undefined) return undefined;
@@ -170,7 +170,7 @@ async function removeStaleSocket(
   if (!status.isSocket()) {
     throw new AppError(
       'cannot_start',
-      `cannot listen for ${names.listener} on the unix socket ${path}: there is a file that is not a socket; ` +
+      `cannot listen for ${names.listener} on the unix socket ${path}: it is a file and not a socket; ` +
         `remove it, or set ${names.path} to another path`,
     );
   }

@@ -90,7 +90,7 @@ export function createDebugServer(
         return sendError(reply, 409, 'another profile is being taken; try again when it has ended');
       }
       if (bytes === 'gone') {
-        return sendError(reply, 503, 'the process is not there, or ended meanwhile; try again');
+        return sendError(reply, 503, 'there is no such process, or it ended meanwhile; try again');
       }
       return reply
         .type('application/octet-stream')
@@ -169,8 +169,8 @@ export function createDebugServer(
 }
 
 const describeProfiles = (scheme: string, hasProcesses: boolean): string[] => [
-  `/debug/pprof/profile?seconds=${defaultCpuSeconds}: where CPU time goes during so many seconds`,
-  `/debug/pprof/heap?seconds=${defaultHeapSeconds}: what is allocated meanwhile and stays alive`,
+  `/debug/pprof/profile?seconds=${defaultCpuSeconds}: how CPU time is spent in that many seconds`,
+  `/debug/pprof/heap?seconds=${defaultHeapSeconds}: what is allocated in that time and still in use at its end`,
   '',
   'Both are gzipped pprof files, at most one at a time and 120 seconds long:',
   `  go tool pprof ${scheme}://<this address>/debug/pprof/profile?seconds=10`,
@@ -179,7 +179,7 @@ const describeProfiles = (scheme: string, hasProcesses: boolean): string[] => [
 
 const processHelp = [
   '',
-  'With &process=2 they are of the second process that decides; without, of the first one; with',
+  'With &process=2 they are profiles of the second process that decides, by default of the first one; with',
   '&process=0 of the process that starts them.',
 ];
 

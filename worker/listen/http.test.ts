@@ -154,8 +154,7 @@ test('a request with too many descriptors or entries is refused with the numbers
   t.is((await send(`${url}/json`, 'POST', '{"descriptors":[{"entries":[{}]}]}')).status, 200);
   const answer = await send(`${url}/json`, 'POST', '{"descriptors":[{},{}]}');
   t.is(answer.status, 400);
-  const text =
-    'the request has more than 1 descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be';
+  const text = 'the request has more than 1 descriptors; REQUEST_MAX_DESCRIPTORS sets the maximum';
   t.is(answer.body, `${text}\n`);
   t.true(log.lines.includes(`warning /json: ${text}`));
 });
@@ -192,7 +191,7 @@ test('large requests wait for their turn, small ones do not', async (t) => {
   const filling = { bytes: maxWaitingBytes - largeRequests.waitingBytes, begin() {} };
   t.true(largeRequests.add(filling));
   t.is((await send(`${url}/json`, 'POST', large('late'))).status, 503);
-  t.true(log.lines.includes('warning /json: too many bodies that wait for their turn'));
+  t.true(log.lines.includes('warning /json: too many bodies are waiting for their turn'));
   largeRequests.over(filling);
   largeRequests.over(other);
   t.is((await waiting).status, 200);

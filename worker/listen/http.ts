@@ -107,12 +107,12 @@ export function createHttpServer(
       onUndecodable();
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
     }
-    if (body.kind === 'too-many') return refuseBusy(reply, 'that are being read');
+    if (body.kind === 'too-many') return refuseBusy(reply, 'being read');
     // As in the reference, a request's trace headers are ignored here (behaviour: spans).
     const trace = tracer?.roots();
     const answer = await find(body.bytes, reply, trace);
     if (answer === 'aborted') return refuseAborted(reply);
-    if (answer === 'too-many') return refuseBusy(reply, 'that wait for their turn');
+    if (answer === 'too-many') return refuseBusy(reply, 'waiting for their turn');
     duration.observe((clock.monotonicMs() - startMs) / 1000);
     if (!answer.ok) {
       if ('error' in answer) return refuse(reply, answer.error.message);
@@ -173,11 +173,11 @@ export function createHttpServer(
   }
 
   function refuseAborted(reply: FastifyReply): FastifyReply {
-    return refuse(reply, 'the caller went away before its request ended');
+    return refuse(reply, 'the caller disconnected before its request ended');
   }
 
   function refuseBusy(reply: FastifyReply, which: string): FastifyReply {
-    report(`too many bodies ${which}`);
+    report(`too many bodies are ${which}`);
     return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
   }
 

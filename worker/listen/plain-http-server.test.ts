@@ -100,6 +100,6 @@ test('at the limit the least used connection is closed, and logged once', async 
   t.regex(await ask(await open()), /here/);
   const told = log.lines.filter((line) => line.includes('was closed'));
   t.deepEqual(told, [
-    'warning there are 2 connections to the debug port already: the one that was least used was closed',
+    'warning there are already 2 connections to the debug port: the least used one was closed',
   ]);
 });

@@ -118,7 +118,7 @@ export function createPlainHttpServer(
     isTls: tls !== undefined,
     onClosed(which) {
       repeatedLog.report(
-        `there are ${maxConnections} connections to the ${name} port already: the one that was ${which} was closed`,
+        `there are already ${maxConnections} connections to the ${name} port: the ${which} one was closed`,
         which,
       );
     },

@@ -108,7 +108,9 @@ test.serial('new certificates are used under load without a failed request', asy
   await goOn();
   await writeFile(files.certFile, renewedCertificate.cert);
   await eventually('half of a pair is logged', () =>
-    log.lines.some((line) => line.startsWith('error The HTTP port keeps its certificates: ')),
+    log.lines.some((line) =>
+      line.startsWith('error The HTTP port continues with its previous certificates: '),
+    ),
   );
   t.is((await get(port, '/healthcheck', fresh)).name, 'server', 'half a pair changes nothing');
   await goOn();

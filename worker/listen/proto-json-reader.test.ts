@@ -60,13 +60,12 @@ test('a request with too many descriptors is refused with the numbers, and readi
   t.deepEqual(ask(1, 1, 1), {
     ok: false,
     isTooLarge: true,
-    problem:
-      'the request has more than 2 descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be',
+    problem: 'the request has more than 2 descriptors; REQUEST_MAX_DESCRIPTORS sets the maximum',
   });
   t.deepEqual(ask(2, 2), {
     ok: false,
     isTooLarge: true,
-    problem: 'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets how many there may be',
+    problem: 'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets the maximum',
   });
   const fits = JSON.stringify({ descriptors: [{ entries: [{}, {}] }, { entries: [{}] }] });
   t.true(parseJsonRequest(Buffer.from(fits), bounds).ok);

@@ -27,7 +27,7 @@ test('loads of certificates are counted, and their expiry and a refusal of new o
   const counts = () => Object.fromEntries(metrics.snapshot());
   const status = () => describeCertificates(metrics.snapshot());
   const inUse = 'certificates of the gRPC port: valid until 2126-10-28T03:14:44.000Z';
-  const refused = `${inUse}; the files have changed and cannot be used, the log has why`;
+  const refused = `${inUse}; the files have changed and cannot be used, see the log`;
   const changeInto = async (attempts: number) => {
     await eventually(`${attempts} loads`, () => {
       clock.advance(1_000);

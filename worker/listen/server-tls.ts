@@ -63,7 +63,7 @@ export async function readServerTls(
   const isRefused = metrics.gauge(gauges.isRefused);
   const keepOld = (problem: string) => {
     failures?.add(1);
-    log.error(`The ${name} port keeps its certificates: ${problem}`);
+    log.error(`The ${name} port continues with its previous certificates: ${problem}`);
   };
 
   attempts?.add(1);
@@ -120,7 +120,7 @@ export function describeCertificates(stats: ReadonlyMap<string, number>): readon
     if (!seconds) return [];
     const until = `valid until ${new Date(seconds * 1000).toISOString()}`;
     const refusal = stats.get(isRefused)
-      ? '; the files have changed and cannot be used, the log has why'
+      ? '; the files have changed and cannot be used, see the log'
       : '';
     return [`certificates of the ${listener} port: ${until}${refusal}`];
   });

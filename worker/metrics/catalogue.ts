@@ -19,11 +19,11 @@ export const catalogue: readonly CatalogueEntry[] = [
     'Hits of a rule. The metric key is the domain, and key or key_value of each level',
   ),
   counter(`${rule}.over_limit`, 'Hits over the limit'),
-  counter(`${rule}.near_limit`, 'Hits above NEAR_LIMIT_RATIO of the limit, up to it'),
+  counter(`${rule}.near_limit`, 'Hits between NEAR_LIMIT_RATIO of the limit and the limit'),
   counter(`${rule}.within_limit`, 'Hits of requests that passed'),
   counter(
     `${rule}.over_limit_with_local_cache`,
-    'Those of over_limit that the local cache knew, so that the store was not asked',
+    'Part of over_limit, answered by the local cache without asking the store',
   ),
   counter(`${rule}.shadow_mode`, 'Decisions over the limit that shadow mode let pass'),
   counter(`${rule}.total_negative_hits`, 'Refunded hits'),
@@ -33,11 +33,11 @@ export const catalogue: readonly CatalogueEntry[] = [
   ),
   ownCounter(
     'ratelimit.service.no_match.<domain>',
-    'Descriptors that no rule is for: they pass. `/unmatched` on the debug port shows which',
+    'Descriptors that match no rule: they pass. `/unmatched` on the debug port lists them',
   ),
   ownCounter(
     'ratelimit.service.folded_metric_names',
-    'How often a name was not kept apart, because there are RUNTIME_METRIC_NAMES_MAX already',
+    'Names not counted separately, because there are already RUNTIME_METRIC_NAMES_MAX',
   ),
   counter('ratelimit.service.config_load_success', 'Loads of rules that took effect'),
   counter('ratelimit.service.config_load_error', 'Loads with errors: the rules in force stay'),
@@ -64,7 +64,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ownCounter('ratelimit.recording.written', 'Decisions recorded in the file of RECORD_DECISIONS'),
   ownCounter(
     'ratelimit.recording.dropped',
-    'Decisions that this file should have and has not: more than RECORD_DECISIONS_MAX_PER_SECOND, or not written',
+    'Decisions missing in this file: above RECORD_DECISIONS_MAX_PER_SECOND, or not written',
   ),
   counter('ratelimit_server.<method>.total_requests', 'gRPC calls, such as ShouldRateLimit'),
   timer('ratelimit_server.<method>.response_time', 'Milliseconds of a gRPC call'),
@@ -77,24 +77,27 @@ export const catalogue: readonly CatalogueEntry[] = [
     'Seconds in which no more files and connections could be opened, so that new connections were closed unanswered',
   ),
   ownGauge('ratelimit.lease.open', 'Counters that this worker has a lease of'),
-  ownGauge('ratelimit.lease.unused_hits', 'Hits of leases that are counted and not used yet'),
+  ownGauge('ratelimit.lease.unused_hits', 'Hits of leases that are counted but not yet used'),
   ownCounter('ratelimit.lease.decisions', 'Decisions that were answered from a lease'),
   ownGauge('ratelimit.quota.streams', 'Open streams of the quota service'),
   ownGauge('ratelimit.quota.buckets', 'Buckets that these report'),
   ownCounter('ratelimit.quota.reports', 'Buckets in usage reports'),
   ownCounter('ratelimit.quota.assignments', 'Assignments sent'),
-  ownCounter('ratelimit.quota.abandoned', 'Buckets given up, idle for ten reports'),
+  ownCounter('ratelimit.quota.abandoned', 'Buckets abandoned after ten idle reports'),
   ownCounter('ratelimit.quota.refused', 'Streams ended because of what they sent'),
-  ownCounter('ratelimit.quota.store_error', 'Counts that the store failed'),
+  ownCounter('ratelimit.quota.store_error', 'Counts that failed in the store'),
   ownGauge(
     'ratelimit.agreement',
-    'Hash of the settings that all workers sharing a store must agree on: the same on each',
+    'Hash of the settings that all workers sharing a store must have in common',
   ),
   ownGauge(
     'ratelimit.<store>.breaker.open',
-    'Servers of the store that are away and are not asked',
+    'Unreachable servers of the store, which are not asked',
   ),
-  ownCounter('ratelimit.<store>.breaker.opened', 'How often a server of the store was found away'),
+  ownCounter(
+    'ratelimit.<store>.breaker.opened',
+    'How often a server of the store became unreachable',
+  ),
   ownCounter('ratelimit.<store>.breaker.closed', 'How often one could be reached again'),
   ownGauge('ratelimit.<store>.clock_offset_ms', "How far this clock is ahead of the store's"),
   gauge(
@@ -105,13 +108,13 @@ export const catalogue: readonly CatalogueEntry[] = [
   counter('ratelimit.<pool>.cx_local_close', 'Connections closed'),
   counter(
     'ratelimit.memcache.multiget.__code=<outcome>',
-    'Decisions whose counters were read, or not',
+    'Decisions whose counters could be read, or not',
   ),
   counter('ratelimit.memcache.keys_requested', 'Counters asked for'),
-  counter('ratelimit.memcache.keys_found', 'Counters that were there'),
+  counter('ratelimit.memcache.keys_found', 'Counters found'),
   counter(
     'ratelimit.memcache.increment.__code=<outcome>',
-    'Counters added to, not there, or not added to',
+    'Counters incremented, missing, or failed',
   ),
   counter(
     'ratelimit.memcache.add.__code=<outcome>',
@@ -143,7 +146,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   gauge('certs.num_values', 'Files of these certificates'),
   ownGauge(
     'ratelimit.certificate.<port>.not_after_timestamp_seconds',
-    'When the first of the certificates in use of a port ends, `grpc`, `http` or `debug`; or of those that the `store`, the `per_second_store` or management servers (`xds`) are shown',
+    'When the first certificate expires that a port uses (`grpc`, `http`, `debug`), or that is presented to the `store`, the `per_second_store` or management servers (`xds`)',
   ),
   ownGauge(
     'ratelimit.certificate.<port>.renewal_refused',
@@ -158,13 +161,13 @@ export const catalogue: readonly CatalogueEntry[] = [
   ownGauge('ratelimit.node.uptime_seconds', 'Time since the start'),
   ownGauge(
     'ratelimit.node.event_loop_busy_percent',
-    'Share of the last minute in which the event loop worked',
+    'Share of the last minute in which the event loop was busy',
   ),
   ownGauge(
     'ratelimit.node.event_loop_delay_p99_us',
-    'How late the event loop was in the last minute, in microseconds: 99 of 100 times at most this',
+    'Delay of the event loop in the last minute, in microseconds: the 99th percentile',
   ),
-  ownGauge('ratelimit.node.event_loop_delay_max_us', 'The same, the longest'),
+  ownGauge('ratelimit.node.event_loop_delay_max_us', 'The longest of these delays'),
   ownCounter(
     'ratelimit.node.dropped_metric_lines',
     'Lines of statistics that were lost: the receiver could not be reached or was too slow',

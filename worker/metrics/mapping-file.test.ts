@@ -39,7 +39,7 @@ test('a file is read, its warnings are logged and its errors end the start', asy
   });
   t.is(error?.code, 'cannot_start');
   t.true(error?.message.includes(`${file}:2:5: error: the metric's name is missing`));
-  t.true(error?.message.includes(`${file}:3:5: error: what to match is missing`));
+  t.true(error?.message.includes(`${file}:3:5: error: the pattern to match is missing`));
   t.true(error?.message.includes('PROMETHEUS_MAPPER_YAML'));
 
   await rm(file);

@@ -145,7 +145,7 @@ function readMatch(fields: MapReader, defaults: Defaults): readonly string[] | P
   const text = fields.text('match') ?? '';
   const type = fields.word('match_type', ['glob', 'regex']) ?? defaults.matchType;
   if (text === '') {
-    fields.error(code, 'match', 'what to match is missing');
+    fields.error(code, 'match', 'the pattern to match is missing');
     return undefined;
   }
   if (type === 'regex') {

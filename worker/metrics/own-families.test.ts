@@ -107,7 +107,7 @@ test('counters of our own exist from the start, with their descriptions', async 
   const text = await expose(registry);
   t.regex(text, /^# HELP ratelimit_grpc_cx_refused gRPC connections that were closed because/m);
   t.regex(text, /^ratelimit_grpc_cx_refused\{zone="a"\} 0$/m);
-  t.regex(text, /^# HELP ratelimit_service_no_match Descriptors that no rule is for/m);
+  t.regex(text, /^# HELP ratelimit_service_no_match Descriptors that match no rule/m);
   t.regex(text, /^ratelimit_service_no_match\{zone="a",domain="shop.eu"\} 0$/m);
   t.regex(text, /^# HELP ratelimit_node_uptime_seconds Time since the start$/m);
   t.notRegex(text, /config_load_error/, "the reference's are there when they have counted");

@@ -100,7 +100,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     if (isConflictSaid) return;
     isConflictSaid = true;
     log.warning(
-      `Statistics: ${metric} cannot be pulled: its name there is ${family.name}, which is a ${family.type} and not a ${type}; change the mapping file. Others like it are not logged`,
+      `Statistics: ${metric} cannot be pulled: its name there, ${family.name}, is a ${family.type} and not a ${type}; change the mapping file. Further ones are not logged`,
     );
   }
 

@@ -162,7 +162,7 @@ function createSinks(
       again: 'when-changed',
       write: (reason) =>
         log.warning(
-          `Statistics do not reach ${receiver}: ${reason}; trying again, decisions are not affected (DISABLE_STATS=true sends none)`,
+          `Statistics do not reach ${receiver}: ${reason}; trying again, decisions are not affected (DISABLE_STATS=true turns statistics off)`,
         ),
     });
     const onBack = () => {
@@ -191,7 +191,7 @@ function createSinks(
     log.info(`Statistics are written to standard output ${every}`);
   }
   if (sinks.length === 0 && pull === undefined) {
-    log.info('Statistics leave the process only by its debug port');
+    log.info('Statistics are available on the debug port only');
   }
   return sinks;
 }

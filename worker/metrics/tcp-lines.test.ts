@@ -120,7 +120,7 @@ test('a receiver that accepts but never reads costs bounded memory and is discon
   clock.advance(10_000);
   clock.advance(10_000);
   await eventually('the loss', () => events.length === 2);
-  t.deepEqual(events, ['back', 'lost: the receiver took nothing for 10000ms']);
+  t.deepEqual(events, ['back', 'lost: the receiver accepted nothing for 10000ms']);
   const before = dropped();
   t.true(before >= 4096 && before <= sent / 'some.counter:1|c\n'.length, `${before} lines`);
   lines.send('late:1|c\n');

@@ -85,7 +85,7 @@ export class TcpLines implements LineTransport {
       this.#isWatching = false;
       if (watched.writableLength === 0) return;
       if (this.#takenCount > takenBefore) this.#watchProgress();
-      else watched.destroy(new Error(`the receiver took nothing for ${stallMs}ms`));
+      else watched.destroy(new Error(`the receiver accepted nothing for ${stallMs}ms`));
     });
   }
 

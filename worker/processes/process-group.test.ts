@@ -231,7 +231,7 @@ test('the reason that a process reports for its end is logged, and it is replace
   process(1).end('ended with exit code 1');
   t.is(
     log.lines.at(-1),
-    'error Process 2 (pid 101) failed: Error: a defect; another takes its place in 100ms',
+    'error Process 2 (pid 101) failed: Error: a defect; another replaces it in 100ms',
   );
 });
 
@@ -246,7 +246,7 @@ test('a process that falls silent is ended', async (t) => {
   clock.advance(1_000);
   t.true(process(1).isKilled());
   t.false(process(0).isKilled());
-  t.is(log.lines.at(-1), 'error Process 2 (pid 101) has said nothing for 30s');
+  t.is(log.lines.at(-1), 'error Process 2 (pid 101) has not reported for 30s');
 });
 
 test('the worker is unhealthy while no process serves or one has lost its store, and all are notified', async (t) => {

@@ -103,7 +103,7 @@ export class ProcessSlot {
         if (++this.#silentSteps >= maxSilentSteps) {
           const seconds = (silenceStepMs * maxSilentSteps) / 1000;
           this.#log.error(
-            `Process ${this.number} (pid ${this.#forked?.pid}) has said nothing for ${seconds}s`,
+            `Process ${this.number} (pid ${this.#forked?.pid}) has not reported for ${seconds}s`,
           );
           this.#forked?.kill();
         } else waitForStep();
@@ -129,7 +129,7 @@ export class ProcessSlot {
     if (!this.#deps.onEnd(how, this.#reason)) return;
     const delayMs = backoffDelayMs(backoff, this.#failures++);
     this.#log.error(
-      `Process ${this.number}${pid === undefined ? '' : ` (pid ${pid})`} ${this.#reason === undefined ? how : `failed: ${this.#reason}`}; another takes its place in ${delayMs}ms`,
+      `Process ${this.number}${pid === undefined ? '' : ` (pid ${pid})`} ${this.#reason === undefined ? how : `failed: ${this.#reason}`}; another replaces it in ${delayMs}ms`,
     );
     this.#restarts++;
     this.#cancelRestart = this.#clock.after(delayMs, () => this.start());

@@ -166,7 +166,7 @@ test('entries are put in the order in which rules nest, and a bucket with severa
   t.deepEqual(await report([usage({ user: 'u', plan: 'p' }, 0)]), ['7 and 1 in 31536000 s']);
   await report([usage({ user: 'v', plan: 'p' }, 0)]);
   t.deepEqual(world.log.lines, [
-    'warning domain d: a bucket with user, plan fits several rules; d.plan.user comes first and applies',
+    'warning domain d: a bucket with user, plan matches several rules; d.plan.user is the first and applies',
   ]);
 });
 

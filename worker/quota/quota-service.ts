@@ -222,7 +222,7 @@ export class QuotaService implements QuotaStreamHost {
     const match = nesting && domainRules?.match(nesting.entries);
     if (nesting?.isAmbiguous && match !== undefined) {
       this.#ambiguities.report(
-        `domain ${domain}: a bucket with ${member.entries.map(({ key }) => key).join(', ')} fits several rules; ${match.metricKey} comes first and applies`,
+        `domain ${domain}: a bucket with ${member.entries.map(({ key }) => key).join(', ')} matches several rules; ${match.metricKey} is the first and applies`,
         match.metricKey,
       );
     }
@@ -423,7 +423,7 @@ export class QuotaService implements QuotaStreamHost {
           pool.lease?.failed();
           this.#counters.storeErrors.add(1);
           this.#storeFailures.report(
-            `the quota service counts here alone while the store fails: ${error.message}`,
+            `the quota service counts in this process alone while the store fails: ${error.message}`,
           );
         }
         answered(error === undefined);

@@ -15,7 +15,7 @@ export function recordingSettings() {
       default: 0.01,
       min: 0.000001,
       max: 1,
-      doc: 'Part of all descriptors that is recorded, each with all its requests or none; the same ones on each worker',
+      doc: 'Share of descriptors to record, each with all its requests or none; the same ones on each worker',
     }),
     maxPerSecond: int({
       names: ['RECORD_DECISIONS_MAX_PER_SECOND'],
@@ -28,14 +28,14 @@ export function recordingSettings() {
       names: ['RECORD_DECISIONS_FILE_SIZE_IN_BYTES'],
       default: 100 * 1024 * 1024,
       min: 2 * maxBufferedBytes,
-      doc: 'Size at which the file is turned over',
+      doc: 'Size at which the file is rotated',
     }),
     files: int({
       names: ['RECORD_DECISIONS_FILES'],
       default: 3,
       min: 1,
       max: 1_000,
-      doc: 'How many files are kept, the one that is written included; the others are its name with .1, .2 and so on',
+      doc: 'How many files are kept, including the current one; the others are its name with .1, .2 and so on',
     }),
     hashedKeys: list({
       names: ['RECORD_DECISIONS_HASHED_KEYS'],

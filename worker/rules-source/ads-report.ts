@@ -196,10 +196,10 @@ function listNames(names: readonly string[]): string {
 /** The setting to check. */
 function findSetting(reason: string, wasOpen: boolean, usesTls: boolean): string | undefined {
   if (/^UNAUTHENTICATED\b/.test(reason)) {
-    return 'CONFIG_GRPC_XDS_TOKEN_FILE names the file of a token that it knows';
+    return 'set CONFIG_GRPC_XDS_TOKEN_FILE to a file with a token that it accepts';
   }
   if (wasOpen) return undefined;
-  const where = 'CONFIG_GRPC_XDS_SERVER_URL says where it is';
+  const where = 'check CONFIG_GRPC_XDS_SERVER_URL';
   // The server accepts connections, but ends this one without a reason.
   const isAnswered = /Failed to connect|ECONNRESET|socket hang up/.test(reason);
   return isAnswered && !usesTls

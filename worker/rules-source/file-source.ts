@@ -63,7 +63,7 @@ const defaultTiming: Timing = { ...defaultFollowerTiming, settle: 150 };
 const staleMs = 30_000;
 
 /** The trigger while the root does not exist. */
-const rootIsAway = 'the root is away';
+const rootIsAway = 'the root is missing';
 
 export class FileSource implements RulesSource {
   readonly #load;
@@ -86,7 +86,7 @@ export class FileSource implements RulesSource {
   #hasLoaded = false;
   /** Whether the rules in force came from at least one file. */
   #hadFiles = false;
-  #lastLoad = 'nothing was loaded yet';
+  #lastLoad = 'nothing has been loaded yet';
   /** Since when the files differ from those that were last read, while only a swap loads them again. */
   #staleSinceMs: number | undefined;
   #hasSaidStale = false;
@@ -272,7 +272,7 @@ export class FileSource implements RulesSource {
     try {
       loaded = await this.#load(files);
     } catch (error) {
-      const defect = `these files met a defect of the program: ${stackText(error)}`;
+      const defect = `these files caused a defect of the program: ${stackText(error)}`;
       loaded = {
         ok: false,
         problems: [problemOf('error', 'program-defect', this.#directory, defect)],
@@ -300,7 +300,7 @@ export class FileSource implements RulesSource {
       // Removing every limit is hardly ever intended: a missing mount has the same effect.
       const message = 'no file named *.yaml or *.yml any more';
       const hint =
-        'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew';
+        'to remove every limit, leave a file with a domain and no descriptors, or restart the worker';
       return problemOf('error', 'no-rules-file', this.#directory, message, hint);
     }
     const message = 'no file named *.yaml or *.yml; no limit applies';

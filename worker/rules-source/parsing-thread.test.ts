@@ -183,7 +183,7 @@ for (const [what, program, reason] of [
     const { parse, log } = createThread(t, () => new Worker(program, { eval: true }));
     t.deepEqual(await parse(small, 'a.yaml'), parseRuleDocument(small, 'a.yaml'));
     t.deepEqual(log.lines, [
-      `warning a.yaml is large and blocks others while it is read: the thread for it failed: ${reason}`,
+      `warning a.yaml is large and blocks decisions while it is read, as the thread for it failed: ${reason}`,
     ]);
   });
 }

@@ -105,7 +105,7 @@ export function createParsingThread({
     if (isClosed) throw error;
     if (error instanceof TooMuch) return error;
     log.warning(
-      `${shown} is large and blocks others while it is read: the thread for it failed: ${errorText(error)}`,
+      `${shown} is large and blocks decisions while it is read, as the thread for it failed: ${errorText(error)}`,
     );
     return undefined;
   }

@@ -77,8 +77,8 @@ test('rules are replaced at each end, and not before', async (t) => {
   await nextChange();
   t.is(liftedIn(changes[1]), '');
   t.deepEqual(log.lines, [
-    'notice 1 rule ended: requests get the rules that are there without it',
-    'notice 1 rule ended: requests get the rules that are there without it',
+    'notice 1 rule ended: requests now match the rules without it',
+    'notice 1 rule ended: requests now match the rules without it',
   ]);
 });
 

@@ -50,14 +50,14 @@ export function createRuleEnds({ builder, onChange, log, clock }: RuleEndsDeps):
     if (followed !== load) return;
     if (!built.ok) {
       // Only happens when the clock was set back by more than `until` may be ahead.
-      log.error('Rules that were accepted cannot be built again: those before stay in force');
+      log.error('Rules that were accepted cannot be built again: the earlier ones stay in force');
       cancel = clock.after(longestWait, () => waitFor(load));
       return;
     }
     const ended = countEnded(documents, nowMs) - countEnded(documents, atMs);
     log.notice(
       ended > 0
-        ? `${toCountText(ended, 'rule')} ended: requests get the rules that are there without ${ended === 1 ? 'it' : 'them'}`
+        ? `${toCountText(ended, 'rule')} ended: requests now match the rules without ${ended === 1 ? 'it' : 'them'}`
         : `The clock was set back: ${toCountText(-ended, 'rule')} that had ended ${ended === -1 ? 'is' : 'are'} in force again`,
     );
     const changed = { ...load, ruleSet: built.ruleSet, atMs: nowMs };

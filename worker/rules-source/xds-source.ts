@@ -271,8 +271,8 @@ export class XdsSource implements RulesSource {
     } catch (error) {
       // If the thread was closed meanwhile, no conclusion is possible.
       if (!this.#closed)
-        this.#log.error(`Resources met a defect of the program: ${stackText(error)}`);
-      const defect = `met a defect of the worker: ${errorText(error)}`;
+        this.#log.error(`Resources caused a defect of the program: ${stackText(error)}`);
+      const defect = `caused a defect of the worker: ${errorText(error)}`;
       const problem = problemOf('error', 'program-defect', 'the response', defect);
       const kept = [...this.#inForce.keys()];
       return {

@@ -32,7 +32,7 @@ export function warnSettings(reading: WorkerReading): string[] {
   const { tls } = workerTable.grpc.settings;
   const warnings: string[] = [];
   if (!/^(text|json|)$/i.test(log.format)) {
-    warnings.push(`${showSetting(reading, format)} is taken as text; the other format is json`);
+    warnings.push(`${showSetting(reading, format)} is read as text; the other format is json`);
   }
   for (const row of [tls.clientCaFile, tls.clientSan]) {
     if (grpc.tls.enabled || reading.of(row).value === '') continue;
@@ -75,7 +75,7 @@ function warnStopAtLimit(reading: WorkerReading): string[] {
     const mode = limits.shadowMode ? shadowMode : limits.quotaMode ? quotaMode : undefined;
     if (mode === undefined || limits.stopIncrementWhenOverLimit === 'enforced') return [];
     return [
-      `${shown} with ${showSetting(reading, mode)}: what is over its limit and refuses nothing keeps the other descriptors of its requests from being counted; write enforced`,
+      `${shown} with ${showSetting(reading, mode)}: a rule that is over its limit but refuses nothing prevents the other descriptors of its requests from being counted; write enforced`,
     ];
   }
   const backend = showSetting(reading, workerTable.counting.settings.backend);
@@ -90,7 +90,7 @@ function warnDebugPort(reading: WorkerReading): string[] {
   const { host } = workerTable.debug.settings;
   if (reading.of(host).given !== undefined || debug.tls.enabled) return [];
   return [
-    `${joinNames(host)} is not set: whoever reaches port ${debug.port} can read rules, settings and profiles; write 127.0.0.1 to keep others out, or ${debug.host} to confirm that it is meant`,
+    `${joinNames(host)} is not set: anyone who can reach port ${debug.port} can read rules, settings and profiles; write 127.0.0.1 to shut others out, or ${debug.host} if that is intended`,
   ];
 }
 
@@ -100,7 +100,7 @@ function checkProcesses(reading: WorkerReading): string[] {
   const count = showSetting(reading, workerTable.processes.settings.count);
   const backend = showSetting(reading, workerTable.counting.settings.backend);
   return [
-    `${count} cannot be together with ${backend}: each process would count by itself; write 1, or choose a store that the processes share`,
+    `${count} cannot be combined with ${backend}: each process would count by itself; write 1, or choose a store that the processes share`,
   ];
 }
 
@@ -137,11 +137,11 @@ function checkXds(reading: WorkerReading): string[] {
   for (const [index, [name, value]] of Object.entries(xds.additionalHeaders).entries()) {
     if (!/^[\w.-]+$/.test(name)) {
       problems.push(
-        `${shown}: the name of header ${index + 1} has other characters than letters, digits, ".", "-" and "_"`,
+        `${shown}: the name of header ${index + 1} has a character that is not a letter, a digit, ".", "-" or "_"`,
       );
     } else if (!name.toLowerCase().endsWith('-bin') && !/^[ -~]*$/.test(value)) {
       problems.push(
-        `${shown}: the value of header ${index + 1} has characters that no header can have; leave them out`,
+        `${shown}: the value of header ${index + 1} has characters that a header cannot have; remove them`,
       );
     }
   }
@@ -161,7 +161,7 @@ function warnServers(reading: WorkerReading): string[] {
   const shown = showSetting(reading, workerTable.xds.settings.serverUrl);
   return problems.map(
     (problem) =>
-      `${shown}: ${problem}; it is left out, the others are used; write such as localhost:18000`,
+      `${shown}: ${problem}; it is ignored, the others are used; write an address such as localhost:18000`,
   );
 }
 
@@ -242,7 +242,7 @@ function checkListeners(reading: WorkerReading): string[] {
     .filter((row) => !isHost(reading.of(row).value))
     .map(
       (row) =>
-        `${nameOf(reading, row)}: the host has a character that hosts do not have; write a host such as ${row.default}`,
+        `${nameOf(reading, row)}: the host has an invalid character; write a host such as ${row.default}`,
     );
   const read = listeners.filter(({ row }) => reading.of(row).problems.length === 0);
   const doubled = read.flatMap((one, index) =>
@@ -283,7 +283,7 @@ function checkPush(reading: WorkerReading): string[] {
   if (disabled || isHost(push.host) || !((push.enabled ?? true) || tagged.enabled)) return [];
   const { host } = workerTable.stats.settings.push;
   return [
-    `${nameOf(reading, host)}: the host has a character that hosts do not have; write a host such as localhost`,
+    `${nameOf(reading, host)}: the host has an invalid character; write a host such as localhost`,
   ];
 }
 

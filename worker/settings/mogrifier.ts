@@ -46,7 +46,7 @@ function readMogrifier(
     return { mogrifiers: [], problems: [`${listSetting}: a name in the list is empty`], names: [] };
   }
   if (!/^[\w.-]+$/.test(name)) {
-    const problem = `${listSetting}: a name in the list has a character that names of variables do not have`;
+    const problem = `${listSetting}: a name in the list has a character that a variable's name cannot have`;
     return { mogrifiers: [], problems: [problem], names: [] };
   }
   const rows = {

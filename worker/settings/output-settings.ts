@@ -19,7 +19,7 @@ export function statsSettings() {
       names: ['STATS_FLUSH_INTERVAL'],
       default: 10_000,
       min: 1,
-      doc: 'Time between two sendings',
+      doc: 'Interval between sends',
     }),
     extraTags: map({
       names: ['EXTRA_TAGS'],
@@ -36,7 +36,7 @@ export function statsSettings() {
       default: 25_000,
       min: 0,
       max: 10_000_000,
-      doc: 'Metric names made from values of requests that are kept apart; further ones share one name',
+      doc: 'How many metric names from values of requests are kept apart; further ones share one',
     }),
     push: {
       enabled: bool({
@@ -66,7 +66,7 @@ export function statsSettings() {
           udp6: 'udp6',
         },
         default: 'tcp',
-        doc: 'How to reach it (the tagged output is always udp)',
+        doc: 'Its protocol (the tagged output is always udp)',
       }),
     },
     tagged: {
@@ -85,7 +85,7 @@ export function statsSettings() {
       enabled: bool({
         names: bothNames('USE_PULLMETRICS'),
         default: false,
-        doc: 'Offer statistics for being pulled',
+        doc: 'Serve statistics to be pulled',
       }),
       address: text({
         names: bothNames('PULLMETRICS_ADDR'),
@@ -148,7 +148,7 @@ export function tracingSettings() {
       default: 1,
       min: 0,
       max: 1,
-      doc: 'Part of the traces that are kept',
+      doc: 'Share of traces to keep',
     }),
     semanticConventions: list({
       names: ['OTEL_SEMCONV_STABILITY_OPT_IN'],

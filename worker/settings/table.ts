@@ -51,13 +51,13 @@ export const workerTable = {
       names: ['GRPC_MAX_CONNECTION_AGE'],
       default: undefined,
       example: 600_000,
-      doc: 'Age, give or take a tenth, at which clients are asked to leave a connection; 0 is no limit',
+      doc: 'Age, give or take a tenth, at which clients are asked to close a connection; 0: no limit',
     }),
     maxConnectionAgeGraceMs: duration({
       names: ['GRPC_MAX_CONNECTION_AGE_GRACE'],
       default: undefined,
       example: 30_000,
-      doc: 'How much later it is closed by force; 0 is no limit',
+      doc: 'How much later it is closed by force; 0: no limit',
     }),
     maxConnections: int({
       names: ['GRPC_MAX_CONNECTIONS'],
@@ -65,7 +65,7 @@ export const workerTable = {
       defaultText: '10000, with TLS 3000',
       min: 1,
       max: 1_000_000,
-      doc: 'Connections at once, of each process; for one more, the one that is used least is closed',
+      doc: 'The most connections of each process at once; for one more, the least used one is closed',
     }),
     tls: {
       enabled: bool({ names: ['GRPC_SERVER_USE_TLS'], default: false, doc: 'Serve over TLS' }),
@@ -98,21 +98,21 @@ export const workerTable = {
       default: defaultRequestBounds.maxDescriptors,
       min: 1,
       max: 100_000,
-      doc: 'Descriptors of a request; one with more is refused',
+      doc: 'The most descriptors of a request; one with more is refused',
     }),
     maxEntries: int({
       names: ['REQUEST_MAX_ENTRIES'],
       default: defaultRequestBounds.maxEntries,
       min: 1,
       max: 1_000_000,
-      doc: 'Entries of all descriptors of a request; one with more is refused',
+      doc: 'The most entries of a request; one with more is refused',
     }),
     invalidUtf8: choice({
       names: ['REQUEST_INVALID_UTF8'],
       words: { fail: 'fail', count: 'count' },
       anyCase: true,
       default: 'fail',
-      doc: 'gRPC requests with bytes that are not UTF-8, such as a header in Latin-1: `fail` fails them, as the reference does, and Envoy lets them pass by default; `count` counts a value under its bytes, written as \\xNN, so that one byte does not lift all limits',
+      doc: 'gRPC requests with bytes that are not UTF-8, such as a header in Latin-1: `fail` fails them, as the reference does, and Envoy lets them pass by default; `count` counts a value under its bytes, written as \\xNN, so that one byte does not disable all limits',
     }),
   }),
   debug: section('Debug port', {
@@ -150,12 +150,12 @@ export const workerTable = {
       },
       anyCase: true,
       default: 'warning',
-      doc: 'The least important messages that are written, in any case of letters; at warn also that ports, rules and connections are there',
+      doc: 'The lowest level that is logged, in upper or lower case; at warn also that ports, rules and connections are ready',
     }),
     format: text({
       names: ['LOG_FORMAT'],
       default: 'text',
-      doc: '`json` in any case for one JSON object per line; anything else is text',
+      doc: '`json`, in upper or lower case, for one JSON object per line; anything else is text',
     }),
   }),
   config: section('Rules', {
@@ -168,7 +168,7 @@ export const workerTable = {
     forceStart: bool({
       names: ['FORCE_START_WITHOUT_INITIAL_CONFIG'],
       default: false,
-      doc: 'Serve before the first rules are there',
+      doc: 'Serve before the first rules are loaded',
     }),
     mergeDomains: bool({
       names: ['MERGE_DOMAIN_CONFIG'],
@@ -186,7 +186,7 @@ export const workerTable = {
     appDirectory: text({
       names: ['RUNTIME_APPDIRECTORY'],
       default: 'config',
-      doc: 'Folder in that one with the files of rules',
+      doc: 'Folder in that one with the rules',
     }),
     ignoreDotFiles: bool({
       names: ['RUNTIME_IGNOREDOTFILES'],
@@ -206,7 +206,7 @@ export const workerTable = {
       default: false,
       doc: 'Answer OK overall whatever the limits are',
     }),
-    quotaMode: bool({ names: ['QUOTA_MODE'], default: false, doc: 'Take every rule as a quota' }),
+    quotaMode: bool({ names: ['QUOTA_MODE'], default: false, doc: 'Treat every rule as a quota' }),
     responseDynamicMetadata: bool({
       names: ['RESPONSE_DYNAMIC_METADATA'],
       default: false,
@@ -216,7 +216,7 @@ export const workerTable = {
       names: ['NEAR_LIMIT_RATIO'],
       default: 0.8,
       min: 0,
-      doc: 'Part of a limit from which hits count as near it; above 1 none do',
+      doc: 'Share of a limit from which hits count as near it; above 1 none do',
     }),
     calendarMonth: bool({
       names: ['USE_CALENDAR_MONTH_RATE_LIMIT'],
@@ -236,7 +236,7 @@ export const workerTable = {
       },
       anyCase: true,
       default: 4,
-      doc: 'Day on which weeks begin, in any case; changing it restarts windows',
+      doc: 'Day on which weeks begin, in upper or lower case; changing it restarts windows',
     }),
     stopIncrementWhenOverLimit: choice({
       names: ['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'],

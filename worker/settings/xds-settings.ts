@@ -98,7 +98,7 @@ export function xdsSettings() {
         names: ['CONFIG_FLEET_LINK_VALUES'],
         words: { plain: 'plain', hashed: 'hashed', none: 'none' },
         default: 'plain',
-        doc: 'How these reports have the values of descriptors: as they are, which the debug port shows too, as hashes, or not at all',
+        doc: 'How these reports include values of descriptors: as they are, which the debug port shows too, as hashes, or not at all',
       }),
       allowsReset: bool({
         names: ['CONFIG_FLEET_LINK_RESET'],

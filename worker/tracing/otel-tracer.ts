@@ -80,7 +80,7 @@ export function createOtelTracer(
   const drops = createRepeatedLog({ clock, intervalMs: troubleIntervalMs, write: log.warning });
   const onDrop = () => {
     drops.report(
-      'Traces are left out: their receiver does not take them as fast as they are made; OTEL_BSP_* and TRACING_SAMPLING_RATE set how many are',
+      'Traces are dropped: their receiver does not accept them as fast as they are made; change OTEL_BSP_* or TRACING_SAMPLING_RATE',
     );
   };
   const { processor, hasRoom } = createBoundedExport(
@@ -184,7 +184,7 @@ function createGrpcExporter(log: Log): GrpcExporter {
     return new GrpcExporter();
   } catch {
     log.warning(
-      `tracing: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not an address: write such as http://collector:4317; traces are sent to ${standardGrpcUrl}`,
+      `tracing: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not an address: write one such as http://collector:4317; traces are sent to ${standardGrpcUrl}`,
     );
     return new GrpcExporter({ url: standardGrpcUrl });
   }

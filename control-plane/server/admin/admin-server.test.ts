@@ -208,11 +208,11 @@ test.serial('connections over the limit are logged once', async (t) => {
     for (const socket of sockets) socket.destroy();
   });
   await eventually('ten were closed', () => sockets.filter(({ closed }) => closed).length >= 10);
-  const said = log.lines.filter((line) => line.includes('connections already'));
+  const said = log.lines.filter((line) => line.includes('already 256 connections'));
   t.is(said.length, 1);
   t.regex(
     said[0] ?? '',
-    /^warning admin API: there are 256 connections already: the one that was .* was closed$/,
+    /^warning admin API: there are already 256 connections: the .* one was closed$/,
   );
 });
 

@@ -134,7 +134,7 @@ export async function createAdminServer(
     clock: api.clock,
     onClosed(which, max) {
       refusals.report(
-        `admin API: there are ${max} connections already: the one that was ${which} was closed`,
+        `admin API: there are already ${max} connections: the ${which} one was closed`,
       );
     },
   });

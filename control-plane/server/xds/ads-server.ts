@@ -115,7 +115,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   const connectionLimit = limitConnections(listener, {
     max: maxConnections,
     onClosed(which) {
-      const text = `xDS: there are ${maxConnections} connections already: the one that was ${which} was closed`;
+      const text = `xDS: there are already ${maxConnections} connections: the ${which} one was closed`;
       events.warning.report(text, 'too_many_connections');
     },
     clock,

@@ -41,7 +41,7 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
       findings.explainsAbsence('unlimited') ||
       isRate(name === 'unit' ? 'requests_per_unit' : 'unit');
     if (isBare(fields, descriptor) && !isExplained('unit')) {
-      const hint = 'write such as {unit: minute, requests_per_unit: 3}';
+      const hint = 'write a mapping such as {unit: minute, requests_per_unit: 3}';
       fields.error('invalid-unit', 'unit', "invalid rate limit unit ''", hint);
     } else {
       const isUnitAlreadyReported =

@@ -62,7 +62,7 @@ test("the worker's refusal is printed unchanged, with exit code 1 and nothing on
     out: '',
     err:
       'request error: rpc error: code = Unknown desc = rate limit descriptor list must not be empty\n' +
-      'not given: -descriptors key=value; -help has all flags\n',
+      'missing: -descriptors key=value; -help lists all flags\n',
   });
 });
 
@@ -72,7 +72,7 @@ test('an unreachable worker is named, with what to try', async (t) => {
   t.regex(err, /^request error: rpc error: code = Unavailable desc = .*ECONNREFUSED/);
   t.regex(
     err,
-    /is a worker listening at localhost:1\? -dial_string names another; -grpc-use-tls is for one with TLS\n$/,
+    /is a worker listening at localhost:1\? choose another address with -dial_string; use -grpc-use-tls if it has TLS\n$/,
   );
 });
 
@@ -96,10 +96,10 @@ test('a worker with TLS is called as the hints describe, also one that requires 
   const address = ['-dial_string', `localhost:${secured.ports.grpc}`];
   const question = ['-domain', 'shop', '-descriptors', 'partner=x'];
   const plain = await runClient(...address, ...question);
-  t.regex(plain.err, /; -grpc-use-tls is for one with TLS\n$/);
+  t.regex(plain.err, /; use -grpc-use-tls if it has TLS\n$/);
   const target = [...address, '-grpc-use-tls'];
   const untrusting = await runClient(...target, ...question);
-  t.regex(untrusting.err, /\n-grpc-server-ca-file names a file with the CA of its certificate\n$/);
+  t.regex(untrusting.err, /\nset -grpc-server-ca-file to a file with the CA of its certificate\n$/);
   t.notRegex(untrusting.err, /use-system-ca/);
   const authority = ['-grpc-server-ca-file', tlsFile('ca.pem')];
   const identity = [

@@ -139,7 +139,7 @@ test.serial('missing counters, unknown workers and read-only tokens are reported
   t.deepEqual(
     wrong.map(({ exitCode, stderr }) => [exitCode, stderr]),
     [
-      [1, 'error: worker w-1: no rule of domain d is for (nothing=x\\u{1b}[31m)\n'],
+      [1, 'error: worker w-1: no rule of domain d matches (nothing=x\\u{1b}[31m)\n'],
       [1, 'error: worker w-1: rule d.free is unlimited, so nothing is counted\n'],
       [1, 'error: worker w-1: there are no rules for domain e\n'],
       [

@@ -79,5 +79,5 @@ test('a lift is in force at once, despite a rollout, and ends by itself without 
     return left !== uncounted;
   });
   t.is(left, 1000 - counted - 1);
-  t.regex(worker.output(), /1 rule ended: requests get the rules that are there without it/);
+  t.regex(worker.output(), /1 rule ended: requests now match the rules without it/);
 });

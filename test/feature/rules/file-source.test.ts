@@ -234,7 +234,7 @@ test('a defect of the loader becomes a failed load, not the end of the process',
   };
   const { loads } = await startFileSource(t, folder.path, {}, { load });
   t.false(loads[0]?.ok);
-  t.regex(problemTexts(loads[0], folder.path), /met a defect of the program: TypeError: oops/);
+  t.regex(problemTexts(loads[0], folder.path), /caused a defect of the program: TypeError: oops/);
 });
 
 test('after close nothing is delivered', async (t) => {

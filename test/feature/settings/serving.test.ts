@@ -124,13 +124,10 @@ test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that exceeds them 
   t.not((await ask(1, 2)).grpcStatus, 8);
   const { grpcStatus, text } = await ask(1, 1, 1);
   t.is(grpcStatus, 8);
-  t.is(
-    text,
-    'the request has more than 2 descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be',
-  );
+  t.is(text, 'the request has more than 2 descriptors; REQUEST_MAX_DESCRIPTORS sets the maximum');
   t.is(
     (await ask(2, 2)).text,
-    'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets how many there may be',
+    'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets the maximum',
   );
   t.deepEqual(await decide('a', 'b', 'c'), { status: 400, text: `${text}\n` });
 });
@@ -234,7 +231,7 @@ test('REQUEST_INVALID_UTF8: a request with a byte that is not UTF-8 fails by nam
   t.deepEqual(pluck(failed.answers, 'grpcStatus'), [13, 13]);
   t.is(failed.stats, 'undecodable: 3', 'with the one of /json');
   t.deepEqual(failed.logged, [
-    'warning a gRPC request cannot be read, nothing is limited by it: descriptors[0], at key "k": string field contains invalid UTF-8',
+    'warning a gRPC request cannot be read, so it is not limited: descriptors[0], at key "k": string field contains invalid UTF-8',
   ]);
   const counted = await run('count');
   const codes = counted.answers.map(({ messages }) => messages[0]?.subarray(0, 2).toString('hex'));

@@ -212,7 +212,7 @@ test('while all connections are in use, those beyond the limit are closed', asyn
   second.on('error', () => {});
   await once(second, 'close');
   t.is(ads.server.workers.list().length, 1);
-  const line = 'warning xDS: there are 1 connections already: the one that was newest was closed';
+  const line = 'warning xDS: there are already 1 connections: the newest one was closed';
   t.true(ads.log.lines.includes(line));
 });
 

@@ -88,7 +88,7 @@ test('a server with TLS that is called without TLS is reported as one that may r
   const run = await setUp(t, { isPlain: true });
   t.regex(
     await refusal(run),
-    /Could not reach .*\(CONFIG_GRPC_XDS_SERVER_URL says where it is; if it has TLS, set CONFIG_GRPC_XDS_SERVER_USE_TLS=true\)$/,
+    /Could not reach .*\(check CONFIG_GRPC_XDS_SERVER_URL; if it has TLS, set CONFIG_GRPC_XDS_SERVER_USE_TLS=true\)$/,
   );
 });
 

@@ -234,7 +234,7 @@ test('a server that is absent at first is reported at once, and retried', async 
   await eventually('a line', () => run.log.lines.some((line) => line.startsWith('error')));
   t.regex(
     run.log.lines.find((line) => line.startsWith('error')) ?? '',
-    /^error Could not reach the management server 127\.0\.0\.1:\d+: UNAVAILABLE: .*ECONNREFUSED [\d.:]+; next attempt in 20ms, there are no rules yet \(CONFIG_GRPC_XDS_SERVER_URL says where it is\)$/,
+    /^error Could not reach the management server 127\.0\.0\.1:\d+: UNAVAILABLE: .*ECONNREFUSED [\d.:]+; next attempt in 20ms, there are no rules yet \(check CONFIG_GRPC_XDS_SERVER_URL\)$/,
   );
   const server = await startScriptedAdsServer(t, { port });
   const stream = await server.stream(0);
@@ -292,7 +292,7 @@ test("header values are masked in the server's messages only if they are secret"
   t.true(log.lines.some((line) => line.includes('quoted: no connection for *****;')));
   t.true(
     log.lines.some((line) =>
-      line.endsWith('(CONFIG_GRPC_XDS_TOKEN_FILE names the file of a token that it knows)'),
+      line.endsWith('(set CONFIG_GRPC_XDS_TOKEN_FILE to a file with a token that it accepts)'),
     ),
   );
 });

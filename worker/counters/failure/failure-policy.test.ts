@@ -66,7 +66,7 @@ test('local: hits are also discarded when a store that stayed reachable has not 
   );
   t.is(
     log.lines.at(-1),
-    'warning the store has not failed for 30 s; without it 2 decisions were answered (KVSTORE_FAILURE_MODE=local)',
+    'warning the store has not failed for 30 s; 2 decisions were answered without it (KVSTORE_FAILURE_MODE=local)',
   );
   t.is(clock.pending, 0);
   t.is(await counted(2), 2);
@@ -104,7 +104,7 @@ test('the failure is logged at once, then with a count every few seconds, and wh
   t.deepEqual(log.lines, [
     `error a decision was allowed without the store: ${failure.message}`,
     `error a decision was allowed without the store: ${failure.message} (and 999 more like it)`,
-    'warning the store counts again; without it 1001 decisions were answered (KVSTORE_FAILURE_MODE=allow)',
+    'warning the store counts again; 1001 decisions were answered without it (KVSTORE_FAILURE_MODE=allow)',
   ]);
 });
 

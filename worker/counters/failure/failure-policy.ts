@@ -115,7 +115,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     const outage = said.recover();
     if (outage !== undefined) {
       log.warning(
-        `${why}; without it ${outage.times} decisions were answered (KVSTORE_FAILURE_MODE=${mode})`,
+        `${why}; ${outage.times} decisions were answered without it (KVSTORE_FAILURE_MODE=${mode})`,
       );
     }
   }

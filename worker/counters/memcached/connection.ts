@@ -66,7 +66,7 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
           });
     let isOver = false;
     const giveUp = () => {
-      if (!isOver) fail(new Error(`no answer to the attempt to connect in ${timeoutMs} ms`));
+      if (!isOver) fail(new Error(`could not connect within ${timeoutMs} ms`));
     };
     // After a pause of this process the answer may have arrived unread: this lets it be read first.
     const cancelTimeout = clock.after(timeoutMs, () => setImmediate(giveUp));

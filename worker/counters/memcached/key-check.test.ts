@@ -16,7 +16,7 @@ test('keys of up to 250 bytes are accepted', (t) => {
 test('a longer key is refused, its descriptor named', (t) => {
   t.is(
     check('short', 'x'.repeat(251)),
-    'bad_request: descriptors[2]: its counter key has 251 bytes; a memory cache takes at most 250',
+    'bad_request: descriptors[2]: its counter key has 251 bytes; a memory cache accepts at most 250',
   );
   t.regex(check('ü'.repeat(126)) ?? '', /descriptors\[0\].* 252 bytes/);
 });
@@ -25,7 +25,7 @@ for (const character of [' ', '\t', '\r', '\n', '\0', '\u001f', '\u007f']) {
   test(`a key with ${JSON.stringify(character)} is refused`, (t) => {
     t.is(
       check('fine', `a${character}b`),
-      'bad_request: descriptors[2]: its counter key has white space or a control character, which a memory cache does not take',
+      'bad_request: descriptors[2]: its counter key has white space or a control character, which a memory cache does not accept',
     );
   });
 }

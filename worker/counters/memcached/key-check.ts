@@ -33,13 +33,13 @@ function findFault(key: string): string | undefined {
   if (key.length * 3 > maxKeyBytes) {
     const bytes = Buffer.byteLength(key);
     if (bytes > maxKeyBytes) {
-      return `has ${bytes} bytes; a memory cache takes at most ${maxKeyBytes}`;
+      return `has ${bytes} bytes; a memory cache accepts at most ${maxKeyBytes}`;
     }
   }
   for (let index = 0; index < key.length; index++) {
     const code = key.charCodeAt(index);
     if (code <= 0x20 || code === 0x7f) {
-      return 'has white space or a control character, which a memory cache does not take';
+      return 'has white space or a control character, which a memory cache does not accept';
     }
   }
   return undefined;

@@ -18,7 +18,7 @@ export function checkMemcached(reading: CountingReading): string[] {
   if (srv !== '' && !isSrvName(srv)) {
     const shown = showSetting(reading, rows.srv);
     problems.push(
-      `${shown}: not the name of an SRV record; write such as _memcache._tcp.cache.example.com`,
+      `${shown}: not the name of an SRV record; write a name such as _memcache._tcp.cache.example.com`,
     );
   }
   for (const [index, address] of addresses.entries()) {
@@ -46,7 +46,7 @@ export function warnMemcached(reading: CountingReading): string[] {
   const { longKeys } = table.memcached.settings;
   if (warnings.length === 0 && reading.of(longKeys).given === undefined) {
     warnings.push(
-      `${joinNames(longKeys)} is not set: a request fails whose value makes a counter key longer than 250 bytes or has a blank, and Envoy lets it pass by default; write hash to count it, or fail where workers of the reference count in the same nodes`,
+      `${joinNames(longKeys)} is not set: a request whose counter key is longer than 250 bytes or has a blank fails, and Envoy lets it pass by default; write hash to count it, or fail where workers of the reference count in the same nodes`,
     );
   }
   return [...warnings, ...warnHalfPair(reading, table.memcached.settings.tls)];

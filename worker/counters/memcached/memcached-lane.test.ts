@@ -47,13 +47,13 @@ function setUp(answer: (command: string) => Answer | undefined, isReachable = tr
 test('hits that the server refuses to add are dropped, and the refusal is logged with its remedy', async (t) => {
   const remedies = {
     'SERVER_ERROR out of memory storing object': 'give it more memory (memcached -m)',
-    'SERVER_ERROR object too large for cache': 'let it take larger items (memcached -I)',
+    'SERVER_ERROR object too large for cache': 'raise its item size (memcached -I)',
     'CLIENT_ERROR unauthenticated':
-      'workers send no credentials: start it without them (memcached -S, -Y)',
+      'workers send no credentials: start it without authentication (memcached -S, -Y)',
     'ERROR Too many open connections':
-      'let it take more (memcached -c), or write a smaller MEMSTORE_MAX_IDLE_CONNS (MEMCACHE_MAX_IDLE_CONNS)',
+      'raise its connection limit (memcached -c), or write a smaller MEMSTORE_MAX_IDLE_CONNS (MEMCACHE_MAX_IDLE_CONNS)',
     'CLIENT_ERROR cannot increment or decrement non-numeric value':
-      'another program has set it: write a CACHE_KEY_PREFIX that no other program has',
+      'another program has written it: set a CACHE_KEY_PREFIX that no other program uses',
     '-ERR unknown command':
       'is it Redis? then write BACKEND_TYPE=redis, and its address in KVSTORE_URL (REDIS_URL)',
     'CLIENT_ERROR bad data chunk': undefined,
@@ -67,7 +67,7 @@ test('hits that the server refuses to add are dropped, and the refusal is logged
     await idle;
     t.true(lane.isIdle, 'told once all are over');
     const shown = remedy === undefined ? '' : `; ${remedy}`;
-    t.deepEqual(refusals, [`hits on "k" are not counted: it said "${said}"${shown}`]);
+    t.deepEqual(refusals, [`hits on "k" are not counted: it answered "${said}"${shown}`]);
     t.deepEqual(stats(), {
       'ratelimit.memcache.increment.__code=miss': 1,
       'ratelimit.memcache.add.__code=error': 1,
@@ -82,10 +82,7 @@ test('a change beyond 65,536 pending ones is not counted, and only hits are an e
   lane.change('add', 'other', 1, 60);
   lane.change('add', 'another', 1, 60);
   lane.change('refund', 'other', 1, 60);
-  t.deepEqual(
-    refusals,
-    Array(3).fill('hits are not counted: 65536 changes are on their way already'),
-  );
+  t.deepEqual(refusals, Array(3).fill('hits are not counted: 65536 changes are already pending'));
   t.deepEqual(stats(), { 'ratelimit.memcache.increment.__code=error': 2 });
 });
 

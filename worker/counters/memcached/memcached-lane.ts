@@ -168,9 +168,7 @@ export class MemcachedLane {
   change(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): void {
     if (this.#pending.push(kind, key, amount, windowSeconds)) return;
     if (kind === 'add') this.#metrics.incrementError.add(1);
-    this.#refusals.report(
-      `hits are not counted: ${maxPendingChanges} changes are on their way already`,
-    );
+    this.#refusals.report(`hits are not counted: ${maxPendingChanges} changes are already pending`);
   }
 
   flush(): void {
@@ -327,18 +325,24 @@ function isNumber(answer: Answer): boolean {
 /** The remedies for refusals, which the server's own texts do not name. */
 const remedies: readonly (readonly [of: RegExp, remedy: string])[] = [
   [/out of memory/, 'give it more memory (memcached -m)'],
-  [/too large/, 'let it take larger items (memcached -I)'],
-  [/unauthenticated/, 'workers send no credentials: start it without them (memcached -S, -Y)'],
+  [/too large/, 'raise its item size (memcached -I)'],
+  [
+    /unauthenticated/,
+    'workers send no credentials: start it without authentication (memcached -S, -Y)',
+  ],
   [
     /Too many open connections/,
-    'let it take more (memcached -c), or write a smaller MEMSTORE_MAX_IDLE_CONNS (MEMCACHE_MAX_IDLE_CONNS)',
+    'raise its connection limit (memcached -c), or write a smaller MEMSTORE_MAX_IDLE_CONNS (MEMCACHE_MAX_IDLE_CONNS)',
   ],
-  [/non-numeric/, 'another program has set it: write a CACHE_KEY_PREFIX that no other program has'],
+  [
+    /non-numeric/,
+    'another program has written it: set a CACHE_KEY_PREFIX that no other program uses',
+  ],
   [/^-/, 'is it Redis? then write BACKEND_TYPE=redis, and its address in KVSTORE_URL (REDIS_URL)'],
 ];
 
 function describeRefusal(answer: string): string {
   const remedy = remedies.find(([of]) => of.test(answer))?.[1];
-  const said = `it said "${answer.slice(0, 120)}"`;
+  const said = `it answered "${answer.slice(0, 120)}"`;
   return remedy === undefined ? said : `${said}; ${remedy}`;
 }

@@ -219,7 +219,7 @@ export class MemcachedNodes {
 
   /** Lines for the debug page. */
   describe(): string {
-    if (this.#nodes.length === 0) return 'no memory cache is known, so that nothing is counted';
+    if (this.#nodes.length === 0) return 'no memory cache is known, so nothing is counted';
     const states = this.#nodes.map(({ name, failure }) =>
       failure === undefined ? name : `${name} (${failure})`,
     );

@@ -20,19 +20,19 @@ export function memcachedSettings() {
       default: 0,
       bareUnit: 's',
       example: 30_000,
-      doc: 'How often the record is looked up again, a number without a unit being seconds; 0 is never',
+      doc: 'How often to look the record up again, in seconds where no unit is given; 0: never',
     }),
     maxIdleConnections: int({
       names: bothNames('MEMSTORE_MAX_IDLE_CONNS'),
       default: 2,
-      doc: 'Connections kept to each node, opened when they are needed; less than 1 is 2',
+      doc: 'Connections to keep to each node, opened on demand; less than 1 means 2',
     }),
     longKeys: choice({
       names: bothNames('MEMSTORE_LONG_KEYS'),
       words: { fail: 'fail', hash: 'hash' },
       anyCase: true,
       default: 'fail',
-      doc: 'Counter keys that the protocol does not take, above 250 bytes or with a blank: `fail` fails the request, which Envoy lets pass by default, so that a caller with a long header is not limited; `hash` counts them under their SHA-256, wise unless workers of the reference count in the same nodes; the same for every worker',
+      doc: 'Counter keys that the protocol does not accept, above 250 bytes or with a blank: `fail` fails the request, which Envoy lets pass by default, so a caller with a long header is not limited; `hash` counts them under their SHA-256: use it unless workers of the reference count in the same nodes; the same for every worker',
     }),
     tls: {
       enabled: bool({

@@ -77,7 +77,7 @@ const refused: [string, string][] = [
   [`${'x'.repeat(2_049)}\r\n`, 'an endless line'],
   ['VALUE k 0\r\n', 'an unreadable value'],
   ['VALUE k 0 99999999999\r\n', 'an unreadable value'],
-  ['VALUE k 0 1\r\n123\r\n', 'a value of another length than was announced'],
+  ['VALUE k 0 1\r\n123\r\n', 'a value whose length differs from the announced one'],
 ];
 for (const [sent, problem] of refused) {
   test(`${JSON.stringify(sent.slice(0, 30))} is refused: ${problem}`, (t) => {

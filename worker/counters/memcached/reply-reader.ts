@@ -61,7 +61,7 @@ export class ReplyReader {
   #takeBlock({ key, length }: { key: string; length: number }): boolean | string {
     const end = this.#at + length;
     if (this.#bytes.length < end + lineEndBytes) return false;
-    if (!this.#isLineEnd(end)) return 'a value of another length than was announced';
+    if (!this.#isLineEnd(end)) return 'a value whose length differs from the announced one';
     const text = this.#bytes.toString('latin1', this.#at, end);
     this.#at = end + lineEndBytes;
     this.#block = undefined;

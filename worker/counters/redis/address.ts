@@ -68,7 +68,7 @@ export function parseStoreTarget(
     return bad('sentinels need the name of the master and at least one address');
   }
   if (!/^[\w.-]+$/.test(master)) {
-    return bad('the name of the master has a character that names of masters do not have');
+    return bad('the name of the master has an invalid character');
   }
   return parseGroup(sentinels, (addresses) => ({ kind: 'sentinel', master, addresses }));
 }
@@ -115,7 +115,7 @@ function parseSingle(
     return bad('this is a list of addresses', 'type');
   }
   if (!isUrl(first) && others.some(isOption)) {
-    return bad('after the address come options, which have settings of their own', 'auth');
+    return bad('the address is followed by options, which have settings of their own', 'auth');
   }
   return isUrl(text) ? parseUrl(text) : parseAddress(text);
 }
@@ -140,7 +140,7 @@ function parseUrl(text: string): StoreTargetResult<TcpAddress> {
   const url = URL.parse(text);
   if (url === null) return bad('this is not a valid URL');
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  if (!isHost(host)) return bad('the host has a character that hosts do not have');
+  if (!isHost(host)) return bad('the host has an invalid character');
   const username = decode(url.username) || url.searchParams.get('username') || undefined;
   const password = decode(url.password) || url.searchParams.get('password') || undefined;
   const database = url.pathname.replace(/^\//, '') || url.searchParams.get('db') || '0';

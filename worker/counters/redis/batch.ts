@@ -432,7 +432,7 @@ export class Batch {
       this.#deps.scripts.worked();
       return reading;
     }
-    return this.#toWrong(operation, 'has a reply that is no state of a limiter');
+    return this.#toWrong(operation, "has a reply that is not a limiter's state");
   }
 
   /** The only function that converts a server's error to ours. */

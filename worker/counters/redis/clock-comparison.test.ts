@@ -84,7 +84,7 @@ test('a difference above 250 ms is warned of once, not each minute, and its end 
   }
   t.is(offset(), 251);
   t.deepEqual(log.lines, [
-    "warning store: this clock is 251 ms behind the store's; windows begin and end by this clock, set it right",
+    "warning store: this clock is 251 ms behind the store's; windows begin and end by this clock: correct it",
   ]);
   store.aheadMs = 0;
   clock.advance(60_000);
@@ -107,7 +107,7 @@ test('a store that does not report the time is logged, and asked again', async (
   store.reply = 'OK';
   comparison.start();
   await settle();
-  t.is(comparison.describe(), 'its clock is not known: TIME was answered with something else');
+  t.is(comparison.describe(), 'its clock is not known: the reply to TIME is not a time');
   store.reply = undefined;
   clock.advance(60_000);
   await settle();

@@ -71,7 +71,7 @@ export function createClockComparison(deps: ClockComparisonDeps): ClockCompariso
     const direction = aheadMs > 0 ? 'ahead of' : 'behind';
     description = `this clock is ${apartMs} ms ${direction} the store's`;
     if (apartMs - errorMs > toleratedMs) {
-      warnings.report(`${name}: ${description}; windows begin and end by this clock, set it right`);
+      warnings.report(`${name}: ${description}; windows begin and end by this clock: correct it`);
     } else {
       const lasted = warnings.recover();
       if (lasted !== undefined) log.notice(`${name}: the clocks agree again`);
@@ -95,5 +95,5 @@ function parseTime(reply: unknown): number {
     const ms = Number(seconds) * 1000 + Number(microseconds) / 1000;
     if (Number.isFinite(ms)) return ms;
   }
-  throw new Error('TIME was answered with something else');
+  throw new Error('the reply to TIME is not a time');
 }

@@ -145,5 +145,8 @@ test('without credentials the attempt fails with the reason, and the next one as
 
 test('a package that was left out is named, with the remedy', async (t) => {
   const error = await t.throwsAsync(loadOptional(() => import('@none/such' as string)));
-  t.regex(error.message, /^tokens need the package @none\/such, which is not there: install it/);
+  t.regex(
+    error.message,
+    /^tokens need the package @none\/such, which is not installed: install it/,
+  );
 });

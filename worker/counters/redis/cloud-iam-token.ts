@@ -154,6 +154,6 @@ export async function loadOptional<Loaded>(load: () => Promise<Loaded>): Promise
     const [, name] = /Cannot find package '([^']+)'/.exec(errorText(error)) ?? [];
     if (name === undefined) throw error;
     const hint = `install it, or install Ratelane without --omit=optional`;
-    throw new AppError('store', `tokens need the package ${name}, which is not there: ${hint}`);
+    throw new AppError('store', `tokens need the package ${name}, which is not installed: ${hint}`);
   }
 }

@@ -86,5 +86,5 @@ test.serial('an answer that never ends is not waited for', async (t) => {
 
 test.serial('an invalid region name is not used for signing', async (t) => {
   await setUp(t, '', answerRegion('<html>\nnone</html>'));
-  await t.throwsAsync(createRegionReader('')(), { message: /no name of a region/ });
+  await t.throwsAsync(createRegionReader('')(), { message: /not the name of a region/ });
 });

@@ -70,7 +70,7 @@ async function askMachine(): Promise<string> {
 function checkRegion(text: string): string {
   const region = text.trim();
   if (region.length > longestRegion || !/^[a-z0-9-]+$/i.test(region)) {
-    throw new Error('the answer is no name of a region');
+    throw new Error('the answer is not the name of a region');
   }
   return region;
 }

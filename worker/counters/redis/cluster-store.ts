@@ -212,7 +212,7 @@ export class ClusterStore implements CounterStore {
         : await this.#askOverNewConnection(address, signal);
     if (reply instanceof Error) throw reply;
     const map = parseSlotMap(reply, address.host);
-    if (map === undefined) throw new Error('CLUSTER SLOTS was answered with something else');
+    if (map === undefined) throw new Error('the reply to CLUSTER SLOTS is not a list of slots');
     return map;
   }
 
@@ -390,7 +390,7 @@ function toParallelism(
 ): number {
   if (clusterParallelism > pool.size) {
     log.warning(
-      `a cluster's parallelism of ${clusterParallelism} is above the pool's size and taken as ${pool.size}`,
+      `the cluster's parallelism ${clusterParallelism} is above the pool's size: ${pool.size} is used`,
     );
   }
   return clusterParallelism === 0 ? pool.size : Math.min(clusterParallelism, pool.size);

@@ -38,9 +38,9 @@ export function openConnection(deps: OpeningDeps, signal: AbortSignal): Promise<
     let lastError = '';
     let over = false;
     const cancelTimeout = deps.clock.after(deps.timeoutMs, () =>
-      fail(new Error(`no answer to the attempt to connect in ${deps.timeoutMs} ms`)),
+      fail(new Error(`could not connect within ${deps.timeoutMs} ms`)),
     );
-    const onAbort = () => fail(new Error('the attempt to connect was given up'));
+    const onAbort = () => fail(new Error('the attempt to connect was cancelled'));
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
     else open().then(succeed, fail);

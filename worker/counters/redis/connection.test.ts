@@ -230,11 +230,11 @@ const wrong: [string, string][] = [
   ['*1/\r\n', 'an invalid length'],
   ['$99999999999\r\n', 'an invalid length'],
   ['*99999999\r\n', 'an invalid length'],
-  ['$1\r\nab\r\n', 'a text of another length than was announced'],
+  ['$1\r\nab\r\n', 'a text whose length differs from the announced one'],
   [`+${'x'.repeat(20_000)}`, 'an endless line'],
   [`-${'x'.repeat(20_000)}\r\n`, 'an endless line'],
   ['*2\r\n$99999\r\n', 'an endless text'],
-  ['*1\r\n'.repeat(9), 'arrays in arrays without end'],
+  ['*1\r\n'.repeat(9), 'arrays that are nested too deeply'],
 ];
 for (const [bytes, problem] of wrong) {
   test(`${JSON.stringify(bytes.slice(0, 30))} is refused: ${problem}`, (t) => {

@@ -335,7 +335,7 @@ export class ReplyReader {
         this.#bytes[this.#at + length] !== carriageReturn ||
         this.#bytes[this.#at + length + 1] !== lineFeed
       ) {
-        this.#problem = 'a text of another length than was announced';
+        this.#problem = 'a text whose length differs from the announced one';
       }
       this.#at += length + 2;
       this.#add(text);
@@ -348,7 +348,7 @@ export class ReplyReader {
     if (length === undefined) return this.#problem !== undefined;
     if (length === -1) this.#add(null);
     else if (length === 0) this.#add([]);
-    else if (this.#open.length === maxDepth) this.#problem = 'arrays in arrays without end';
+    else if (this.#open.length === maxDepth) this.#problem = 'arrays that are nested too deeply';
     else this.#open.push({ items: [], length });
     return true;
   }

@@ -62,7 +62,7 @@ export async function awaitFirstConnection(
       throw new AppError('cannot_start', `${name} did not answer within ${seconds} s: ${failure}`);
     }
     const delayMs = Math.round(backoffDelayMs(backoff, step++));
-    const hint = describeRemedy(failure) ?? `${addressSetting} says where it is`;
+    const hint = describeRemedy(failure) ?? `check ${addressSetting}`;
     failures.report(`${name}: ${failure}; next attempt in ${delayMs / 1000} s (${hint})`);
     const due = Promise.withResolvers<void>();
     const cancel = clock.after(delayMs, due.resolve);

@@ -114,7 +114,7 @@ function checkCloudIam(reading: CountingReading): string[] {
     ];
     for (const row of others) {
       problems.push(
-        `${nameOf(reading, enabled)} and ${nameOf(reading, row)} both say how to authenticate; remove one of them`,
+        `${nameOf(reading, enabled)} and ${nameOf(reading, row)} both set how to authenticate; remove one of them`,
       );
     }
     return problems;
@@ -129,7 +129,7 @@ function warnCloudIam(reading: CountingReading): string[] {
     const rows = reading.table[which].settings;
     const shown = showSetting(reading, rows.cloudIam.enabled);
     return [
-      `${shown}: tokens travel unencrypted without ${joinNames(rows.tls)}=true, unless something in between speaks TLS`,
+      `${shown}: tokens travel unencrypted without ${joinNames(rows.tls)}=true, unless a proxy in between adds TLS`,
     ];
   });
 }

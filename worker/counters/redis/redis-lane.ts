@@ -90,7 +90,7 @@ export class RedisLane implements Lane {
     const opened = await this.#deps.open(signal);
     if (signal.aborted) {
       opened.destroy();
-      throw new Error('the attempt to connect was given up');
+      throw new Error('the attempt to connect was cancelled');
     }
     this.#connection = opened;
     this.#pending = 0;

@@ -171,7 +171,7 @@ class Pool implements RedisPool {
     return new Promise((resolve) => {
       const patienceMs = this.#patienceMs;
       const cancel = this.#deps.clock.after(patienceMs, () => {
-        this.#breaker.open(`no answer to the attempt to connect in ${patienceMs} ms`);
+        this.#breaker.open(`could not connect within ${patienceMs} ms`);
       });
       this.#notifyStarted = () => {
         cancel();

@@ -41,8 +41,8 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       min: 1,
       doc:
         prefix === 'KVSTORE'
-          ? 'Bound of connecting, writing and reading, and of a whole decision'
-          : 'Bound of connecting, writing and reading; that of a whole decision is KVSTORE_TIMEOUT',
+          ? 'Timeout of connecting, writing and reading, and of a whole decision'
+          : 'Timeout of connecting, writing and reading; that of a whole decision is KVSTORE_TIMEOUT',
     }),
     auth: text({
       names: names('AUTH'),
@@ -54,13 +54,13 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('AUTH_FILE'),
       default: '',
       secret: 'file',
-      doc: 'File that holds the same, read again at every connection attempt; not together with AUTH',
+      doc: 'File with that password, read again at every connection attempt; not together with AUTH',
     }),
     sentinelAuth: text({
       names: names('SENTINEL_AUTH'),
       default: '',
       secret: 'whole',
-      doc: 'Password, or user:password, of the sentinels; without it they are sent none',
+      doc: 'Password, or user:password, of the sentinels; unset: none is sent',
     }),
     tls: bool({ names: names('TLS'), default: false, doc: 'Speak TLS with the store' }),
     poolSize: int({
@@ -68,7 +68,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       default: 10,
       min: 1,
       max: 10_000,
-      doc: 'Connections kept',
+      doc: 'Connections to keep',
     }),
     poolOnEmpty: choice({
       names: names('POOL_ON_EMPTY_BEHAVIOR'),
@@ -76,7 +76,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       words: { CREATE: 'create', ERROR: 'error', WAIT: 'wait', '': 'wait' },
       anyCase: true,
       default: 'create',
-      doc: 'What a decision does when all connections are busy, in any case: open another after the wait, fail after the wait, or wait on',
+      doc: 'What a decision does when all connections are busy, in upper or lower case: open another after the wait, fail after it, or continue waiting',
     }),
     poolOnEmptyWaitMs: duration({
       names: names('POOL_ON_EMPTY_WAIT_DURATION'),
@@ -87,7 +87,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('PIPELINE_WINDOW'),
       default: 0,
       example: 0.15,
-      doc: 'How long a batch may be held back to gather more decisions; 300us takes a quarter to a third off the CPU at moderate rates',
+      doc: 'How long to delay a batch to gather more decisions; 300us saves a quarter to a third of the CPU at moderate rates',
     }),
     pipelineLimit: int({
       names: names('PIPELINE_LIMIT'),
@@ -99,7 +99,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('CLUSTER_PIPELINE_PARALLELISM'),
       default: 1,
       min: 0,
-      doc: 'How many nodes of a cluster are asked at once for one decision; 0 is the size of the pool, and more is never taken',
+      doc: 'How many nodes of a cluster are asked at once for one decision; 0 is the size of the pool, which is also the maximum',
     }),
     cloudIam: {
       enabled: bool({
@@ -174,19 +174,19 @@ export function bothStoresSettings() {
         names: bothNames('KVSTORE_STARTUP_INITIAL_INTERVAL'),
         default: 1_000,
         min: 1,
-        doc: 'The first wait between attempts to connect at start; a further one is drawn between this and a bound that doubles each time',
+        doc: 'The first wait between attempts to connect at start; later ones are random, between this and a bound that doubles each time',
       }),
       maxIntervalMs: duration({
         names: bothNames('KVSTORE_STARTUP_MAX_INTERVAL'),
         default: 1_500,
         min: 1,
-        doc: 'The longest wait between attempts, and so until it is noticed that the store is there',
+        doc: 'The longest wait between attempts, and so until a store that recovered is noticed',
       }),
       maxElapsedMs: duration({
         names: bothNames('KVSTORE_STARTUP_MAX_ELAPSED_TIME'),
         default: 0,
         example: 60_000,
-        doc: 'After this long without a connection the start fails; 0 tries for ever',
+        doc: 'After this long without a connection the start fails; 0: never',
       }),
     },
   };

@@ -77,7 +77,7 @@ export function createRemedies(options: RemedyOptions): DescribeRemedy {
     [/cluster support disabled/, `it is no node of a cluster: write ${of('TYPE')}=single`],
     [
       /\bCLUSTERDOWN\b/,
-      "start the masters that are missing, which 'redis-cli --cluster check' names; where cluster-require-full-coverage is no, the others count meanwhile",
+      "start the missing masters, which 'redis-cli --cluster check' lists; where cluster-require-full-coverage is no, the others count meanwhile",
     ],
     [/unknown command .?SENTINEL\b/i, `it is no sentinel: write ${of('TYPE')}=single`],
     [
@@ -125,7 +125,12 @@ export function createRemedies(options: RemedyOptions): DescribeRemedy {
       `write a host that its certificate has in ${of('URL')}, or ${ofBoth('TLS_SKIP_HOSTNAME_VERIFICATION')}=true`,
     ],
     ...(tls
-      ? [[/no answer to the attempt/, `${of('TLS')}=true is for the tls-port of a server`] as const]
+      ? [
+          [
+            /could not connect within/,
+            `${of('TLS')}=true needs the tls-port of the server`,
+          ] as const,
+        ]
       : []),
   ];
   return (failure) => {

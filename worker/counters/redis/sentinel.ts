@@ -49,7 +49,7 @@ export function createMasterOpener(
     const role = await readRole(connection);
     if (role === 'master') return connection;
     connection.destroy();
-    throw new Error(`${showStoreAddress(address)} is said to be the master and is a ${role}`);
+    throw new Error(`${showStoreAddress(address)} is reported as the master but is a ${role}`);
   };
 
   async function findMaster(): Promise<TcpAddress> {

@@ -266,7 +266,7 @@ export class Http2Transport implements GrpcTransport {
     }
     const megabytes = maxHeldBytes / 2 ** 20;
     this.#repeatedLog.report(
-      `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that had been stalled for the longest, or held the most, were cut`,
+      `gRPC connections held more than ${megabytes} MiB of unfinished requests and unread answers: the ${count} that had stalled longest, or held the most, were closed`,
     );
   }
 

@@ -208,12 +208,15 @@ export class Session implements StreamHost, FrameHandler {
     if (this.#state === 'ended') return;
     if (!isRead) this.#frameReader.excuse(nowMs);
     else if (this.#frameReader.isOverdue(nowMs)) {
-      this.#end(errorCodes.protocolError, 'what was begun was not finished in time');
+      this.#end(errorCodes.protocolError, 'a frame or a header block was not completed in time');
       return;
     }
     const { blockedSinceMs } = this.sender;
     if (blockedSinceMs !== undefined && nowMs - blockedSinceMs >= limits.stalledMs) {
-      this.#end(errorCodes.enhanceYourCalm, 'the windows for answers were not opened in time');
+      this.#end(
+        errorCodes.enhanceYourCalm,
+        'the client did not open its windows for answers in time',
+      );
       return;
     }
     if (this.#drainPingMs !== undefined && nowMs - this.#drainPingMs >= drainRoundTripMs) {
@@ -240,7 +243,8 @@ export class Session implements StreamHost, FrameHandler {
 
   /** Ends the idle connection, to make room for another one. */
   leave(): void {
-    if (this.#state !== 'ended') this.#end(errorCodes.noError, 'room is needed for others');
+    if (this.#state !== 'ended')
+      this.#end(errorCodes.noError, 'its memory is needed for other connections');
   }
 
   /** Ends bidirectional streams; unary calls continue. */
@@ -453,7 +457,7 @@ export class Session implements StreamHost, FrameHandler {
       const wasOpened = !this.#closed.wasPassedOver(streamId);
       throw new ConnectionError(
         wasOpened ? errorCodes.streamClosed : errorCodes.protocolError,
-        `HEADERS on stream ${streamId}, which is over`,
+        `HEADERS on stream ${streamId}, which has ended`,
       );
     }
     const isWellFormed = this.#headerReader.readTrailers(bytes, start, end);
@@ -475,7 +479,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#countOverhead();
     if (streamId === 0) {
       if (increment === 0) {
-        throw new ConnectionError(errorCodes.protocolError, 'WINDOW_UPDATE by nothing');
+        throw new ConnectionError(errorCodes.protocolError, 'WINDOW_UPDATE by 0');
       }
       this.sender.windowOpened(increment);
       return;
@@ -499,7 +503,10 @@ export class Session implements StreamHost, FrameHandler {
       return;
     }
     if (streamId > this.#highestBeforeRead && !this.#rapidResets.take(1, this.readMs)) {
-      throw new ConnectionError(errorCodes.enhanceYourCalm, 'calls are reset as soon as begun');
+      throw new ConnectionError(
+        errorCodes.enhanceYourCalm,
+        'too many calls are reset as soon as they begin',
+      );
     }
     this.#drop(stream);
   }
@@ -566,7 +573,7 @@ export class Session implements StreamHost, FrameHandler {
 
   #countOverhead(): void {
     if (this.#overhead.take(1, this.readMs)) return;
-    throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames that bring no call on');
+    throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames that advance no call');
   }
 
   #frameOnClosedStream(streamId: number, what: string): void {
@@ -629,7 +636,7 @@ export class Session implements StreamHost, FrameHandler {
         this.sender.tell();
         return;
       case 'gone':
-        this.#end(errorCodes.noError, 'no sign of life');
+        this.#end(errorCodes.noError, 'the client does not answer');
     }
   }
 

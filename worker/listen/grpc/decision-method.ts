@@ -51,8 +51,7 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   const refusals = createRepeatedLog({
     clock,
     intervalMs: refusalIntervalMs,
-    write: (text) =>
-      log.warning(`a gRPC request cannot be read, nothing is limited by it: ${text}`),
+    write: (text) => log.warning(`a gRPC request cannot be read, so it is not limited: ${text}`),
   });
   const way: WayBack = { clock, log, responseTime, duration: metrics.decisionDuration, tracing };
   return {

@@ -97,7 +97,7 @@ function createFormerMethods({
         kind: 'unary',
         answer(_bytes, _start, _end, call) {
           repeatedLog.report(
-            `${text}: a caller speaks a former version of the protocol; ` +
+            `${text}: a caller uses an older version of the protocol; ` +
               "set 'transport_api_version: V3' in its rate limit filter",
             service,
           );
