@@ -1,5 +1,6 @@
 // Streams that methods return: converted to chunks of bytes, monitored while they are sent, and ended when they have no
 // reader.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Readable } from 'node:stream';
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { isWhole, type ResponseLike } from '../request/request.ts';
@@ -36,7 +37,7 @@ export function refuseSpent(stream: object): void {
 
 /** Texts become UTF-8. Returning the iterator destroys the stream, whether or not it was read. An error before the
  * first read is thrown to the reader later: without a listener it would end the process. */
-export function toChunks(stream: NodeStream): Chunks {
+function toChunks(stream: NodeStream): Chunks {
   let failure: { readonly error: unknown } | undefined;
   stream.on('error', (error) => {
     failure = { error };
@@ -215,10 +216,20 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Converts a stream to chunks; leaving them ends the stream. */
-export function toBody(chunks: Chunks | ReadableStream<Uint8Array>): Chunks {
-  if (chunks instanceof ReadableStream) return ofReader(chunks);
-  return isNodeStream(chunks) ? toChunks(chunks) : chunks;
+/** Converts a stream to chunks; leaving them ends the stream. All of it is made in the async context of this call, that
+ * of the arounds, whatever code reads it. */
+export function toBody(stream: Chunks | ReadableStream<Uint8Array>): Chunks {
+  const isWeb = stream instanceof ReadableStream;
+  const chunks = isWeb ? ofReader(stream) : isNodeStream(stream) ? toChunks(stream) : stream;
+  const inside = AsyncLocalStorage.snapshot();
+  return toIterable(() => {
+    const iterator = inside(() => chunks[Symbol.asyncIterator]());
+    return {
+      next: () => inside(() => iterator.next()),
+      return: async () =>
+        (await inside(() => iterator.return?.())) ?? { done: true, value: undefined },
+    };
+  });
 }
 
 /** Reads with a reader, because the stream's own iterator would not cancel it while a chunk is pending. */

@@ -256,10 +256,17 @@ test('what an around opens holds in the methods below: AsyncLocalStorage', async
     static readonly POST = op({ produces: 'text/event-stream' }, async function* () {
       for (const _ of [1, 2]) yield store.getStore();
     });
+    async *#names() {
+      for (const wait of [1, 1, 1]) yield pause(wait).then(() => store.getStore());
+    }
+    PUT() {
+      return ReadableStream.from(this.#names());
+    }
   }
   const around: Around = (next, { id }) => store.run(id, next);
   const { send } = await createTestClient({ '': { Who } }, { around });
   const headers = { 'x-request-id': 'of-ann' };
   t.is((await send('GET', '/who', { headers })).json, 'of-ann');
   t.is((await send('POST', '/who', { headers })).text, 'data:"of-ann"\n\n'.repeat(2));
+  t.is((await send('PUT', '/who', { headers })).text, 'of-ann'.repeat(3));
 });

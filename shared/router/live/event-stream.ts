@@ -1,10 +1,9 @@
 // Server-sent events from the values of a generator (behaviour: events). A value is requested when its reader has room
 // for it, so a slow reader slows the generator; a reader that disconnects ends it.
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
 import { isGenerator } from '../answer/encode.ts';
 import { toJsonText } from '../answer/json-text.ts';
-import { isNodeStream, toBegun, toChunks } from '../answer/stream.ts';
+import { isNodeStream, toBegun, toBody } from '../answer/stream.ts';
 import type { Limits } from '../limits.ts';
 import { toHeaderList } from '../request/listed-headers.ts';
 import type { LazyDraft, LazyRequest, ResponseLike } from '../request/request.ts';
@@ -49,7 +48,7 @@ async function sendEvents(
     request.end();
   });
   stop = () => stream.end();
-  const body = await toBegun(toChunks(stream));
+  const body = await toBegun(toBody(stream));
   // Includes headers that the generator has set before its first event.
   const { status = 200, setHeaders, mediaType } = draft;
   const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
@@ -69,8 +68,6 @@ const heartbeat = ':\n\n';
 export class EventStream extends Readable {
   readonly #values: AsyncIterator<unknown>;
   readonly #onEnd: () => void;
-  /** The async context of the arounds, which applies to each value, whatever code requests it. */
-  readonly #inside = AsyncLocalStorage.snapshot();
   readonly #beat: NodeJS.Timeout;
   #isTaking = false;
   #isOver = false;
@@ -119,7 +116,7 @@ export class EventStream extends Readable {
 
   /** The next event; undefined at the end. */
   async #next(): Promise<string | undefined> {
-    const { done, value } = await this.#inside(() => this.#values.next());
+    const { done, value } = await this.#values.next();
     return done === true ? undefined : toText(value);
   }
 
