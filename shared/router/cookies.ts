@@ -1,6 +1,7 @@
 // Cookies with secure defaults: unless the application sets it, scripts of pages, other sites and plain connections do
 // not get them.
 
+import { trimBlanks } from './request/listed-headers.ts';
 import { token } from './request/media-type.ts';
 
 export interface CookieOptions {
@@ -27,8 +28,8 @@ const maxCharacters = 4096;
 export function readCookie(headers: Headers, name: string): string | undefined {
   for (const pair of (headers.get('cookie') ?? '').split(';')) {
     const at = pair.indexOf('=');
-    if (at < 0 || pair.slice(0, at).trim() !== name) continue;
-    const value = pair.slice(at + 1).trim();
+    if (at < 0 || trimBlanks(pair.slice(0, at)) !== name) continue;
+    const value = trimBlanks(pair.slice(at + 1));
     try {
       return decodeURIComponent(value);
     } catch {
@@ -53,9 +54,14 @@ export function setCookie(
   if (maxAge !== undefined && !Number.isSafeInteger(maxAge)) {
     throw new TypeError('the age of a cookie is a number of whole seconds');
   }
+  if (!['strict', 'lax', 'none'].includes(sameSite)) {
+    throw new TypeError(`sameSite is strict, lax or none, not ${sameSite}`);
+  }
   // A browser would silently drop these.
   if (sameSite === 'none' && !secure) throw new TypeError('sameSite none needs secure');
-  if (/^__(?:Host|Secure)-/i.test(name) && !secure) throw new TypeError(`${name} needs secure`);
+  if (/^__(?:Host|Secure|Http)-/i.test(name) && !secure)
+    throw new TypeError(`${name} needs secure`);
+  if (/^__(?:Host-)?Http-/i.test(name) && !httpOnly) throw new TypeError(`${name} needs httpOnly`);
   if (/^__Host-/i.test(name) && (path !== '/' || domain !== undefined)) {
     throw new TypeError(`${name} has the path / and no domain`);
   }

@@ -188,6 +188,8 @@ test('locations are percent-encoded wherever they are set, and never twice', asy
     ['/a%20b/100%', '/a%20b/100%'],
     ['https://shop.example/a?x=[1]&y=|', 'https://shop.example/a?x=[1]&y=%7C'],
     ['/\ud800', '/%EF%BF%BD'],
+    ['https://shop.example\\@evil.example/', 'https://shop.example/@evil.example/'],
+    ['/\t/evil.example\\', '/%09/evil.example%5C'],
   ] as const) {
     const redirected = await answerOf(() => {
       throw new Redirect(given, 303);

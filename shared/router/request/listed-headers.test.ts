@@ -55,6 +55,7 @@ test('what cannot be sent is refused by its name', (t) => {
 test('names that a client has sent are found in any case, and repeated ones are joined', (t) => {
   const headers = new ListedHeaders(['Accept', 'a', 'ACCEPT', 'b', 'X-One', '1']);
   t.is(headers.get('accept'), 'a, b');
+  t.is(new ListedHeaders(['Cookie', 'a=1', 'cookie', 'b=2']).get('cookie'), 'a=1; b=2');
   t.deepEqual(
     [...headers],
     [

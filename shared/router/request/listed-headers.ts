@@ -35,7 +35,7 @@ export class ListedHeaders implements Headers {
     for (let at = 0; at < list.length; at += 2) {
       if (!isNamed(list[at] as string, known)) continue;
       const value = list[at + 1] as string;
-      found = found === null ? value : `${found}, ${value}`;
+      found = found === null ? value : found + (known === 'cookie' ? '; ' : ', ') + value;
     }
     return found;
   }
@@ -100,7 +100,8 @@ export class ListedHeaders implements Headers {
       const value = list[at + 1] as string;
       const before = joined.get(name);
       if (name === 'set-cookie') cookies.push([name, value]);
-      else joined.set(name, before === undefined ? value : `${before}, ${value}`);
+      else if (before === undefined) joined.set(name, value);
+      else joined.set(name, this.get(name) ?? value);
     }
     return [...joined, ...cookies];
   }
@@ -129,8 +130,9 @@ function toSendable(name: string, value: string): string {
   throw unsendable(name, `${JSON.stringify(text)} is an invalid header value`);
 }
 
-/** Not a regular expression, whose time would grow with the square of the number of inner blanks. */
-function trimBlanks(text: string): string {
+/** Removes only what HTTP calls blanks: others, such as the no-break space, are part of a value. Not a regular
+ * expression, whose time would grow with the square of the number of inner blanks. */
+export function trimBlanks(text: string): string {
   let [start, end] = [0, text.length];
   while (start < end && '\t\r\n '.includes(text.charAt(start))) start++;
   while (end > start && '\t\r\n '.includes(text.charAt(end - 1))) end--;
@@ -142,11 +144,13 @@ function unsendable(name: string, reason: string): TypeError {
 }
 
 /** Characters that a URI cannot contain are percent-encoded as UTF-8; existing encoding is retained. Control characters
- * are retained too, so that they are refused. */
+ * are retained too, so that they are refused, except tabs, which browsers would drop. A backslash ends the host, as for
+ * the application's own `new URL`: encoded, it would be a part of the user name before another host. */
 function encodeLocation(location: string): string {
   return String(location)
     .toWellFormed()
-    .replace(/[ "<>\\^`{|}]|[^\0-\x7f]+/g, encodeURIComponent);
+    .replace(/^((?:[a-z][a-z\d+.-]*:)?\/\/[^/?#\\]*)\\/i, '$1/')
+    .replace(/[\t "<>\\^`{|}]|[^\0-\x7f]+/g, encodeURIComponent);
 }
 
 /** The headers of an answer: `own` overrides what was set, which overrides the last three of the headers that every
