@@ -102,8 +102,10 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const { parts, query, isServer } = parseTarget(given.target, limits);
     request.setParts(parts);
     const { module, node, positionals } = resolvePath(table, parts, { strict: strictNames });
-    const route =
-      given.isUpgrade === true ? node?.verbs.get('CONNECT') : node?.answers.get(given.method);
+    const socket = given.isUpgrade === true ? node?.verbs.get('CONNECT') : undefined;
+    // Otherwise the request to upgrade is ignored (RFC 9110, section 7.8).
+    if (socket !== undefined) request.method = 'CONNECT';
+    const route = socket ?? node?.answers.get(given.method);
     const { arounds } = route ?? node ?? module;
     return { arounds, node, route, query, positionals, isServer };
   }

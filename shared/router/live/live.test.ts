@@ -68,6 +68,8 @@ class Rooms extends Controller {
     if (room === 'paid') return new HttpError(402);
     if (room === 'old') return new Response('', { status: 401 });
     if (room === 'left') this.socket.close(4001, 'moved');
+    if (room === 'none') this.socket.close(1005);
+    if (room === 'long') this.socket.close(1000, 'ü'.repeat(62));
     this.#name = name;
     this.response.headers.set('set-cookie', 'seat=1');
     this.socket.send({ welcome: name, room });
@@ -306,6 +308,8 @@ onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) 
   t.is(await refusalOf(port, `${prefix}/rooms/old`), 403);
   t.is(await refusalOf(port, `${prefix}/rooms/paid`), 402);
   t.is(await connect(port, `${prefix}/rooms/left`).closed, 4001, 'closed by CONNECT');
+  t.is(await refusalOf(port, `${prefix}/rooms/none`), 500, 'a code that no frame can have');
+  t.is(await refusalOf(port, `${prefix}/rooms/long`), 500, 'a reason that no frame can have');
   t.is(await refusalOf(port, `${prefix}/rooms`), 404);
   t.is(await refusalOf(port, `${prefix}/rooms/a?nme=b`), 400);
   t.is(await refusalOf(port, '/elsewhere'), 404);
@@ -443,24 +447,27 @@ onEach('the end of the application ends events and sockets', async (t, { port, p
 
 onEach('a WebSocket is distinguished from the methods of its path', async (t, { port, prefix }) => {
   t.is((await get(port, `${prefix}/rooms/a`)).statusCode, 426);
-  t.is(await refusalOf(port, `${prefix}/ticks`), 405);
+  t.is(await refusalOf(port, `${prefix}/ticks`), 200, 'upgrading is ignored');
+  const asked = httpRequest({ port, method: 'OPTIONS', path: `${prefix}/rooms/a` }).end();
+  const [{ statusCode, headers }] = (await once(asked, 'response')) as [IncomingMessage];
+  t.deepEqual([statusCode, headers.allow], [204, 'GET, OPTIONS']);
   const { socket } = connect(port, `${prefix}/rooms/page`);
   const [, page] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage];
   t.is(await readUntil(page, 'never'), 'own page');
 });
 
 onEach('a handshake that is not whole is answered as any request', async (t, { port, prefix }) => {
-  for (const [method, key, version] of [
-    ['POST', 'dGhlIHNhbXBsZSBub25jZQ==', '13'],
-    ['GET', 'short', '13'],
-    ['GET', 'dGhlIHNhbXBsZSBub25jZQ==', '7'],
+  for (const [method, key, version, status] of [
+    ['POST', 'dGhlIHNhbXBsZSBub25jZQ==', '13', 405],
+    ['GET', 'short', '13', 426],
+    ['GET', 'dGhlIHNhbXBsZSBub25jZQ==', '7', 426],
   ] as const) {
     const own = { 'sec-websocket-key': key, 'sec-websocket-version': version };
     const headers = { connection: 'Upgrade', upgrade: 'websocket', ...own };
     const asked = httpRequest({ port, method, path: `${prefix}/rooms/a`, headers }).end();
     const [{ statusCode, headers: given }] = await once(asked, 'response');
-    t.deepEqual([statusCode, given['content-type']], [426, 'application/problem+json'], key);
-    t.is(given['sec-websocket-version'], '13');
+    t.deepEqual([statusCode, given['content-type']], [status, 'application/problem+json'], key);
+    t.is(given['sec-websocket-version'], status === 426 ? '13' : undefined);
   }
 });
 
@@ -475,4 +482,7 @@ onEach('a request for another protocol is answered as any other', async (t, { po
 test('an event whose name would end its line is refused', (t) => {
   t.throws(() => new ServerEvent(1, { name: 'a\ndata:2' }), { instanceOf: TypeError });
   t.throws(() => new ServerEvent(1, { id: 'a\rb' }), { instanceOf: TypeError });
+  for (const retryMs of ['1\nevent:x' as never, Number.NaN, -1, 0.5]) {
+    t.throws(() => new ServerEvent(1, { retryMs }), { message: /^retryMs/ });
+  }
 });

@@ -9,7 +9,7 @@ export interface ServerEventOptions {
   readonly retryMs?: number;
 }
 
-/** Throws a TypeError for a name or an id that contains a line break. */
+/** Throws a TypeError for a name or an id that contains a line break, and for an invalid time. */
 export class ServerEvent<Data = unknown> {
   readonly data: Data;
   readonly options: ServerEventOptions;
@@ -18,6 +18,9 @@ export class ServerEvent<Data = unknown> {
     for (const text of [options.id ?? '', options.name ?? '']) {
       if (/[\0\r\n]/.test(text))
         throw new TypeError('the id and the name of an event are one line');
+    }
+    if (!/^\d+$/.test(String(options.retryMs ?? 0))) {
+      throw new TypeError('retryMs of an event is a whole number of milliseconds');
     }
     this.data = data;
     this.options = options;

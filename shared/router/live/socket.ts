@@ -69,6 +69,11 @@ const wrongKind = 1003;
 const failed = 1011;
 const goingAway = 1001;
 
+/** Reported codes that no close frame can have (RFC 6455, section 7.4.1). */
+const unsendable: ReadonlySet<number> = new Set([1004, 1005, 1006]);
+/** A control frame has 125 bytes, and the code two of them (section 5.5). */
+const maxReasonBytes = 123;
+
 /** The life of a connection, from CONNECT to DISCONNECT. */
 class Session implements Socket, SessionLike {
   readonly protocol: string;
@@ -130,6 +135,10 @@ class Session implements Socket, SessionLike {
   }
 
   close(code = 1000, reason = ''): void {
+    const isCode = (code >= 3000 && code <= 4999) || (code >= 1000 && code <= 1014);
+    if (!isCode || unsendable.has(code) || Buffer.byteLength(reason) > maxReasonBytes) {
+      throw new RangeError(`a WebSocket cannot be closed with ${code} ${reason}`);
+    }
     this.#messages = [];
     if (this.#connection !== undefined) this.#connection.close(code, reason);
     else this.#early.push((connection) => connection.close(code, reason));

@@ -3,7 +3,7 @@
 import { BlockList, isIP } from 'node:net';
 import { ListedHeaders } from './listed-headers.ts';
 import { parseMediaType, splitOutsideQuotes } from './media-type.ts';
-import type { RequestLike } from './request.ts';
+import { hostForm, type RequestLike } from './request.ts';
 
 /** One proxy's report on its peer. */
 interface Hop {
@@ -38,7 +38,10 @@ export function createForwarding(
       ...request,
       remoteAddress: address,
       ...(isScheme && { scheme }),
-      headers: isHost(host) ? withHost(request.headers, host) : request.headers,
+      headers:
+        host !== undefined && hostForm.test(host)
+          ? withHost(request.headers, host)
+          : request.headers,
     };
   };
 }
@@ -87,10 +90,6 @@ function toAddress(text = ''): string | undefined {
   const [, bracketed, plain] = /^(?:\[([^\]]+)\]|([^:]+))(?::[\w.-]+)?$/.exec(text) ?? [];
   const address = (bracketed ?? plain ?? text).replace(/^::ffff:(?=\d+\.)/i, '');
   return isIP(address) === 0 ? undefined : address;
-}
-
-function isHost(host: string | undefined): host is string {
-  return host !== undefined && /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?$/.test(host);
 }
 
 function withHost(headers: Headers, host: string): Headers {

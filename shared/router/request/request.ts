@@ -1,6 +1,7 @@
 // Requests and responses, independent of the server: as a mount passes them on, and as a controller sees them. Most
 // controllers read little, so expensive values are created on first use.
 import { randomBytes } from 'node:crypto';
+import { BadRequest } from '../errors.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { type HeaderList, ListedHeaders } from './listed-headers.ts';
 import { toPath, toUnparsedPath } from './target.ts';
@@ -90,7 +91,7 @@ export interface RoutedRequest {
   /** The peer of the connection, or the client before `trustedProxies`. */
   readonly remoteAddress: string | undefined;
   /** The requested scheme and host, such as `https://shop.example`: from the target or the `Host` header, which any
-   * client can choose. */
+   * client can choose. Throws 400 if that is not a host. */
   readonly origin: string;
   /** Aborted when no client waits for the answer any more: the client has disconnected, its events or its socket have
    * ended, or the time limit has passed. */
@@ -152,11 +153,13 @@ export class RequestIds {
 
 /** An absolute target takes precedence over the header (RFC 9112 section 3.2.2). */
 const hostOfTarget = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
+export const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?$/;
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
 export class LazyRequest implements RoutedRequest {
   readonly id: string;
-  readonly method: string;
+  /** `CONNECT` once the request is known to open a WebSocket. */
+  method: string;
   readonly #given: RequestLike;
   #parts: readonly string[] | undefined;
   #state: Record<string, unknown> | undefined;
@@ -166,7 +169,7 @@ export class LazyRequest implements RoutedRequest {
   constructor(given: RequestLike, ids: RequestIds) {
     const asked = given.headers.get('x-request-id');
     this.id = asked !== null && wellFormedId.test(asked) ? asked : ids.next();
-    this.method = given.isUpgrade === true ? 'CONNECT' : given.method;
+    this.method = given.method;
     this.#given = given;
   }
 
@@ -181,7 +184,8 @@ export class LazyRequest implements RoutedRequest {
 
   get origin(): string {
     const { headers, target, scheme = 'http' } = this.#given;
-    const host = hostOfTarget.exec(target)?.[1] ?? headers.get('host') ?? 'localhost';
+    const host = (hostOfTarget.exec(target)?.[1] ?? headers.get('host')) || 'localhost';
+    if (!hostForm.test(host)) throw new BadRequest('the Host header is not one host');
     return `${scheme}://${host}`;
   }
 

@@ -188,10 +188,8 @@ export function answerWithoutRoute(
   { method, partCount, missingVerb, requestId }: Missed,
 ): ResponseLike {
   if (!knownMethods.has(method)) throw new NotImplemented();
-  const fitting = [...node.verbs].filter(
-    ([verb, { binder }]) => verb !== 'CONNECT' && binder.fits(partCount),
-  );
-  if (fitting.length === 0 && node.verbs.get('CONNECT')?.binder.fits(partCount) === true) {
+  const fitting = [...node.verbs].filter(([, { binder }]) => binder.fits(partCount));
+  if (method === 'GET' && fitting.some(([verb]) => verb === 'CONNECT')) {
     const headers = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' };
     throw new HttpError(426, { headers, detail: 'this is a WebSocket' });
   }

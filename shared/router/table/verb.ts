@@ -39,15 +39,17 @@ export function answeringVerbs(method: string): readonly string[] {
   return [method, 'ANY'];
 }
 
-/** The Allow header for these verbs, sorted: GET implies HEAD, and OPTIONS is always answered. */
+/** The Allow header for these verbs, sorted: GET implies HEAD, and OPTIONS is always answered. A WebSocket is opened by
+ * GET. */
 export function allowedMethods(verbs: Iterable<string>): readonly string[] {
   const allowed = new Set<string>(['OPTIONS']);
   for (const verb of verbs) {
-    if (verb === 'CONNECT') continue;
-    for (const method of verb === 'ANY' ? anyVerbs : [verb]) {
-      allowed.add(method);
-      if (method === 'GET') allowed.add('HEAD');
-    }
+    if (verb === 'CONNECT') allowed.add('GET');
+    else
+      for (const method of verb === 'ANY' ? anyVerbs : [verb]) {
+        allowed.add(method);
+        if (method === 'GET') allowed.add('HEAD');
+      }
   }
   return [...allowed].sort();
 }
