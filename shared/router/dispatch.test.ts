@@ -361,18 +361,20 @@ test('of a list with many wrong items twenty are named, however many there are',
 test('there is one instance per request, and defaults are copies', async (t) => {
   class Count extends Controller {
     static readonly GET = op({
-      query: Type.Object({ list: Type.Array(Type.Integer(), { default: [] }) }),
+      body: Type.Object({
+        list: Type.Array(Type.Object({ size: Type.Integer({ default: 1 }) }), { default: [{}] }),
+      }),
     });
     seen = 0;
-    GET({ list }: { list: number[] }) {
+    GET({ list }: { list: object[] }) {
       this.seen += 1;
-      list.push(1);
+      list.push({});
       return [this.seen, list];
     }
   }
   const count = await createTestClient({ '': { Count } });
   await count.send('GET', '/count');
-  t.deepEqual((await count.send('GET', '/count')).json, [1, [1]]);
+  t.deepEqual((await count.send('GET', '/count')).json, [1, [{ size: 1 }, {}]]);
 });
 
 test('Stop keeps the headers that the method has set; an error replaces them', async (t) => {

@@ -9,7 +9,7 @@ import {
   type Scope,
   scopeWithin,
 } from '../schema/json-schema.ts';
-import { isUpload } from '../upload.ts';
+import { isUpload, JsonFile } from '../upload.ts';
 
 export type Cast =
   | { readonly ok: true; readonly value: unknown }
@@ -112,8 +112,10 @@ function castList(schema: Plain, compile: (inner: unknown) => CastValue): CastVa
   const { maxItems, items: of, prefixItems: first = of } = schema;
   const castFirst = Array.isArray(first) ? first.map(compile) : [];
   const castOther = isPlain(of) ? compile(of) : undefined;
+  const isOfFiles = isPlain(of) && isUpload(of);
   return (value, from) => {
-    const items: unknown[] = Array.isArray(value) ? [...value] : [value];
+    const given = value instanceof JsonFile && !isOfFiles ? value.parse() : value;
+    const items: unknown[] = Array.isArray(given) ? [...given] : [given];
     if (items.length > Number(maxItems)) return refuse(`has more than ${maxItems} items`);
     for (let at = 0; at < items.length; at += 1) {
       const castItem = castFirst[at] ?? castOther;
@@ -135,10 +137,11 @@ function castObject(schema: Plain, compile: (inner: unknown) => CastValue): Cast
   const [patterned] = compileAll(schema['patternProperties']).values();
   const additional = schema['additionalProperties'];
   const others = patterned ?? (isPlain(additional) ? compile(additional) : undefined);
-  return (value, from) => {
-    if (from === 'xml' && typeof value === 'string' && value.trim() === '') {
+  return (given, from) => {
+    if (from === 'xml' && typeof given === 'string' && given.trim() === '') {
       return { ok: true, value: {} };
     }
+    const value = given instanceof JsonFile ? given.parse() : given;
     if (!isPlain(value) || value instanceof File) return refuse('must be an object');
     if (from === 'json') return { ok: true, value };
     const fields = new Map<string, unknown>();

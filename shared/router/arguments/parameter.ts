@@ -51,20 +51,24 @@ export function toParameter(
     return (value: unknown) => check(value).length === 0;
   };
   const scope = new Map([...scopeWithin(noScope, { $defs }), ['#', schema]]);
+  const complete = isForeign ? undefined : compiler.compileDefaults(schema, $defs);
   return {
     schema,
     cast: compileCast(schema, accepts, scope),
     check: isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs),
-    complete: isForeign ? undefined : compiler.compileDefaults(schema, $defs),
-    makeDefault: toDefault(schema),
+    complete,
+    makeDefault: toDefault(schema, complete),
   };
 }
 
 /** Used unchecked: the default can be a value that no caller can send. */
-function toDefault(schema: Plain): (() => unknown) | undefined {
+function toDefault(
+  schema: Plain,
+  complete = (value: unknown) => value,
+): (() => unknown) | undefined {
   if (!('default' in schema)) return undefined;
   const { default: value } = schema;
-  return typeof value === 'object' ? () => structuredClone(value) : () => value;
+  return typeof value === 'object' ? () => complete(structuredClone(value)) : () => value;
 }
 
 /** Throws an Error that names the invalid part of the declaration. */

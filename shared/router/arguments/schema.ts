@@ -60,6 +60,12 @@ const understood: ReadonlySet<string> = new Set([
   ...['pattern', 'format', 'explode', uploadKeyword, ...holding, ...holdingByName],
 ]);
 
+/** Any value would be valid for a type that TypeBox does not know, and none for its others. `undefined` occurs in
+ * unions. */
+const types: ReadonlySet<unknown> = new Set([
+  ...['string', 'number', 'integer', 'boolean', 'object', 'array', 'null', 'undefined'],
+]);
+
 /** `formats`: those of the application, in addition to the known ones. */
 export function createSchemaCompiler(formats: Readonly<Record<string, FormatCheck>> = {}) {
   const all = new Map(Object.entries({ ...knownFormats, ...formats }));
@@ -122,8 +128,11 @@ function toCheck(schema: Plain): Check {
 function toChecked(declared: Plain, formats: ReadonlyMap<string, FormatCheck>): Plain {
   const unknown = Object.keys(declared).find((keyword) => !understood.has(keyword));
   if (unknown !== undefined) throw new Error(`unknown keyword "${unknown}"`);
+  const wrong = [declared['type'] ?? []].flat().find((type) => !types.has(type));
+  if (wrong !== undefined) throw new Error(`the type "${wrong}" does not occur in a request`);
   const {
     pattern,
+    multipleOf,
     format,
     default: _default,
     explode: _explode,
@@ -134,6 +143,7 @@ function toChecked(declared: Plain, formats: ReadonlyMap<string, FormatCheck>): 
   // The checks of `Type.Refine`, which are hidden.
   const refine = [...((declared['~refine'] as unknown[] | undefined) ?? [])];
   if (format !== undefined) refine.push(toFormatCheck(String(format), formats));
+  if (multipleOf !== undefined) refine.push(toMultipleCheck(Number(multipleOf)));
   if (isFile) refine.push(fileCheck);
   if (pattern !== undefined) {
     schema['maxLength'] ??= patternCharacters;
@@ -215,6 +225,19 @@ const fileCheck = {
   check: (value: unknown) => value instanceof File,
   error: () => 'must be a file',
 };
+
+/** Replaces the check of TypeBox, which refuses 1234567.89 as a multiple of 0.01: of a fraction, the remainder is less
+ * exact the larger the value is. */
+function toMultipleCheck(divisor: number) {
+  const isMultiple = (value: number) =>
+    Number.isInteger(divisor)
+      ? value % divisor === 0
+      : Math.abs(Math.round(value / divisor) * divisor - value) <= Number.EPSILON * Math.abs(value);
+  return {
+    check: (value: unknown) => typeof value !== 'number' || isMultiple(value),
+    error: () => `must be multiple of ${divisor}`,
+  };
+}
 
 function toFormatCheck(name: string, formats: ReadonlyMap<string, FormatCheck>) {
   const isFormed = formats.get(name);

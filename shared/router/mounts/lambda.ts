@@ -14,7 +14,7 @@ export interface LambdaEvent {
   /** Names are in lower case; values of a repeated name are joined. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly cookies?: readonly string[];
-  readonly body?: string;
+  readonly body?: string | null;
   readonly isBase64Encoded?: boolean;
   readonly requestContext: {
     /** An HTTP API puts its stage before the path, unless the stage is `$default`. */
@@ -41,13 +41,14 @@ export function createLambda({ dispatch }: { readonly dispatch: Dispatch }) {
       );
     }
     const { method, sourceIp } = event.requestContext.http;
-    const bytes =
-      body === undefined ? [] : [Buffer.from(body, isBase64Encoded ? 'base64' : 'utf8')];
     const answer = await dispatch({
       method,
       target: rawQueryString === '' ? toPath(event) : `${toPath(event)}?${rawQueryString}`,
       headers: readHeaders(event),
-      body: body === undefined ? undefined : Readable.from(bytes),
+      // Some emulators send null.
+      body: body
+        ? Readable.from([Buffer.from(body, isBase64Encoded ? 'base64' : 'utf8')])
+        : undefined,
       remoteAddress: sourceIp,
       scheme: 'https',
     });

@@ -1,5 +1,5 @@
 // Parses untrusted JSON into a safe value: bounded depth, no names that reach a prototype, no integers
-// that a double cannot hold.
+// that a double cannot hold, no texts that UTF-8 cannot hold.
 import { BadRequest } from '../errors.ts';
 
 /** Parses bytes of JSON; calls `check` for each value other than a text, list or object, with its name ('' in a list
@@ -72,8 +72,9 @@ export function refuseUnsafe(key: string, value: unknown, context?: { source?: s
   if (key === '__proto__' || (key === 'constructor' && hasPrototypeKey(value))) {
     throw new BadRequest('the body holds a name that is not allowed');
   }
-  if (key.includes('\0') || (typeof value === 'string' && value.includes('\0'))) {
-    throw new BadRequest('the body holds a NUL character');
+  for (const text of typeof value === 'string' ? [key, value] : [key]) {
+    if (text.includes('\0')) throw new BadRequest('the body holds a NUL character');
+    if (!text.isWellFormed()) throw new BadRequest('the body holds half of a character');
   }
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
     if (!Number.isFinite(value) || /^-?\d+$/.test(context?.source ?? '')) {

@@ -16,6 +16,7 @@ test('the names of fields and files are UTF-8', async (t) => {
   t.deepEqual({ ...(await parse('name="\xc3\xa9"')) }, { é: '1' });
   const { a } = await parse('name="a"; filename="\xc3\xa9"');
   t.is((a as File).name, 'é');
+  t.deepEqual({ ...(await parse('name="a%22%5D"')) }, { 'a"%5D': '1' }, 'as browsers write it');
 });
 
 test('an input for a file that was not touched is no file, an empty file is one', async (t) => {

@@ -5,7 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { MediaType } from './media-type.ts';
+import { JsonFile } from '../upload.ts';
+import { isJson, type MediaType } from './media-type.ts';
 import { addKeyword, createKeywords, type Keywords } from './target.ts';
 import { decodeUtf8, refuseRepaired } from './utf8.ts';
 
@@ -37,7 +38,7 @@ export async function parseMultipart(
   for await (const part of readParts(type, form, limits)) {
     const { name, filename, type: partType } = part;
     const content = Buffer.concat(await Array.fromAsync(part));
-    const value = toValue(content, filename, partType);
+    const value = toValue(content, filename, partType, limits);
     addKeyword(keywords, name, value, { where: 'body', limits });
   }
   return keywords;
@@ -129,7 +130,12 @@ function checkNames({ name, filename, type }: PartHead): PartHead & { readonly n
   if (name === undefined) throw new BadRequest('a part of the body has no name');
   refuseRepaired(name);
   refuseRepaired(filename ?? '');
-  return { name, filename, type };
+  return { name: toWritten(name), filename: filename && toWritten(filename), type };
+}
+
+/** Browsers encode these characters, which would end a name, and no others. */
+function toWritten(name: string): string {
+  return name.replace(/%(?:22|0A|0D)/gi, decodeURIComponent);
 }
 
 type Chunks = AsyncGenerator<Uint8Array, void>;
@@ -171,11 +177,19 @@ function toRefusal(error: unknown): HttpError {
   return error instanceof HttpError ? error : new BadRequest('the multipart body is broken');
 }
 
-function toValue(bytes: Buffer, filename: string | undefined, contentType: string): string | File {
-  if (filename !== undefined || contentType === fileType) {
-    return new File([new Uint8Array(bytes)], filename ?? '', { type: contentType });
-  }
-  return decodeUtf8(bytes);
+/** A part without a file name is its text, or its value if it is JSON; any other is a file. */
+function toValue(
+  bytes: Buffer<ArrayBuffer>,
+  filename: string | undefined,
+  contentType: string,
+  { jsonDepth }: Limits,
+): unknown {
+  const file = isJson(contentType)
+    ? new JsonFile(bytes, filename, contentType, jsonDepth)
+    : new File([bytes], filename ?? '', { type: contentType });
+  if (filename !== undefined) return file;
+  if (contentType.startsWith('text/')) return decodeUtf8(bytes);
+  return file instanceof JsonFile ? file.parse() : file;
 }
 
 function escapeQuotes(text: string): string {
