@@ -39,8 +39,10 @@ export async function sendFile(
   // All that @fastify/send reads of a request.
   const { method } = request;
   const headersAsked = Object.fromEntries(request.headers);
-  // Ranges apply to GET only, conditions of files to GET and HEAD.
-  if (method !== 'GET') delete headersAsked['range'];
+  // Ranges apply to GET only, conditions of files to GET and HEAD. A range that is not one is ignored.
+  const range =
+    method === 'GET' ? /^bytes=(?:\d+-\d*|(-\d+))$/i.exec(headersAsked['range'] ?? '') : null;
+  if (range === null) delete headersAsked['range'];
   const asked = { method, headers: method === 'GET' || method === 'HEAD' ? headersAsked : {} };
   const open = (name: string) =>
     send(asked as unknown as Readable, name, {
@@ -51,6 +53,11 @@ export async function sendFile(
   let found = await open(path);
   const isFolder = found.type === 'directory' || path === '/';
   if (found.type === 'directory') found = await open(path === '/' ? path : `${path}/`);
+  // A file that is shorter than the end that is asked for is sent whole (RFC 9110, section 14.1.2).
+  if (found.statusCode === 416 && Number(range?.[1]) < 0) {
+    delete headersAsked['range'];
+    found = await open(path);
+  }
   // Relative links of the page would resolve against the folder above.
   if (found.type === 'file' && isFolder && !asFolder.test(request.target)) {
     // The file may still be opening.

@@ -104,7 +104,7 @@ export function withCoding(tag: string, coding: string): string {
 }
 
 function withoutCoding(tag: string): string {
-  return tag.replace(/^("[^"]*)-(?:br|gzip)"$/, '$1"');
+  return tag.replace(/-(?:br|gzip)"$/, '"');
 }
 
 function isSameStrongly(given: string, current: string): boolean {
