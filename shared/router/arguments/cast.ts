@@ -1,6 +1,7 @@
 // Converts text (or JSON of another type) to the type that a schema declares. Strict: an ambiguous value is refused
 // (behaviour: strict-casts). The compiled schema checks constraints.
 import type { Origin } from '../request/body.ts';
+import { JsonFile } from '../request/json-file.ts';
 import {
   isPlain,
   noScope,
@@ -9,7 +10,7 @@ import {
   type Scope,
   scopeWithin,
 } from '../schema/json-schema.ts';
-import { isUpload, JsonFile } from '../upload.ts';
+import { isUpload } from '../upload.ts';
 
 export type Cast =
   | { readonly ok: true; readonly value: unknown }

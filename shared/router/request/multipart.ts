@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { JsonFile } from '../upload.ts';
+import { JsonFile } from './json-file.ts';
 import { isJson, type MediaType } from './media-type.ts';
 import { addKeyword, createKeywords, type Keywords } from './target.ts';
 import { decodeUtf8, refuseRepaired } from './utf8.ts';
