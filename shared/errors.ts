@@ -76,7 +76,16 @@ export class AppError extends Error {
   }
 }
 
+/** Whether the process, or the whole system, cannot open any more files and connections. */
+export function isOutOfFiles(error: unknown): boolean {
+  return error instanceof Error && /\bE[MN]FILE\b/.test(error.message);
+}
+
+export const outOfFilesRemedy = 'raise the limit of open files (ulimit -n, LimitNOFILE)';
+
 /** The text of anything thrown, without a stack. */
 export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const text = error instanceof Error ? error.message : String(error);
+  const isAdvised = !isOutOfFiles(error) || text.includes(outOfFilesRemedy);
+  return isAdvised ? text : `${text}: ${outOfFilesRemedy}`;
 }

@@ -232,7 +232,7 @@ test('a stop that fails is logged, and the exit code stays 0', async (t) => {
   t.regex(log, /level=error msg="Stopping failed: Error: cannot close/);
 });
 
-test('an error that nothing catches is logged with its stack, and the exit code is 1', async (t) => {
+test('an error that nothing catches is logged with its stack, or with the limit to raise, and the exit code is 1', async (t) => {
   const thrown = run(
     t,
     `async start() { hold(); setImmediate(() => { throw new Error('lost timer'); }); },
@@ -243,6 +243,14 @@ test('an error that nothing catches is logged with its stack, and the exit code 
     `async start() { hold(); setImmediate(() => { Promise.reject(new Error('lost promise')); }); },
      async stop() {}`,
   );
+  const full = run(
+    t,
+    `async start() { hold(); setImmediate(() => { throw new Error('open EMFILE'); }); },
+     async stop() {}`,
+  );
+  const { code, log } = await full.ended;
+  t.is(code, 1);
+  t.regex(log, /ends: open EMFILE: raise the limit of open files \(ulimit -n, LimitNOFILE\)"/);
   const first = await thrown.ended;
   t.is(first.code, 1);
   t.regex(first.log, /Unexpected error, the process ends: Error: lost timer\\n {4}at /);

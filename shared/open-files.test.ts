@@ -24,7 +24,7 @@ test('reaching the limit of open files is logged once and counted at each check,
   watch.close();
   t.is(counted, 3);
   const full =
-    /^warning no more files and connections can be opened \(limit: \w+\): new connections are closed unanswered; raise the limit \(ulimit -n, LimitNOFILE\)$/;
+    /^warning no more files and connections can be opened \(limit: \w+\): new connections are closed unanswered; raise the limit of open files \(ulimit -n, LimitNOFILE\)$/;
   const [first = '', over, again = '', end] = log.lines;
   t.regex(first, full);
   t.regex(again, full);

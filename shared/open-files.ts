@@ -2,6 +2,7 @@
 // connection and closes it at once, without an event.
 import { open, readFile } from 'node:fs/promises';
 import { type Clock, repeatAfter } from './clock.ts';
+import { isOutOfFiles, outOfFilesRemedy } from './errors.ts';
 
 const intervalMs = 1_000;
 
@@ -32,12 +33,12 @@ export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
     );
     if (isClosed) return;
     const wasExhausted = isExhausted;
-    isExhausted = isLimitReached(failure);
+    isExhausted = isOutOfFiles(failure);
     if (isExhausted) {
       onExhausted?.();
       if (!wasExhausted) {
         log.warning(
-          `no more files and connections can be opened (limit: ${await limit}): new connections are closed unanswered; raise the limit (ulimit -n, LimitNOFILE)`,
+          `no more files and connections can be opened (limit: ${await limit}): new connections are closed unanswered; ${outOfFilesRemedy}`,
         );
       }
     } else if (wasExhausted) log.notice('files and connections can be opened again');
@@ -55,12 +56,6 @@ export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
 async function openSomething(): Promise<void> {
   const handle = await open('/dev/null');
   await handle.close();
-}
-
-/** Whether the limit of the process, or of the whole system, is reached. */
-function isLimitReached(failure: unknown): boolean {
-  if (!(failure instanceof Error) || !('code' in failure)) return false;
-  return failure.code === 'EMFILE' || failure.code === 'ENFILE';
 }
 
 /** Read at the start: reading it later would need a file. */

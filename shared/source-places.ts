@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
 import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { errorText, isOutOfFiles } from './errors.ts';
 import { isBuilt, ownPath } from './own-files.ts';
 
 export interface SourcePlace {
@@ -31,8 +32,9 @@ export function createFindPlace(): FindPlace {
   };
 }
 
-/** The stack of an error; the text of any other thrown value. */
+/** The stack of an error; the text of any other thrown value, and of a limit that operators have to raise. */
 export function stackText(error: unknown): string {
+  if (isOutOfFiles(error)) return errorText(error);
   return withSourcePlaces(error instanceof Error ? (error.stack ?? error.message) : String(error));
 }
 

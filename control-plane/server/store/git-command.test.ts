@@ -186,7 +186,8 @@ for (const free of [0, 3, open.length]) {
     encoding: 'utf8',
     env: { ...process.env, PATH: `${folder}:${process.env['PATH']}` },
   });
-  const refused = 'GitError: git fetch cannot be started: spawn git EMFILE';
+  const refused =
+    'GitError: git fetch cannot be started: spawn git EMFILE: raise the limit of open files (ulimit -n, LimitNOFILE)';
   t.deepEqual(output.trim().split('\n'), ['done', refused, refused, 'done']);
 });
 
