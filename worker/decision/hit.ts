@@ -8,7 +8,7 @@ import {
   type WindowAt,
 } from '../../shared/counting/counter-key.ts';
 import { owned } from '../../shared/owned-text.ts';
-import type { Limiter } from '../../shared/rules/limit-shape.ts';
+import { type Limiter, windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
@@ -152,11 +152,13 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
   ): LimiterWindow => {
     const known = limiterWindows.get(limiter);
     if (known?.windowStart === window.start) return known;
-    const isEven = unit !== 'month' || !deps.calendarMonths;
+    // A bucket has no windows: a rate that differed by month would make a wait into a shorter month too short.
+    const isBucket = limiter.algorithm === 'token_bucket';
+    const isEven = isBucket || unit !== 'month' || !deps.calendarMonths;
     const limiterWindow = {
       ...limiter,
       windowStart: window.start,
-      windowSeconds: window.seconds,
+      windowSeconds: isBucket ? windowSecondsOf({ unit, unitMultiplier }) : window.seconds,
       isEven,
       nextSeconds: isEven
         ? undefined

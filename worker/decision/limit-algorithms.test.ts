@@ -66,3 +66,16 @@ test('calendar months have their real length: a wait into a longer one, and one 
   advanceTo('2027-05-31T23:00:00Z');
   t.is((await decide(0)).is, 'OK [OK 0]');
 });
+
+test('a wait for a token ends in the next month of the calendar, however short, as it was answered', async (t) => {
+  const worker = createWorker(
+    withKey('rate_limit: {unit: month, requests_per_unit: 2, algorithm: token_bucket}'),
+    { calendarMonths: true },
+  );
+  worker.clock.advance(Date.parse('2027-01-28T00:00:00Z') - worker.clock.wallMs());
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 2 }));
+  const refused = await worker.decide(ask('k=x'));
+  const [status] = refused.ok ? refused.response.statuses : [];
+  worker.clock.advance(Number(status?.secondsUntilReset) * 1_000);
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
+});
