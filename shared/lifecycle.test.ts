@@ -169,36 +169,38 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   });
 }
 
-test('under npx a program stops when the shell of npx ends', async (t) => {
-  const script = `
+for (const ended of ['npx', 'the shell of npx']) {
+  test(`under npx a program stops when ${ended} ends`, async (t) => {
+    const script = `
     import { endWithNpx, listenForStopSignals } from './stop-signals.ts';
     listenForStopSignals((signal) => { console.log('stop ' + signal); process.exit(0); }, () => {});
     endWithNpx(process.env['npm_lifecycle_event']);
     setInterval(() => {}, 1000);
-    console.log('serving ' + process.pid);`;
-  // The shell does not replace itself by the program: it has another command to run afterwards.
-  const shell = spawn(
-    'sh',
-    ['-c', '"$0" --input-type=module -e "$1"; :', process.execPath, script],
-    {
+    console.log('serving ' + process.pid + ' ' + process.ppid);`;
+    // The shell does not replace itself by the program: it has another command to run afterwards.
+    const starter = `process.title = 'npm exec x';
+    const of = ['-c', '"$0" --input-type=module -e "$1"; :', process.execPath, process.argv[1]];
+    require('node:child_process').spawn('sh', of, { stdio: 'inherit' });`;
+    const npx = spawn(process.execPath, ['-e', starter, script], {
       cwd: import.meta.dirname,
       env: { ...process.env, npm_lifecycle_event: 'npx' },
       stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
-  let out = '';
-  shell.stdout.setEncoding('utf8').on('data', (chunk) => {
-    out += chunk;
+    });
+    let out = '';
+    npx.stdout.setEncoding('utf8').on('data', (chunk) => {
+      out += chunk;
+    });
+    while (!out.includes('serving')) await once(npx.stdout, 'data');
+    const [pid = 0, shell = 0] = (/serving (.*)\n/.exec(out)?.[1] ?? '').split(' ').map(Number);
+    t.teardown(() => {
+      if (!out.includes('stop')) process.kill(pid, 'SIGKILL');
+    });
+    if (ended === 'npx') npx.kill('SIGHUP');
+    else process.kill(shell, 'SIGTERM');
+    while (!out.includes('stop')) await once(npx.stdout, 'data');
+    t.regex(out, /stop SIGTERM\n$/);
   });
-  while (!out.includes('serving')) await once(shell.stdout, 'data');
-  const pid = Number(/serving (\d+)/.exec(out)?.[1]);
-  t.teardown(() => {
-    if (!out.includes('stop')) process.kill(pid, 'SIGKILL');
-  });
-  shell.kill('SIGTERM');
-  while (!out.includes('stop')) await once(shell.stdout, 'data');
-  t.regex(out, /stop SIGTERM\n$/);
-});
+}
 
 test('a start that fails prints the error without a stack and exits with 1', async (t) => {
   const { says, ended } = run(

@@ -1,4 +1,5 @@
 // The signals that stop a program, and which of them count as a second one.
+import { readFileSync } from 'node:fs';
 
 export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export type StopSignal = (typeof stopSignals)[number];
@@ -26,18 +27,32 @@ export function endOnStopSignals(): void {
 }
 
 /**
- * npx runs a program in a shell and sends SIGTERM to that shell alone, which ends without the program: the program then
- * sends itself the signal. Only under npx, which `npm_lifecycle_event` shows: elsewhere a program may outlive its
- * parent.
+ * npx runs a program in a shell. It sends SIGTERM to that shell alone, and SIGHUP ends npx alone: the program then sends
+ * itself the signal. Only under npx, which `npm_lifecycle_event` shows: elsewhere a program may outlive its parent.
  */
 export function endWithNpx(script: string | undefined): void {
   if (script !== 'npx') return;
   const parent = process.ppid;
+  const above = findProcess(parent)?.parent;
+  // A system whose shell replaces itself by the program has another process above.
+  const npx = above !== undefined && findProcess(above)?.name.startsWith('npm') ? above : undefined;
   const check = setInterval(() => {
-    if (process.ppid === parent) return;
+    const isBelowNpx = npx === undefined || (findProcess(parent)?.parent ?? npx) === npx;
+    if (process.ppid === parent && isBelowNpx) return;
     clearInterval(check);
     process.kill(process.pid, 'SIGTERM');
   }, parentCheckMs).unref();
+}
+
+/** Undefined where the system does not show it. */
+function findProcess(id: number): { readonly name: string; readonly parent: number } | undefined {
+  try {
+    const text = readFileSync(`/proc/${id}/stat`, 'utf8');
+    const [, name = '', parent] = /^\d+ \((.*)\) \S (\d+) /s.exec(text) ?? [];
+    return { name, parent: Number(parent) };
+  } catch {
+    return undefined;
+  }
 }
 
 /**
