@@ -1,6 +1,7 @@
 // Patterns in which `*` stands for any characters or none, and `?` for one.
+import { matchesWildcard, parseWildcard } from '../../shared/rules/lookup/wildcard.ts';
 
-/** Matching takes as much time as the product of both lengths. */
+/** Matching a pattern with `?` takes as much time as the product of both lengths. */
 const maxPatternLength = 1_024;
 
 /** Why a pattern of a file cannot be used, if so. */
@@ -10,6 +11,8 @@ export function reasonAgainstGlob({ length }: string): string | undefined {
 }
 
 export function matchesGlob(pattern: string, text: string): boolean {
+  const isWildcard = pattern.includes('*') && !pattern.includes('?');
+  if (isWildcard) return matchesWildcard(parseWildcard(pattern), text);
   return covers(pattern, text, (wanted, given) => wanted === '?' || wanted === given);
 }
 
