@@ -29,6 +29,17 @@ test('rules, limits and values of metadata count, also those that aliases stand 
     new RulesSize().add(documentOf(`domain: ${name}d\n`))?.message,
     'the domain has 1025 characters, more than the 1024 that a worker can ask for',
   );
+  const below = 'descriptors: [{key: k1}, {key: k2}, {key: k3}, {key: k4}, {key: k5}]';
+  const long = `domain: d\ndescriptors: [{key: k, value: ${'v'.repeat(2 ** 22 - 200)}, ${below}}]\n`;
+  const names = new RulesSize();
+  t.deepEqual(
+    [1, 2, 3].map((file) => names.add(documentOf(long.replace(' d', ` d${file}`)))?.message),
+    [
+      undefined,
+      undefined,
+      "with this file there are more than 67108864 characters in keys and values, each rule's with those above it, the most that a control plane serves",
+    ],
+  );
 });
 
 for (const [what, start, item, end] of [

@@ -13,6 +13,8 @@ const mostReplaced = 10_000;
 export const mostMetadata = 100_000;
 /** As many as the files can contain without aliases. */
 const maxCharacters = controlPlaneBounds.totalBytes;
+/** Each rule is listed with the keys and values above it: one long value would be in the names of all rules below. */
+const mostInNames = 4 * maxCharacters;
 
 /** The same bound as for the names that workers may request on a stream. */
 const maxDomainLength = 1_024;
@@ -21,6 +23,7 @@ export class RulesSize {
   readonly #mostParts: number;
   #parts = 0;
   #characters = 0;
+  #inNames = 0;
   /** A rule that is too large on its own. */
   #large: string | undefined;
 
@@ -34,21 +37,30 @@ export class RulesSize {
       const message = `the domain has ${domain.length} characters, more than the ${maxDomainLength} that a worker can ask for`;
       return problemOf('error', 'too-large', file, message, 'give it a shorter name');
     }
-    for (const descriptor of descriptors) this.#addRule(descriptor);
+    for (const descriptor of descriptors) this.#addRule(descriptor, 0);
     const excess =
       this.#parts > this.#mostParts
         ? `${this.#mostParts} rules, limits and values of metadata`
         : this.#characters > maxCharacters
           ? `${maxCharacters} characters of rules`
-          : this.#large;
+          : this.#inNames > mostInNames
+            ? `${mostInNames} characters in keys and values, each rule's with those above it`
+            : this.#large;
     if (excess === undefined) return undefined;
     const hint =
-      excess === this.#large ? 'divide it over several rules' : 'use fewer aliases, or fewer rules';
+      excess === this.#large
+        ? 'divide it over several rules'
+        : 'use fewer aliases, fewer rules, or shorter values';
     const message = `with this file there are more than ${excess}, the most that a control plane serves`;
     return problemOf('error', 'too-large', file, message, hint);
   }
 
-  #addRule({ key, value, rateLimit, furtherLimits, metadata, descriptors }: RuleDescriptor): void {
+  #addRule(
+    { key, value, rateLimit, furtherLimits, metadata, descriptors }: RuleDescriptor,
+    above: number,
+  ): void {
+    const inName = above + key.length + value.length;
+    this.#inNames += inName;
     this.#addText(key);
     this.#characters += value.length;
     for (const { name, replaces } of rateLimit ? [rateLimit, ...furtherLimits] : []) {
@@ -63,7 +75,7 @@ export class RulesSize {
     if (this.#parts - before > mostMetadata) {
       this.#large = `${mostMetadata} values of metadata in the rule '${toExcerpt(key)}'`;
     }
-    for (const below of descriptors) this.#addRule(below);
+    for (const below of descriptors) this.#addRule(below, inName);
   }
 
   #addValue(value: JsonValue): void {
