@@ -9,6 +9,7 @@ import {
 } from '../../../shared/rules/lookup/metric-key.ts';
 import { toSegments } from '../../../shared/rules/lookup/rule-limit.ts';
 import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { maxNameLength } from '../fleet/limits.ts';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
 import {
   type ListedRule,
@@ -26,6 +27,9 @@ export interface RuleOwners {
    * hits. */
   limitOf(metricKey: string): string | undefined;
 }
+
+/** No metric key of a rule with a longer name is counted: it would lack one `*` for each level of the rule at most. */
+const longestReported = 2 * maxNameLength;
 
 /** Rules, or metric keys, per step. */
 const rulesAtOnce = 50;
@@ -45,8 +49,9 @@ function* creatingRuleOwners(documents: readonly RuleDocument[]): Generator<void
   for (const namesOf of [nameOf, metricNamesOf]) {
     for (const [domain, rules] of placed) {
       for (const rule of listRules(domain, rules)) {
-        for (const name of namesOf(domain, rule)) if (!byName.has(name)) byName.set(name, rule);
         if (++seen % rulesAtOnce === 0) yield;
+        if (rule.name.length > longestReported) continue;
+        for (const name of namesOf(domain, rule)) if (!byName.has(name)) byName.set(name, rule);
       }
     }
   }
