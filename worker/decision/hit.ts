@@ -111,7 +111,9 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
       overLimitCache !== undefined &&
       !refund &&
       (limiter === undefined || isFound(limiter, hits)) &&
-      overLimitCache.has(mapKey, requestsPerUnit, limit, receivedMs);
+      overLimitCache.has(mapKey, requestsPerUnit, limit, receivedMs) &&
+      // A refund before these hits may bring their counter back within its limit.
+      !request.descriptors.slice(0, index).some(({ isNegativeHits }) => isNegativeHits);
     const limiterHit =
       limiter === undefined
         ? undefined
