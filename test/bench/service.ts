@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { delimiter, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { hasEnded } from '../support/end-with-us.ts';
 import { freePort } from '../support/free-port.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { readGroup } from './process-usage.ts';
@@ -93,7 +94,7 @@ export async function startService(
   try {
     const ports = service.kind === 'yardstick' ? [grpcPort] : [grpcPort, httpPort];
     const isOpen = async (): Promise<boolean> => {
-      if (child.exitCode !== null) throw new Error(`it ended with code ${child.exitCode}`);
+      if (hasEnded(child)) throw new Error(`it ended: ${child.exitCode ?? child.signalCode}`);
       return (await Promise.all(ports.map(accepts))).every(Boolean);
     };
     if (!(await waitUntil(isOpen, startTimeoutMs))) throw new Error('its ports stayed closed');

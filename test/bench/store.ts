@@ -3,6 +3,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { hasEnded } from '../support/end-with-us.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
 import { unowned } from '../support/owner.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -65,7 +66,7 @@ export async function startDelayedWay(port: number, roundTripMs: number) {
   return {
     address: `127.0.0.1:${ownPort}`,
     async stop() {
-      if (child.exitCode !== null) return;
+      if (hasEnded(child)) return;
       const ended = once(child, 'exit');
       child.disconnect();
       await ended;

@@ -6,6 +6,7 @@ import { cp, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
+import { hasEnded } from '../support/end-with-us.ts';
 import { eventually } from '../support/eventually.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
 import { freePort } from '../support/free-port.ts';
@@ -114,7 +115,7 @@ async function startServer(
   };
   t.teardown(() => signal('SIGKILL'));
   await eventually(`${command} is ready`, async () => {
-    if (child.exitCode !== null) throw new Error(`${command} ended: ${output}`);
+    if (hasEnded(child)) throw new Error(`${command} ended: ${output}`);
     const answer = await fetch(health).catch(() => undefined);
     await answer?.body?.cancel();
     return answer?.status === 200;

@@ -4,6 +4,7 @@ import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
+import { hasEnded } from '../support/end-with-us.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
@@ -40,9 +41,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     }
     // All processes write there: it is closed when the last one has ended.
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-    t.teardown(
-      () => child.exitCode === null && child.signalCode === null && signalGroup('SIGQUIT'),
-    );
+    t.teardown(() => hasEnded(child) || signalGroup('SIGQUIT'));
     await eventually('the invitation', () => output.includes('Ctrl-C stops'));
     const { length } = output;
     signalGroup(signal);

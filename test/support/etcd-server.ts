@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endWithUs, kill } from './end-with-us.ts';
+import { endWithUs, hasEnded, kill } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import { findTool } from './installed-tool.ts';
 import type { Owner } from './owner.ts';
@@ -41,7 +41,7 @@ export async function startEtcdServer(
   t.teardown(() => kill(child));
   const giveUpAt = Date.now() + startDeadlineMs;
   while (!(await isHealthy(`${metricsUrl}/health`))) {
-    if (child.exitCode !== null || Date.now() > giveUpAt) throw new Error('etcd does not start');
+    if (hasEnded(child) || Date.now() > giveUpAt) throw new Error('etcd does not start');
     await sleep(20);
   }
   return {

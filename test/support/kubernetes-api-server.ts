@@ -8,7 +8,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endWithUs, kill } from './end-with-us.ts';
+import { endWithUs, hasEnded, kill } from './end-with-us.ts';
 import { startEtcdServer } from './etcd-server.ts';
 import { freePort } from './free-port.ts';
 import { findTool } from './installed-tool.ts';
@@ -75,7 +75,7 @@ export async function startKubernetesApiServer(
       await call('GET', '/readyz');
       break;
     } catch (error) {
-      if (child.exitCode !== null || Date.now() > giveUpAt) throw error;
+      if (hasEnded(child) || Date.now() > giveUpAt) throw error;
       await sleep(100);
     }
   }

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { endWithUs, kill } from './end-with-us.ts';
+import { endWithUs, hasEnded, kill } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { standStill } from './standstill.ts';
@@ -57,7 +57,7 @@ export async function startMemcachedServer(t: Owner, options: MemcachedServerOpt
         started.kill('SIGKILL');
         return undefined;
       } catch (error) {
-        if (started.exitCode !== null) return undefined;
+        if (hasEnded(started)) return undefined;
         if (Date.now() > giveUpAt) throw error;
         await sleep(10);
       }

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endWithUs, kill } from './end-with-us.ts';
+import { endWithUs, hasEnded, kill } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
 import { standStill } from './standstill.ts';
@@ -109,7 +109,7 @@ export async function startRedisServer(t: Owner, options: RedisServerOptions = {
         // Any answer of the server shows that it is up.
         if (error instanceof RedisError && !error.message.startsWith('LOADING')) return;
         if (error instanceof StrangerError) throw error;
-        if (started.exitCode !== null || Date.now() > giveUpAt) throw error;
+        if (hasEnded(started) || Date.now() > giveUpAt) throw error;
         await sleep(10);
       }
     }
