@@ -69,10 +69,15 @@ class Robots_txt extends Controller {
 }
 
 class Photo extends Controller {
-  static readonly POST = op({ body: Type.Object({ file: upload(), title: Type.String() }) });
-  async POST({ file, title }: { file: File; title: string }) {
-    return { title, text: await file.text() };
-  }
+  static readonly POST = op(
+    {
+      body: Type.Object({
+        ...{ file: upload(), title: Type.String() },
+        places: Type.Array(Type.Object({ at: Type.Integer() })),
+      }),
+    },
+    async ({ file, ...others }) => ({ ...others, text: await file.text() }),
+  );
 }
 
 class Closed extends Controller {
@@ -211,8 +216,11 @@ test('of events their data arrives, one after another', async (t) => {
 
 test('a file is sent as a form', async (t) => {
   const { api } = await start();
-  const sent = await api.Photo.POST({ file: new File(['light'], 'a.png'), title: 'sun' });
-  t.deepEqual(sent.ok && sent.value, { title: 'sun', text: 'light' });
+  const file = new File(['light'], 'a.png');
+  for (const places of [[{ at: 7 }], []]) {
+    const sent = await api.Photo.POST({ file, title: 'sun', places });
+    t.deepEqual(sent.ok && sent.value, { title: 'sun', places, text: 'light' });
+  }
 });
 
 test('what the server refuses is a value, with the type that its status declares', async (t) => {
@@ -271,8 +279,9 @@ test('what would name another path, or be another value, is refused before it is
   for (const part of ['', '.', '..', '\ud800']) {
     await t.throwsAsync(() => api.notes.DELETE({}, part), { instanceOf: TypeError });
   }
-  for (const wrong of [null, {}, '\ud800'] as unknown[] as string[]) {
-    const form = { file: new File([], 'a'), title: wrong };
+  await t.throwsAsync(() => api.notes.GET({ tags: [] }), { message: /leave an empty list out/ });
+  for (const wrong of [null, '\ud800'] as unknown[] as string[]) {
+    const form = { file: new File([], 'a'), title: wrong, places: [] };
     for (const send of [() => api.notes.GET({ tags: [wrong] }), () => api.Photo.POST(form)]) {
       await t.throwsAsync(send, { instanceOf: TypeError, message: /cannot be sent as a text/ });
     }
