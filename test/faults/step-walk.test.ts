@@ -5,8 +5,8 @@ import test from 'ava';
 import { walk } from './step-walk/walk.ts';
 
 const firstSeed = Number(process.env['STEP_SEED'] ?? 1);
-/** About 10 s of one core. */
-const walks = 150;
+/** About 15 s of one core. */
+const walks = 250;
 
 test.serial(
   'in whatever order the effects of a fleet are done, no invariant is violated',

@@ -9,8 +9,6 @@ export interface SimulatedText extends SharedText {
   writes: number;
   /** Called before a control plane writes: returns whether it is killed there. */
   onWrite: ((plane: string, text: string) => 'before' | 'after' | undefined) | undefined;
-  /** Called after each successful write. */
-  onWritten: ((text: string) => void) | undefined;
 }
 
 export function createMemoryText(): OwnText {
@@ -41,7 +39,6 @@ export function createSimulatedText(): SimulatedText {
     content: undefined,
     writes: 0,
     onWrite: undefined,
-    onWritten: undefined,
     async read() {
       if (text.mode === 'away') throw new Error('no route to it');
       return text.content === undefined
@@ -55,7 +52,6 @@ export function createSimulatedText(): SimulatedText {
       if (before !== version) return { kind: 'stale' };
       text.writes++;
       text.content = given;
-      text.onWritten?.(given);
       return { kind: 'written', version: String(text.writes) };
     },
     async setAside() {

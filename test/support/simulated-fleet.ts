@@ -68,8 +68,6 @@ export interface SimulatedWorker {
   callers: Effect;
   /** Whether its store is unreachable. */
   isStoreAway: boolean;
-  /** Whether it has no link. */
-  isUnlinked: boolean;
   /** The last version sent on its stream. */
   told: Snapshot | undefined;
   /** The version that it has; kept across streams. */
@@ -130,12 +128,8 @@ export interface FleetOptions {
   readonly effects?: ReadonlyMap<number, Effect>;
   /** Whether a control plane with an empty state directory knows only the newest revision, as with a directory. */
   readonly forgetsHistory?: boolean;
-  /** How often workers report. */
-  readonly reportSeconds?: number;
   /** How long a query to the peers takes. */
   readonly peerMs?: number;
-  /** The time between the starts of two control planes. */
-  readonly apartMs?: number;
   /** For processes, instances and rollouts. A rollout's id determines the workers that it chooses. */
   readonly drawId?: () => string;
   readonly onStep?: RolloutDeps['onStep'];
@@ -179,8 +173,7 @@ export async function startSimulatedFleet(
   const reach = new Map<string, Reach>();
   const delayMs = new Map<string, number>();
   const held = new Map<string, PromiseWithResolvers<void>>();
-  const { reportSeconds = 1, peerMs = 0, drawId = randomUUID } = options;
-  let seconds = 0;
+  const { peerMs = 0, drawId = randomUUID } = options;
   let connections = 0;
   const processes = new Map<string, Process>();
   /** Revisions that a control plane has seen, by its name. */
@@ -255,8 +248,8 @@ export async function startSimulatedFleet(
 
   function report(worker: SimulatedWorker): void {
     const { has, instance } = worker;
-    const decisions = worker.decisionsPerSecond * reportSeconds;
-    if (worker.isUnlinked || has === undefined || instance === undefined) {
+    const decisions = worker.decisionsPerSecond;
+    if (has === undefined || instance === undefined) {
       worker.counted = undefined;
       worker.tally = undefined;
       return;
@@ -303,7 +296,7 @@ export async function startSimulatedFleet(
     worker.tally.take(
       {
         ...{ version: worker.decides?.version ?? has.version, totals: worker.totals, store, rules },
-        ...{ seconds: reportSeconds, otherRuleCount: 0, unmatched: [] },
+        ...{ seconds: 1, otherRuleCount: 0, unmatched: [] },
         failures: { domains: failures },
       },
       clock.monotonicMs(),
@@ -566,8 +559,6 @@ export async function startSimulatedFleet(
     delayMs,
     /** Store reads and record writes that wait: `store NAME` and `record NAME` of a control plane. */
     held,
-    /** Whether a control plane could read a revision, by its id: it has seen it at least once. */
-    canRead: (plane: string, revision: string) => canRead(knownIds.get(plane), revision),
     /** The first control plane. */
     get plane() {
       const [first] = planes.values();
@@ -577,7 +568,7 @@ export async function startSimulatedFleet(
     addWorker(given: Partial<SimulatedWorker> & { readonly id: string }) {
       const worker: SimulatedWorker = {
         ...{ instance: drawId(), plane: undefined, address: '', decisionsPerSecond: 200 },
-        ...{ answer: 'take', lies: undefined, callers: {}, isStoreAway: false, isUnlinked: false },
+        ...{ answer: 'take', lies: undefined, callers: {}, isStoreAway: false },
         ...{ told: undefined, has: undefined, decides: undefined, ackedAtMs: 0 },
         ...{ nacked: undefined, counted: undefined, tally: undefined, totals: toTotals(undefined) },
         ...given,
@@ -646,10 +637,9 @@ export async function startSimulatedFleet(
     /** Advances second by second. */
     async pass(count: number) {
       for (let second = 0; second < count; second++) {
-        seconds++;
-        for (const [index, worker] of workers.entries()) {
+        for (const worker of workers) {
           answer(worker);
-          if ((seconds + index) % reportSeconds === 0) report(worker);
+          report(worker);
         }
         // Work that is due at different moments of a second is done in order.
         for (let part = 0; part < 4; part++) {
@@ -681,10 +671,7 @@ export async function startSimulatedFleet(
       return onRecord.record;
     },
   };
-  for (const name of names) {
-    await startPlane(name);
-    clock.advance(options.apartMs ?? 0);
-  }
+  for (const name of names) await startPlane(name);
   for (let index = 0; index < count; index++) {
     fleet.addWorker({ id: `worker-${index}`, plane: names[index % names.length] ?? 'a' });
   }

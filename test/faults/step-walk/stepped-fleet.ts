@@ -32,7 +32,7 @@ import {
 } from '../../../control-plane/server/rollout/fleet-state.ts';
 import { isPast } from '../../../control-plane/server/rollout/following.ts';
 import { type BuildOutcome, buildSnapshots } from '../../../control-plane/server/snapshot/build.ts';
-import { compareFor, currentOf } from '../../../control-plane/server/snapshot/served.ts';
+import { compareFor, currentOf, groupOf } from '../../../control-plane/server/snapshot/served.ts';
 import {
   type ServingEffect,
   type ServingEvent,
@@ -68,7 +68,12 @@ export interface SteppedWorker {
   has: Snapshot | undefined;
   nacked: string | undefined;
   ackedAtMs: number;
-  answers: boolean;
+  /** How it responds to what it is sent. */
+  answer: 'take' | 'refuse' | 'ignore';
+  /** Reported instead of the real effect of its rules. */
+  lies: Effect | undefined;
+  /** Whether it reports nothing. */
+  isUnlinked: boolean;
   totals: TotalsMessage;
   tally: Tally | undefined;
 }
@@ -86,6 +91,8 @@ export interface SteppedPlane {
   isUp: boolean;
   isStanding: boolean;
   isCutOff: boolean;
+  /** Whether it does not notice new revisions. */
+  isLate: boolean;
   reach: Reach;
   record: RecordState;
   serving: ServingState;
@@ -165,7 +172,7 @@ export class SteppedFleet {
     Object.assign(plane, this.#toPlane(name), {
       own: isFresh ? undefined : own,
       lastGood: isFresh ? undefined : lastGood,
-      ...{ isUp: true, reach: plane.reach, isCutOff: plane.isCutOff },
+      ...{ isUp: true, reach: plane.reach, isCutOff: plane.isCutOff, isLate: plane.isLate },
     });
     this.#want(plane, { kind: 'start' }, () => this.#startServing(plane));
   }
@@ -235,7 +242,8 @@ export class SteppedFleet {
     const worker: SteppedWorker = {
       node: { id, cluster: '', metadata: new Map([[instanceKey, instance]]) },
       ...{ instance, plane: undefined, told: undefined, has: undefined, nacked: undefined },
-      ...{ ackedAtMs: 0, answers: true, totals: toTotals(undefined), tally: undefined },
+      ...{ ackedAtMs: 0, answer: 'take', lies: undefined, isUnlinked: false },
+      ...{ totals: toTotals(undefined), tally: undefined },
     };
     this.workers.push(worker);
     if (plane !== undefined) this.connect(worker, plane);
@@ -262,19 +270,36 @@ export class SteppedFleet {
 
   /** Accepts what it is sent, refuses it, or is killed by it. */
   answer(worker: SteppedWorker): void {
-    const { told, has, plane } = worker;
-    if (plane === undefined || told === undefined || told === has || !worker.answers) return;
+    const { told, has, plane, answer } = worker;
+    if (plane === undefined || told === undefined || told === has || answer === 'ignore') return;
     const { isDeadly, isRefused } = this.effects.get(numberOf(told)) ?? {};
     if (isDeadly) {
       this.disconnect(worker, 'broken');
       this.workers.splice(this.workers.indexOf(worker), 1);
       this.addWorker(worker.node.id, plane);
-    } else if (isRefused) worker.nacked = told.version;
+    } else if (isRefused || answer === 'refuse') worker.nacked = told.version;
     else Object.assign(worker, { has: told, nacked: undefined, ackedAtMs: this.nowMs });
   }
 
   workersOf(plane: SteppedPlane): SteppedWorker[] {
     return this.workers.filter((each) => each.plane === plane);
+  }
+
+  /** As in the file that workers get: 0 without rules. */
+  readonly contentOfRevision = (id: string): number => {
+    const found = this.revisions.find((each) => each.id === id);
+    const [, number = '0'] = /revision-(\d+)/.exec(found?.files[0]?.text ?? '') ?? [];
+    return Number(number);
+  };
+
+  snapshotsOf(plane: SteppedPlane) {
+    return {
+      state: () => this.stateOf(plane),
+      current: (node: NodeIdentity) => currentOf(plane.serving, node),
+      compare: (node: NodeIdentity) => compareFor(plane.serving, node),
+      groupOf: (node: NodeIdentity) => groupOf(plane.serving, node),
+      lostRules: () => new Map(),
+    };
   }
 
   stateOf({ serving, reach }: SteppedPlane) {
@@ -321,7 +346,7 @@ export class SteppedFleet {
       case 'followed': {
         const { running } = plane.fleet?.following ?? {};
         const own = running && this.#readFacts(plane);
-        this.happen(plane, { kind: 'followed', workers: this.#list(plane), own });
+        this.happen(plane, { kind: 'followed', workers: this.list(plane), own });
         break;
       }
       case 'tick_record':
@@ -536,7 +561,8 @@ export class SteppedFleet {
   }
 
   #find(plane: SteppedPlane): void {
-    if (plane.fleet === undefined || plane.isStanding || plane.reach === 'away') return;
+    const isAble = plane.fleet !== undefined && !plane.isStanding && !plane.isLate;
+    if (!isAble || plane.reach === 'away') return;
     if (plane.serving.newest?.whole !== this.newest) {
       this.#serve(plane, { kind: 'found', revision: this.newest });
     }
@@ -571,18 +597,14 @@ export class SteppedFleet {
   }
 
   #readFacts(plane: SteppedPlane): Pick<RolloutFacts, 'workers' | 'gone'> {
-    const workers = { list: () => this.#list(plane), vanished: () => plane.vanished };
-    const snapshots = {
-      current: (node: NodeIdentity) => currentOf(plane.serving, node),
-      compare: (node: NodeIdentity) => compareFor(plane.serving, node),
-      lostRules: () => new Map(),
-    };
+    const workers = { list: () => this.list(plane), vanished: () => plane.vanished };
+    const snapshots = this.snapshotsOf(plane);
     const readCounted = () => this.#counted(plane);
     const { running } = plane.fleet?.following ?? {};
     return readOwnFacts({ workers, snapshots, readCounted }, running, this.nowMs);
   }
 
-  #list(plane: SteppedPlane) {
+  list(plane: SteppedPlane) {
     const listed = this.workersOf(plane).map(
       ({ node, instance, told, has, nacked, ackedAtMs }) => ({
         ...{ node, instance, address: instance, mode: 'sotw' as const, sinceMs: 0 },
@@ -610,9 +632,10 @@ export class SteppedFleet {
   }
 
   #count(worker: SteppedWorker): void {
-    const { has, totals, node } = worker;
-    if (worker.plane === undefined || has === undefined) return;
-    const { errors = 0, overLimit = 0 } = this.effects.get(numberOf(has)) ?? {};
+    const { has, totals, node, isUnlinked } = worker;
+    if (isUnlinked) worker.tally = undefined;
+    if (worker.plane === undefined || has === undefined || isUnlinked) return;
+    const { errors = 0, overLimit = 0 } = worker.lies ?? this.effects.get(numberOf(has)) ?? {};
     worker.totals = {
       ...totals,
       decisions: totals.decisions + 200,
@@ -641,14 +664,18 @@ export class SteppedFleet {
     const now = { monotonicMs: this.nowMs, wallMs: this.wallMs };
     const serving = { allowsRemoval: false, knowsMakers: false, folder: '', store: 'a store' };
     return {
-      ...{ name, isUp: false, isStanding: false, isCutOff: false, reach: 'fine' },
-      record: startRecord(options, now),
+      ...{ name, isUp: false, isStanding: false, isCutOff: false, isLate: false },
+      ...{ reach: 'fine', record: startRecord(options, now) },
       serving: startServing(serving),
       ...{ fleet: undefined, vanished: [], freshId: this.options.drawId() },
       ...{ own: undefined, lastGood: undefined, writes: new Map(), lastJob: 0 },
       ...{ asked: new Map(), lastAsked: 0 },
     };
   }
+}
+
+export function contentOf(snapshot: Snapshot | undefined): number | undefined {
+  return snapshot && numberOf(snapshot);
 }
 
 /** 0 without rules. */

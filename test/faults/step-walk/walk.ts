@@ -4,11 +4,13 @@ import {
   type RolloutRecord,
   whyTakenBack,
 } from '../../../control-plane/server/record/record.ts';
+import { leads } from '../../../control-plane/server/record/record-state.ts';
 import { parseRolloutPlan } from '../../../control-plane/server/rollout/plan.ts';
-import type { Snapshot } from '../../../control-plane/server/snapshot/snapshot.ts';
 import { createRandom, type Random } from '../../support/random.ts';
 import { revisionOf } from '../../support/revision-store.ts';
+import { findWrong, readStatuses } from './said.ts';
 import {
+  contentOf,
   type Effect,
   numberOf,
   SteppedFleet,
@@ -73,6 +75,17 @@ class Walk {
   readonly #unwantedSince = new Map<number, number>();
   /** By content of a build: when it was on record as in force. */
   readonly #inForceAt = new Map<string, number>();
+  /** By control plane and report: since when it has been wrong. */
+  readonly #wrongSince = new Map<string, number>();
+  #newestAt = 0;
+  /** Whether the newest revision is for all workers at once. */
+  #isForAll = false;
+  #evidenceSince: number | undefined;
+  /** When a worker last lied, refused rules by itself, or was not connected. */
+  #liedAt = Number.NEGATIVE_INFINITY;
+  #refusedAt = Number.NEGATIVE_INFINITY;
+  #goneAt = Number.NEGATIVE_INFINITY;
+  #begunAt = 0;
   #connected: number[] = [];
   #lostAt = Number.NEGATIVE_INFINITY;
 
@@ -197,10 +210,16 @@ class Walk {
     return this.#fleet.planes.filter((each) => each.fleet !== undefined && !each.isStanding);
   }
 
-  #later(task: () => void): string {
+  /** Something that is so for a while. */
+  #setForAWhile(what: string, set: (isSo: boolean) => void): void {
+    set(true);
+    this.#later(what, () => set(false));
+  }
+
+  #later(what: string, task: () => void): void {
     const seconds = 1 + this.#random.below(14);
     this.#due.push({ at: this.#second + seconds, task });
-    return `${seconds} s`;
+    this.#say(`${what} (for ${seconds} s)`);
   }
 
   #publish(what: string, content: number, message?: string, effect: Effect = {}): void {
@@ -208,6 +227,10 @@ class Walk {
     const id = String(fleet.revisions.length + 1).padEnd(40, 'f');
     if (content > this.#contents) this.#contents = content;
     if (Object.keys(effect).length > 0) fleet.effects.set(content, effect);
+    this.#newestAt = this.#second;
+    const [inForce] = fleet.record?.inForce ?? [];
+    const isUndo = what === 'undo' && fleet.contentOfRevision(inForce?.revision ?? '') === content;
+    this.#isForAll = isUndo || what === 'now';
     const revision = { ...revisionOf(content, message && `better\n\n${message}`), id };
     this.#say(`publish ${fleet.revisions.length + 1} like ${content} (${what})`);
     fleet.publish(content === 0 ? { ...revision, files: [] } : revision);
@@ -221,7 +244,8 @@ class Walk {
     const worker = random.pick(fleet.workers);
     const next = this.#contents + 1;
     const record = fleet.record;
-    const past = record?.inForce.map(({ revision }) => this.#contentOf(revision)) ?? [];
+    const past =
+      record?.inForce.map(({ revision }) => this.#fleet.contentOfRevision(revision)) ?? [];
     const bad = random.pick([
       { isRefused: true },
       { isDeadly: true },
@@ -229,7 +253,7 @@ class Walk {
       { overLimit: 1 },
     ]);
     const badName = Object.keys(bad)[0] ?? '';
-    const drawn = random.below(42);
+    const drawn = random.below(45);
     if (drawn < 6) this.#publish('good', next);
     else if (drawn < 11) this.#publish(badName, next, undefined, bad);
     else if (drawn === 11) this.#publish('now', next, 'Rollout: now');
@@ -247,45 +271,50 @@ class Walk {
     } else if (drawn < 26) this.#act(plane);
     else if (drawn < 29) this.#end1(plane);
     else if (drawn === 29) {
-      plane.isStanding = true;
-      const back = this.#later(() => {
-        plane.isStanding = false;
-      });
-      this.#say(`stall ${plane.name} (for ${back})`);
+      this.#setForAWhile(`stall ${plane.name}`, (isSo) =>
+        Object.assign(plane, { isStanding: isSo }),
+      );
     } else if (drawn < 32) {
-      plane.isCutOff = true;
-      const back = this.#later(() => {
-        plane.isCutOff = false;
-      });
-      this.#say(`cut ${plane.name} (for ${back})`);
+      this.#setForAWhile(`cut ${plane.name}`, (isSo) => Object.assign(plane, { isCutOff: isSo }));
     } else if (drawn < 35) {
-      plane.reach = random.pick(['away', 'denied']);
-      const back = this.#later(() => {
-        plane.reach = 'fine';
-      });
-      this.#say(`reach ${plane.name} ${plane.reach} (for ${back})`);
+      const reach = random.pick(['away', 'denied']);
+      this.#setForAWhile(`reach ${plane.name} ${reach}`, (isSo) =>
+        Object.assign(plane, { reach: isSo ? reach : 'fine' }),
+      );
     } else if (drawn < 37) {
       const how = random.pick(['goodbye', 'broken'] as const);
       fleet.disconnect(worker, how);
       this.#left.add(worker);
-      const back = this.#later(() => this.#left.delete(worker));
-      this.#say(`${worker.node.id} leaves, ${how} (for ${back})`);
+      this.#later(`${worker.node.id} leaves, ${how}`, () => this.#left.delete(worker));
     } else if (drawn === 37) {
-      worker.answers = false;
-      const back = this.#later(() => {
-        worker.answers = true;
-      });
-      this.#say(`${worker.node.id} does not answer (for ${back})`);
+      const answer = random.pick(['ignore', 'refuse']);
+      this.#setForAWhile(`${worker.node.id} answers by ${answer}`, (isSo) =>
+        Object.assign(worker, { answer: isSo ? answer : 'take' }),
+      );
     } else if (drawn === 38) {
       this.#say(`come ${worker.node.id}`);
       fleet.addWorker(worker.node.id, undefined);
-    } else if (drawn >= 40) {
+    } else if (drawn === 39) {
+      fleet.wallMs += (random.below(2_000) - 1_000) * 60_000;
+      this.#say('the wall clock jumps');
+    } else if (drawn < 42) {
       if (!fleet.loseWrite()) return;
       this.#lostAt = this.#second;
       this.#say('the last write of the record is lost');
+    } else if (drawn === 42) {
+      const lies = random.pick([{ errors: 1 }, { overLimit: 1 }, {}]);
+      this.#setForAWhile(`${worker.node.id} reports ${JSON.stringify(lies)}`, (isSo) =>
+        Object.assign(worker, { lies: isSo ? lies : undefined }),
+      );
+    } else if (drawn === 43) {
+      const silent = random.chance(0.2) ? [...fleet.workers] : [worker];
+      this.#setForAWhile(`${silent.length} report nothing`, (isUnlinked) => {
+        for (const each of silent) Object.assign(each, { isUnlinked });
+      });
     } else {
-      fleet.wallMs += (random.below(2_000) - 1_000) * 60_000;
-      this.#say('the wall clock jumps');
+      this.#setForAWhile(`${plane.name} notices nothing`, (isLate) =>
+        Object.assign(plane, { isLate }),
+      );
     }
   }
 
@@ -294,18 +323,16 @@ class Walk {
     const fleet = this.#fleet;
     if (!plane.isUp) return;
     // A state that both places have lost cannot be known.
-    const isFresh = this.#random.chance(0.3) && this.#second - this.#lostAt > undoneSeconds;
+    const isFresh = this.#random.chance(0.3) && !this.#isLost();
     const isStopped = this.#random.chance(0.3) && !plane.isStanding;
     for (let left = this.#random.below(4); left > 0; left--) this.#doSome(0.7);
     if (isStopped) fleet.stop(plane);
     else fleet.kill(plane);
-    const back = this.#later(() => {
+    const what = `${isStopped ? 'stop' : 'kill'} ${plane.name}${isFresh ? ' fresh' : ''}`;
+    this.#later(what, () => {
       if (plane.isUp) fleet.kill(plane);
       fleet.start(plane, isFresh);
     });
-    this.#say(
-      `${isStopped ? 'stop' : 'kill'} ${plane.name}${isFresh ? ' fresh' : ''} (for ${back})`,
-    );
   }
 
   #act(plane: SteppedPlane): void {
@@ -315,10 +342,12 @@ class Walk {
       ...(['pause', 'resume', 'retry', 'promote', 'abort', 'abort', 'undo', 'approve'] as const),
     ]);
     const open = openRolloutOf(plane.record.known.record);
-    const content = this.#contentOf(open?.revision ?? plane.serving.newest?.whole.id ?? '');
+    const content = this.#fleet.contentOfRevision(
+      open?.revision ?? plane.serving.newest?.whole.id ?? '',
+    );
     if (!['pause', 'abort', 'undo'].includes(action)) {
       this.#letThrough.add(content);
-      this.#letThrough.add(this.#contentOf(plane.serving.newest?.whole.id ?? ''));
+      this.#letThrough.add(this.#fleet.contentOfRevision(plane.serving.newest?.whole.id ?? ''));
     }
     this.#say(`act ${action} ${plane.name}`);
     fleet.act(plane, action, (problem) => {
@@ -330,12 +359,6 @@ class Walk {
         this.find(`abort of ${open.id} was done, and it is ${now.outcome}`);
       }
     });
-  }
-
-  #contentOf(revision: string): number {
-    const found = this.#fleet.revisions.find(({ id }) => id === revision);
-    const [, number = '0'] = /revision-(\d+)/.exec(found?.files[0]?.text ?? '') ?? [];
-    return Number(number);
   }
 
   #shareAt(step: number): number {
@@ -363,8 +386,10 @@ class Walk {
         this.find(`revision ${begun.revision.slice(0, 4)} begins again after: ${word.reason}`);
       }
     }
+    if (begun !== undefined) this.#begunAt = this.#second;
+    this.#checkJustice(before, now);
     if (is === undefined || was === undefined || is.content === was.content) return;
-    const content = this.#contentOf(is.revision);
+    const content = this.#fleet.contentOfRevision(is.revision);
     const [last] = now.outcomes;
     const isOfRollout = rollout?.outcome === 'in_force' && rollout.content === is.content;
     const wasTried = isOfRollout && before?.rollout?.id === rollout.id;
@@ -376,7 +401,7 @@ class Walk {
       }
       this.#note('what is bad is not in force for all');
       // An operator has let through one that is no better.
-      const isWorse = !this.#fleet.effects.has(this.#contentOf(was.revision));
+      const isWorse = !this.#fleet.effects.has(this.#fleet.contentOfRevision(was.revision));
       const isBad = isWorse && this.#fleet.effects.has(content) && !isNobodys;
       if (isBad && !this.#letThrough.has(content) && !this.#isUndo(is.content, before)) {
         this.find(`content ${content} is bad, and in force: ${rollout.reason}`);
@@ -386,13 +411,49 @@ class Walk {
       this.#note('what is in force at once was so before, or its author says so');
       // Another revision with these rules may have come while the one with `now` could not be recorded.
       const isNow = this.#fleet.revisions.some(
-        ({ id, message }) => this.#contentOf(id) === content && message?.includes('Rollout: now'),
+        ({ id, message }) =>
+          this.#fleet.contentOfRevision(id) === content && message?.includes('Rollout: now'),
       );
       const bad = before && whyTakenBack(before, is.content);
       if (!isNow && !this.#isUndo(is.content, before)) {
         this.find(`content ${content} is in force at once`);
       }
       if (bad !== undefined) this.find(`content ${content} is in force at once, after: ${bad}`);
+    }
+  }
+
+  #observeWorkers(): void {
+    const { workers } = this.#fleet;
+    if (workers.some(({ lies }) => lies !== undefined)) this.#liedAt = this.#second;
+    if (workers.some(({ answer }) => answer === 'refuse')) this.#refusedAt = this.#second;
+    if (workers.some(({ plane }) => plane === undefined)) this.#goneAt = this.#second;
+  }
+
+  /** A write of the record was lost, which some control plane may not know yet. */
+  #isLost(): boolean {
+    return this.#second - this.#lostAt <= undoneSeconds;
+  }
+
+  /** A good revision is taken back or paused only for an existing reason. */
+  #checkJustice(before: RolloutRecord | undefined, { rollout, verdicts }: RolloutRecord): void {
+    const isSame =
+      before?.rollout?.id === rollout?.id && before?.rollout?.outcome === rollout?.outcome;
+    if (rollout === null || isSame || !/paused|taken_back/.test(rollout.outcome)) return;
+    const content = this.#fleet.contentOfRevision(rollout.revision);
+    const by = verdicts.find((each) => each.rollout === rollout.id)?.by;
+    const isByOperator = rollout.outcome === 'taken_back' && by !== '';
+    if (this.#fleet.effects.has(content) || isByOperator || this.#isLost()) return;
+    this.#observeWorkers();
+    this.#note('a good revision is not stopped without a reason');
+    const { reason } = rollout;
+    if (/has taken its place|by ada$|too little traffic|no figures|nobody/.test(reason)) return;
+    const at = / refuses? it/.test(reason)
+      ? this.#refusedAt
+      : / gone/.test(reason)
+        ? this.#goneAt
+        : this.#liedAt;
+    if (at < this.#begunAt - undoneSeconds) {
+      this.find(`content ${content} is good, and ${rollout.outcome}: ${reason}`);
     }
   }
 
@@ -414,13 +475,19 @@ class Walk {
       if (!isWell) this.#wellSince.delete(plane.name);
       else if (!this.#wellSince.has(plane.name)) this.#wellSince.set(plane.name, this.#second);
     }
+    this.#observeWorkers();
+    // A control plane may learn of a lost write only once it is well.
+    const areWell = fleet.planes.every(({ name }) => this.#wellSince.has(name));
+    if (this.#isLost() && !areWell) this.#lostAt = this.#second;
     if (record === undefined) return;
+    this.#checkSaid();
+    this.#checkEvidence(record);
     for (const { content } of record.inForce) this.#inForceAt.set(content, this.#second);
     const open = openRolloutOf(record);
     const isInForce = open?.content === record.inForce[0]?.content;
     if (open !== undefined && !isInForce) {
       this.#note('no more than the share of the step are ever offered it');
-      const content = this.#contentOf(open.revision);
+      const content = this.#fleet.contentOfRevision(open.revision);
       // A control plane that has not read the record yet may offer the same content from an earlier one.
       const isKnown = ({ plane }: SteppedWorker) =>
         plane?.record.known.record.rollout?.id === open.id;
@@ -439,8 +506,7 @@ class Walk {
       const isAtOnce =
         wasJustInForce || (this.#wanted(record).has(content) && this.#isAtOnce(content, record));
       // They were offered it because of a lost write.
-      const isLost = this.#second - this.#lostAt <= undoneSeconds;
-      if (offered > share && !isAtOnce && !isLost && !this.#letThrough.has(content)) {
+      if (offered > share && !isAtOnce && !this.#isLost() && !this.#letThrough.has(content)) {
         this.find(`${offered} are offered content ${content}, and the step has ${share}`);
       }
     }
@@ -452,6 +518,13 @@ class Walk {
     for (const { plane, told, node } of connected) {
       const wellSince = this.#wellSince.get(plane?.name ?? '');
       const content = contentOf(told);
+      if (wellSince !== undefined && this.#isForAll) {
+        this.#note('an undo reaches everybody');
+        const isLate = this.#second - Math.max(wellSince, this.#newestAt) > undoneSeconds;
+        if (isLate && content !== fleet.contentOfRevision(fleet.newest.id)) {
+          this.find(`${node.id} at ${plane?.name} is offered content ${content}, not the newest`);
+        }
+      }
       const since = content === undefined ? undefined : this.#unwantedSince.get(content);
       if (wellSince === undefined || since === undefined) continue;
       this.#note('nobody is offered what was taken back or undone');
@@ -463,24 +536,94 @@ class Walk {
     }
   }
 
+  #wellFor(plane: SteppedPlane | undefined): number {
+    return this.#second - (this.#wellSince.get(plane?.name ?? '') ?? this.#second);
+  }
+
+  /** What a control plane reports may be outdated, but does not stay wrong. */
+  #checkSaid(): void {
+    if (this.#second % 2 !== 0) return;
+    const fleet = this.#fleet;
+    const isCalm = fleet.planes.every((each) => this.#wellFor(each) > undoneSeconds);
+    const statuses = readStatuses(fleet);
+    const seen = new Set<string>();
+    for (const plane of statuses.keys()) {
+      if (this.#wellFor(plane) <= undoneSeconds) continue;
+      this.#note('what is reported is so');
+      for (const what of findWrong(fleet, plane, statuses, isCalm)) {
+        const key = `${plane.name}: ${what.replaceAll(/\d+/g, '')}`;
+        seen.add(key);
+        const since = this.#wrongSince.get(key) ?? this.#second;
+        this.#wrongSince.set(key, since);
+        if (this.#second - since > undoneSeconds) {
+          this.find(`${plane.name} reports since second ${since}: ${what}`);
+        }
+      }
+    }
+    for (const key of this.#wrongSince.keys()) if (!seen.has(key)) this.#wrongSince.delete(key);
+  }
+
+  /** If the leader has no problems, a bad revision is taken back soon. */
+  #checkEvidence(record: RolloutRecord): void {
+    const open = openRolloutOf(record);
+    const plane = this.#fleet.planes.find((each) => leads(each.record));
+    const content = this.#fleet.contentOfRevision(open?.revision ?? '');
+    const isEvident =
+      open !== undefined &&
+      !this.#letThrough.has(content) &&
+      this.#wellFor(plane) > 6 &&
+      this.#hasEvidence(content, this.#fleet.contentOfRevision(record.inForce[0]?.revision ?? ''));
+    if (!isEvident) this.#evidenceSince = undefined;
+    else {
+      this.#note('a bad revision is taken back');
+      this.#evidenceSince ??= this.#second;
+      if (this.#second - this.#evidenceSince > undoneSeconds) {
+        this.find(`content ${content} is still on trial, bad since ${this.#evidenceSince} s`);
+      }
+    }
+  }
+
+  #hasEvidence(content: number, inForce: number): boolean {
+    const { effects, workers } = this.#fleet;
+    const { isRefused, errors, overLimit } = effects.get(content) ?? {};
+    const told = workers.filter((each) => each.plane && contentOf(each.told) === content);
+    const seen = told.filter(({ plane }) => this.#wellFor(plane) > 6);
+    if (isRefused) {
+      return 3 * seen.filter(({ nacked, told: by }) => nacked === by?.version).length > told.length;
+    }
+    const count = (some: readonly SteppedWorker[], wanted: number) =>
+      some.filter(({ has, tally }) => tally && contentOf(has) === wanted).length;
+    const areJudged = errors !== undefined || overLimit !== undefined;
+    const isLied = this.#second - this.#liedAt < 60;
+    const others = workers.filter(({ plane }) => this.#wellFor(plane) > 6);
+    return (
+      areJudged &&
+      !isLied &&
+      !effects.has(inForce) &&
+      count(seen, content) > 0 &&
+      count(others, inForce) > 0
+    );
+  }
+
   #isAtOnce(content: number, record: RolloutRecord): boolean {
     const { newest } = this.#fleet;
-    const isNewest = this.#contentOf(newest.id) === content;
+    const isNewest = this.#fleet.contentOfRevision(newest.id) === content;
     const isNow = newest.message?.includes('Rollout: now') === true;
     return (
       isNewest &&
-      (isNow || record.inForce.some((each) => this.#contentOf(each.revision) === content))
+      (isNow ||
+        record.inForce.some((each) => this.#fleet.contentOfRevision(each.revision) === content))
     );
   }
 
   #wanted(record: RolloutRecord): Set<number> {
     const contents = new Set(
-      record.inForce.slice(0, 1).map((each) => this.#contentOf(each.revision)),
+      record.inForce.slice(0, 1).map((each) => this.#fleet.contentOfRevision(each.revision)),
     );
     const open = openRolloutOf(record);
-    if (open !== undefined) contents.add(this.#contentOf(open.revision));
+    if (open !== undefined) contents.add(this.#fleet.contentOfRevision(open.revision));
     if (record.inForce.length === 0) contents.add(1);
-    const newest = this.#contentOf(this.#fleet.newest.id);
+    const newest = this.#fleet.contentOfRevision(this.#fleet.newest.id);
     if (this.#isAtOnce(newest, record)) contents.add(newest);
     return contents;
   }
@@ -493,6 +636,7 @@ class Walk {
     for (const plane of fleet.planes) {
       plane.isStanding = false;
       plane.isCutOff = false;
+      plane.isLate = false;
       plane.reach = 'fine';
       if (plane.fleet === undefined || plane.fleet.isStopped) {
         fleet.kill(plane);
@@ -500,7 +644,9 @@ class Walk {
       }
     }
     this.#left.clear();
-    for (const worker of fleet.workers) worker.answers = true;
+    for (const worker of fleet.workers) {
+      Object.assign(worker, { answer: 'take', lies: undefined, isUnlinked: false });
+    }
     const isOver = () => this.finding !== undefined || this.#whyUnsettled() === undefined;
     for (let left = 120; left > 0 && !isOver(); left--) {
       const [plane] = fleet.planes;
@@ -521,7 +667,8 @@ class Walk {
   #goOn(): void {
     const fleet = this.#fleet;
     // If an operator has let a bad one through, the workers that have it are no basis for comparison.
-    if (fleet.effects.has(this.#contentOf(fleet.record?.inForce[0]?.revision ?? ''))) return;
+    if (fleet.effects.has(this.#fleet.contentOfRevision(fleet.record?.inForce[0]?.revision ?? '')))
+      return;
     this.#publish('good', this.#contents + 1);
     const isThere = () => {
       const id = fleet.record?.inForce[0]?.revision;
@@ -542,7 +689,7 @@ class Walk {
     const open = openRolloutOf(record);
     if (open !== undefined) return `revision ${open.revision.slice(0, 4)} is ${open.outcome} still`;
     const inForce = record.inForce[0];
-    const content = this.#contentOf(inForce?.revision ?? '');
+    const content = this.#fleet.contentOfRevision(inForce?.revision ?? '');
     for (const { name, fleet, serving, asked, record: own } of planes) {
       if (fleet === undefined) return `${name} has not started`;
       if (asked.size > 0) return `somebody waits for an answer of ${name}`;
@@ -565,8 +712,4 @@ class Walk {
       ? undefined
       : `${other.node.id} has content ${contentOf(other.has)} and is offered ${contentOf(other.told)}, in force is ${content}`;
   }
-}
-
-function contentOf(snapshot: Snapshot | undefined): number | undefined {
-  return snapshot && numberOf(snapshot);
 }
