@@ -26,43 +26,45 @@ export interface GuardOptions {
 /** `Authorization: Bearer <token>`. Without a check no caller passes: 403. */
 export function bearer(
   check?: (token: string, request: RoutedRequest) => MaybePromise<boolean>,
-  { realm }: GuardOptions = {},
+  options: GuardOptions = {},
 ): Guard {
-  return {
-    authenticates: true,
-    security: { name: 'bearer', scheme: { type: 'http', scheme: 'bearer' } },
-    check(request) {
-      if (check === undefined) throw noCheck();
-      const token = readCredentials(request.headers.get('authorization'), 'bearer');
-      if (token === undefined) {
-        throw new AccessDenied({ scheme: 'bearer', realm, detail: 'a bearer token is required' });
-      }
-      return demand('bearer', realm, () => check(token, request));
-    },
-  };
+  const ask = check && ((token: string, request: RoutedRequest) => () => check(token, request));
+  return ofScheme('bearer', options, 'a bearer token is required', ask);
 }
 
 /** `Authorization: Basic <user:password in base64>`. Without a check no caller passes: 403. */
 export function basic(
   check?: (user: string, password: string, request: RoutedRequest) => MaybePromise<boolean>,
-  { realm }: GuardOptions = {},
+  options: GuardOptions = {},
+): Guard {
+  const ask =
+    check &&
+    ((credentials: string, request: RoutedRequest) => {
+      const pair = Buffer.from(credentials, 'base64').toString();
+      const at = pair.indexOf(':');
+      return at < 0 ? undefined : () => check(pair.slice(0, at), pair.slice(at + 1), request);
+    });
+  return ofScheme('basic', options, 'a user name and a password are required', ask);
+}
+
+/** `ask` returns the check for these credentials; undefined if they are malformed. */
+function ofScheme(
+  scheme: 'basic' | 'bearer',
+  { realm }: GuardOptions,
+  required: string,
+  ask:
+    | ((text: string, request: RoutedRequest) => (() => MaybePromise<boolean>) | undefined)
+    | undefined,
 ): Guard {
   return {
     authenticates: true,
-    security: { name: 'basic', scheme: { type: 'http', scheme: 'basic' } },
+    security: { name: scheme, scheme: { type: 'http', scheme } },
     check(request) {
-      if (check === undefined) throw noCheck();
-      const pair = Buffer.from(
-        readCredentials(request.headers.get('authorization'), 'basic') ?? '',
-        'base64',
-      ).toString();
-      const at = pair.indexOf(':');
-      if (at < 0) {
-        const detail = 'a user name and a password are required';
-        throw new AccessDenied({ scheme: 'basic', realm, detail });
-      }
-      const [user, password] = [pair.slice(0, at), pair.slice(at + 1)];
-      return demand('basic', realm, () => check(user, password, request));
+      if (ask === undefined) throw new HttpError(403, { detail: 'no caller has access' });
+      const credentials = readCredentials(request.headers.get('authorization'), scheme);
+      const check = credentials === undefined ? undefined : ask(credentials, request);
+      if (check === undefined) throw new AccessDenied({ scheme, realm, detail: required });
+      return demand(scheme, realm, check);
     },
   };
 }
@@ -171,8 +173,4 @@ function demand(
       if (passed !== true) throw new AccessDenied({ scheme, realm });
     },
   );
-}
-
-function noCheck(): HttpError {
-  return new HttpError(403, { detail: 'no caller has access' });
 }

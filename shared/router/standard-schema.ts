@@ -1,6 +1,8 @@
 // Schemas of other libraries (zod, valibot, ArkType) in their common interface, https://standardschema.dev: they check
 // and convert values themselves; their JSON Schema defines what texts are converted to, and describes them.
 
+import type { SchemaProblem } from './arguments/schema.ts';
+
 interface Issue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
@@ -29,12 +31,6 @@ const remedies: Readonly<Record<string, string>> = {
   valibot: 'give it to toStandardJsonSchema() of @valibot/to-json-schema',
   zod: 'take zod 4.2 or newer',
 };
-
-export interface FieldIssue {
-  /** The field, with `/` before each nested name. */
-  readonly name: string;
-  readonly reason: string;
-}
 
 export function isStandard(value: unknown): value is StandardObject {
   return (
@@ -70,17 +66,17 @@ export function toJsonSchema({
 export function validate(
   schema: StandardObject,
   value: unknown,
-): { readonly value: unknown } | { readonly issues: readonly FieldIssue[] } {
+): { readonly value: unknown } | { readonly issues: readonly SchemaProblem[] } {
   const outcome = schema['~standard'].validate(value);
   if (outcome instanceof Promise) {
     outcome.catch(() => {});
     throw new TypeError('a schema of arguments must not wait: check that in the method');
   }
   if (outcome.issues === undefined) return { value: outcome.value };
-  return { issues: outcome.issues.map(toFieldIssue) };
+  return { issues: outcome.issues.map(toProblem) };
 }
 
-function toFieldIssue({ message, path = [] }: Issue): FieldIssue {
-  const keys = path.map((key) => String(typeof key === 'object' ? key.key : key));
-  return { name: keys.join('/'), reason: message };
+function toProblem({ message, path = [] }: Issue): SchemaProblem {
+  const keys = path.map((key) => `/${String(typeof key === 'object' ? key.key : key)}`);
+  return { at: keys.join(''), reason: message };
 }

@@ -27,14 +27,10 @@ export function chooseFormat(accept: string | null): Format | undefined {
 
 /** A more specific range takes precedence. */
 function weightOf(format: Format, ranges: Ranges): number {
-  let best = { exactness: 0, weight: 0 };
-  for (const [essence, weight] of ranges) {
-    const exactness = exactnessOf(essence, format);
-    if (exactness === 0 || exactness < best.exactness) continue;
-    const isSame = exactness === best.exactness;
-    best = { exactness, weight: isSame ? Math.max(weight, best.weight) : weight };
-  }
-  return best.weight;
+  const [best] = ranges
+    .map(([essence, weight]) => ({ exactness: exactnessOf(essence, format), weight }))
+    .sort((a, b) => b.exactness - a.exactness || b.weight - a.weight);
+  return best === undefined || best.exactness === 0 ? 0 : best.weight;
 }
 
 function exactnessOf(essence: string, format: Format): 0 | 1 | 2 | 3 {

@@ -11,7 +11,7 @@ import { closed, isPlain, type Plain, withListBound } from '../schema/json-schem
 import { validate } from '../standard-schema.ts';
 import type { CastValue } from './cast.ts';
 import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
-import type { SchemaCompiler } from './schema.ts';
+import type { SchemaCompiler, SchemaProblem } from './schema.ts';
 
 export type Binder = ReturnType<typeof compileBinder>;
 
@@ -80,7 +80,7 @@ export function compileBinder(
     if (standard !== undefined && problems.length === 0) {
       const result = validate(standard, value);
       if ('value' in result) value = result.value;
-      else problems.push(...result.issues.map((issue) => ({ in: 'body' as const, ...issue })));
+      else problems.push(...result.issues.map((issue) => toFieldProblem(place, issue)));
     }
     refuse(problems);
     return value;
@@ -184,9 +184,8 @@ export function compileBinder(
       const result = validate(schema, Object.fromEntries(own));
       if ('value' in result) Object.assign(fields, result.value);
       else {
-        for (const { name, reason } of result.issues) {
-          if (!wrong.has(fieldOf(name))) problems.push({ in: where, name, reason });
-        }
+        const found = result.issues.map((issue) => toFieldProblem({ in: where, name: '' }, issue));
+        problems.push(...found.filter(({ name }) => !wrong.has(fieldOf(name))));
       }
     }
   }
@@ -251,25 +250,25 @@ function readValue(
   { cast, check, complete }: Parameter,
   value: unknown,
   from: Origin,
-  place: Pick<FieldProblem, 'in' | 'name'>,
+  place: Place,
   problems: FieldProblem[],
 ): unknown {
   const result = cast(value, from);
   if (!result.ok) {
-    const { at = '', reason } = result;
-    problems.push({ in: place.in, name: nameOf(place.name, at), reason });
+    problems.push(toFieldProblem(place, result));
     return undefined;
   }
   const completed = complete === undefined ? result.value : complete(result.value);
-  for (const { at, reason } of check(completed)) {
-    problems.push({ in: place.in, name: nameOf(place.name, at), reason });
-  }
+  for (const problem of check(completed)) problems.push(toFieldProblem(place, problem));
   return completed;
 }
 
+type Place = Pick<FieldProblem, 'in' | 'name'>;
+type Located = Partial<SchemaProblem> & Pick<SchemaProblem, 'reason'>;
+
 /** A value inside a whole body is named like a field. */
-function nameOf(name: string, at: string): string {
-  return name === '' ? at.slice(1) : `${name}${at}`;
+function toFieldProblem(place: Place, { at = '', reason }: Located): FieldProblem {
+  return { in: place.in, name: place.name === '' ? at.slice(1) : `${place.name}${at}`, reason };
 }
 
 /** The keyword that the problem concerns. */
