@@ -43,7 +43,8 @@ export function toOpenApi(
         paths[path] ??= {};
         const item = paths[path] as Json;
         // ANY represents the verbs that the class does not have.
-        if (route.verb === 'ANY' && hasVerb(entries, entry, verb)) continue;
+        const isIts = (other: RouteEntry) => other.path === entry.path && other.route.verb === verb;
+        if (route.verb === 'ANY' && entries.some(isIts)) continue;
         item[verb.toLowerCase()] = {
           operationId: toOperationId(verb, path, ids),
           // If other methods require credentials, this one states that it does not.
@@ -110,19 +111,14 @@ class Operations {
     const spec: OpSpec = { ...declared, ...declared.shorter?.[count] };
     const taken = withAliases(fields.body, spec.aliases);
     const takesBody = withBody.has(verb);
-    const positional = parameters.slice(0, count).map((name, index) => ({
-      name,
-      in: 'path',
-      required: true,
-      schema: this.#models.describe(path[index]?.schema ?? spec.rest ?? {}),
-    }));
-    const byKeyword = path.slice(count).flatMap(({ name, byKeyword, optional, schema }) => {
-      const described = { name, in: 'query', required: !optional };
-      return byKeyword ? [{ ...described, schema: this.#models.describe(schema) }] : [];
-    });
     const all = [
-      ...positional,
-      ...byKeyword,
+      ...parameters
+        .slice(0, count)
+        .map((name, at) => this.#toParameter(name, 'path', path[at]?.schema ?? spec.rest, true)),
+      ...path
+        .slice(count)
+        .filter(({ byKeyword }) => byKeyword)
+        .map(({ name, optional, schema }) => this.#toParameter(name, 'query', schema, !optional)),
       ...this.#toParameters(withAliases(fields.query, spec.aliases), 'query'),
       ...this.#toParameters(takesBody ? undefined : taken, 'query'),
       ...this.#toParameters(spec.headers as Plain | undefined, 'header'),
@@ -167,13 +163,19 @@ class Operations {
   #toParameters(object: Plain | undefined, place: 'query' | 'header'): readonly Json[] {
     if (object === undefined) return [];
     const required = requiredOf(object);
-    return fieldsOf(object).map(([name, schema]) => ({
-      name,
-      in: place,
-      required: required.includes(name),
-      ...(schema['explode'] === false && { style: 'form', explode: false }),
-      schema: this.#models.describe(schema),
-    }));
+    return fieldsOf(object).map(([name, schema]) =>
+      this.#toParameter(name, place, schema, required.includes(name)),
+    );
+  }
+
+  #toParameter(
+    name: string | undefined,
+    place: string,
+    schema: object = {},
+    required: boolean,
+  ): Json {
+    const byCommas = Reflect.get(schema, 'explode') === false && { style: 'form', explode: false };
+    return { name, in: place, required, ...byCommas, schema: this.#models.describe(schema) };
   }
 
   /** The schema of fields, or of a body that is more than its fields. */
@@ -201,24 +203,17 @@ class Operations {
   }
 
   #toContent(schemas: Readonly<Record<string, object>>): Json {
-    return Object.fromEntries(
-      Object.entries(schemas).map(([type, schema]) => [
-        type,
-        { schema: this.#models.describe(schema) },
-      ]),
-    );
+    return mapValues(schemas, (schema) => ({ schema: this.#models.describe(schema) }));
   }
 
   #toFailures(failures: OpSpec['failures'] = {}): Json {
-    return Object.fromEntries(
-      Object.entries(failures).map(([status, more]) => {
-        if (more === undefined) return [status, problemRef];
-        const problem = { $ref: '#/components/schemas/Problem' };
-        const schema = { allOf: [problem, this.#models.describe(more)] };
-        const content = { 'application/problem+json': { schema } };
-        return [status, { description: statusTitle(Number(status)), content }];
-      }),
-    );
+    return mapValues(failures, (more, status) => {
+      if (more === undefined) return problemRef;
+      const problem = { $ref: '#/components/schemas/Problem' };
+      const schema = { allOf: [problem, this.#models.describe(more)] };
+      const content = { 'application/problem+json': { schema } };
+      return { description: statusTitle(Number(status)), content };
+    });
   }
 
   #toResponses({ returns, produces }: OpSpec, negotiated: boolean): Json {
@@ -228,16 +223,13 @@ class Operations {
     }
     const others = negotiated ? ['application/xml'] : [];
     const types = produces === undefined ? ['application/json', ...others] : [produces];
-    const responses: Json = {};
-    for (const [status, returned] of Object.entries(returns)) {
+    return mapValues(returns, (returned, status) => {
+      const description = statusTitle(Number(status));
       const schema = this.#models.describe(returned);
-      const isEmpty = Number(status) === 204 || Reflect.get(Object(schema), 'type') === 'null';
-      responses[status] = {
-        description: statusTitle(Number(status)),
-        ...(!isEmpty && { content: Object.fromEntries(types.map((type) => [type, { schema }])) }),
-      };
-    }
-    return responses;
+      const isEmpty = status === '204' || Reflect.get(Object(schema), 'type') === 'null';
+      if (isEmpty) return { description };
+      return { description, content: Object.fromEntries(types.map((type) => [type, { schema }])) };
+    });
   }
 }
 
@@ -295,12 +287,17 @@ function toOperationId(verb: Verb, path: string, ids: Set<string>): string {
   return id;
 }
 
-function hasVerb(entries: readonly RouteEntry[], { path }: RouteEntry, verb: Verb): boolean {
-  return entries.some((entry) => entry.path === path && entry.route.verb === verb);
-}
-
 function tagOf({ route }: RouteEntry): string {
   return route.module === '' ? 'root' : route.module;
+}
+
+function mapValues<Value>(
+  record: Readonly<Record<string, Value>>,
+  change: (value: Value, name: string) => unknown,
+): Json {
+  return Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [name, change(value, name)]),
+  );
 }
 
 function sorted<Value>(record: Readonly<Record<string, Value>>): Record<string, Value> {
