@@ -60,6 +60,13 @@ export interface FieldProblem {
   readonly reason: string;
 }
 
+/** One problem of a value, as its schema finds it. */
+export interface SchemaProblem {
+  /** The position inside the value: `` for the value itself, `/tags/3`. */
+  readonly at: string;
+  readonly reason: string;
+}
+
 /** Refuses a request for all of these reasons at once: status 400. */
 export class BadRequest extends HttpError {
   readonly problems: readonly FieldProblem[];

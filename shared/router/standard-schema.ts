@@ -1,7 +1,7 @@
 // Schemas of other libraries (zod, valibot, ArkType) in their common interface, https://standardschema.dev: they check
 // and convert values themselves; their JSON Schema defines what texts are converted to, and describes them.
 
-import type { SchemaProblem } from './arguments/schema.ts';
+import type { SchemaProblem } from './errors.ts';
 
 interface Issue {
   readonly message: string;

@@ -2,7 +2,7 @@
 // an error of keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
 // Declarations are compiled at start.
 
-import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
+import { BadRequest, type FieldProblem, notFound, type SchemaProblem } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op, WholeBody } from '../op.ts';
 import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
@@ -11,7 +11,7 @@ import { closed, isPlain, type Plain, withListBound } from '../schema/json-schem
 import { validate } from '../standard-schema.ts';
 import type { CastValue } from './cast.ts';
 import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
-import type { SchemaCompiler, SchemaProblem } from './schema.ts';
+import type { SchemaCompiler } from './schema.ts';
 
 export type Binder = ReturnType<typeof compileBinder>;
 

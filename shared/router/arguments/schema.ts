@@ -6,6 +6,7 @@ import Format from 'typebox/format';
 import Schema, { Pointer } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { Clean, Default } from 'typebox/value';
+import type { SchemaProblem } from '../errors.ts';
 import {
   eachSchema,
   holding,
@@ -16,12 +17,6 @@ import {
 } from '../schema/json-schema.ts';
 import { patternCharacters, whyExponential } from '../schema/pattern.ts';
 import { uploadKeyword } from '../upload.ts';
-
-export interface SchemaProblem {
-  /** The position inside the value: `` for the value itself, `/tags/3`. */
-  readonly at: string;
-  readonly reason: string;
-}
 
 /** The problems of the value, at most 20; empty when it is valid. */
 export type Check = (value: unknown) => readonly SchemaProblem[];
