@@ -140,8 +140,10 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
     const found = judge(group, mostPoints);
     // Workers that have no others in their group are stalled if the workers of the other groups are not.
     const beside = others.length > 0 ? others : elsewhere;
-    const stalled = hadTime && found.kind === 'silent' ? findStandstill(having, beside) : undefined;
-    const judgement = stalled ?? found;
+    const stalled =
+      found.kind === 'silent' ? findStandstill(having, beside) : findStalled(having, beside);
+    const isStalled = hadTime && (found.kind === 'silent' || found.kind === 'good');
+    const judgement = (isStalled ? stalled : undefined) ?? found;
     if (name === undefined) return judgement;
     return { ...judgement, text: `node group '${toExcerpt(name)}': ${judgement.text}` };
   });
@@ -241,6 +243,31 @@ function findStandstill(
   const usual = Math.floor((requestsOf(sums.others) * having.length) / others.length);
   if (requestsOf(sums.having) >= minRequests || usual < minRequests) return undefined;
   const text = `${requestsOf(sums.having)} requests with it, where the others had ${usual}: they stand still, or nobody asks them`;
+  return { kind: 'stalled', text };
+}
+
+/** Finds that two or more workers with the revision, and a third of them, have lost nearly all of the requests that they
+ * had before, which the others have not: the requests of the rest do not prove that these are well. */
+function findStalled(
+  having: readonly CountedWorker[],
+  others: readonly CountedWorker[],
+): Judgement | undefined {
+  const known = others.filter(({ before }) => before !== undefined);
+  const past = sum(known.flatMap(({ before }) => before ?? []));
+  const now = requestsOf(sum(weigh(known)));
+  const [pace, average] = [now / Math.max(1, requestsOf(past)), now / Math.max(1, known.length)];
+  const isStalled = (worker: CountedWorker) => {
+    // The earlier counts of a worker that has come back may be of another span than those of the others.
+    const usual = Math.min(average, pace * requestsOf(worker.before ?? noTraffic));
+    return usual >= minRequests && 10 * requestsOf(worker) < usual;
+  };
+  const stalled = having.filter(isStalled);
+  const [first, second] = stalled;
+  const isMany = second !== undefined && 3 * stalled.length >= having.length;
+  const elsewhere = known.filter(isStalled).length / Math.max(1, known.length);
+  if (first === undefined || !isMany || elsewhere * having.length >= stalled.length)
+    return undefined;
+  const text = `${stalled.length} of ${having.length} workers with it, such as ${first.name}, get hardly any requests, unlike before: they stand still, or nobody asks them`;
   return { kind: 'stalled', text };
 }
 
