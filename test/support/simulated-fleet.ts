@@ -83,6 +83,8 @@ export interface SimulatedWorker {
   totals: TotalsMessage;
   /** The address of its connection; different each time. */
   address: string;
+  /** The version that it had when it connected. */
+  holds: string | undefined;
 }
 
 /** A control plane's access to the store: `denied` is read-only. */
@@ -187,16 +189,16 @@ export async function startSimulatedFleet(
   let states = 0;
   const folders = new Map<string, string>();
 
-  function nodeOf({ id, instance }: SimulatedWorker): NodeIdentity {
-    return nodes.get(`${id} ${instance}`) ?? makeNode(id, instance);
-  }
-  const nodes = new Map<string, NodeIdentity>();
-  function makeNode(id: string, instance: string | undefined): NodeIdentity {
+  /** The same object while its stream is open. */
+  function nodeOf({ id, instance, address, holds }: SimulatedWorker): NodeIdentity {
+    const known = nodes.get(`${id} ${instance}`);
+    if (known?.address === address) return known.node;
     const metadata = new Map(instance === undefined ? [] : [[instanceKey, instance]]);
-    const node = { id, cluster: '', metadata };
-    nodes.set(`${id} ${instance}`, node);
+    const node = { id, cluster: '', metadata, holds };
+    nodes.set(`${id} ${instance}`, { node, address });
     return node;
   }
+  const nodes = new Map<string, { readonly node: NodeIdentity; readonly address: string }>();
 
   function listOf(name: string): readonly ConnectedWorker[] {
     const reported = new Map(
@@ -523,6 +525,7 @@ export async function startSimulatedFleet(
   function connect(worker: SimulatedWorker, plane: string): void {
     worker.plane = plane;
     worker.address = `10.0.0.1:${++connections}`;
+    worker.holds = worker.has?.version;
     const fresh = { told: worker.has, nacked: undefined, counted: undefined, tally: undefined };
     Object.assign(worker, fresh);
     const gone = vanished.get(plane) ?? [];
@@ -569,7 +572,7 @@ export async function startSimulatedFleet(
       const worker: SimulatedWorker = {
         ...{ instance: drawId(), plane: undefined, address: '', decisionsPerSecond: 200 },
         ...{ answer: 'take', lies: undefined, callers: {}, isStoreAway: false },
-        ...{ told: undefined, has: undefined, decides: undefined, ackedAtMs: 0 },
+        ...{ told: undefined, has: undefined, decides: undefined, ackedAtMs: 0, holds: undefined },
         ...{ nacked: undefined, counted: undefined, tally: undefined, totals: toTotals(undefined) },
         ...given,
       };

@@ -260,6 +260,7 @@ export function toRevisionMemory({
   return {
     isKnown,
     rollsOut: hasSteps(record, options.steps),
+    isRolling: openRolloutOf(record) !== undefined,
     otherVersion: problem && `What was taken back or held back is not known (${problem})`,
     inForce: shared?.inForce ?? own?.inForce ?? record.inForce[0],
     wasInForce: (content) => record.inForce.some((each) => each.content === content),

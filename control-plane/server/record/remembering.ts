@@ -123,9 +123,12 @@ function findInForce(
   const isMeant = inForce !== undefined && isShared(happened) && isWanted(snapshots);
   if (isNoted || !isMeant) return { noted: isNoted ? before : undefined, write: undefined };
   const { content, isAtOnce, mayRemove } = inForce;
-  // A revision that came from the record is not written again, even if another one has followed meanwhile.
-  const isOnRecord = ({ inForce: [last, ...earlier] }: RolloutRecord) =>
-    last?.content === content || (!isAtOnce && earlier.some((each) => each.content === content));
+  // A revision that came from the record is not written again, even if another one has followed meanwhile. What is
+  // served for lack of anything known never counts against a record.
+  const isOnRecord = (record: RolloutRecord) =>
+    isAtOnce
+      ? record.inForce[0]?.content === content
+      : record.inForce.length > 0 || openRolloutOf(record) !== undefined;
   const now = { revision: inForce.revision.id, content };
   // The removals of this revision are known on record but were not known here when it was served: following.ts returns
   // to the revision before.

@@ -143,6 +143,8 @@ export type FleetEvent =
       readonly kind: 'followed';
       readonly workers: readonly ConnectedWorker[];
       readonly own: Pick<RolloutFacts, 'workers' | 'gone'> | undefined;
+      /** Whether any worker has other rules than those that are served for lack of anything known. */
+      readonly holdOther: boolean;
     }
   | { readonly kind: 'written'; readonly write: Write; readonly isWritten: boolean }
   | { readonly kind: 'found_trial'; readonly found: FoundTrial }
@@ -331,13 +333,40 @@ function noteFollowed(
     plan === undefined
       ? looked
       : follow(looked, catchUp(following, facts, inForce !== memory.noted), facts);
-  const remembered = saySteps(rememberNow(caughtUp, facts), facts);
+  const tried = tryFirst(caughtUp, event, plan, facts);
+  const remembered = event.holdOther ? tried : saySteps(rememberNow(tried, facts), facts);
   const isOpen = openRolloutOf(record.known.record) !== undefined;
   const isHeldBack = snapshots.newest?.isHeldBack === true;
   const isWaiting = snapshots.trial !== undefined || isHeldBack || isOpen;
   const ticked = become(remembered, {}, { kind: 'tick_record', isWaiting });
   const told = locateTrial(tellPeers(ticked, facts), facts);
   return plan === undefined ? told : decideNow(told, event, plan, facts);
+}
+
+/** Rolls out in steps what was served for lack of anything known: a worker holds other rules. */
+function tryFirst(
+  turn: Turn,
+  { holdOther }: Extract<FleetEvent, { kind: 'followed' }>,
+  plan: RolloutPlan | undefined,
+  facts: Facts,
+): Turn {
+  const { inForce } = facts.snapshots;
+  const { monotonicMs, freshId, wallMs } = facts;
+  if (!inForce?.isFirst) return turn;
+  const isOver = !holdOther && isGathered(turn.state.watch, monotonicMs);
+  if (plan === undefined || isOver) return become(turn, {}, { kind: 'end_first' });
+  if (!holdOther || turn.state.writing > 0) return turn;
+  const { content, revision } = inForce;
+  const isThis = (each: { readonly content: string }) => each.content === content;
+  const change: ChangeRecord = (known) => {
+    if (openRolloutOf(known) !== undefined || !known.inForce.every(isThis)) return undefined;
+    const outcomes = known.outcomes.filter((each) => !isThis(each));
+    const rollout = { id: freshId, revision: revision.id, content };
+    return withBegun({ ...known, inForce: [], outcomes }, rollout, wallMs);
+  };
+  const text = `Rollout of revision ${toShortId(revision.id)}: begins, as workers have other rules`;
+  const says = [{ kind: 'log', level: 'notice', text } as const];
+  return change(facts.record.known.record) ? write(turn, { change, says }, facts) : turn;
 }
 
 /** Asks whether the newest revision follows the one on trial: a commit that a force push has dropped is never

@@ -288,10 +288,11 @@ export class Rollout {
   }
 
   #lookAtWorkers(): FleetEvent {
-    const { workers, clock } = this.#deps;
+    const { workers, snapshots, clock } = this.#deps;
     const { running } = this.#state.following;
     const own = running && readOwnFacts(this.#deps, running, clock.monotonicMs());
-    return { kind: 'followed', workers: workers.list(), own };
+    const holdOther = workers.list().some(({ node }) => snapshots.holdsOther(node));
+    return { kind: 'followed', workers: workers.list(), own, holdOther };
   }
 
   async #write({ write }: Extract<FleetEffect, { kind: 'write' }>): Promise<FleetEvent> {

@@ -106,7 +106,7 @@ function isJudgedAgain(
     rollsOut: true,
     inForce: undefined,
     wasInForce: () => false,
-    wasTakenBack: () => false,
+    ...{ wasTakenBack: () => false, isRolling: false },
     verdictOf: () => said,
   };
   const newest = { whole, outcome, saidBefore: undefined, isHeldBack: false };

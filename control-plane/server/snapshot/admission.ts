@@ -38,6 +38,8 @@ export interface RevisionMemory {
   readonly inForce: { readonly revision: string; readonly content: string } | undefined;
   /** Whether all workers recently had this content. */
   wasInForce(content: string): boolean;
+  /** Whether a rollout is under way. */
+  readonly isRolling: boolean;
   /** Whether this content was taken back at its last completed try, even if it is being tried again now. */
   wasTakenBack(content: string): boolean;
   /** The newest verdict on a revision, or on another one with the same content. */
@@ -207,7 +209,7 @@ function needsTrial(
   if (!memory.rollsOut) return false;
   if (saysTrailer(whole, nowTrailer) && !wasBad(whole, content, memory)) return false;
   const before = serving.inForce?.built.content ?? memory.inForce?.content;
-  return before !== undefined && before !== content;
+  return before === undefined ? memory.isRolling : before !== content;
 }
 
 /** Whether the revision or its content was taken back for a reason other than a newer revision: then it can return only

@@ -17,7 +17,7 @@ import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
 import { findingLostRules, type LostRules } from './lost-rules.ts';
 import type { Step } from './makers.ts';
 import { PolicySteps } from './policy-steps.ts';
-import { compareFor, currentOf, groupOf } from './served.ts';
+import { compareFor, currentOf, groupOf, holdsOther } from './served.ts';
 import {
   beforeOf,
   contentOfStep,
@@ -134,6 +134,11 @@ export class SnapshotCache implements SnapshotProvider {
   /** The snapshots of a node without and with the trial; undefined when nothing is on trial. */
   compare(node: NodeIdentity) {
     return compareFor(this.#state, node);
+  }
+
+  /** Whether the node has other rules than those that are served for lack of anything known. */
+  holdsOther(node: NodeIdentity): boolean {
+    return holdsOther(this.#state, node);
   }
 
   /** The rules that the revision on trial removes from domains; undefined until they are found. */

@@ -25,6 +25,8 @@ export interface InForce {
   readonly built: BuiltSnapshots;
   /** Whether this control plane served it to all workers without steps, as its author requested. */
   readonly isAtOnce: boolean;
+  /** Whether nothing was known of what the workers had before: one that holds other rules keeps them. */
+  readonly isFirst?: boolean;
 }
 
 export interface Trial extends Pick<InForce, 'sinceMs' | 'built'> {
@@ -71,12 +73,21 @@ export function withServing(
   const { inForce, trial } = { ...before, ...to };
   if (inForce === before.inForce && trial === before.trial) return { now: before, isNews: false };
   const isTried = before.trial !== undefined || trial !== undefined;
-  const isNews = isTried || before.inForce?.built.content !== inForce?.built.content;
+  const isHeld = before.inForce?.isFirst === true;
+  const isNews = isTried || isHeld || before.inForce?.built.content !== inForce?.built.content;
   return { now: { inForce, trial }, isNews };
 }
 
-function servedTo({ inForce, trial }: Serving, node: NodeIdentity): BuiltSnapshots | undefined {
-  return (trial?.isOffered(node) ? trial : inForce)?.built;
+/** Whether the node has other rules than those that are served for lack of anything known. */
+export function holdsOther({ inForce }: Serving, node: NodeIdentity): boolean {
+  if (!inForce?.isFirst || node.holds === undefined) return false;
+  return node.holds !== select(inForce.built, node)?.version;
+}
+
+function servedTo(serving: Serving, node: NodeIdentity): BuiltSnapshots | undefined {
+  const { inForce, trial } = serving;
+  if (trial?.isOffered(node)) return trial.built;
+  return holdsOther(serving, node) ? undefined : inForce?.built;
 }
 
 function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot | undefined {

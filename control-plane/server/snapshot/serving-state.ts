@@ -5,8 +5,10 @@ import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import {
   inRepository,
+  nowTrailer,
   type Revision,
   type RevisionInfo,
+  saysTrailer,
   toRevisionInfo,
 } from '../store/revision.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
@@ -114,7 +116,9 @@ export type TrialEvent =
   /** The revision on trial comes into force for all nodes. */
   | { readonly kind: 'end_trial' }
   /** The revision on trial is withdrawn from all nodes and refused for this reason. */
-  | { readonly kind: 'take_back_trial'; readonly reason: string };
+  | { readonly kind: 'take_back_trial'; readonly reason: string }
+  /** No connected worker holds other rules than those served for lack of anything known. */
+  | { readonly kind: 'end_first' };
 
 export type ServingEvent =
   /** This is the newest revision of the store now. */
@@ -162,6 +166,8 @@ type Turn = StepTurn<ServingState, ServingEffect>;
 /** Maximum number of remembered revisions and contents. */
 const maxRemembered = 1_000;
 const noWay: Way = { steps: [], approvals: '' };
+/** The revision comes from the record, or from an earlier process. */
+const followed = { isAtOnce: false } as const;
 
 export function startServing(options: ServingOptions): ServingState {
   return {
@@ -203,11 +209,15 @@ export function step(state: ServingState, event: ServingEvent, facts: Facts): Tu
       const { trial } = state;
       if (trial === undefined) return turn;
       const { whole, built } = trial;
-      const given = { isAtOnce: false, trial: undefined, isAnswer: true };
+      const given = { ...followed, trial: undefined, isAnswer: true };
       return takeWaiting(bringIntoForce(turn, whole, built, given, facts), facts);
     }
     case 'take_back_trial':
       return takeBack(turn, event.reason, facts);
+    case 'end_first': {
+      const { inForce } = state;
+      return inForce ? serve(turn, { inForce: { ...inForce, isFirst: false } }) : turn;
+    }
     case 'had':
       return become(turn, { before: event.before });
     case 'restored':
@@ -338,13 +348,11 @@ function noteBuilt(
   }
   if (!outcome.ok) return turn;
   if (purpose === 'try') return followTrial(turn, whole, outcome, facts);
-  const given = { isAtOnce: false, trial: state.trial, isAnswer: true };
+  const given = { ...followed, trial: state.trial, isAnswer: true };
+  const served = bringIntoForce(turn, whole, outcome.built, given, facts);
   // The limits for whose removal the revision was held back are no longer in force on any control plane.
-  return letThrough(
-    bringIntoForce(turn, whole, outcome.built, given, facts),
-    whole,
-    outcome.warnings,
-  );
+  const now = letThrough(served, whole, outcome.warnings);
+  return state.inForce?.isFirst ? judgeAgain(now, facts) : now;
 }
 
 /** Puts the revision on trial, without any node until it is offered. */
@@ -429,7 +437,8 @@ function bringOn(
       return refuse(counted, whole, newest?.problems ?? []);
     }
     case 'in_force': {
-      const given = { isAtOnce: true, trial: undefined, isAnswer };
+      const isFirst = isFirstKnown(turn.state, whole, facts);
+      const given = { isAtOnce: !isFirst, isFirst, trial: undefined, isAnswer };
       return bringIntoForce(turn, whole, judgement.built, given, facts);
     }
     case 'on_trial':
@@ -437,6 +446,12 @@ function bringOn(
     case 'waiting':
       return trial === undefined ? turn : become(turn, {}, sayWaits(whole, trial.whole));
   }
+}
+
+/** Whether nothing is known of what the workers had before, and its author does not want it at once. */
+function isFirstKnown(state: ServingState, whole: Revision, { memory }: Facts): boolean {
+  const isKnown = beforeOf(state) !== undefined || memory.inForce !== undefined;
+  return memory.rollsOut && !isKnown && !saysTrailer(whole, nowTrailer);
 }
 
 function serve(turn: Turn, to: Partial<Serving>): Turn {
@@ -453,7 +468,9 @@ function beginTrial(turn: Turn, whole: Revision, built: BuiltSnapshots, facts: F
   // If the revision is put on trial again before the end of its earlier trial is on record, that end no longer applies.
   const begun = withdrawn?.revision === whole.id ? become(turn, { withdrawn: undefined }) : turn;
   const trial = { whole, sinceMs: facts.wallMs, built, saidBefore, isOffered: () => false };
-  return serve(begun, { trial });
+  // Workers that have other rules keep them.
+  const isFirst = turn.state.inForce?.isFirst && turn.state.inForce.built.content === built.content;
+  return serve(begun, { trial, ...(isFirst && { inForce: undefined }) });
 }
 
 function bringIntoForce(
@@ -461,10 +478,10 @@ function bringIntoForce(
   whole: Revision,
   built: BuiltSnapshots,
   {
-    isAtOnce,
     trial,
     isAnswer,
-  }: Pick<InForce, 'isAtOnce'> &
+    ...how
+  }: Pick<InForce, 'isAtOnce' | 'isFirst'> &
     Pick<Serving, 'trial'> & {
       /** Logged at the default level if it answers a question: what is served, and whether a repair worked. */
       readonly isAnswer: boolean;
@@ -480,7 +497,7 @@ function bringIntoForce(
     servedContents: withBounded(servedContents, built.content),
   });
   return become(
-    serve(counted, { inForce: { revision, sinceMs: wallMs, built, isAtOnce }, trial }),
+    serve(counted, { inForce: { revision, sinceMs: wallMs, built, ...how }, trial }),
     {},
     { kind: 'keep', revision: whole },
     sayInForce(revision, built, isNews, isAnswer),
@@ -526,7 +543,7 @@ function restore(
   const info = toRevisionInfo(revision);
   if (!outcome.ok) return refuse(turn, info, toNamed(outcome.problems, turn.state.options));
   const { built } = outcome;
-  const inForce = { revision: info, sinceMs: wallMs, built, isAtOnce: false };
+  const inForce = { revision: info, sinceMs: wallMs, built, ...followed };
   return become(serve(turn, { inForce }), {}, sayRestored(info, built, why, wallMs));
 }
 

@@ -50,7 +50,7 @@ export interface TrialState extends ServedState, Pick<Trial, 'saidBefore'> {
   readonly unchangedGroups: ReadonlySet<string>;
 }
 
-export interface InForceState extends ServedState, Pick<InForce, 'isAtOnce'> {
+export interface InForceState extends ServedState, Pick<InForce, 'isAtOnce' | 'isFirst'> {
   readonly domains: readonly string[];
   /** The part of the rules that nodes get. */
   readonly served: ServedCounts;
@@ -130,7 +130,7 @@ function findUnchanged(
 }
 
 function toInForceState(
-  { revision, sinceMs, built, isAtOnce }: InForce,
+  { revision, sinceMs, built, isAtOnce, isFirst }: InForce,
   mayRemove: boolean,
 ): InForceState {
   return {
@@ -138,6 +138,7 @@ function toInForceState(
     sinceMs,
     content: built.content,
     isAtOnce,
+    ...(isFirst && { isFirst }),
     mayRemove,
     domains: built.domains,
     served: countServed(built),

@@ -39,6 +39,8 @@ export interface NodeIdentity {
   readonly cluster: string;
   /** The strings, numbers and booleans of the node's metadata as text; nested values are omitted. */
   readonly metadata: ReadonlyMap<string, string>;
+  /** The version of the rules that it has from an earlier stream; undefined if it has none. */
+  readonly holds?: string | undefined;
 }
 
 export interface SnapshotProvider {

@@ -143,12 +143,9 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     wants: Subscription,
     snapshot: Snapshot | undefined,
   ): void {
-    // The resources in the order of names, as versions are made.
-    const initial = Object.entries(request.initialResourceVersions ?? {}).sort(([a], [b]) =>
-      a < b ? -1 : 1,
-    );
+    const initial = toHeld(request);
     this.#owesAnything = initial.length === 0;
-    if (!this.#owesAnything) this.#holdAlone(initial.map(([name, version]) => [name, { version }]));
+    if (!this.#owesAnything) this.#holdAlone(initial);
     const { resourceNamesSubscribe: names = [] } = request;
     for (const name of names) if (name !== '*' && !this.#held.has(name)) this.#owed.add(name);
     if (snapshot !== undefined) {
@@ -222,6 +219,13 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     const text = errorDetail.message ?? '';
     return { kind: 'refuses', version: answered.version, text, holds: '' };
   }
+}
+
+/** The resources that a client has at its first request, in the order of names, as versions are made. */
+export function toHeld({ initialResourceVersions = {} }: DeltaDiscoveryRequestMessage) {
+  return Object.entries(initialResourceVersions)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, version]) => [name, { version }] as const);
 }
 
 function countOthers(names: ReadonlySet<string>, snapshot: Snapshot | undefined): number {

@@ -28,6 +28,7 @@ test('a request at the limits of names, versions and nodes is answered', async (
     const worker = callDiscovery(t, ads.port, sotw);
     worker.send(message);
     t.is((await worker.next()).nonce, '1');
+    t.is(ads.server.workers.list().at(-1)?.node.holds, message.versionInfo);
     worker.close();
   }
 });

@@ -153,14 +153,15 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     this.#cancelFirstTimer?.();
     this.#cancelFirstTimer = undefined;
     const request = this.#readRequest(bytes);
-    const node = this.#node;
-    if (request === undefined || node === undefined) return;
+    if (request === undefined || this.#node === undefined) return;
     const typeUrl = request.typeUrl || this.#protocol.impliedTypeUrl;
     if (typeUrl !== rateLimitConfigTypeUrl) {
       if (this.#takeTokens(bytes, 1)) this.#passOver(typeUrl ?? '');
       return;
     }
     const isFirst = this.#record === undefined;
+    if (isFirst) this.#node = { ...this.#node, holds: this.#protocol.heldIn(request) };
+    const node = this.#node;
     this.#record ??= this.#join(node);
     if (this.#record === undefined) return;
     const { snapshots, keptNames, metrics } = this.#deps;

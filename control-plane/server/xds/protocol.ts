@@ -5,7 +5,8 @@ import type {
   DiscoveryRequestMessage,
   NodeMessage,
 } from '../../../shared/wire/discovery-messages.ts';
-import { DeltaSession } from './delta-session.ts';
+import { toContentVersion } from '../snapshot/snapshot.ts';
+import { DeltaSession, toHeld } from './delta-session.ts';
 import type { Session } from './session.ts';
 import { SotwSession } from './sotw-session.ts';
 
@@ -16,6 +17,8 @@ export interface DiscoveryProtocol<Request> {
   /** Throws on bytes that are not such a message. */
   decode(bytes: Buffer): Request;
   createSession(): Session<Request>;
+  /** The version of what the client has, by the first request of a stream; undefined if it has nothing. */
+  heldIn(request: Request): string | undefined;
   /** The names and versions in a request that are retained. */
   namesIn(request: Request): readonly string[];
   /** The type of a request that names none; undefined where a type is required. */
@@ -41,6 +44,7 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
     mode: 'sotw',
     decode: aggregated.StreamAggregatedResources.requestDeserialize,
     createSession: () => new SotwSession(),
+    heldIn: ({ versionInfo }) => versionInfo || undefined,
     namesIn: ({ resourceNames = [], versionInfo = '' }) => [...resourceNames, versionInfo],
     impliedTypeUrl: undefined,
   };
@@ -50,6 +54,10 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
       mode: 'delta',
       decode: aggregated.DeltaAggregatedResources.requestDeserialize,
       createSession: () => new DeltaSession(),
+      heldIn(request) {
+        const held = toHeld(request);
+        return held.length === 0 ? undefined : toContentVersion(held);
+      },
       namesIn: ({ resourceNamesSubscribe = [], initialResourceVersions }) => [
         ...resourceNamesSubscribe,
         ...Object.entries(initialResourceVersions ?? {}).flat(),

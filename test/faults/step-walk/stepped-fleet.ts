@@ -346,7 +346,7 @@ export class SteppedFleet {
       case 'followed': {
         const { running } = plane.fleet?.following ?? {};
         const own = running && this.#readFacts(plane);
-        this.happen(plane, { kind: 'followed', workers: this.list(plane), own });
+        this.happen(plane, { kind: 'followed', workers: this.list(plane), own, holdOther: false });
         break;
       }
       case 'tick_record':
