@@ -10,6 +10,7 @@ import {
   emptyRecord,
   fitRecord,
   hasSteps,
+  maxTakenBack,
   type OtherVersion,
   openRolloutOf,
   parseRecord,
@@ -23,6 +24,7 @@ import {
   whyTakenBack,
   whyUnreadable,
   withEnd,
+  withTakenBackOf,
 } from './record.ts';
 
 /** Makes the record to write from the current one; undefined if the change has become pointless. */
@@ -510,7 +512,9 @@ function noteRecord(
     return isReplaced ? swap(removed, known.record, false, now) : end(removed, false, now);
   }
   const ends = [known.record, before].flatMap((ours) => ours ?? []);
-  const record = ends.reduce((theirs, ours) => addEnd(theirs, ours, reached.state), found);
+  const add = (theirs: RolloutRecord, ours: RolloutRecord) =>
+    withTakenBackOf(addEnd(theirs, ours, reached.state), ours);
+  const record = ends.reduce(add, found);
   const isWritten = record === found;
   const held = become(reached, { denied: undefined, before: isWritten ? undefined : before });
   const read = setKnown(held, version, record, now);
@@ -626,7 +630,11 @@ function setKnown(
     known: toKnown(version, record, monotonicMs),
     ledSinceMs: isSame ? ledSinceMs : wallMs,
   });
-  return become(keepOwn(set, record), {}, { kind: 'changed' });
+  const [had, has] = [known.record, record].map(({ takenBack }) => takenBack?.length);
+  const text = `Rollout: ${maxTakenBack} contents that were taken back are on record: each further one replaces the oldest`;
+  const isFull = has === maxTakenBack && had !== has;
+  const said = isFull ? [{ kind: 'log', level: 'warning', text } as const] : [];
+  return become(keepOwn(set, record), {}, ...said, { kind: 'changed' });
 }
 
 function keepOwn(turn: Turn, record: RolloutRecord): Turn {

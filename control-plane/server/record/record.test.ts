@@ -12,10 +12,12 @@ import {
   toRecordText,
   type Verdict,
   verdictOf,
+  whyTakenBack,
   whyUnreadable,
   withEnd,
   withInForce,
   withoutVerdict,
+  withTakenBackOf,
   withVerdict,
 } from './record.ts';
 
@@ -102,6 +104,7 @@ const large: readonly (readonly [string, Partial<RolloutRecord>])[] = [
     {
       rollout: { ...rollout, reason: long, chosen: many(maxChosen, '0123456789ab') },
       verdicts: many(50, { ...taken, reason: long, by: long }),
+      takenBack: many(4_000, '0'.repeat(16)),
       outcomes: many(50, {
         revisions: many(5, '0'.repeat(40)),
         content: ''.padEnd(40),
@@ -169,6 +172,14 @@ test('the newest fifty verdicts are kept', (t) => {
   t.is(all.verdicts[0]?.content, 'content-59');
   t.is(all.verdicts.at(-1)?.content, 'content-10');
   t.true(parseRecord(toRecordText(all)).ok);
+  t.is(whyTakenBack(all, 'content-59'), 'errors');
+  t.regex(whyTakenBack(all, 'content-0') ?? '', /not on record any more/, 'it stays taken back');
+  const tried = withInForce(all, { revision: 'r', content: 'content-0' }, end);
+  t.is(whyTakenBack(tried, 'content-0'), undefined);
+  const more = numbered(4_000).map((at) => `${at}`.padStart(16, '0'));
+  const full = withVerdict({ ...all, takenBack: more }, { ...taken, content: 'content-0' });
+  t.is(full.takenBack?.length, 4_000);
+  t.is(whyTakenBack(full, more[3_999] ?? ''), undefined, 'the oldest is forgotten');
 });
 
 test('the revision in force is the newest of twenty, once each, and no verdict is kept against it', (t) => {
@@ -232,8 +243,12 @@ test('a rollout that was taken back says why, by whom and when', (t) => {
   ]);
   t.deepEqual(
     { ...ended, outcomes: [], rollout, verdicts: record.verdicts },
-    { ...record, outcomes: [] },
+    { ...record, outcomes: [], takenBack: ['new content'] },
   );
+  const other = withInForce(emptyRecord, old, end);
+  t.deepEqual(withTakenBackOf(other, ended).takenBack, ['new content'], 'no merge loses it');
+  const tried = withInForce(other, { revision: 'new', content: 'new content' }, end);
+  t.is(withTakenBackOf(tried, ended), tried, 'it has come into force since');
 });
 
 test('without a rollout there is nothing to end', (t) => {

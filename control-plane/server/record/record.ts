@@ -13,6 +13,8 @@ const currentFormat = 3;
 const revisionId = Type.String({ maxLength: 128 });
 /** The `content` of a build (snapshot/build.ts): equal if every node gets the same. */
 const content = Type.String({ maxLength: 64 });
+/** The number of characters that identify one of the contents that were taken back. */
+const shortContent = 16;
 /** Texts for people, and lists, have no limit of their own: `fitRecord` shortens them until the record fits. */
 const shown = Type.String();
 
@@ -73,6 +75,9 @@ const recordJson = Type.Object({
   verdicts: Type.Array(verdictJson),
   /** The outcomes of the last revisions, the newest first. */
   outcomes: Type.Array(outcomeOnRecord),
+  /** The beginnings of the contents that were taken back and have not come into force since, the newest first: they
+   * outlive verdicts and outcomes. Undefined in a record of an earlier release. */
+  takenBack: Type.Optional(Type.Array(Type.String({ maxLength: shortContent }))),
   /** The control plane that decides. */
   leader: Type.Object({
     /** The id of the process. */
@@ -127,6 +132,8 @@ export const emptyRecord: RolloutRecord = {
 
 const maxInForce = 20;
 const maxVerdicts = 50;
+/** Less than 80 KB of the record: beyond that the oldest are forgotten. */
+export const maxTakenBack = 4_000;
 /** The number of characters; a record that would be too large keeps fewer. */
 const reasonLengths = [1_000, 300, 100, 30];
 const maxName = 300;
@@ -204,9 +211,36 @@ export function heldBackOf(
 
 /** Why this content was taken back when it was tried before; undefined if it was not, or has come into force since.
  * Being replaced by a newer revision does not count. */
-export function whyTakenBack({ outcomes }: RolloutRecord, content: string): string | undefined {
-  const last = outcomes.find((each) => each.content === content && !isReplaced(each.reason));
-  return last?.kind === 'taken_back' ? last.reason : undefined;
+export function whyTakenBack(record: RolloutRecord, content: string): string | undefined {
+  const isTakenBack = takenBackOn(record).includes(toShort(content));
+  const said = record.outcomes.find((each) => each.content === content && isBad(each));
+  return isTakenBack ? (said?.reason ?? 'the reason is not on record any more') : undefined;
+}
+
+/** Adds the contents that `ours` has as taken back, unless they have come into force in `theirs`. */
+export function withTakenBackOf(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
+  const known = takenBackOn(theirs);
+  const inForce = theirs.outcomes.filter(({ kind }) => kind === 'in_force');
+  const isNot = new Set([...inForce, ...theirs.inForce].map((each) => toShort(each.content)));
+  const missing = takenBackOn(ours).filter((each) => !isNot.has(each) && !known.includes(each));
+  const takenBack = [...known, ...missing].slice(0, maxTakenBack);
+  return takenBack.length === known.length ? theirs : { ...theirs, takenBack };
+}
+
+const toShort = (content: string) => content.slice(0, shortContent);
+
+function takenBackOn({ takenBack, outcomes }: RolloutRecord): readonly string[] {
+  if (takenBack !== undefined) return takenBack;
+  const last = outcomes.filter(({ reason }) => !isReplaced(reason));
+  return last.flatMap((each, at) =>
+    isBad(each) && last.findIndex(({ content }) => content === each.content) === at
+      ? toShort(each.content)
+      : [],
+  );
+}
+
+function isBad({ kind, reason }: Pick<NewOutcome, 'kind' | 'reason'>): boolean {
+  return kind === 'taken_back' && !isReplaced(reason);
 }
 
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
@@ -219,7 +253,14 @@ export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRec
 
 /** Records an outcome of a revision. */
 export function noteOutcome(record: RolloutRecord, outcome: NewOutcome): RolloutRecord {
-  return { ...record, outcomes: withOutcome(record.outcomes, outcome) };
+  const content = toShort(outcome.content);
+  const others = takenBackOn(record).filter((each) => each !== content);
+  const takenBack = isBad(outcome)
+    ? [content, ...others].slice(0, maxTakenBack)
+    : outcome.kind === 'in_force'
+      ? others
+      : takenBackOn(record);
+  return { ...record, takenBack: [...takenBack], outcomes: withOutcome(record.outcomes, outcome) };
 }
 
 function addVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
