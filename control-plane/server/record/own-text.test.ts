@@ -6,7 +6,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../../test/support/rules-folder.ts';
 import { listSetAside } from '../store/set-aside.ts';
 import { openOwnText } from './own-text.ts';
-import { emptyRecord, toRecordText } from './record.ts';
+import { emptyRecord, parseRecord, toRecordText } from './record.ts';
 
 const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
 const kept = { text: textOf(1), plane: 'p'.repeat(64) };
@@ -69,15 +69,19 @@ test('the version before reads the file: it has whether the record is beside the
 test('a record beside the rules is used only with state of an earlier version: authors of rules could write their own approval', async (t) => {
   const [state, rules] = [createRulesFolder(t).path, createRulesFolder(t).path];
   const path = join(rules, '.ratelane-rollout.1.json');
-  writeFileSync(path, kept.text);
+  const said = { revision: 'r', content: 'c', outcome: 'approved', reason: '', by: '', atMs: 0 };
+  const taken = { ...said, content: 'bad', outcome: 'taken_back' };
+  const record = { format: 3, ...emptyRecord, verdicts: [said, taken], inForce: [said] };
+  writeFileSync(path, JSON.stringify(record));
   const log = createRecordedLog();
   const options = { stateDirectory: state, store: rules, rulesDirectory: rules, isInGit: false };
-  t.is(await openOwnText(options, log).read(), undefined);
-  t.deepEqual(log.lines, [
-    `warning ${path} is not used: ${state} has no state of an earlier version`,
-  ]);
+  const known = parseRecord((await openOwnText(options, log).read())?.text ?? '');
+  t.deepEqual(known, {
+    ok: true,
+    record: { ...emptyRecord, verdicts: [taken], takenBack: [] },
+  } as never);
   writeFileSync(join(state, 'last-good.revision.json'), '');
-  t.deepEqual(await openOwnText(options, log).read(), { text: kept.text });
+  t.deepEqual(await openOwnText(options, log).read(), { text: JSON.stringify(record) });
 });
 
 test('a failure to write is logged once, and again after a success', async (t) => {

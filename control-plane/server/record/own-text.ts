@@ -12,7 +12,7 @@ import { lastGoodFile } from '../snapshot/last-good.ts';
 import { writeFileAtomically } from '../store/atomic-file.ts';
 import { setAside } from '../store/set-aside.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
-import { parseRecord } from './record.ts';
+import { parseRecord, toRecordText, toTakenBackOnly } from './record.ts';
 import { readTextBesideRules, removeTextsBesideRules } from './record-beside-rules.ts';
 
 const fileJson = Type.Object({
@@ -107,17 +107,13 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     try {
       const found = await readTextBesideRules(rulesDirectory);
       if (found === undefined) return undefined;
-      // Authors of rules can write there: without state of an earlier version it could be their own approval.
-      if (!(await canAccess(join(stateDirectory, lastGoodFile)))) {
-        log.warning(
-          `${found.path} is not used: ${stateDirectory} has no state of an earlier version`,
-        );
-        return undefined;
-      }
       const parsed = parseRecord(found.text);
       if (!parsed.ok) throw new Error(`${found.path}: ${parsed.problem}`);
-      log.notice(`Rollout: the record is that of an earlier version, ${found.path}`);
-      return { text: found.text };
+      // Authors of rules can write there: without state of an earlier version it could be their own approval.
+      const isOurs = await canAccess(join(stateDirectory, lastGoodFile));
+      const what = isOurs ? 'the record' : 'what was taken back';
+      log.notice(`Rollout: ${what} is read from ${found.path}, of an earlier version`);
+      return { text: isOurs ? found.text : toRecordText(toTakenBackOnly(parsed.record)) };
     } catch (error) {
       log.warning(
         `The record of an earlier version cannot be read (${errorText(error)}): it is done without`,

@@ -227,6 +227,12 @@ export function withTakenBackOf(theirs: RolloutRecord, ours: RolloutRecord): Rol
   return takenBack.length === known.length ? theirs : { ...theirs, takenBack };
 }
 
+/** What only withholds revisions, whoever wrote it. */
+export function toTakenBackOnly(record: RolloutRecord): RolloutRecord {
+  const verdicts = record.verdicts.filter(({ outcome }) => outcome === 'taken_back');
+  return { ...emptyRecord, verdicts, takenBack: [...takenBackOn(record)] };
+}
+
 const toShort = (content: string) => content.slice(0, shortContent);
 
 function takenBackOn({ takenBack, outcomes }: RolloutRecord): readonly string[] {
