@@ -1,5 +1,6 @@
 // The admin API's HTTP server: Fastify around the application of admin-app.ts, together with the webhook.
 
+import type { TLSSocket } from 'node:tls';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { systemClock } from '../../../shared/clock.ts';
 import { handshakeLimitMs, limitHttpConnections } from '../../../shared/connection-limit.ts';
@@ -16,6 +17,8 @@ import {
 import { withSourcePlaces } from '../../../shared/source-places.ts';
 import type { TlsMaterial } from '../../../shared/tls.ts';
 import { createUnfinishedRequests } from '../unfinished-requests.ts';
+import { ClientCertificate, toAuthorities } from '../xds/client-certificate.ts';
+import { OpenRights } from '../xds/open-rights.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
 import type { Authorizer } from './authorize.ts';
@@ -139,6 +142,21 @@ export async function createAdminServer(
     },
   });
 
+  let authorities = toAuthorities(options.tls);
+  const rights = new OpenRights<TLSSocket>({
+    clock: api.clock,
+    onLost(socket, reason) {
+      log.warning(`admin API: a connection of ${socket.remoteAddress} was closed: ${reason}`);
+      socket.destroy();
+    },
+  });
+  fastify.server.on('secureConnection', (socket: TLSSocket) => {
+    const certificate = new ClientCertificate({ socket });
+    const nowMs = api.clock.wallMs;
+    rights.add(socket, () => authorities && certificate.reasonAgainst(authorities, nowMs()));
+    socket.once('close', () => rights.delete(socket));
+  });
+
   async function stopOnce(graceMs: number): Promise<void> {
     const { server } = fastify;
     const idle = setInterval(() => server.closeIdleConnections(), 50);
@@ -148,6 +166,7 @@ export async function createAdminServer(
     } finally {
       clearInterval(idle);
       clearTimeout(grace);
+      rights.stop();
     }
   }
 
@@ -171,6 +190,7 @@ export async function createAdminServer(
       const { server } = fastify;
       if ('setSecureContext' in server) {
         (server as import('node:https').Server).setSecureContext(toTlsOptions(material));
+        authorities = toAuthorities(material);
       }
     },
   };

@@ -17,8 +17,12 @@ export function toRevisionJson({ id, atMs, author, message }: RevisionInfo): Rev
   return { id, at: toTime(atMs), author: author ?? null, message: message ?? null };
 }
 
+/** The end of the year 9999. */
+const lastMs = 253_402_300_799_999;
+
+/** A commit, or a record, can be of any time: one that cannot be shown becomes the next that can. */
 export function toTime(wallMs: number): string {
-  return new Date(wallMs).toISOString();
+  return new Date(Math.max(0, Math.min(wallMs, lastMs))).toISOString();
 }
 
 /** A hint if a revision is not found; '' when `id` is long enough for a prefix. */

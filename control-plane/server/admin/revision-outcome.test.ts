@@ -55,6 +55,8 @@ test('a list has the outcome of each revision, its times, its actor and its reas
     'was_in_force 1 5',
     'was_in_force 1 5',
   ]);
+  const late = [outcome('x', 'taken_back', 1e300)];
+  t.deepEqual(shown('x', {}, late), ['taken_back 9999-12-31T23:59:59.999Z']);
 });
 
 test('a revision that no worker received was never served, and the outcome of one older than the record is unknown', (t) => {

@@ -98,6 +98,20 @@ const kinds = [
   { kind: 'Git', timing: gitTiming, pollMs: 5_000, renewMs: 10_000, termMs: 30_000, hearMs: 2_000 },
 ] as const;
 
+test('a place whose reads are behind its writes is asked a few times at each poll', async (t) => {
+  const { one, shared, text, counts, look } = await startTwo();
+  await one.write(begin);
+  text.content = toRecordText(emptyRecord);
+  text.writes++;
+  // More would be without end.
+  shared.swap = async () => ({ kind: ++counts.swaps < 50 ? 'stale' : 'denied', reason: '' });
+  await look(1_000);
+  t.true(counts.swaps < 10, `${counts.swaps} swaps`);
+  shared.swap = text.swap;
+  await look(2_000);
+  t.like(parseRecord(text.content ?? ''), { record: { rollout } }, 'it is written when it can be');
+});
+
 for (const { kind, timing, pollMs, renewMs, termMs, hearMs } of kinds) {
   test(`with ${kind} the record is read ${pollMs} ms after it was read or written, while others may change it`, async (t) => {
     const { counts, look, one } = await startTwo(timing);

@@ -342,7 +342,7 @@ function begin(turn: Turn, now: Now): Turn {
       if (!leadsOpen(begun.state)) return finish(begun, false);
       const { leader, beat } = known.record;
       const record = { ...known.record, leader: { ...leader, hasLeft: job.hasLeft } };
-      return swap(begun, { ...record, beat: beat + 1 }, true, now);
+      return swap(begun, { ...record, beat: beat + 1 }, true, now, known.version);
     }
     case 'write':
       return tryToWrite(begun, job, now);
@@ -368,7 +368,7 @@ function tryToWrite(turn: Turn, job: Extract<Job, { kind: 'write' }>, now: Now):
   const changed = job.change(turn.state.known.record);
   const tried = become(turn, { job });
   if (changed === undefined) return finish(tried, false);
-  return swap(tried, toOwn(changed, turn.state), true, now);
+  return swap(tried, toOwn(changed, turn.state), true, now, turn.state.known.version);
 }
 
 function tick(turn: Turn, isWaiting: boolean, now: Now): Turn {
@@ -497,19 +497,16 @@ function noteRecord(
   const lost = isShared(turn.state) ? describeLoss(known, version, theirs) : undefined;
   if (lost !== undefined) {
     const text = `Rollout: ${turn.state.options.place} ${lost}: what is known here is written again`;
-    const said = become(
-      reached,
-      { known: { ...known, version } },
-      { kind: 'log', level: 'warning', text },
-    );
-    return swap(said, known.record, false, now);
+    const isNews = reached.state.denied === undefined;
+    const said = isNews ? [{ kind: 'log', level: 'warning', text } as const] : [];
+    return swap(become(reached, {}, ...said), known.record, false, now, version);
   }
   if (found === undefined) {
-    const removed = become(reached, { known: { ...known, version } });
     const isUnwritten = before !== undefined && version !== undefined;
     // The others get the record that is known here in place of the damaged one, whoever leads.
     const isReplaced = isUnwritten || (theirs === 'damaged' && known.record !== emptyRecord);
-    return isReplaced ? swap(removed, known.record, false, now) : end(removed, false, now);
+    if (isReplaced) return swap(reached, known.record, false, now, version);
+    return end(become(reached, { known: { ...known, version } }), false, now);
   }
   const ends = [known.record, before].flatMap((ours) => ours ?? []);
   const add = (theirs: RolloutRecord, ours: RolloutRecord) =>
@@ -517,8 +514,9 @@ function noteRecord(
   const record = ends.reduce(add, found);
   const isWritten = record === found;
   const held = become(reached, { denied: undefined, before: isWritten ? undefined : before });
-  const read = setKnown(held, version, record, now);
-  return isWritten ? end(read, false, now) : swap(read, record, false, now);
+  // Until it is written, the next reading finds an older record.
+  const read = setKnown(held, isWritten ? version : known.version, record, now);
+  return isWritten ? end(read, false, now) : swap(read, record, false, now, version);
 }
 
 /** Describes how the record that this process has seen was lost: it was removed or replaced by an older one; undefined
@@ -546,8 +544,14 @@ function addEnd(theirs: RolloutRecord, ours: RolloutRecord, state: RecordState):
   return end ? toOwn(withEnd(theirs, 'in_force', end), state) : theirs;
 }
 
-/** `isForJob`: whether the job has done its part once this is written. */
-function swap(turn: Turn, given: RolloutRecord, isForJob: boolean, now: Now): Turn {
+/** `isForJob`: whether the job has done its part once this is written; `version`: that of the text to replace. */
+function swap(
+  turn: Turn,
+  given: RolloutRecord,
+  isForJob: boolean,
+  now: Now,
+  version: string | undefined,
+): Turn {
   const { known, options } = turn.state;
   const before = known.record;
   const record = fitRecord(given);
@@ -557,14 +561,15 @@ function swap(turn: Turn, given: RolloutRecord, isForJob: boolean, now: Now): Tu
   }
   const text = toRecordText(record);
   const stage = { kind: 'swapping', before, record, isForJob } as const;
-  return become(turn, { stage }, { kind: 'swap', before: known.version, text });
+  return become(turn, { stage }, { kind: 'swap', before: version, text });
 }
 
 function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
   const { stage } = turn.state;
   if (stage?.kind !== 'swapping') return turn;
   const { record, before, isForJob } = stage;
-  if (result.kind === 'stale') return read(turn);
+  // What was read on the way is written at the next poll: a place whose reads are behind its writes is not asked for ever.
+  if (result.kind === 'stale') return isForJob ? read(turn) : end(turn, false, now);
   if (result.kind === 'written') {
     const written = noteReachable(noteTaken(turn, now));
     return end(tellOutcome(setKnown(written, result.version, record, now), before), isForJob, now);

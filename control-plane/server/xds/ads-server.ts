@@ -21,7 +21,7 @@ import type { DiscoveryProtos } from '../../../shared/wire/discovery.ts';
 import type { OpenCall } from '../call-handler.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { createUnfinishedRequests } from '../unfinished-requests.ts';
-import { type Authorities, ClientCertificate, parseAuthorities } from './client-certificate.ts';
+import { ClientCertificate, toAuthorities } from './client-certificate.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
 import {
   DiscoveryStream,
@@ -101,7 +101,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   const open = new OpenStreams();
   const connections = new Map<ServerHttp2Session, Connection>();
   const certificates = new WeakMap<Connection, ClientCertificate>();
-  let authorities = toAuthorities(options.tls);
+  let authorities = toAuthorities({ ca: options.tls?.clientAuthorities });
   const keptNames = new KeptNames(limits.maxKeptBytes);
   const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames, open };
   const unfinishedRequests = createUnfinishedRequests({
@@ -280,15 +280,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
         throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');
       }
       server.setSecureContext(toTlsOptions(tls));
-      authorities = toAuthorities(tls);
+      authorities = toAuthorities({ ca: tls.clientAuthorities });
     },
   };
-}
-
-/** Undefined where clients need no certificate. */
-function toAuthorities(tls: AdsTls | undefined): Authorities | undefined {
-  const pem = tls?.clientAuthorities;
-  return pem === undefined ? undefined : parseAuthorities(pem);
 }
 
 function isGrpc(contentType: string | undefined): boolean {

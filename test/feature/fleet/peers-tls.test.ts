@@ -1,10 +1,13 @@
 // Tests control planes that call each other over TLS, with certificates on both sides and a shared token.
+import { once } from 'node:events';
+import { get } from 'node:https';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../../shared/errors.ts';
 import {
   authority,
   clientCertificate,
+  secondAuthority,
   serverCertificate,
   strangerCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
@@ -96,6 +99,21 @@ test('a rollout spans control planes that share certificates and a token, once t
     t.notRegex(plane.output(), /clear text to the peers/);
     t.false(plane.output().includes(token));
   }
+});
+
+test('a page that follows the events loses its connection when the CA of its certificate is removed', async (t) => {
+  const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
+  const { write, adminTls } = writeFiles(t);
+  const flags = ['--config-dir', rules.path, ...adminTls];
+  const plane = await createControlPlaneInProcess(t, { flags });
+  await plane.start();
+  const client = { ca: authority, ...clientCertificate, checkServerIdentity: () => undefined };
+  const call = get(`${plane.adminUrl.replace('http:', 'https:')}/events`, client);
+  const [answer] = await once(call, 'response');
+  const ended = once(answer.resume(), 'error');
+  write('ca.pem', secondAuthority.cert);
+  await ended;
+  t.regex(plane.output(), /no authority that is in force has signed the client certificate/);
 });
 
 test('unusable files for peers end the start, and their setting is named', async (t) => {
