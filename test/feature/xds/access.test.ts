@@ -192,5 +192,6 @@ test('a stream ends when its client certificate has expired, or its CA is remove
   await eventually('one has left', () => ads.server.workers.list().length === 1);
   clock.setWall(Date.UTC(2200, 0));
   clock.advance(10_000);
-  t.like(await known.status(), { code: 16, details: 'the client certificate or its CA has expired' });
+  const details = 'the client certificate or its CA has expired';
+  t.like(await known.status(), { code: 16, details });
 });
