@@ -19,7 +19,7 @@ function headOf(file: string) {
 const readers = { '.json': notesOf, '.txt': headOf, '.ts': commentsOf };
 const proofs = listFiles(
   ...['*.test.ts', 'test/contract/*.ts', 'test/conformance/cases/*.json'],
-  'control-plane/server/rollout/scenarios/*.txt',
+  '*.txt',
 )
   .flatMap((file) => readers[extname(file) as keyof typeof readers](file))
   .flatMap(({ file, line, text, below }) =>

@@ -107,7 +107,8 @@ const versionOf = (word: string) =>
 const now: Tallied = {
   ...{ decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
   rules: new Map([
-    ['revision-2.k', { hits: 3, overLimit: 1 }],
+    ['revision-2.k', { hits: 2, overLimit: 1 }],
+    ['revision-2..b', { hits: 1, overLimit: 0 }],
     ['revision-2.a.b', { hits: 1, overLimit: 0 }],
     ['else.k', { hits: 9, overLimit: 0 }],
   ]),
