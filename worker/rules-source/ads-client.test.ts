@@ -21,7 +21,7 @@ const options: AdsClientOptions = {
 
 function createRun(serverCount = 1) {
   let state = initialAdsState;
-  const give = (event: AdsEvent): AdsAction[] => {
+  const give = (event: AdsEvent): readonly AdsAction[] => {
     const step = stepAdsClient({ ...options, serverCount }, state, event);
     state = step.state;
     return step.actions;
@@ -71,7 +71,7 @@ test('in every case an answer is sent only on the stream of its response, and at
       const { give, state } = createRun();
       let nonces = 0;
       let open = new Set<string>();
-      const take = (actions: AdsAction[]) => {
+      const take = (actions: readonly AdsAction[]) => {
         for (const action of actions) {
           if (action.kind !== 'send') continue;
           t.is(state().phase, 'open');
