@@ -1,6 +1,8 @@
 import { createSocket, type Socket } from 'node:dgram';
 import diagnostics from 'node:diagnostics_channel';
+import dns from 'node:dns/promises';
 import { once } from 'node:events';
+import { syncBuiltinESMExports } from 'node:module';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
@@ -8,12 +10,12 @@ import { freePort } from '../../test/support/free-port.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createUdpLines } from './udp-lines.ts';
 
-async function startReceiver(t: ExecutionContext, port = 0) {
+async function startReceiver(t: ExecutionContext, port = 0, host = '127.0.0.1') {
   const datagrams: string[] = [];
   const socket = createSocket({ type: 'udp4', recvBufferSize: 1024 * 1024 }, (message) =>
     datagrams.push(message.toString()),
   );
-  socket.bind(port, '127.0.0.1');
+  socket.bind(port, host);
   await once(socket, 'listening');
   t.teardown(() => socket.close());
   return { port: socket.address().port, datagrams };
@@ -82,7 +84,7 @@ test('a missing receiver is detected, and lines are sent again when it listens',
   await eventually('another socket', () => lines.ready);
   lines.send('b:1|c\n');
   await eventually('a datagram', () => datagrams.length > 0);
-  await eventually('the wait for errors', () => clock.pending === 1);
+  await eventually('the wait for errors', () => clock.pending === 2);
   t.deepEqual(datagrams, ['b:1|c\n']);
   t.false(events.includes('back'));
   clock.advance(5000);
@@ -110,7 +112,7 @@ test('a receiver counts as reached only when something was sent and no error was
   clock.advance(60_000);
   t.deepEqual(events, []);
   lines.send('a:1|c\n');
-  await eventually('the wait for errors', () => clock.pending === 1);
+  await eventually('the wait for errors', () => clock.pending === 2);
   clock.advance(5000);
   t.deepEqual(events, ['back']);
 });
@@ -142,6 +144,29 @@ test('a name that does not resolve is tried again', async (t) => {
   t.false(lines.ready);
   clock.advance(3000);
   await eventually('another failure', () => events.length === 2, 60_000);
+});
+
+test.serial('a receiver whose name gets another address is followed', async (t) => {
+  const before = await startReceiver(t, 0, '127.0.0.2');
+  const after = await startReceiver(t, before.port);
+  const { lookup } = dns;
+  let found = { address: '127.0.0.2', family: 4 };
+  const answer = async (_: string, { all = false }) => (all ? [found] : found);
+  const use = (way: unknown) => {
+    Object.assign(dns, { lookup: way });
+    syncBuiltinESMExports();
+  };
+  use(answer);
+  t.teardown(() => use(lookup));
+  const { lines, clock } = open(t, before.port, 'statsd.example');
+  await eventually('a socket', () => lines.ready);
+  found = { address: '127.0.0.1', family: 4 };
+  clock.advance(60_000);
+  await eventually('a line', () => {
+    lines.send('a:1|c\n');
+    return after.datagrams.length > 0;
+  });
+  t.pass();
 });
 
 test('closing is final and can be repeated', async (t) => {

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
+import { repeatAfter } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import { countLines, type LineReceiverDeps, type LineTransport } from './line-sink.ts';
 
@@ -15,6 +16,8 @@ const reopenMs = 3000;
  * the receiver counts as reached.
  */
 const quietMs = 5000;
+/** How often the host is resolved again: an address that lost its receiver may swallow datagrams without an error. */
+const resolveMs = 60_000;
 
 /** Starts resolving the host immediately. */
 export function createUdpLines(deps: LineReceiverDeps): LineTransport {
@@ -26,6 +29,9 @@ class UdpLines implements LineTransport {
   #phase: 'opening' | 'open' | 'lost' | 'closed' = 'opening';
   /** Set from its creation until it has failed or is closed. */
   #socket: Socket | undefined;
+  /** The address that the host was resolved to. */
+  #address = '';
+  readonly #stopFollowing;
   #sendingCount = 0;
   #noteIdle = () => {};
   /** The timer, in phase `lost`, of the next attempt; in phase `open`, until the receiver counts as reached. */
@@ -33,6 +39,7 @@ class UdpLines implements LineTransport {
 
   constructor(deps: LineReceiverDeps) {
     this.#deps = deps;
+    this.#stopFollowing = repeatAfter(deps.clock, resolveMs, () => this.#followHost());
     void this.#open();
   }
 
@@ -47,6 +54,7 @@ class UdpLines implements LineTransport {
   async close(graceMs: number): Promise<void> {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
+    this.#stopFollowing();
     this.#stopTimer();
     if (this.#sendingCount > 0) {
       await new Promise<void>((resolve) => {
@@ -68,6 +76,7 @@ class UdpLines implements LineTransport {
       const found = await lookup(host, { family });
       // Called as a method, since it may have been closed meanwhile.
       if (this.#isClosed()) return;
+      this.#address = found.address;
       const socket = createSocket(found.family === 6 ? 'udp6' : 'udp4');
       this.#socket = socket;
       socket.on('error', (error) => this.#lose(socket, error));
@@ -79,6 +88,16 @@ class UdpLines implements LineTransport {
     } catch (error) {
       this.#lose(this.#socket, error);
     }
+  }
+
+  /** Never rejects. A name that does not resolve for a while keeps its address. */
+  async #followHost(): Promise<void> {
+    const { host, family } = this.#deps;
+    const found = await lookup(host, { family, all: true }).catch(() => undefined);
+    if (found === undefined || this.#phase !== 'open') return;
+    if (found.some(({ address }) => address === this.#address)) return;
+    this.#closeSocket();
+    await this.#open();
   }
 
   #isClosed(): boolean {
