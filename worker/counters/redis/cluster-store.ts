@@ -60,6 +60,7 @@ export class ClusterStore implements CounterStore {
   #closed = false;
   #refreshing = false;
   #wantsRefresh = false;
+  #renewedMs = Number.NEGATIVE_INFINITY;
   #cancelRefresh: (() => void) | undefined;
   readonly #clockComparison;
   /** Pools of nodes that are no longer masters, but have requests in flight. */
@@ -267,6 +268,7 @@ export class ClusterStore implements CounterStore {
         fromHost: address.host,
         sendCommands: (address, commands, done) => this.#sendCommands(address, commands, done),
         onMoved: (redirection) => this.#onMoved(redirection),
+        onLoop: (redirection) => this.#renew(redirection),
       }),
       outages: this.#deps.outages,
       onTrouble: () => this.#refreshSoon(),
@@ -297,6 +299,21 @@ export class ClusterStore implements CounterStore {
     node.pool.keepOpen();
     if (slot < slotCount) this.#owners[slot] = node;
     this.#refreshSoon();
+  }
+
+  /** Connects again to a node that redirects to itself: another one may have its name or address by now. */
+  #renew({ address }: Redirection): void {
+    const old = this.#nodes.get(showStoreAddress(address));
+    const nowMs = this.#clock.monotonicMs();
+    if (old === undefined || this.#closed || nowMs - this.#renewedMs < refreshMs) return;
+    this.#renewedMs = nowMs;
+    this.#remove(old);
+    const node = this.#findNode(address);
+    node.pool.keepOpen();
+    for (const [slot, owner] of this.#owners.entries()) {
+      if (owner === old) this.#owners[slot] = node;
+    }
+    this.#masters = new Set([...this.#masters].map((each) => (each === old ? node : each)));
   }
 
   /** Answers its requests in flight before closing. */

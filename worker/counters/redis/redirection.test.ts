@@ -33,6 +33,7 @@ function setUp(answer: (command: CommandText, to: string) => RawReply) {
       setImmediate(() => done(commands.map((command) => answer(command, to))));
     },
     onMoved: (redirection) => seen.push(redirection),
+    onLoop: () => {},
   });
   const run = (commands: CommandText[], replies: RawReply[]) =>
     new Promise<RawReply[]>((resolve) => redirect(commands, replies, resolve));

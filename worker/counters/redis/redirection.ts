@@ -44,6 +44,8 @@ export interface RedirectDeps {
     done: (replies: RawReply[]) => void,
   ) => void;
   readonly onMoved: (redirection: Redirection) => void;
+  /** Called when the last node redirected the command as well. */
+  readonly onLoop: (redirection: Redirection) => void;
 }
 
 interface Group {
@@ -53,7 +55,12 @@ interface Group {
 }
 
 /** Forwards the commands that the node at `fromHost` redirected, in order for each node. */
-export function createRedirect({ fromHost, sendCommands, onMoved }: RedirectDeps): Redirect {
+export function createRedirect({
+  fromHost,
+  sendCommands,
+  onMoved,
+  onLoop,
+}: RedirectDeps): Redirect {
   return (commands, replies, done) => follow(commands, replies, maxHops, done);
 
   function follow(
@@ -62,8 +69,9 @@ export function createRedirect({ fromHost, sendCommands, onMoved }: RedirectDeps
     hopsLeft: number,
     done: (replies: RawReply[]) => void,
   ): void {
-    const groups = hopsLeft === 0 ? [] : findGroups(replies);
-    if (groups.length === 0) {
+    const groups = findGroups(replies);
+    if (groups.length === 0 || hopsLeft === 0) {
+      for (const { redirection } of groups) onLoop(redirection);
       done(replies);
       return;
     }
