@@ -130,17 +130,9 @@ export function isOpen(guard: Guard): boolean {
   return guard === meant;
 }
 
-export function isGuard(value: unknown): value is Guard {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'check' in value &&
-    typeof value.check === 'function'
-  );
-}
-
 /** Whether the value is a guard, a list of guards, or absent. */
 export function areGuards(guard: unknown): guard is Guard | readonly Guard[] | undefined {
+  const isGuard = (one: unknown) => typeof Object(one).check === 'function';
   return guard === undefined || [guard].flat().every(isGuard);
 }
 

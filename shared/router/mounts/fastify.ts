@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, METHODS } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
@@ -146,13 +146,10 @@ function belowPrefix(target: string, prefix: string): string | undefined {
 
 /** Errors of Fastify itself: raised before the plugin's route, or in a hook of the host. */
 function sendError(error: unknown, request: HostRequest, reply: HostReply): void {
-  const status =
-    typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : 500;
-  const isRefusal = typeof status === 'number' && status >= 400 && status < 500;
+  const { statusCode: status = 500, message = '' } = Object(error) as Partial<FastifyError>;
+  const isRefusal = status >= 400 && status < 500;
   if (!isRefusal) request.log.error(error);
-  const known = isRefusal
-    ? new HttpError(status, error instanceof Error ? { detail: error.message } : {})
-    : new HttpError(500);
+  const known = isRefusal ? new HttpError(status, { detail: message }) : new HttpError(500);
   send(toErrorResponse(known, request.id), reply);
 }
 

@@ -1,6 +1,7 @@
 // The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload
 // format 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). Streams are read to their end, since a
-// result must be complete.
+// result must be complete. The library for this, serverless-http, reads a stream of bytes as text, and leaves the stage
+// and the decoded path as they are.
 import { Readable } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError } from '../errors.ts';
@@ -52,7 +53,11 @@ export function createLambda({ dispatch }: { readonly dispatch: Dispatch }) {
       remoteAddress: sourceIp,
       scheme: 'https',
     });
-    return toResult(answer);
+    // The stream of the answer can fail; the error report has the reason. Nothing has been sent yet.
+    return toResult(answer).catch(() => {
+      const requestId = new ListedHeaders(answer.headers).get('x-request-id') ?? '';
+      return toResult(toErrorResponse(new HttpError(500), requestId));
+    });
   };
 }
 
@@ -76,10 +81,7 @@ function readHeaders({ headers = {}, cookies = [] }: LambdaEvent): Headers {
 
 async function toResult({ status, headers: list, body }: ResponseLike): Promise<LambdaResult> {
   const headers = toHeaders(list);
-  const whole = isWhole(body) ? body : await readAll(body);
-  if (whole === null) {
-    return toResult(toErrorResponse(new HttpError(500), headers.get('x-request-id') ?? ''));
-  }
+  const whole = isWhole(body) ? body : Buffer.concat(await Array.fromAsync(body));
   const cookies = headers.getSetCookie();
   headers.delete('set-cookie');
   const isBase64Encoded = whole instanceof Uint8Array;
@@ -90,12 +92,4 @@ async function toResult({ status, headers: list, body }: ResponseLike): Promise<
     body: isBase64Encoded ? Buffer.from(whole).toString('base64') : (whole ?? ''),
     isBase64Encoded,
   };
-}
-
-/** Null if the stream fails; the error report has the reason. Nothing of the answer has been sent yet. */
-function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array | null> {
-  return Array.fromAsync(body).then(
-    (pieces) => Buffer.concat(pieces),
-    () => null,
-  );
 }

@@ -1,6 +1,6 @@
 // WebSocket handshakes on node:http servers. The package `ws` implements the protocol, for which Node has no server; ws
 // has no dependencies, bounds messages, and is widely used by other frameworks. It is loaded if an application has a
-// class with CONNECT.
+// class with CONNECT. crossws, which wraps it, cannot pause a connection while a message is handled.
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Limits } from '../limits.ts';
