@@ -40,17 +40,21 @@ export function encodeResult(
   writing: Writing,
 ): MaybePromise<ResponseLike> {
   const { status = 200, setHeaders } = draft;
-  if (value === undefined || value === null) return toBodiless(draft.status ?? 204, draft, request);
+  if (value === undefined || value === null) {
+    return toBodiless(draft.status ?? 204, setHeaders, request);
+  }
   if (value instanceof Response) {
     if (writing.filters !== undefined) throw hasNoFields();
-    return fromResponse(value, setHeaders, request.id);
+    const answer = fromResponse(value, setHeaders, request.id);
+    if (answer.body !== undefined) return answer;
+    return toBodiless(answer.status, new ListedHeaders(answer.headers), request);
   }
   const encoded = toBytes(value);
   try {
     if (encoded !== undefined && writing.filters !== undefined) throw hasNoFields();
     if (withoutBody.has(status)) {
       void cancelStream(encoded?.body);
-      return toBodiless(status, draft, request);
+      return toBodiless(status, setHeaders, request);
     }
     if (encoded === undefined && isGenerator(value)) {
       // The method has run when the generator ends, and may have set status and headers until then.
@@ -93,7 +97,7 @@ export function encodeEarly(
     const { status, location } = error;
     if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
     draft.headers.set('location', location);
-    return toBodiless(status, draft, request);
+    return toBodiless(status, draft.headers, request);
   }
   if (!(error instanceof Stop)) throw error;
   draft.status = error.status;
@@ -103,7 +107,7 @@ export function encodeEarly(
 /** Only an answer to HEAD, and 304, have a length without a body. */
 function toBodiless(
   status: number,
-  { setHeaders }: LazyDraft,
+  setHeaders: Headers | undefined,
   { id, method }: LazyRequest,
 ): ResponseLike {
   const length = setHeaders?.get('content-length') ?? '0';

@@ -98,6 +98,9 @@ test('a content-length that the body does not have is an error by name, on a str
     t.is(wrong.status, 500);
     t.regex(wrong.report, /the header content-length is 99, and the body has \d+ bytes/);
   }
+  const none = await answerOf(() => new Response(null, { headers: { 'content-length': '5' } }));
+  t.regex(none.report, /the header content-length is 5, and the body has 0 bytes/);
+  t.is((await answerOf(() => new Response(null))).headers.get('content-length'), '0');
   const right = await answerOf(function () {
     this.response.headers.set('content-length', '5');
     return 'tea';
@@ -125,6 +128,7 @@ test('an id that a method sets is sent; what the server sets, and what cannot be
     ['trailer', 'x-sum'],
     ['content-length', 'ten'],
     ['x-title', '寿司'],
+    ['content-disposition', 'attachment; filename="ü.txt"'],
     ['x title', 'a'],
     ['x-lines', 'a\r\nb'],
   ] as const) {

@@ -8,8 +8,12 @@ export type HeaderList = readonly string[];
 
 /** Headers of the connection, not of the answer: the server sets them. */
 export const ofTheServer = ['transfer-encoding', 'trailer'];
-const digits = /^\d+$/;
 const sendable = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** Headers with less than that; beside a length, Node refuses other characters of the second. */
+const forms: ReadonlyMap<string, RegExp> = new Map([
+  ['content-length', /^\d+$/],
+  ['content-disposition', /^[\t\x20-\x7e]*$/],
+]);
 
 type Entries = ReturnType<Headers['entries']>;
 type Texts = ReturnType<Headers['keys']>;
@@ -126,7 +130,7 @@ function toSendable(name: string, value: string): string {
   if (ofTheServer.includes(name)) throw unsendable(name, 'the server sets it');
   const isLocation = name === 'location' || name === 'content-location';
   const text = trimBlanks(isLocation ? encodeLocation(value) : String(value));
-  if ((name === 'content-length' ? digits : sendable).test(text)) return text;
+  if ((forms.get(name) ?? sendable).test(text)) return text;
   throw unsendable(name, `${JSON.stringify(text)} is an invalid header value`);
 }
 
