@@ -133,7 +133,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function answerMethod(call: Call): MaybePromise<ResponseLike> {
     const { response, request } = call;
     return settle(
-      () => then(prepare(call), (body) => callMethod(call, body)),
+      () => prepare(call),
+      (body) => callMethod(call, body),
       (error) => encodeEarly(error, response, request, writingOf(call)),
     );
   }
@@ -159,7 +160,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     try {
       refuseMisfit(current);
       return await settle(
-        () => callMethod(current, noBody),
+        () => noBody,
+        (body) => callMethod(current, body),
         (error) => encodeEarly(error, current.response, current.request, writingOf(current)),
       );
     } catch (error) {
@@ -292,7 +294,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const request = new LazyRequest(given, ids);
     const end = (answered: ResponseLike) => finish(given, request, answered);
     return settle(
-      () => then(answer(given, request), end),
+      () => answer(given, request),
+      end,
       (error) => end(fail(error, request)),
     );
   };

@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Cors, isAdmitted, toAdmission } from './cors.ts';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
-import { type MaybePromise, settle, then, toNative } from './maybe-promise.ts';
+import { type MaybePromise, settle, toNative } from './maybe-promise.ts';
 import type { RoutedRequest } from './request/request.ts';
 
 export interface Guard {
@@ -159,10 +159,11 @@ function demand(
       throw cause;
     throw new HttpError(503, { cause });
   };
-  return then(
-    settle(() => toNative(check()), failed),
+  return settle(
+    () => toNative(check()),
     (passed) => {
       if (passed !== true) throw new AccessDenied({ scheme, realm });
     },
+    failed,
   );
 }

@@ -18,15 +18,27 @@ export function toNative<Value>(value: Value | PromiseLike<Value>): MaybePromise
   return isOther ? Promise.resolve(value) : (value as MaybePromise<Value>);
 }
 
-/** Passes errors to `onError`, whether thrown synchronously or later. */
-export function settle<Value>(
+/** Calls `next` with what `run` returns or resolves to; passes errors of both to `onError`, with one promise for each
+ * wait. */
+export function settle<Value, Next>(
   run: () => MaybePromise<Value>,
-  onError: (error: unknown) => MaybePromise<Value>,
-): MaybePromise<Value> {
+  next: (value: Value) => MaybePromise<Next>,
+  onError: (error: unknown) => MaybePromise<Next>,
+): MaybePromise<Next> {
+  const proceed = (value: Value): MaybePromise<Next> => {
+    let result: MaybePromise<Next>;
+    try {
+      result = next(value);
+    } catch (error) {
+      return onError(error);
+    }
+    return result instanceof Promise ? result.then(undefined, onError) : result;
+  };
+  let value: MaybePromise<Value>;
   try {
-    const value = run();
-    return value instanceof Promise ? value.catch(onError) : value;
+    value = run();
   } catch (error) {
     return onError(error);
   }
+  return value instanceof Promise ? value.then(proceed, onError) : proceed(value);
 }

@@ -11,6 +11,7 @@ import {
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { cancelStream } from '../answer/stream.ts';
+import { settle } from '../maybe-promise.ts';
 import { type HeaderList, ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
 import type { ServedMethod } from '../table/served-method.ts';
@@ -43,18 +44,14 @@ export function createListener(
 ): Listener {
   return (request, response) => {
     // Dispatching never fails, but a connection or a stream can fail in the middle of an answer.
-    const fail = () => response.destroy();
+    const fail = () => void response.destroy();
     try {
       const whole = toRequestLike(request, response);
       const given = asksForBodies
         ? { ...whole, askForBody: () => response.headersSent || response.writeContinue() }
         : whole;
-      const answer = dispatch(given);
-      if (answer instanceof Promise) {
-        answer.then((waited) => send(waited, given, request, response)).catch(fail);
-      } else {
-        send(answer, given, request, response)?.catch(fail);
-      }
+      const finish = (answer: ResponseLike) => send(answer, given, request, response);
+      void settle(() => dispatch(given), finish, fail);
     } catch {
       fail();
     }

@@ -62,8 +62,9 @@ export function createBodyReader(
       return unparsed === 'raw' ? { ...noBody, unparsed: new Uint8Array() } : noBody;
     }
     askForBody?.();
+    if (body instanceof IncomingMessage && !body.complete) await nextTurn();
     const bytes =
-      (await takeArrived(body, maxBytes)) ??
+      takeArrived(body, maxBytes) ??
       Buffer.concat(
         await Array.fromAsync(readChunks(body, { bodyBytes: maxBytes, bodyTimeoutMs })),
       );
@@ -94,16 +95,24 @@ export function createBodyReader(
   };
 }
 
+let turn: Promise<void> | undefined;
+
+/** The next turn of the event loop, one promise for all requests of this one. The parser that called us passes on the
+ * rest of what has arrived after we return to it. */
+function nextTurn(): Promise<void> {
+  turn ??= new Promise((resolve) => {
+    setImmediate(() => {
+      turn = undefined;
+      resolve();
+    });
+  });
+  return turn;
+}
+
 /** The complete body of a node:http message that has arrived together with its head, like most: read this way, it costs
- * less than through its iterator. Undefined if more is to come, or if the body exceeds the bound. The parser that
- * called us passes on the body and its end after we return to it, so they are known one turn of the event loop
- * later. */
-async function takeArrived(
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<Uint8Array | undefined> {
+ * less than through its iterator. Undefined if more is to come, or if the body exceeds the bound. */
+function takeArrived(body: AsyncIterable<Uint8Array>, maxBytes: number): Uint8Array | undefined {
   if (!(body instanceof IncomingMessage)) return undefined;
-  if (!body.complete) await new Promise(setImmediate);
   if (!body.complete || body.destroyed || body.readableFlowing !== null) return undefined;
   return body.readableLength > maxBytes ? undefined : (body.read() ?? undefined);
 }
