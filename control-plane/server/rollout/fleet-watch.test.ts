@@ -165,6 +165,7 @@ const shown: Readonly<Record<string, (seen: Seen) => string>> = {
   awaited: ({ isAwaited }) => (isAwaited ? 'yes' : 'no'),
   refusals: ({ members }) => `${members[0]?.refusal?.forMs ?? 'none'}`,
   figures: textOf,
+  quiet: ({ judgement }) => (judgement.kind === 'silent' && judgement.isQuiet ? 'yes' : 'no'),
   gone: ({ gone: { having, others } }) => `${having} with it, ${others} without`,
 };
 

@@ -1,5 +1,6 @@
 // The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
 // counted since the step began. Pure: each look makes the memory for the next one.
+import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import {
@@ -44,6 +45,8 @@ export interface WatchMemory {
   readonly step: Step;
   /** When a worker that was given the revision in this step was last connected, in time watched. */
   readonly chosenSeenMs: number;
+  /** The keys of the connected workers that have reported, even if they do not any more. */
+  readonly reporting: ReadonlySet<string>;
 }
 
 /** Values by the key of a worker. */
@@ -99,6 +102,7 @@ export function startWatch(nowMs: number): WatchMemory {
     watchedMs: 0,
     step: startStep('', nowMs, 0),
     chosenSeenMs: 0,
+    reporting: new Set(),
   };
 }
 
@@ -188,6 +192,10 @@ export function watch(
   const gone = [...own.gone, ...peers.gone];
   const cameBack = noteCameBack(step.cameBack, gone, toGoneKeys(byKey.values()), nowMs);
   const { judgement, ...figures } = judge({ ...step, heldMs }, workers, look, watchedMs);
+  const lost = workers.filter(
+    ({ key, counted }, at) =>
+      counted === null && before.reporting.has(key) && members[at]?.isChosen === true,
+  );
   /** Forgets workers that have left once they outnumber the connected ones. */
   function known<Value>(of: ByKey<Value>): ByKey<Value> {
     return of.size <= 2 * byKey.size ? of : new Map([...of].filter(([key]) => byKey.has(key)));
@@ -197,6 +205,11 @@ export function watch(
     lastMs: nowMs,
     watchedMs,
     chosenSeenMs,
+    reporting: new Set(
+      [...byKey.values()]
+        .filter(({ key, counted }) => counted !== null || before.reporting.has(key))
+        .map(({ key }) => key),
+    ),
     step: {
       ...{ key: stepKey, sinceMs: step.sinceMs, heldMs, isHeldByAll },
       bases: known(figures.bases),
@@ -213,7 +226,7 @@ export function watch(
       ...countGone(gone, cameBack, { nowMs, askedAtMs: peers.askedAtMs, sinceMs: step.sinceMs }),
       mayBeElsewhere: look.hasOthers,
     },
-    judgement,
+    judgement: toUnquiet(judgement, lost),
     unknown: peers.unknown,
     isLacked: peers.lacks,
     isGathered: isGathered(memory, nowMs),
@@ -221,6 +234,14 @@ export function watch(
     heldMs,
   };
   return { memory, seen };
+}
+
+/** A worker with the revision that has stopped reporting is not known to be quiet. */
+function toUnquiet(judgement: Judgement, lost: readonly WorkerFacts[]): Judgement {
+  const [first] = lost;
+  if (judgement.kind !== 'silent' || first === undefined) return judgement;
+  const text = `${judgement.text}; ${toCountText(lost.length, 'worker')} with it, such as ${first.name}, reported before`;
+  return { ...judgement, text, isQuiet: false };
 }
 
 /** `present`: the `toGoneKey` of each worker that is connected to any control plane. */
