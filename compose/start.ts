@@ -144,7 +144,7 @@ within one minute:
 6. Something to see in the console: two thousand requests, most of them over the limit.
    curl -s -o /dev/null -d '${body}' '${json}?[1-2000]'
 
-7. The file as it was.
+7. Restore the file.
    perl -pi -e 's/requests_per_unit: 10$/requests_per_unit: 3/' compose/rules/shop.yaml
 
 Ctrl-C stops both.

@@ -36,20 +36,20 @@ export const errorFacts: Readonly<Record<ErrorCode, ErrorFacts>> = {
     meaning: 'No rules have ever been loaded',
     decision: failedDecision,
     adminStatus: undefined,
-    whatToDo: 'See `/status` on the debug port: it has what is awaited, and what was refused',
+    whatToDo: 'See `/status` on the debug port: it lists what is awaited and what was refused',
   },
   store: {
     meaning: 'The store of counters or of configuration refused, failed, or did not answer in time',
     decision: failedDecision,
     adminStatus: 503,
-    whatToDo: 'The message has its address and its words: check the store and the way to it',
+    whatToDo: 'The message has its address and its reply: check the store and the network to it',
   },
   overloaded: {
     meaning:
-      'A bound of this process was reached: too much waits for the store, or too many counters',
+      'A limit of this process was reached: too many requests wait for the store, or there are too many counters',
     decision: failedDecision,
     adminStatus: 500,
-    whatToDo: 'A store that is slow or away is the usual cause; else add workers',
+    whatToDo: 'A slow or unreachable store is the usual cause; otherwise add workers',
   },
   cannot_start: {
     meaning: 'A setting, a file or an address makes serving impossible',

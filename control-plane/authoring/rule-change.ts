@@ -358,7 +358,7 @@ function compareLists(was: Match | undefined, is: Match | undefined): ListChange
     return changes;
   }
   const anew = listRestarted(all, after);
-  const counts = anew.length === 0 ? '' : `; begins to count anew: ${anew.join(' and ')}`;
+  const counts = anew.length === 0 ? '' : `; starts counting from zero: ${anew.join(' and ')}`;
   const text = `${describeList(all)} -> ${describeList(after)}${counts}`;
   const windows = isElsewhere ? { windows: [...unpaired, ...left].map(windowSecondsOf) } : {};
   const change = { kind: 'list_changed', text, before: was?.limit, after: is?.limit } as const;

@@ -15,7 +15,7 @@ interface ApproveOptions extends AdminOptions, WaitOptions {
 export const addApprove: AddCommand = (program, frame) => {
   const command = program
     .command('approve')
-    .summary('let a revision through that is held back')
+    .summary('approve a revision that is held back')
     .description(
       'A revision that would leave no domain, or remove more than half of the limits (at least 10), is held back until it is approved, and so is one that no share of the workers can have first. `status` names it, and why.',
     )

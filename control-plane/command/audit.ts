@@ -23,12 +23,12 @@ export const addAudit: AddCommand = (program, frame) => {
       'Lists pushes, rollbacks, approvals, resets, lifts, pauses, what was taken back and who leads a rollout, the newest first, with who did it and why.',
     );
   addAdminOptions(command)
-    .option('--who <name>', 'of whom: part of a name')
+    .option('--who <name>', 'only by this user: part of a name')
     .option(
       '--object <text>',
-      'about what: part of a domain, a descriptor or a reason, or the beginning of a revision',
+      'only about this: part of a domain, a descriptor or a reason, or the beginning of a revision',
     )
-    .option('--since <duration>', 'in the last time, such as 1h')
+    .option('--since <duration>', 'only in the last period, such as 1h')
     .option('--limit <number>', 'how many, up to 1000', '50')
     .addHelpText(
       'after',
@@ -53,7 +53,7 @@ export const addAudit: AddCommand = (program, frame) => {
       // An older control plane does not include `missing`.
       const { deeds, missing = [] } = answer.value;
       if (options.json) io.write(`${JSON.stringify({ deeds, missing }, undefined, 2)}\n`);
-      else if (deeds.length === 0) io.write('nothing was done that is known\n');
+      else if (deeds.length === 0) io.write('no activity is recorded\n');
       else io.write(deeds.map(formatDeed).join(''));
       for (const { url, error } of missing) {
         io.writeError(

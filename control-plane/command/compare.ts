@@ -44,12 +44,12 @@ export const addCompare: AddCommand = (program, frame) => {
     )
     .requiredOption(
       '--reference <address>',
-      'gRPC port of the service that is right: host:port, tls://host:port or unix:/path',
+      'gRPC port of the reference service: host:port, tls://host:port or unix:/path',
       parseAddress,
     )
     .requiredOption(
       '--candidate <address>',
-      'gRPC port of the service that is tried, in the same forms',
+      'gRPC port of the candidate service, in the same forms',
       parseAddress,
     )
     .option('--ca <path>', 'for tls://: CAs to trust besides those of this system')

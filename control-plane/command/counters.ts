@@ -35,7 +35,7 @@ export const addCounters: AddCommand = (program, frame) => {
     .command('counters')
     .summary('show or reset the counters of a request, or lift their limits for a time')
     .description(
-      'Asks the workers how far descriptors are in their limits, sets their counters back to nothing, or lifts their limits for a time.',
+      'Asks the workers how much of their limits descriptors have used, resets their counters, or lifts their limits for a time.',
     )
     .addArgument(new Argument('<action>', 'what to do').choices(['get', 'reset', 'lift']))
     .requiredOption('--domain <name>', 'the domain of the request');
@@ -172,7 +172,7 @@ function toSourceText({ rule: { file, line, column }, changed, trial }: RuleSour
   const { id, author, at: time, message } = changed.revision;
   const [title = ''] = (message ?? '').split('\n', 1);
   const what = `${toShortId(id)}${title === '' ? '' : ` "${title}"`}`;
-  return `${where}${tried}, last changed by ${author ?? 'somebody'} at ${time} in ${what}`;
+  return `${where}${tried}, last changed by ${author ?? 'an unknown author'} at ${time} in ${what}`;
 }
 
 /** Undefined if the options are compatible. */

@@ -40,7 +40,7 @@ export const addExplain: AddCommand = (program, { io, finish, fail }) => {
     .command('explain')
     .summary('which rule a request matches, and why not the others')
     .description(
-      'Searches rules for a request level by level, and shows each rule that came into question, the limit, the key in the counter store and the name in the statistics.',
+      'Searches rules for a request level by level, and shows each candidate rule, the limit, the key in the counter store and the name in the statistics.',
     )
     .argument(
       '[path...]',

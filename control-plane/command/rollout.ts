@@ -27,15 +27,15 @@ const actions = ['status', 'pause', 'resume', 'retry', 'promote', 'abort'];
 export const addRollout: AddCommand = (program, frame) => {
   const command = program
     .command('rollout')
-    .summary('see and steer a revision on its way to the workers')
+    .summary('show or control the rollout of a revision')
     .description(
-      'Where `serve --rollout` is given, a new revision reaches the workers in steps. This shows where it stands, or changes its course.',
+      'Where `serve --rollout` is given, a new revision reaches the workers in steps. This shows its state, or controls it.',
     )
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
     .option('--reason <text>', 'why, for the audit log; needed for all but status')
     .option(
       '--revision <id>',
-      `do it only if the rollout is of this one; ${revisionHelp}`,
+      `only if the rollout is of this one; ${revisionHelp}`,
       parseRevision,
     );
   addAdminOptions(command)
@@ -43,8 +43,8 @@ export const addRollout: AddCommand = (program, frame) => {
       'after',
       `
 Actions:
-  status   where the rollout stands
-  pause    keep the revision on the workers that have it, and go no further
+  status   show the state of the rollout
+  pause    leave the revision on the workers that have it, and take no further step
   resume   continue a paused rollout
   retry    continue a paused rollout, or try the newest revision again, which was taken back
   promote  give the revision to all workers now

@@ -15,14 +15,14 @@ export const addStatus: AddCommand = (program, { io, finish, fail }) => {
     .command('status')
     .summary('is the newest revision in force on every connected worker?')
     .description(
-      'Asks a control plane for the newest revision and for what every connected worker has, and answers in one line. It speaks for its peers, too.',
+      'Asks a control plane for the newest revision and for what every connected worker has, and answers in one line. The answer covers its peers too.',
     );
   addAdminOptions(command).option(
     '--revision <id>',
     `ask for this revision: it, or one that was made from it, has to be the newest one; ${revisionHelp}`,
     parseRevision,
   );
-  addWaitOptions(command, 'wait until the answer is yes, or will not become it', ['timeout'])
+  addWaitOptions(command, 'wait until the answer is yes, or cannot become yes', ['timeout'])
     .addHelpText(
       'after',
       `

@@ -27,7 +27,7 @@ export const addTest: AddCommand = (program, { io, finish, fail }) => {
     .option('--json', 'the same as --format json')
     .option(
       '--update',
-      'write what is in place of what is expected, and keep all else in the files',
+      'replace what is expected by what is answered, and leave the rest of the files as it is',
     )
     .option('--coverage', 'list the limits that no test reaches')
     .addHelpText(

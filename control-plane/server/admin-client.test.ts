@@ -22,9 +22,9 @@ test('a port with TLS is asked as the hint proposes', async (t) => {
     createHttpsServer(serverCertificate, (_request, response) => response.end('{}')),
   );
   const plain = await statusAt(`http://127.0.0.1:${port}`);
-  t.regex(plain.err, /hint: it may have TLS: write https:\/\/ in --admin-url/);
+  t.regex(plain.err, /hint: it may use TLS: write https:\/\/ in --admin-url/);
   const { err } = await statusAt(`https://127.0.0.1:${port}`);
-  t.regex(err, /hint: --ca \(or RATELANE_ADMIN_CA\) names a file with the CA/);
+  t.regex(err, /hint: set --ca \(or RATELANE_ADMIN_CA\) to a file with the CA/);
   t.notRegex(err, /use-system-ca/);
   const misnamed = await statusAt(`https://127.0.0.1:${port}`, { RATELANE_ADMIN_CA: '/none/ca' });
   t.regex(misnamed.err, /\/none\/ca cannot be read/);
@@ -33,5 +33,5 @@ test('a port with TLS is asked as the hint proposes', async (t) => {
 test('a port without TLS is asked as the hint proposes', async (t) => {
   const port = await listen(t, createHttpServer());
   const { err } = await statusAt(`https://127.0.0.1:${port}`);
-  t.regex(err, /hint: it may have no TLS: write http:\/\/ in --admin-url/);
+  t.regex(err, /hint: it may not use TLS: write http:\/\/ in --admin-url/);
 });

@@ -56,7 +56,9 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     const answer = await callJson(new URL(`${base}${path}`), sent);
     // Such as a proxy's maintenance page.
     if (answer.value !== undefined || answer.status >= 300) return answer;
-    throw new Error(`what answers is no control plane (HTTP ${answer.status}, no JSON)`);
+    throw new Error(
+      `the server that answers is not a control plane (HTTP ${answer.status}, no JSON)`,
+    );
   }
 
   return {
@@ -81,7 +83,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
 }
 
 const otherHint =
-  'is a control plane serving there? --admin-url (or RATELANE_ADMIN_URL) names another';
+  'is a control plane serving there? choose another with --admin-url (or RATELANE_ADMIN_URL)';
 const untrusted: ReadonlySet<unknown> = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
@@ -99,13 +101,13 @@ const notTls = new Set<unknown>([
 function hintOf(error: unknown, protocol: string): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (untrusted.has(code)) {
-    return '--ca (or RATELANE_ADMIN_CA) names a file with the CA of its certificate';
+    return 'set --ca (or RATELANE_ADMIN_CA) to a file with the CA of its certificate';
   }
   if (code === 'ECONNRESET' && protocol === 'http:') {
-    return 'it may have TLS: write https:// in --admin-url (or RATELANE_ADMIN_URL)';
+    return 'it may use TLS: write https:// in --admin-url (or RATELANE_ADMIN_URL)';
   }
   if (protocol === 'https:' && notTls.has(code)) {
-    return 'it may have no TLS: write http:// in --admin-url (or RATELANE_ADMIN_URL)';
+    return 'it may not use TLS: write http:// in --admin-url (or RATELANE_ADMIN_URL)';
   }
   return otherHint;
 }

@@ -53,7 +53,7 @@ export class ComparedClocks {
           `${toText(place, compared)}: new lifts are refused until the clocks agree`,
         );
     } else if (wasOff) {
-      this.#log.notice(`The clock of this control plane is that of ${place} again`);
+      this.#log.notice(`The clock of this control plane agrees with that of ${place} again`);
     }
   }
 

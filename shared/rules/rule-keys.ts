@@ -191,8 +191,7 @@ export const ruleKeys = [
     pattern:
       '^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$',
     isExtension: true,
-    meaning:
-      'when it ends by itself, such as `2026-11-24T18:00:00Z`; then it is as if it were not there',
+    meaning: 'when it ends by itself, such as `2026-11-24T18:00:00Z`; after that it is ignored',
   },
   {
     name: 'metadata',

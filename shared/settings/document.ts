@@ -55,7 +55,7 @@ function toCells(setting: Setting<unknown>, meanings: Map<string, string>): stri
   const meaning = meaningOf(setting);
   const first = meanings.get(meaning);
   if (first === undefined) meanings.set(meaning, names[0] ?? '');
-  const shown = first === undefined ? escapeCell(meaning) : `As ${first}`;
+  const shown = first === undefined ? escapeCell(meaning) : `Like ${first}`;
   return [names.join(', '), defaultOf(setting), shown];
 }
 

@@ -42,7 +42,7 @@ async function main() {
   if (bundledNode(root) === undefined && runningNodeMajor() < neededNodeMajor) {
     throw new SetupError(
       `Node >= ${neededNodeMajor} is needed. This is Node ${process.versions.node}, and for ` +
-        `${process.platform} ${process.arch} none comes along: install Node ${neededNodeMajor} and start again.`,
+        `${process.platform} ${process.arch} none is included: install Node ${neededNodeMajor} and start again.`,
     );
   }
   const reason = missing();
@@ -247,8 +247,8 @@ function checkBundledNode() {
   }
   if (runningNodeMajor() < neededNodeMajor) {
     throw new SetupError(
-      `Node >= ${neededNodeMajor} is needed. This is Node ${process.versions.node}, and the one that comes ` +
-        `along does not run on this system: install Node ${neededNodeMajor} and start again.`,
+      `Node >= ${neededNodeMajor} is needed. This is Node ${process.versions.node}, and the one that is ` +
+        `included does not run on this system: install Node ${neededNodeMajor} and start again.`,
     );
   }
   rmSync(node, { force: true });

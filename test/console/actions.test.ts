@@ -66,7 +66,7 @@ browserTest(
     await page.keyboard.type('a good customer');
     await tabTo(page, 'Reset');
     await page.keyboard.press('Enter');
-    await page.getByText('The counter is set back').waitFor();
+    await page.getByText('The counter is reset').waitFor();
     await shows(page.getByRole('dialog'), /0 of 3 per year/);
     violations.push(...(await look(page, 'dialog-reset')));
     t.like(await worker.decide('customer=ada'), { status: 200 });

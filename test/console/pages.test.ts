@@ -99,7 +99,7 @@ browserTest('a page that is requested while the console starts is shown', async 
     };
   `);
   await page.goto(consoleUrl(place.plane, 'fleet'));
-  await shows(page, /Every descriptor has found a rule\./);
+  await shows(page, /Every descriptor matches a rule\./);
   t.pass();
 });
 

@@ -107,7 +107,7 @@ browserTest(
     plain.find(({ has }) => has('gold'))?.vanish();
     await questions.isInForceEverywhere(
       page,
-      /refused This control plane: revision \w{12} is refused by 1 of 3 workers and in force on 2; plain-\d says: no such unit/,
+      /refused This control plane: revision \w{12} is refused by 1 of 3 workers and in force on 2; plain-\d reports: no such unit/,
     );
     await page.getByLabel('State').selectOption('Gone');
     await shows(page, /plain-\d [\d.:]+ ! gone Its connection broke (just now|\d+ s ago)/);

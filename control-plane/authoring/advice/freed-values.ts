@@ -108,7 +108,7 @@ function findLimit(rule: PlacedRule): PlacedRule | undefined {
 function describe(rule: PlacedRule, lost: PlacedRule): Problem {
   const shown = toExcerpt(rule.composite);
   const deeper = toExcerpt(lost.composite);
-  const message = `requests of '${shown}' are freed of the limit of '${deeper}' at ${toPlaceText(lost)}, which its neighbours have: the search never goes back from this rule`;
+  const message = `requests of '${shown}' are freed of the limit of '${deeper}' at ${toPlaceText(lost)}, which its neighbours have: the lookup never backtracks from this rule`;
   const hint = `repeat '${deeper}' in the descriptors of this rule, with rate_limit: {unlimited: true} if it is meant to be free`;
   return createRuleAdvice('freed-value', rule, 'value', message, hint);
 }

@@ -101,7 +101,7 @@ class ShadowModeOnly {
 
   toProblems(): Problem[] {
     if (this.#first === undefined || this.#isRefuted) return [];
-    const message = 'every limit is in shadow mode, so nobody is ever refused';
+    const message = 'every limit is in shadow mode, so no request is ever refused';
     const hint = 'remove shadow_mode where a limit should refuse';
     return [createRuleAdvice('shadow-mode-only', this.#first, 'shadow_mode', message, hint)];
   }

@@ -45,7 +45,7 @@ export function findUnboundedMetrics(rules: readonly PlacedRule[]): Problem[] {
 
 function describe(flag: 'detailed' | 'value', { descriptor }: PlacedRule): string {
   const name = flag === 'detailed' ? 'detailed_metric' : 'value_to_metric';
-  const values = descriptor.value === '' ? 'any value' : 'any value that fits its pattern';
+  const values = descriptor.value === '' ? 'any value' : 'any value that matches its pattern';
   return `${name} makes a statistic of each value that requests bring: key '${descriptor.key}' is for ${values}`;
 }
 

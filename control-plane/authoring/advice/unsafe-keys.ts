@@ -15,7 +15,7 @@ export function findUnsafeKeys(documents: readonly RuleDocument[]): Problem[] {
   const first = [...placeRules(documents).values()].flat().flatMap(listOpen)[0];
   if (first === undefined) return [];
   const { key } = first.descriptor;
-  const message = `a memory cache takes keys of at most 250 bytes without blanks: a request with a long or blank value of '${key}' fails, and Envoy lets it pass by default`;
+  const message = `a memory cache accepts keys of at most 250 bytes without blanks: a request with a long or blank value of '${key}' fails, and Envoy lets it pass by default`;
   return [createRuleAdvice('memory-cache-keys', first, 'key', message, hint)];
 }
 

@@ -92,7 +92,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
 
   function leaveOut(reporter: Reporter, offset: number, what: string): void {
     isComplete = false;
-    const hint = 'rules that no action comes to are not looked for then';
+    const hint = 'rules that no action can reach are then not reported';
     reporter.advise('envoy-not-checked', offset, '', `not checked: ${what}`, hint);
   }
 
@@ -128,7 +128,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
       if (!isTrue(rateLimit, 'apply_on_stream_done')) reportLate(action, senders, reporter);
       const entry = toEntry(action, cluster);
       if (entry === undefined) {
-        leaveOut(reporter, action.offset, 'this action is not known, nor what it sends');
+        leaveOut(reporter, action.offset, 'this action is unknown, and so is what it sends');
         return;
       }
       entries.push(entry);

@@ -56,7 +56,7 @@ export function findEnvoyProblems(
   for (const { domain, reporter, offset } of domains) {
     if (placed.has(domain)) continue;
     const guess = nearestWord(domain, [...placed.keys()]);
-    const message = `there are no rules for domain '${toExcerpt(domain)}', so nothing of it is limited`;
+    const message = `there are no rules for domain '${toExcerpt(domain)}', so none of its requests is limited`;
     reporter[tell]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
   for (const { reporter, offset, message, hint } of unsent) {
@@ -119,7 +119,7 @@ function noteCost({ cost, reporter, offset }: AskedDescriptor, rule: PlacedRule)
     const most = toLimiter(limit)?.capacity ?? limit.requestsPerUnit;
     // A limit of 0 is refusing on purpose.
     if (limit.unlimited || most === 0 || !(cost > most)) continue;
-    const message = `each of these requests has ${cost} hits, and the rule at ${toPlaceText(rule)} admits at most ${most} at once: it refuses them always`;
+    const message = `each of these requests has ${cost} hits, and the rule at ${toPlaceText(rule)} admits at most ${most} at once: it always refuses them`;
     reporter.advise('envoy-cost', offset, '', message, 'raise the limit or its burst');
     return;
   }
@@ -155,7 +155,7 @@ function reportNoRule(
 ): void {
   const shown = toExcerpt(entries.map(toText).join(''), 200);
   const what = isBucket ? `the bucket ${shown}, in any order` : shown;
-  const message = `no rule of domain '${toExcerpt(domain)}' takes ${what}`;
+  const message = `no rule of domain '${toExcerpt(domain)}' matches ${what}`;
   const explained = isBucket ? undefined : rules && explainNoMatch(domain, rules, entries);
   if (explained === undefined) {
     reporter[tell]('envoy-no-rule', offset, '', message);
@@ -181,8 +181,8 @@ function reportUnreached(
     const isOnTheWay = leadsOn(rule);
     const isEnd = rule.descriptor.rateLimit !== undefined || rule.children.length === 0;
     if (!isOnTheWay || (isEnd && !reached.has(rule))) {
-      const below = isOnTheWay || rule.children.length === 0 ? '' : ', nor to those below it';
-      const message = `no Envoy action can come to this rule${below}`;
+      const below = isOnTheWay || rule.children.length === 0 ? '' : ', nor those below it';
+      const message = `no Envoy action can reach this rule${below}`;
       const hint = 'add an action with its keys in this order, or remove the rule';
       reporter.add(createRuleAdvice('envoy-unreached-rule', rule, undefined, message, hint));
     }

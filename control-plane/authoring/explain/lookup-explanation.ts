@@ -126,16 +126,16 @@ function* explainLevel(
 
 const chosenReasons: Readonly<Record<FoundAs, (rule: PlacedRule, entry: Entry) => string>> = {
   exact: exactReason,
-  wildcard: () => 'the first wildcard that fits',
-  key_only: () => 'for every value that no exact rule or wildcard takes',
+  wildcard: () => 'the first wildcard that matches',
+  key_only: () => 'for every value that no exact rule or wildcard matches',
 };
 
 /** Why a matching rule is not the one that applies. */
 function passedReason(as: FoundAs, taken: FoundAs | undefined): string {
   const winner = taken === 'exact' ? 'the exact rule' : 'the wildcard';
   if (as === 'key_only') return `for every value, but ${winner} comes first`;
-  if (taken === 'exact') return 'fits, but the exact rule comes first';
-  return 'fits, but an earlier wildcard that fits is taken';
+  if (taken === 'exact') return 'matches, but the exact rule comes first';
+  return 'matches, but an earlier wildcard that matches is chosen';
 }
 
 function exactReason({ descriptor, composite, isWildcard }: PlacedRule, entry: Entry): string {
@@ -162,9 +162,9 @@ function otherReason(rule: PlacedRule, sought: Sought): string | undefined {
   const { key, value } = rule.descriptor;
   if (key === sought.entry.key) {
     if (value.toLowerCase() === sought.value) return 'differs in letter case';
-    return rule.isWildcard ? 'the value does not fit the pattern' : 'for another value';
+    return rule.isWildcard ? 'the value does not match the pattern' : 'for another value';
   }
-  if (rule.isWildcard && key.includes('*')) return 'key and value do not fit the pattern';
+  if (rule.isWildcard && key.includes('*')) return 'key and value do not match the pattern';
   if (key.toLowerCase() === sought.key) return 'the key differs in letter case';
   return rule.composite.toLowerCase() === sought.composite ? 'differs in letter case' : undefined;
 }

@@ -16,7 +16,7 @@ export const policyKeys = [
     sections: ['file'],
     type: 'other',
     schema: texts,
-    meaning: 'who may change this file; without it, everybody',
+    meaning: 'who may change this file; without it, anyone',
   },
   {
     name: 'policies',
@@ -42,7 +42,7 @@ export const policyKeys = [
     type: 'other',
     schema: texts,
     meaning:
-      'who may change them: patterns for the name of a token, or for the name or address of the author of a commit; without it, everybody',
+      'who may change them: patterns for the name of a token, or for the name or address of the author of a commit; without it, anyone',
   },
   {
     name: 'require',

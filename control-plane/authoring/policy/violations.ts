@@ -126,7 +126,7 @@ function describeBound(
   if (unit !== undefined && unit !== counted) return [];
   const forOne = requestsPerUnit / unitMultiplier;
   const shown = `${Number(forOne.toFixed(3))} for one ${counted}`;
-  if (forOne < least) return [`the limit is ${shown}, and the policy asks for at least ${least}`];
+  if (forOne < least) return [`the limit is ${shown}, and the policy requires at least ${least}`];
   if (forOne > most) return [`the limit is ${shown}, and the policy allows at most ${most}`];
   if (burst === undefined || burst / unitMultiplier <= most) return [];
   const allowed = `${most} for one ${counted}`;

@@ -12,7 +12,7 @@ export function formatRefusal({ status, value }: JsonAnswer): string {
     errors?: readonly { name?: unknown; reason?: unknown }[];
   };
   const text = [detail, title].find((each) => typeof each === 'string') ?? 'no reason was given';
-  const hint = status === 401 ? '; --token-file names a file with a token' : '';
+  const hint = status === 401 ? '; set --token-file to a file with a token' : '';
   const fields = Array.isArray(errors)
     ? errors.map(({ name, reason }) => `  ${escapeText(`${name}: ${reason}`)}\n`).join('')
     : '';

@@ -33,7 +33,7 @@ export function addChangeOptions(command: Command): Command {
       parseRevision,
     )
     .option('-m, --message <text>', 'why, for the history')
-    .option('--allow-removal', 'also if it removes most limits, or the last domain')
+    .option('--allow-removal', 'even if it removes most limits, or the last domain')
     .addOption(
       new Option(
         '--now',
@@ -43,7 +43,7 @@ export function addChangeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--steps',
-        'in steps, also where it goes back to earlier rules, which reach all workers at once else',
+        'in steps, even where it goes back to earlier rules, which otherwise reach all workers at once',
       ).conflicts(['now', 'supersede']),
     )
     .option('--supersede', 'in place of a rollout that is under way, instead of after it')

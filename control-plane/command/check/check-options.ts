@@ -43,7 +43,7 @@ export function addCheckOptions(command: Command): void {
     )
     .option(
       '--envoy <path>',
-      'hold the rules against this Envoy configuration; repeat it for several',
+      'compare the rules with this Envoy configuration; repeat it for several',
       (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
     )
     .addOption(

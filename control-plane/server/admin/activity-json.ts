@@ -22,7 +22,9 @@ const deedJson = Type.Object(
     outcome: Type.String({
       description: '`done`, or why not; `seen` of what happened to the fleet by itself',
     }),
-    revision: orNull(Type.String({ description: 'What it led to, or what it is about' })),
+    revision: orNull(
+      Type.String({ description: 'The revision that it made, or that it concerns' }),
+    ),
   },
   { title: 'Deed' },
 );

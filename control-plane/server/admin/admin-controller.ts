@@ -116,7 +116,7 @@ export class AdminController extends Controller {
       const revision = only === undefined ? undefined : await this.findExactly(only);
       if (revision !== undefined) return revision;
     }
-    const detail = `the store has no revision ${id}, or not any more${toPrefixHint(id)}`;
+    const detail = `the store has no revision ${id}, or no longer has it${toPrefixHint(id)}`;
     throw new HttpError(404, { detail });
   }
 
@@ -322,7 +322,7 @@ export class AdminController extends Controller {
     const own = caller === nobody ? undefined : caller;
     const place = await this.api.longAnswers.take(signal, own).catch((error: unknown) => {
       if (!waited.aborted) throw error;
-      const detail = 'other long answers are not read yet; try again';
+      const detail = 'other long answers are still being read; try again';
       throw new HttpError(429, { detail, headers: { 'retry-after': '10' } });
     });
     const leave = () => void place[Symbol.asyncDispose]();

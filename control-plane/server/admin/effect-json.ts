@@ -150,7 +150,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
   if (estimated.length === 0 && passed === 0) {
     return {
       ...nothing,
-      notes: [...notes, 'nothing was seen of what changes in the last minutes'],
+      notes: [...notes, 'no request of the last minutes matched what changes'],
     };
   }
   const changed = estimated
@@ -170,7 +170,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
     valuesInAll: changed.length,
     notes: [
       ...notes,
-      'workers are supposed to have the default settings',
+      'workers are assumed to have the default settings',
       ...(changed.some((value) => value.isOfLongWindow)
         ? [
             'some windows are longer than these two minutes: how much of them was used before is not known, which makes their ranges wide',
@@ -178,7 +178,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
         : []),
       ...(passed > 0
         ? [
-            `${round(passed)}/s passed under what changes: whom of these it would refuse is not known`,
+            `${round(passed)}/s passed under what changes: which of these it would refuse is not known`,
           ]
         : []),
       ...(top.unlistedAtMost > 0

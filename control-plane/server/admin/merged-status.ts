@@ -115,7 +115,7 @@ function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
 type Plane = Answer & { readonly isMissed?: boolean };
 
 /** The advice for a doubt that waiting does not resolve. */
-const whenLost = 'where it is gone for good, take it out of --peers';
+const whenLost = 'if it is gone for good, remove it from --peers';
 
 function toSilent(
   { url, error, last }: { url: string; error: string; last: PeerWorkers | undefined },
@@ -132,7 +132,7 @@ function toSilent(
   const had = toCountText(last.length, 'worker');
   if (missed === 0) {
     const where =
-      last.length === 0 ? 'it had no workers' : `its ${had} came to other control planes`;
+      last.length === 0 ? 'it had no workers' : `its ${had} moved to other control planes`;
     return { error: `${text}; ${where}; ${whenLost}`, isMissed: false };
   }
   return missing(missed === last.length ? had : `${missed} of its ${had}`);

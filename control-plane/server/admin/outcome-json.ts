@@ -121,7 +121,7 @@ function toWindowText(window: string): string {
 
 function whyUncounted(descriptors: readonly ExplainedDescriptor[]): string {
   const matched = descriptors.flatMap((each) => each.matched ?? []);
-  if (matched.length === 0) return 'no limit is for it';
+  if (matched.length === 0) return 'no limit applies to it';
   if (matched.some(({ limit }) => limit.unlimited)) return 'unlimited';
   return 'the rule of another descriptor replaces the limit';
 }

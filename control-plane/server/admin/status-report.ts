@@ -372,7 +372,7 @@ function judge(
   }
   if (counts.inForce < counts.connected) {
     const first = workers.find(({ state }) => state === 'refused');
-    const refusal = first ? `; ${first.name} says: ${first.nacked?.text.slice(0, 500)}` : '';
+    const refusal = first ? `; ${first.name} reports: ${first.nacked?.text.slice(0, 500)}` : '';
     const of = `of ${toCountText(counts.connected, 'worker')}`;
     const having =
       counts.refused > 0

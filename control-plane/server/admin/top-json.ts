@@ -21,7 +21,7 @@ const limitedValueJson = Type.Object(
     domain: Type.String(),
     rule: Type.String({
       description:
-        'The rule, or the metric key of what no rule in force is for; empty where it has values that are not reported',
+        'The rule, or the metric key that no rule in force has; empty where it has values that are not reported',
     }),
     entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
     atLeast: Type.Number({ description: 'Requests that were answered OVER_LIMIT because of it' }),
@@ -45,7 +45,7 @@ const rateFields = {
 const ruleRateJson = Type.Object(
   {
     rule: Type.String({
-      description: 'The rule, or the metric key of what no rule in force is for',
+      description: 'The rule, or the metric key that no rule in force has',
     }),
     ...rateFields,
     shadowMode: Type.Boolean({ description: 'It refuses nothing: its rule is in shadow mode' }),

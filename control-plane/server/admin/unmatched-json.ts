@@ -77,7 +77,7 @@ function* explain(
 ): Generator<void, Explanation> {
   const rules = placed.get(domain);
   if (rules === undefined) {
-    return { reason: `no rule is for the domain ${domain}`, hint: null, nearest: null };
+    return { reason: `there are no rules for the domain ${domain}`, hint: null, nearest: null };
   }
   const found = yield* explainingNoMatch(domain, rules, entries);
   if (found === undefined) {

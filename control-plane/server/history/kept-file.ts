@@ -28,7 +28,7 @@ export interface KeptFileDeps<Schema extends TSchema> {
   readonly maxBytes: number;
   /** Names the content, human-readable, such as `the last hour of charts`. */
   readonly what: string;
-  /** The consequence of a failed read or write, such as `the charts begin anew`. */
+  /** The consequence of a failed read or write, such as `the charts start empty`. */
   readonly without: string;
   /** Why this content is refused; undefined where it is accepted. */
   readonly refuse: (content: Static<Schema>) => string | undefined;

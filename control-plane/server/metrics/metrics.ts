@@ -78,7 +78,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   );
   gauge(
     'record_forgetful',
-    '1 when it is in the state directory alone, and that was empty at the start',
+    '1 when it is in the state directory only, and that was empty at the start',
     (given) => Number(given.isForgetful),
   );
   gauge('domains', 'Domains in force', (given) => given.domains);
@@ -93,7 +93,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   );
   new Gauge({
     name: `${prefix}certificate_not_after_timestamp_seconds`,
-    help: 'When the first of the certificates in use ends: of the port xds or admin, or of questions to peers',
+    help: 'When the first certificate in use expires: of the port xds or admin, or of requests to peers',
     labelNames: ['use'] as const,
     registers,
     collect() {
@@ -117,7 +117,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   });
   new Gauge({
     name: `${prefix}workers`,
-    help: 'Connected workers, by whether they have what they should have; `gone`: without a goodbye, in the last 5 minutes',
+    help: 'Workers by whether they have the right rules; `gone`: left without a goodbye in the last 5 minutes',
     labelNames: ['state'] as const,
     registers,
     collect() {
@@ -145,7 +145,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   const webhooks = counter('webhooks_total', 'Calls of the webhook', ['outcome']);
   const notifications = counter(
     'notifications_total',
-    'Notifications of what became of revisions, by target and whether they were delivered',
+    'Notifications about revisions, by target and whether they were delivered',
     ['target', 'outcome'],
   );
   const streams = new Gauge({

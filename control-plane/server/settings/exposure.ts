@@ -38,10 +38,10 @@ export function warnExposure(
   if (isReachable.xds && !isGiven(tokensFile) && !isGiven(clientCaFile)) {
     // A rollout is judged by its workers' reports.
     const more = isGiven(config.settings.rollout)
-      ? ', and bear witness for or against a revision with as many workers as it opens connections'
+      ? ', and count for or against a revision as one worker for each connection that it opens'
       : '';
     warnings.push(
-      `whoever reaches ${toExcerpt(reading.of(address).value)} can read all rules${more}: give ${joinNames(tokensFile)} or ${joinNames(clientCaFile)}, or a loopback address as ${joinNames(address)}`,
+      `anyone who can reach ${toExcerpt(reading.of(address).value)} can read all rules${more}: give ${joinNames(tokensFile)} or ${joinNames(clientCaFile)}, or a loopback address as ${joinNames(address)}`,
     );
   }
   return warnings;

@@ -25,7 +25,7 @@ export function addFlags(command: Command, table: SettingsTable): void {
 export function describeVariables(table: SettingsTable): string {
   const rows = toRows(table).filter(({ setting }) => setting.names.every(isVariable));
   const lines = rows.map(({ setting }) => `  ${setting.names[0]}\n      ${setting.doc}\n`);
-  return `By variables alone:\n${lines.join('')}`;
+  return `Set by environment variables only:\n${lines.join('')}`;
 }
 
 function describe(setting: Setting<unknown>): string {

@@ -19,7 +19,7 @@ export const controlPlaneTable = {
     mergeDomains: bool({
       names: ['--merge-domains', 'RATELANE_MERGE_DOMAINS'],
       default: false,
-      doc: 'Whether several files may add rules to one domain, as MERGE_DOMAIN_CONFIG of the workers',
+      doc: 'Whether several files may add rules to one domain, like MERGE_DOMAIN_CONFIG of the workers',
     }),
     allowRemoval: bool({
       names: ['--allow-removal', 'RATELANE_ALLOW_REMOVAL'],
@@ -37,14 +37,14 @@ export const controlPlaneTable = {
       default: '',
       defaultText: 'none',
       secret: 'url',
-      doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then speak of the workers of all, and one of them leads each rollout; those of a name (dns:) are asked over https where this control plane's own admin API has TLS",
+      doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then cover the workers of all, and one of them leads each rollout; those of a name (dns:) are asked over https where this control plane's own admin API has TLS",
     }),
     peersTokenFile: text({
       names: ['--peers-token-file', 'RATELANE_PEERS_TOKEN_FILE'],
       default: '',
       secret: 'file',
       defaultText: 'none',
-      doc: 'A file with one token that the control planes of a fleet share: this one shows it to its peers in a rollout, and accepts it with the scope read; read again when it changes',
+      doc: 'A file with one token that the control planes of a fleet share: this one sends it to its peers in a rollout, and accepts it with the scope read; read again when it changes',
     }),
     peersCa: text({
       names: ['--peers-ca', 'RATELANE_PEERS_CA'],
@@ -162,7 +162,7 @@ export const controlPlaneTable = {
     certFile: text({
       names: ['--record-cert', 'RATELANE_RECORD_CERT'],
       default: '',
-      doc: 'A certificate chain in PEM that the engine is shown; read at each use',
+      doc: 'A certificate chain in PEM to present to the engine; read at each use',
     }),
     keyFile: text({
       names: ['--record-key', 'RATELANE_RECORD_KEY'],
@@ -255,7 +255,7 @@ export const controlPlaneTable = {
       default: '',
       defaultText: 'none',
       secret: 'whole',
-      doc: 'Where to POST, as JSON, that a revision is in force, invalid, held back or taken back; never in a log, as it may be a secret itself',
+      doc: 'Where to POST, as JSON, that a revision is in force, invalid, held back or taken back; never logged, as it may itself be a secret',
     }),
     secretFile: text({
       names: ['--notify-secret-file', 'RATELANE_NOTIFY_SECRET_FILE'],
@@ -290,14 +290,14 @@ export const controlPlaneTable = {
       words: { error: 'error', warning: 'warning', info: 'info', debug: 'debug' },
       default: 'info',
       anyCase: true,
-      doc: 'The least grave messages that are written to standard error',
+      doc: 'The lowest level that is logged to standard error',
     }),
     format: choice({
       names: ['--log-format', 'RATELANE_LOG_FORMAT'],
       words: { text: 'text', json: 'json' },
       default: 'text',
       anyCase: true,
-      doc: 'The form of its lines',
+      doc: 'The format of the log',
     }),
   }),
 };

@@ -37,7 +37,7 @@ const nodeGroupsKeys = [
     sections: ['group'],
     type: 'map',
     holds: 'match',
-    meaning: 'which nodes: all that is given has to fit; without it, every node',
+    meaning: 'which nodes: all that is given has to match; without it, every node',
   },
   {
     name: 'domains',
@@ -60,21 +60,21 @@ const nodeGroupsKeys = [
     sections: ['match'],
     type: 'other',
     schema: texts,
-    meaning: 'patterns for the id of a node, of which any fits',
+    meaning: 'patterns for the id of a node, any of which matches',
   },
   {
     name: 'cluster',
     sections: ['match'],
     type: 'other',
     schema: texts,
-    meaning: 'patterns for its cluster, of which any fits',
+    meaning: 'patterns for its cluster, any of which matches',
   },
   {
     name: 'metadata',
     sections: ['match'],
     type: 'other',
     schema: { type: 'object', additionalProperties: texts },
-    meaning: 'patterns for its metadata, by key, each of which has to fit',
+    meaning: 'patterns for its metadata, by key, each of which has to match',
   },
 ] as const satisfies readonly SchemaRow<NodeGroupsSection>[];
 

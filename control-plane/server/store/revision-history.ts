@@ -65,7 +65,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     }
     const infos = found.sort((a, b) => b.atMs - a.atMs).slice(0, maxRevisions);
     log.warning(
-      `${index} is damaged: it is made again from ${toCountText(infos.length, 'revision')}; ${where}`,
+      `${index} is damaged: it is rebuilt from ${toCountText(infos.length, 'revision')}; ${where}`,
     );
     await writeFileAtomically(index, JSON.stringify(infos), 0o600).catch(() => {
       // The next poll creates it again.

@@ -18,7 +18,7 @@ test("a signature from the sender's documentation is accepted", (t) => {
 test('a signature of another body, with another secret or of another kind is refused', (t) => {
   const sign = (key: string, text: string) =>
     `sha256=${createHmac('sha256', key).update(text).digest('hex')}`;
-  const reason = 'the signature does not fit the body and the webhook secret';
+  const reason = 'the signature does not match the body and the webhook secret';
   for (const signature of [
     sign(secret, 'Hello, World'),
     sign('another', 'Hello, World!'),

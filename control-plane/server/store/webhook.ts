@@ -29,7 +29,7 @@ export function verifyWebhook(call: WebhookCall, secret: string): WebhookVerdict
   if (signature !== undefined) {
     return isEqual(signature.toLowerCase(), signBody(call.body, secret))
       ? { ok: true }
-      : { ok: false, reason: 'the signature does not fit the body and the webhook secret' };
+      : { ok: false, reason: 'the signature does not match the body and the webhook secret' };
   }
   const token = call.header('x-gitlab-token');
   if (token !== undefined) {

@@ -186,7 +186,7 @@ function readLease(limit: MapReader, windowSeconds: number | undefined): Lease |
   const isShareTold = share === undefined || (share === '' && findings.explainsAbsence('share'));
   if (!isShareTold && (percent <= 0 || percent > mostShare)) {
     const message = `share is '${toExcerpt(share)}', not a part above 0% and at most ${mostShare}%`;
-    fields.error('invalid-lease', 'share', message, 'write such as 5%');
+    fields.error('invalid-lease', 'share', message, 'write a share such as 5%');
   }
   const forMs = fields.duration('for');
   if (forMs === undefined) {
@@ -200,7 +200,7 @@ function readLease(limit: MapReader, windowSeconds: number | undefined): Lease |
   return Object.freeze({ share: percent / 100, forMs: forMs ?? 0 });
 
   function refuseTime(): void {
-    fields?.error('invalid-lease', 'for', 'a lease lasts 50ms to 10s', 'write such as 1s');
+    fields?.error('invalid-lease', 'for', 'a lease lasts 50ms to 10s', 'write a time such as 1s');
   }
 }
 

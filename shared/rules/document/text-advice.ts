@@ -52,7 +52,7 @@ export function adviseOnText(
     const hint = describeWildcard(text);
     warn(
       'regular-expression',
-      `signs of a regular expression, but only '*' is special: all others are literal`,
+      `characters of a regular expression, but only '*' is special: all others are literal`,
       hint,
     );
   } else if (name === 'value') {
@@ -68,7 +68,7 @@ export function adviseOnText(
     warn('odd-text', 'the form of a list, but it is one literal text', hint);
   } else if (name === 'domain' && text.includes('*')) {
     const hint = 'write the domain as Envoy sends it';
-    warn('odd-text', "a '*', which is literal here: a request names its domain whole", hint);
+    warn('odd-text', "a '*', which is literal here: a request names its full domain", hint);
   }
 }
 

@@ -184,7 +184,7 @@ function* explainElsewhere(
     if (rule.descriptor.key === key) {
       const place =
         parents.length === 0
-          ? 'stands at the top level'
+          ? 'is at the top level'
           : `is for descriptors that have ${parents.join('')} before it`;
       return { nearest: named, reason: `rule ${nameOf(named)} ${place}`, hint: undefined };
     }

@@ -7,7 +7,7 @@ import { createRuleAdvice } from './placed-rule.ts';
 const consequence =
   'and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is true: once it is over its limit, the other limits of the same requests are not counted, so that they admit everything';
 const hint =
-  'set it to enforced, so that only what refuses a request keeps its others from being counted';
+  'set it to enforced, so that only a limit that refuses a request prevents its others from being counted';
 
 /** How many descriptors are read between two yields: this takes well below a millisecond. */
 const descriptorsAtOnce = 1_000;

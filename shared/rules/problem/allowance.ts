@@ -175,7 +175,7 @@ function describe(
   const guess = didYouMean(reporter.nearestWord(name, advisoryRules));
   return [
     `this comment allows '${shown}', which is no warning or note`,
-    guess ?? 'the name stands in brackets after a warning or note',
+    guess ?? 'the name is in brackets after a warning or note',
   ];
 }
 

@@ -42,7 +42,7 @@ test('audit says who did what, the newest first, is filtered by person, object a
   const times = all.map((line) => line.slice(0, 24));
   t.deepEqual(times, times.toSorted().reverse());
   t.is((await lines('--object', 'DOMAIN first')).length, 3);
-  t.deepEqual(await lines('--who', 'nobody'), ['nothing was done that is known']);
+  t.deepEqual(await lines('--who', 'nobody'), ['no activity is recorded']);
   t.is((await lines('--since', '1h', '--limit', '1')).length, 1);
   const wrong = await plane.run('audit', '--since', 'yesterday');
   t.is(wrong.exitCode, 2);

@@ -127,7 +127,9 @@ test('a service that dies midway is named, with the comparison until then', asyn
   const [, compared] = /^(\d+) requests compared/.exec(out) ?? [];
   t.true(Number(compared) > 0 && Number(compared) < 120, out);
   t.true(
-    err.includes(`the candidate ended the comparison after ${compared} requests: it is gone`),
+    err.includes(
+      `the candidate ended the comparison after ${compared} requests: the connection to it was lost`,
+    ),
     err,
   );
 });

@@ -37,7 +37,7 @@ test('two revisions of a control plane are compared like files', async (t) => {
   t.is(unknown.code, 2);
   t.regex(
     unknown.err,
-    /^error: the store has no revision 0123456789, or not any more \(HTTP 404\)\n$/,
+    /^error: the store has no revision 0123456789, or no longer has it \(HTTP 404\)\n$/,
   );
   const short = await runInProcess(['diff', side(first), 'server:012', ...api]);
   t.regex(short.err, /^error: 'server:012': It has 3 of the at least 6 characters/);

@@ -99,7 +99,7 @@ test('a peer that does not answer is named, and the status is not known', async 
   t.true(status.text.startsWith(`not known: peer ${gone} gives no answer (`), status.text);
   t.regex(
     status.text,
-    /so it is unknown for its workers; where it is gone for good, take it out of --peers$/,
+    /so it is unknown for its workers; if it is gone for good, remove it from --peers$/,
   );
   const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '0']);
   t.is(run.code, 3);
@@ -131,7 +131,7 @@ test('with an unreachable peer, only those of its workers that are at no other c
   t.is((await statusOf(asked)).workers.connected, 5);
   lost.become(undefined);
   const away = `not known: peer ${lost.url} gives no answer (HTTP 503), so it is unknown for`;
-  const lasting = 'where it is gone for good, take it out of --peers';
+  const lasting = 'if it is gone for good, remove it from --peers';
   t.is((await statusOf(asked)).text, `${away} 4 workers; ${lasting}`);
   // It is unknown whether a worker without an instance is the same one.
   other.become(['d', 'a', 'c', null]);
@@ -150,7 +150,7 @@ test('a peer that is gone for good is a warning if all of its workers have conne
   t.regex(run.out, /^revision \w{12} is in force on all 3 connected workers\n/);
   t.true(
     run.err.endsWith(
-      `warning: peer ${lost.url} gives no answer (HTTP 503); its 2 workers came to other control planes; where it is gone for good, take it out of --peers\n`,
+      `warning: peer ${lost.url} gives no answer (HTTP 503); its 2 workers moved to other control planes; if it is gone for good, remove it from --peers\n`,
     ),
     run.err,
   );

@@ -146,5 +146,5 @@ test('a page that is not an answer of a control plane is reported as such', asyn
   const { url } = await serve(t, answer(200, '<h1>Back soon</h1>'));
   const run = await status(url);
   t.is(run.code, 2);
-  t.regex(run.err, /what answers is no control plane \(HTTP 200, no JSON\)/);
+  t.regex(run.err, /the server that answers is not a control plane \(HTTP 200, no JSON\)/);
 });

@@ -275,7 +275,7 @@ test.serial(
 test.serial('an invalid endpoint is reported without what may be a password in it', async (t) => {
   for (const [protocol, told] of [
     ['http', /tracing: Configuration: Could not parse/],
-    ['grpc', /OTLP_TRACES_ENDPOINT is not an address: write such as http:/],
+    ['grpc', /OTLP_TRACES_ENDPOINT is not an address: write one such as http:/],
   ] as const) {
     const receiver = await startOtlpReceiver(t, protocol);
     const worker = await startWorker(t, receiver, {

@@ -145,8 +145,8 @@ test('without recordings it is an estimate for the limited values, and is marked
     ...{ basis: 'estimate', decisions: null, newlyLimited: null },
     before: { atLeast: 1_041, atMost: 1_041 },
     notes: [
-      'workers are supposed to have the default settings',
-      '3/s passed under what changes: whom of these it would refuse is not known',
+      'workers are assumed to have the default settings',
+      '3/s passed under what changes: which of these it would refuse is not known',
       'values that are not listed were refused 2 times at most, each',
     ],
   });
@@ -165,7 +165,7 @@ test('a domain without reports has no figures, and the reason is given', async (
   t.deepEqual(nobody.notes, ['no worker reports, so its traffic is not known']);
   const quiet = await start(t, { fleet: { list: seen.fleet.list } });
   t.deepEqual((await quiet.ask({ yaml: minutes(10) })).body.effect.notes, [
-    'nothing was seen of what changes in the last minutes',
+    'no request of the last minutes matched what changes',
   ]);
   t.deepEqual((await quiet.ask({ yaml: `# more\n${minutes(20)}` })).body.effect.notes, [
     'nothing changes for requests',

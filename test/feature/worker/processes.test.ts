@@ -132,7 +132,7 @@ test.serial(
       const [, count = '0'] = /cx_refused: (\d+)/.exec(await worker.page('/stats')) ?? [];
       return Number(count) >= 4;
     });
-    t.true(worker.output().includes('GRPC_MAX_CONNECTIONS sets how many there may be'));
+    t.true(worker.output().includes('GRPC_MAX_CONNECTIONS sets the maximum'));
   },
 );
 
@@ -246,7 +246,7 @@ test.serial(
     await eventually('all callers are answered', () => answeredBy(0) === callers.length);
     const [, victim = 0] = await pidsOf(worker);
     process.kill(victim, 'SIGKILL');
-    const gone = /Process 2 \(pid \d+\) was ended by SIGKILL; another takes its place/;
+    const gone = /Process 2 \(pid \d+\) was ended by SIGKILL; another replaces it/;
     await eventually('the primary says so', () => gone.test(worker.output()));
     await allServe(worker, victim);
     const replacedAt = load.results.length;

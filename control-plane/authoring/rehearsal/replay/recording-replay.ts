@@ -140,12 +140,10 @@ export function describeDoubts(
       ? [`under ${compared} ${asRecorded} of ${toCountText(decisions, 'answer')} are as recorded`]
       : []),
     ...(reading.lacksHeader
-      ? [
-          'decisions without a header: all traffic and the default settings of a worker are supposed',
-        ]
+      ? ['decisions without a header: all traffic and the default settings of a worker are assumed']
       : []),
     ...(hasOtherSettings
-      ? ['the workers had different settings: those of the first are taken']
+      ? ['the workers had different settings: those of the first are used']
       : []),
     ...(blind.length > 0
       ? [
@@ -157,13 +155,15 @@ export function describeDoubts(
           `the recording lacks ${toCountText(reading.dropped, 'decision')}, first from ${toTimeText(reading.gaps[0]?.from ?? 0)}: counters of these times are too low`,
         ]
       : []),
-    ...(failed > 0 ? [`left out as the store had failed: ${toCountText(failed, 'decision')}`] : []),
+    ...(failed > 0
+      ? [`left out because the store had failed: ${toCountText(failed, 'decision')}`]
+      : []),
     ...(withoutStore > 0
       ? [`answered without the store, but counted here: ${toCountText(withoutStore, 'decision')}`]
       : []),
     ...(undecided > 0
       ? [
-          `not decided here, for want of room or for a wrong limit in the request: ${toCountText(undecided, 'decision')}`,
+          `not decided here, for lack of memory or because of an invalid limit in the request: ${toCountText(undecided, 'decision')}`,
         ]
       : []),
     ...(untold.before + untold.after > 0

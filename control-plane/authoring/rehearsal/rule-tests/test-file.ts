@@ -125,7 +125,7 @@ function readTest(fields: MapReader): RuleTest {
   const meant = fields.refuseOthers(testKeysAt('test'));
   const name = fields.text('name') ?? '';
   if (name === '' && !meant.has('name')) {
-    fields.errorOfAll('rule-test', 'the test has no name', "say what it claims: 'name: ...'");
+    fields.errorOfAll('rule-test', 'the test has no name', "state what it claims: 'name: ...'");
   }
   const clockMs = readClock(fields);
   const requests = readRequests(fields);
@@ -135,7 +135,7 @@ function readTest(fields: MapReader): RuleTest {
   const isEmpty = requests.length === 0 && meant.size === 0;
   if (isEmpty && !fields.has('requests') && !fields.has('rows')) {
     const hint = "write 'requests:', or 'columns:' and 'rows:'";
-    fields.errorOfAll('rule-test', 'the test asks nothing', hint);
+    fields.errorOfAll('rule-test', 'the test has no requests', hint);
   }
   return { name, offset: node.offset, path, clockMs, asks, statistics };
 }

@@ -166,7 +166,8 @@ export const testKeys = [
     sections: ['request'],
     type: 'other',
     schema: { type: ['integer', 'null'] },
-    meaning: 'how many, for each descriptor; 0 only looks, a negative number takes back; default 1',
+    meaning:
+      'how many hits, for each descriptor; 0 only reads, a negative number refunds; default 1',
   },
   {
     name: 'times',

@@ -43,6 +43,6 @@ export class Default extends AdminController {
 
 function readTime(name: string, text: string | undefined): number | undefined {
   const timeMs = text === undefined ? undefined : Date.parse(text);
-  if (Number.isNaN(timeMs)) throw new HttpError(400, { detail: `${name}: ${text} is no time` });
+  if (Number.isNaN(timeMs)) throw new HttpError(400, { detail: `${name}: ${text} is not a time` });
   return timeMs;
 }

@@ -140,7 +140,8 @@ function readEnd(
   }
   if (end) return undefined;
   const untilMs = span === undefined ? readTime(until ?? '') : nowMs + readSpan(span);
-  if (untilMs <= nowMs) throw refuse(`until ${toTimeText(untilMs)} is past: a lift ends later`);
+  if (untilMs <= nowMs)
+    throw refuse(`until ${toTimeText(untilMs)} is in the past: a lift has to end later`);
   if (untilMs > nowMs + longestLiftMs) {
     throw refuse(`a lift lasts at most 8760h, a year: ${span ?? until} is longer`);
   }
@@ -160,7 +161,7 @@ function readSpan(text: string): number {
   if (!parsed.ok)
     throw refuse(`for '${toExcerpt(text)}' is not a duration, such as 1h: ${parsed.reason}`);
   if (parsed.ms > 0) return Math.min(parsed.ms, 2 * longestLiftMs);
-  throw refuse(`for '${toExcerpt(text)}' is no time: a lift lasts longer than nothing`);
+  throw refuse(`for '${toExcerpt(text)}' is too short: a lift has to last longer than zero`);
 }
 
 function refuse(detail: string): HttpError {

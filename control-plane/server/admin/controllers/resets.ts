@@ -11,9 +11,9 @@ const maxDoubtLength = 500;
 
 export class Default extends AdminController {
   static readonly POST = op({
-    summary: 'Set the counters of descriptors back to nothing',
+    summary: 'Reset the counters of descriptors',
     description:
-      'The workers of this control plane and of its peers are asked, for at most 4 seconds. Of those that count together one resets the counters and another one reads them afterwards: the reset is confirmed where that one reads nothing, or less than before, or read nothing before. Each answer has the counters as they were read afterwards. 409 where every worker has a problem.',
+      'The workers of this control plane and of its peers are asked, for at most 4 seconds. Of those that count together one resets the counters and another one reads them afterwards: the reset is confirmed where that one reads zero, or less than before, or read zero before. Each answer has the counters as they were read afterwards. 409 where every worker has a problem.',
     query: countersPeer,
     body: Type.Object({
       ...countersAsked,

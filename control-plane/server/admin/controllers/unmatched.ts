@@ -9,7 +9,7 @@ import { explainSamples, mergeUnmatched, unmatchedJson } from '../unmatched-json
 
 export class Default extends AdminController {
   static readonly GET = op({
-    summary: 'Samples of descriptors that found no rule, and why',
+    summary: 'Samples of descriptors that match no rule, and why',
     description:
       'Those that the workers report, the last ones first; at most 50, as many of each worker where there are more.',
     query: Type.Object({

@@ -100,7 +100,7 @@ function Draft({ rule, base, reload }: DraftProps) {
         <button type="button" onClick=${() => {
           setDraft(undefined);
           reload();
-        }}>Begin from the newer text</button></div><//></div>`
+        }}>Start from the newer text</button></div><//></div>`
     }
     <div class="halves change">
       <section class="panel" aria-label="The rule">
@@ -111,7 +111,7 @@ function Draft({ rule, base, reload }: DraftProps) {
         ${
           (allowRemoval || value?.problems.some((problem) => problem.rule === 'large-removal')) &&
           html`<label class="check"><input type="checkbox" checked=${allowRemoval}
-            onChange=${(event: Event) => setAllowRemoval((event.target as HTMLInputElement).checked)} /> These limits may go</label>`
+            onChange=${(event: Event) => setAllowRemoval((event.target as HTMLInputElement).checked)} /> Allow the removal of these limits</label>`
         }
         <${Actions} rule=${rule} domain=${domain} yaml=${yaml} allowRemoval=${allowRemoval} planned=${planned} isReady=${isChanged && isCurrent} startAgain=${isChanged ? () => setDraft(undefined) : undefined} />
       </section>
@@ -119,7 +119,7 @@ function Draft({ rule, base, reload }: DraftProps) {
         <h2>What it would do${isChanged && !isCurrent && value !== undefined && html` <${Badge} tone="wait">of the text before<//>`}</h2>
         ${
           !isChanged
-            ? html`<p class="quiet">Change the limit beside, and whom it would refuse is listed here, by the recorded traffic of <${RuleName} rule=${rule} />.</p>`
+            ? html`<p class="quiet">Change the limit, and the requests that it would refuse are listed here, by the recorded traffic of <${RuleName} rule=${rule} />.</p>`
             : value === undefined
               ? html`<${ReadingState} of=${planned} />`
               : html`${value.effect === null ? html`<p class="quiet">Nothing, as long as the rules have errors.</p>` : html`<${Effect} domain=${domain} effect=${value.effect} />`}

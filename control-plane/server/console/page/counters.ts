@@ -67,7 +67,7 @@ function toUse({ problem, counters }: CountersJson['answers'][number]): number {
 function toHeading(together: number, differs: boolean, worker: string): string {
   if (together === 1) return `Counted by ${worker}`;
   const all = `Counted together by ${toCount(together, 'worker')}`;
-  return differs ? `${all}, as ${worker} says` : all;
+  return differs ? `${all}, as reported by ${worker}` : all;
 }
 
 /** `minute`, or `5 minutes` for `5_minute`. */

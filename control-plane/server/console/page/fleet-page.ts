@@ -179,7 +179,7 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
     replaceRoute('fleet', withParams(params, next));
   if (workers.length + gone.length === 0) {
     return html`<${Empty} title="No worker is connected.">
-      <p>A worker that is told where this control plane is gets its rules from here:</p>
+      <p>A worker with this setting gets its rules from this control plane:</p>
       <pre>CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=${xdsAddress(xdsPort)} npm run -s worker</pre>
     <//>`;
   }

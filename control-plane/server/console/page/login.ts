@@ -29,7 +29,7 @@ export function Login({ enter, wrong }: LoginProps) {
       ${
         wrong &&
         html`<div role="alert"><${Notice} tone="bad"><strong>This token is not known here.</strong>${' '}
-        It is one of the file that --admin-tokens-file names, with the scope read or write.<//></div>`
+        Use one from the file of --admin-tokens-file, with the scope read or write.<//></div>`
       }
       <div class="buttons"><button type="submit" class="main">Sign in</button></div>
     </form>

@@ -25,7 +25,7 @@ function toPart(count: number, what: string): string {
 export function toUndoText({ workers, rollout }: StatusJson, wanted: string): string {
   const { connected } = workers;
   const all =
-    connected === 1 ? 'It gets' : connected === 0 ? 'Those that come get' : `All ${connected} get`;
+    connected === 1 ? 'It gets' : connected === 0 ? 'New workers get' : `All ${connected} get`;
   const ends = rollout === null ? '' : `, and the rollout of ${toShortId(rollout.revision)} ends`;
   return `${all} what ${toShortId(wanted)} has at once, without steps${ends}.`;
 }

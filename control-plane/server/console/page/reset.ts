@@ -45,7 +45,7 @@ function Reset({ domain, entries, onClose }: ResetProps) {
       notAsked + missing.length === 0 &&
       answers.every(({ differs, confirmedBy }) => !differs && confirmedBy !== null);
     return html`<${Dialog} onCancel=${onClose}>
-      <h2 id="dialog-title">${isConfirmed ? 'The counter is set back' : 'Not all of the reset is confirmed'}</h2>
+      <h2 id="dialog-title">${isConfirmed ? 'The counter is reset' : 'Not all of the reset is confirmed'}</h2>
       ${missing.map(({ url, error }) => html`<${Notice} tone="bad">Whether the workers of ${url} have reset it is not known: ${error}.<//>`)}
       <${CountersTable} counters=${done} />
       <div class="buttons"><button type="button" class="main" onClick=${onClose}>Close</button></div><//>`;
@@ -62,7 +62,7 @@ function Reset({ domain, entries, onClose }: ResetProps) {
     onClose=${(isDone: boolean) => {
       if (!isDone) onClose();
     }}>
-    <p><strong>${toPairs(entries)}</strong> in the domain ${toShown(domain)} begins again at nothing: all its limits, on all workers. Now:</p>
+    <p><strong>${toPairs(entries)}</strong> in the domain ${toShown(domain)} starts again at zero: all its limits, on all workers. Now:</p>
     <${Counter} domain=${domain} entries=${entries} />
   <//>`;
 }

@@ -78,7 +78,7 @@ export function RevisionsPage({ params, status }: PageProps) {
     ${status.value && html`<${MemoryNotice} status=${status.value} /><${NewestState} status=${status} />`}
     <${ReadingState} of=${history} />
     <${Listed} of=${history} count=${revisions.length}
-      nothing=${html`<${Empty} title="There is no revision yet."><p>The first one is there as soon as the store has a file.</p><//>`}>
+      nothing=${html`<${Empty} title="There is no revision yet."><p>The first one appears as soon as the store has a file.</p><//>`}>
       <${Table} caption="Revisions, the newest first" columns=${columns} items=${revisions} toRow=${toRows} />
     <//>
     ${!rollout && html`<p class="quiet">A revision reaches all workers at once. <code>serve --rollout canary=10%,hold=60s</code> gives it to a share of them first.</p>`}

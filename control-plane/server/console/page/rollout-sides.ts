@@ -56,7 +56,7 @@ export function RolloutSides({ revision, status, plan }: SidesProps) {
     <${Side} title="With it" workers=${having} samples=${side('having')} line=${line} />
     <${Side} title="Without it" workers=${others} samples=${side('others')} />
   </div>
-  <p class="quiet">Of the last reports. Judged are all decisions since the step began${plan === undefined ? '' : `: it is taken back when errors are more than ${plan.errorPoints} point above the others, or over limit or without a rule more than ${plan.overLimitPoints} points above, or ${plan.fewPoints} points and ${plan.overLimitFactor} times as high. p99 is not judged`}.</p>`;
+  <p class="quiet">From the latest reports. All decisions since the step began are judged${plan === undefined ? '' : `: it is taken back when errors are more than ${plan.errorPoints} point above the others, or over limit or without a rule more than ${plan.overLimitPoints} points above, or ${plan.fewPoints} points and ${plan.overLimitFactor} times as high. p99 is not judged`}.</p>`;
 }
 
 interface SideProps {

@@ -51,7 +51,7 @@ function LastChange({ source: { changed, domain, rule }, status }: RuleCardProps
   const refusal = useRefusal();
   const change = html`<a class="button" href=${hrefOf('change', { domain, rule: rule.rule })}>Change…</a>`;
   if (changed === null) {
-    return html`<p class="quiet">As far back as is known, it was never changed.</p>
+    return html`<p class="quiet">No known revision has changed it.</p>
       <div class="buttons left">${change}</div>`;
   }
   const { revision, before, texts, later, restores = null, isNew = false } = changed;

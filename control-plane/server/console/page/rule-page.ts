@@ -19,7 +19,7 @@ export function RulePage({ params, status }: PageProps) {
   return html`<${Page} title=${toShown(name)} about="A rule: its text, what it did, and whom it limits.">
     ${
       trouble?.status === 404
-        ? html`<${Empty} title="No such rule is in force."><p><a href=${hrefOf('revisions')}>Look at what changed</a></p><//>
+        ? html`<${Empty} title="No such rule is in force."><p><a href=${hrefOf('revisions')}>Show what changed</a></p><//>
           ${wanted !== '' && html`<h2>History</h2><${RuleHistory} key=${wanted} rule=${wanted} />`}`
         : html`<${ReadingState} of=${source} />`
     }

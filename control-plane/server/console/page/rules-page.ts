@@ -25,7 +25,7 @@ import { type Column, Table } from './table.ts';
 const mostRules = 5_000;
 const mostDomains = 500;
 
-const noRules = html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
+const noRules = html`<${Empty} title="No rules are in force."><p>Write a file, and its rules appear here as soon as it is valid:</p>
   <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit:\n      unit: minute\n      requests_per_unit: 3</pre><//>`;
 
 export function RulesPage({ params, status }: PageProps) {

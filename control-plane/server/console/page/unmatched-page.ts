@@ -24,7 +24,7 @@ const columns: readonly Column<Sample>[] = [
 export function UnmatchedPage({ status }: PageProps) {
   const unmatched = useResource<UnmatchedJson>('unmatched', 'figures');
   const samples = unmatched.value?.samples ?? [];
-  return html`<${Page} title="Unmatched" about="Samples of descriptors that found no rule, and were let pass.">
+  return html`<${Page} title="Unmatched" about="Samples of descriptors that matched no rule, and so were allowed.">
     <${ReadingState} of=${unmatched} />
     <${Listed} of=${unmatched} count=${samples.length}
       nothing=${status.value?.traffic === null ? html`<${NobodyReports} />` : allAreMatched}>
@@ -33,7 +33,7 @@ export function UnmatchedPage({ status }: PageProps) {
   <//>`;
 }
 
-const allAreMatched = html`<${Empty} title="Every descriptor has found a rule.">
+const allAreMatched = html`<${Empty} title="Every descriptor matches a rule.">
   <p>Samples of those that do not are shown here within five seconds.</p><//>`;
 
 function toRow({ domain, entries, samples, lastAt, reason, hint, nearest }: Sample) {

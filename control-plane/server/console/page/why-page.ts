@@ -15,7 +15,7 @@ export function WhyPage({ params, status }: PageProps) {
   const [entries] = asked?.descriptors ?? [];
   if (asked === undefined || entries === undefined) {
     return html`<${Page} title="Why was this refused?" about="What happens to a request now, and why.">
-      <${Empty} title="Nothing is asked for."><p>Press <kbd>/</kbd> or <kbd>Ctrl</kbd> <kbd>K</kbd>, and name a value, a rule, a domain, a worker or a revision, or paste a descriptor.</p><//>
+      <${Empty} title="No request is given."><p>Press <kbd>/</kbd> or <kbd>Ctrl</kbd> <kbd>K</kbd>, and name a value, a rule, a domain, a worker or a revision, or paste a descriptor.</p><//>
     <//>`;
   }
   return html`<${Page} title=${toPairs(entries)} about="What happens to it now, and why. The address of this page can be shared.">

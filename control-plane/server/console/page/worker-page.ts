@@ -21,7 +21,7 @@ export function WorkerPage({ params, status }: PageProps) {
         ? html`<${Connected} worker=${worker} />`
         : gone !== undefined
           ? html`<${Gone} worker=${gone} />`
-          : html`<${Empty} title="No worker of this name is connected, or was in the last hour."><p><a href=${hrefOf('fleet')}>Show the fleet</a></p><//>`)
+          : html`<${Empty} title="No worker of this name is connected, or has been in the last hour."><p><a href=${hrefOf('fleet')}>Show the fleet</a></p><//>`)
     }
   <//>`;
 }

@@ -49,8 +49,9 @@ export function openKeptActivity({
     schema: fileJson,
     maxBytes: maxFileBytes,
     what: 'what was done',
-    without: 'the activity begins anew',
-    refuse: (content) => (content.store === store ? undefined : `it is about ${content.store}`),
+    without: 'the activity starts empty',
+    refuse: (content) =>
+      content.store === store ? undefined : `it is of another store, ${content.store}`,
     toContent(share) {
       const newest = activity.read();
       const some = newest.slice(0, Math.ceil(newest.length * share));

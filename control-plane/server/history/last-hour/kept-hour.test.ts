@@ -114,7 +114,7 @@ test('a file that is damaged, too large or of another store is logged, set aside
     ['{}', /it is not the last hour of charts/],
     [good.replace('"format":1', '"format":2'), /it is of a newer version \(format 2\)/],
     [good.replace('10,0.333', '-10,0.333'), /it is not the last hour of charts/],
-    [good.replace('/rules', '/others'), /it is about \/others/],
+    [good.replace('/rules', '/others'), /it is of another store, \/others/],
     [good.padEnd(1_000_001), /it is too large/],
   ];
   for (const [text, problem] of cases) {
@@ -126,7 +126,7 @@ test('a file that is damaged, too large or of another store is logged, set aside
     t.regex(log.lines[0] ?? '', problem);
     t.regex(
       log.lines[0] ?? '',
-      /^warning .*last-hour\.json cannot be read \(.*\): the charts begin anew(?:; it is kept as .*)?$/,
+      /^warning .*last-hour\.json cannot be read \(.*\): the charts start empty(?:; it is kept as .*)?$/,
     );
     const isOfOthers = text.includes('/others');
     t.is(readFileSync(isOfOthers ? file : `${file}.unreadable`, 'utf8'), text);
@@ -142,5 +142,5 @@ test('a state directory that cannot be written is reported once', async (t) => {
     await kept.stop();
   }
   t.is(log.lines.length, 1);
-  t.regex(log.lines[0] ?? '', /cannot be written \(.*\): after a restart the charts begin anew$/);
+  t.regex(log.lines[0] ?? '', /cannot be written \(.*\): after a restart the charts start empty$/);
 });

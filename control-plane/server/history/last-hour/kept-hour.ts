@@ -84,8 +84,9 @@ export function openKeptHour(deps: KeptHourDeps): KeptHour {
     schema: fileJson,
     maxBytes: maxFileBytes,
     what: 'the last hour of charts',
-    without: 'the charts begin anew',
-    refuse: (content) => (content.store === store ? undefined : `it is about ${content.store}`),
+    without: 'the charts start empty',
+    refuse: (content) =>
+      content.store === store ? undefined : `it is of another store, ${content.store}`,
     toContent,
     log,
     clock,

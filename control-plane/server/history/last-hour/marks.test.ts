@@ -51,7 +51,7 @@ test('a revision, a rollout that succeeds and one that is taken back are marked'
   t.deepEqual(texts(), [
     'in_force b: Revision b ("change b", ann) is in force',
     'rollout c: The rollout of revision c ("change c", ann) begins',
-    'in_force c: The rollout of revision c ("change c", ann) has come to all workers',
+    'in_force c: The rollout of revision c ("change c", ann) has reached all workers',
     'rollout d: The rollout of revision d ("change d", ann) begins',
     'taken_back d: Revision d ("change d", ann) is taken back',
   ]);

@@ -22,7 +22,7 @@ export function markRevisions(
   function noteInForce({ revision, content }: NonNullable<Known['inForce']>): void {
     const text =
       known.trial?.content === content
-        ? `The rollout of revision ${toTitle(revision)} has come to all workers`
+        ? `The rollout of revision ${toTitle(revision)} has reached all workers`
         : `Revision ${toTitle(revision)} is in force`;
     marks.note({ kind: 'in_force', revision: revision.id, text });
   }
