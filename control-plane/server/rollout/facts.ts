@@ -143,7 +143,7 @@ export function readOwnFacts(
       const isRefusal = state === 'refused' && nacked?.version === expected;
       // The figures of a link count only for the worker with the same instance and node id.
       const sums = instance === undefined ? undefined : counted.get(instance);
-      const isKnown = sums?.nodeId === node.id && [before, after].includes(sums.version);
+      const isOwn = sums?.nodeId === node.id;
       return {
         key: toKey(instance, node.id, worker.address),
         id: node.id,
@@ -155,7 +155,7 @@ export function readOwnFacts(
         ...(worker.isUnused && { unused: true }),
         refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
         counted:
-          both && lost && sums && isKnown && before !== after
+          both && lost && isOwn && before !== after
             ? toFacts(sums, before, after, findChange(both, lost, isRemovalMeant))
             : null,
       };
@@ -166,7 +166,7 @@ export function readOwnFacts(
       // A worker that is killed by what it loads never accepts it.
       const isOffered = sent?.version === after && nacked?.version !== after;
       const had = isOffered ? after : acked?.version;
-      if (had === undefined || (had !== before && had !== after) || before === after) return [];
+      if (had === undefined || before === after) return [];
       return {
         key: toGoneKey(instance, node.id),
         hadIt: had === after,
