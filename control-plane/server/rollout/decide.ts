@@ -85,7 +85,7 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
     return { change: evidence, phase: 'taking_back', text: evidence.reason };
   }
   if (evidence?.kind === 'pause' && !isPaused) {
-    return { change: evidence, phase: 'paused', text: evidence.reason };
+    return toPause(view, open, evidence);
   }
   if (isPaused) {
     const smaller = isAllKnown(view) ? findSmaller(view, open, options.pools) : undefined;
@@ -294,7 +294,7 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
   }
   const what = judgement.kind === 'silent' ? 'too little traffic to judge: ' : '';
   const reason = `${what}${judgement.text}`;
-  return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
+  return toPause(view, open, { reason });
 }
 
 /** No worker of the step has the revision: the step is new, or its workers have left, and replacing them would exceed
@@ -304,18 +304,19 @@ function giveAgain(view: View, open: RolloutOnRecord, options: GoOnOptions): Dec
   if (!isLeft) return give(view, open, options, open.step);
   const reason = `${toCountText(open.chosen.length, 'worker')} had it, and all of them have left: 'rollout resume' gives it to others`;
   const share = { chosen: [], whole: open.whole };
-  return { change: { kind: 'pause', reason, share }, phase: 'paused', text: reason };
+  return toPause(view, open, { reason, share });
 }
 
 /** Gives the revision to the workers of this step, or of the next step that has any; after the last step, to all
  * workers. */
 function give(
-  { members, peopled }: View,
+  view: View,
   open: RolloutOnRecord,
   { plan, pools, isApproved }: GoOnOptions,
   from: number,
   why = '',
 ): Decision {
+  const { members, peopled } = view;
   const because = why === '' ? '' : `${why}; `;
   /** The step of a node group without workers waits until one connects. */
   const isAwaited = ({ pool }: PoolStep) => pools.nameOf(pool) !== undefined && !peopled.has(pool);
@@ -333,7 +334,7 @@ function give(
     if (!within.some(({ pool }) => pool === at.pool)) continue;
     if (share.chosen.length > maxChosen) {
       const reason = `step ${step + 1} has ${share.chosen.length} workers, and the record holds ${maxChosen} of them: make the steps smaller, or promote it`;
-      return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
+      return toPause(view, open, { reason });
     }
     const whose = name === undefined ? '' : ` (node group '${toExcerpt(name)}')`;
     const reach = `${within.length} of ${toCountText(members.length, 'worker')}`;
@@ -379,6 +380,16 @@ function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): str
 
 function toGiven(step: number, share: Share, text: string): Decision {
   return { change: { kind: 'give', step, share, text }, phase: 'spreading', text: '' };
+}
+
+/** The rollout is paused once that is on record, which may take long: until then nobody can resume it. */
+function toPause(
+  view: View,
+  open: RolloutOnRecord,
+  pause: Omit<Extract<Change, { kind: 'pause' }>, 'kind'>,
+): Decision {
+  const change = { ...pause, kind: 'pause' } as const;
+  return { change, phase: toFollowerPhase(view, open), text: pause.reason };
 }
 
 function toFollowerPhase({ members }: View, open: RolloutOnRecord): Phase {
