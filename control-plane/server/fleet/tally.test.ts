@@ -78,7 +78,7 @@ const rule = (name: string, hits: number, overLimit = 0) => ({
   ...{ rule: name, hits, overLimit, nearLimit: 0 },
 });
 
-test('hits are summed by rule, of as many as may be kept', (t) => {
+test('hits are summed by rule, of as many as may be kept, the largest of each report', (t) => {
   const { tally, report } = setUp();
   report({}, { rules: [rule('shop.a', 1_000)] });
   t.is(tally.counted?.now.rules.size, 0, 'of before its first report');
@@ -93,13 +93,14 @@ test('hits are summed by rule, of as many as may be kept', (t) => {
     'api.example.x': { hits: 1, overLimit: 0 },
     bare: { hits: 0, overLimit: 0 },
   });
-  report({}, { rules: Array.from({ length: 200 }, (_, at) => rule(`d${at}.a`, 1)) });
+  report({}, { rules: Array.from({ length: 200 }, (_, at) => rule(`d${at}.a`, at)) });
   report({}, { rules: [rule('shop.a', 1), rule('d199.a', 1)] });
   t.is(tally.counted?.now.rules.size, 100);
   t.is(tally.counted?.now.rules.get('shop.a')?.hits, 7);
+  t.is(tally.counted?.now.rules.get('d199.a')?.hits, 200, 'the largest are kept');
 });
 
-test('failures are summed by domain, of the first hundred, as far as the worker reports them', (t) => {
+test('failures are summed by domain, of as many as may be kept, as far as the worker reports them', (t) => {
   const { tally, report } = setUp();
   const failures = (domain: string, errors: number, noMatch: number) => ({
     failures: { domains: [{ domain, errors, noMatch }] },

@@ -56,7 +56,8 @@ export interface TallyDeps {
   readonly nodeId: string;
   /** Returns a new text at each call. */
   readonly newSeries: () => string;
-  /** Number of this worker's rules whose hits are retained: hits of further rules count only in the totals. */
+  /** Number of this worker's rules whose hits are retained, the largest of each report first, and of domains whose
+   * failures are: those of further ones count only in the totals. */
   readonly mostRules: () => number;
   /** Returns a copy of this name that does not keep a report in memory, and that all workers share. */
   readonly toOwned: (name: string) => string;
@@ -65,8 +66,6 @@ export interface TallyDeps {
 const recentMs = 600_000;
 /** How long after an outage errors are still attributed to it. */
 const storeMs = 60_000;
-/** Maximum number of domains whose failures are retained. */
-const maxDomains = 100;
 
 export const noTraffic: Traffic = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
 const nothing: Tallied = { ...noTraffic, rules: new Map(), failures: undefined };
@@ -148,7 +147,9 @@ function addReport(
 ): Tallied {
   const rules = new Map(before.rules);
   const most = mostRules();
-  for (const { rule, hits, overLimit } of report.rules) {
+  const isBound = rules.size + report.rules.length > most;
+  const sorted = isBound ? report.rules.toSorted((a, b) => b.hits - a.hits) : report.rules;
+  for (const { rule, hits, overLimit } of sorted) {
     const known = rules.get(rule);
     const isLeftOut = rules.size >= most || rule.length > maxNameLength;
     if (known === undefined && isLeftOut) continue;
@@ -157,20 +158,20 @@ function addReport(
       overLimit: (known?.overLimit ?? 0) + toCount(overLimit),
     });
   }
-  const failures = addFailures(before.failures, report.failures?.domains, toOwned);
+  const failures = addFailures(before.failures, report.failures?.domains, { most, toOwned });
   return { ...addTraffic(before, passed), rules, failures };
 }
 
 function addFailures(
   before: Tallied['failures'],
   domains: readonly DomainFailureMessage[] | undefined,
-  toOwned: TallyDeps['toOwned'],
+  { most, toOwned }: Pick<TallyDeps, 'toOwned'> & { readonly most: number },
 ): Tallied['failures'] {
   if (domains === undefined) return before;
   const failures = new Map(before);
   for (const { domain, errors, noMatch } of domains) {
     const known = failures.get(domain);
-    const isLeftOut = failures.size >= maxDomains || domain.length > maxNameLength;
+    const isLeftOut = failures.size >= most || domain.length > maxNameLength;
     if (known === undefined && isLeftOut) continue;
     failures.set(known ? domain : toOwned(domain), {
       errors: (known?.errors ?? 0) + toCount(errors),

@@ -227,3 +227,30 @@ testLines(test, new URL('facts.txt', import.meta.url), (given) => {
   ];
   return lines.join(' ; ') || 'nothing';
 });
+
+test('of more domains than are sent each second the worst and the largest are sent, and the others named', (t) => {
+  const resource = [...after.resources.values()][0];
+  const names = Array.from({ length: 50 }, (_, at) => `d${String(at).padStart(2, '0')}`);
+  const changed = { ...after, resources: new Map(names.map((name) => [name, resource])) };
+  const rules = names.map((name, at) => [`${name}.k`, { hits: 50 - at, overLimit: 0 }] as const);
+  const sums = {
+    ...{ ...now, decisions: 1_000, errors: 0, rules: new Map(rules) },
+    failures: new Map([['d49', { errors: 1, noMatch: 0 }]]),
+  };
+  const workers = Array.from({ length: 500 }, (_, at) => toWorker(`w/${at} counts=2`));
+  const facts = readOwnFacts(
+    {
+      workers: { list: () => workers.map(({ worker }) => worker), vanished: () => [] },
+      snapshots: {
+        ...{ current: () => after, compare: () => ({ before, after: changed as Snapshot }) },
+        lostRules: () => new Map(),
+      },
+      readCounted: () => new Map(workers.map((_, at) => [String(at), { ...counted, now: sums }])),
+    },
+    { pools: { poolOf: () => 0 }, isRemovalMeant: false },
+    0,
+  );
+  const sent = facts.workers.map(({ counted: of }) => of?.domains?.map(({ name }) => name));
+  t.deepEqual(sent[499]?.sort(), [...names.slice(0, 39), 'd49']);
+  t.deepEqual(facts.leftOut, { count: 10, first: 'd39' });
+});

@@ -11,6 +11,9 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import type { Running } from './following.ts';
 
+/** The most domains whose figures are sent for all workers of one control plane: they are sent each second. */
+const maxDomains = 20_000;
+
 /** The sums over a period. */
 const figuresFields = {
   decisions: Type.Number(),
@@ -20,7 +23,7 @@ const figuresFields = {
   noMatch: Type.Optional(Type.Number()),
   /** Hits of rules whose removal is intended. */
   gone: Type.Optional(Type.Number()),
-  /** The figures of some of the domains that the revision changes. */
+  /** The figures of the domains that the revision changes and that have any, except those that are left out. */
   domains: Type.Optional(
     Type.Array(
       Type.Object({
@@ -32,7 +35,7 @@ const figuresFields = {
         noMatch: Type.Optional(Type.Number()),
         gone: Type.Optional(Type.Number()),
       }),
-      { maxItems: 20 },
+      { maxItems: maxDomains },
     ),
   ),
 };
@@ -86,6 +89,10 @@ const goneFactsJson = Type.Object({
 });
 export type GoneFacts = Type.Static<typeof goneFactsJson>;
 
+/** The domains that the revision changes but whose figures are not sent, and the one of them that counts most. */
+const leftOutJson = Type.Object({ count: Type.Integer(), first: Type.String() });
+export type LeftOut = Type.Static<typeof leftOutJson>;
+
 /** The facts of the workers of one control plane. */
 export const factsJson = Type.Object(
   {
@@ -101,6 +108,7 @@ export const factsJson = Type.Object(
     ),
     workers: Type.Array(workerFactsJson),
     gone: Type.Array(goneFactsJson),
+    leftOut: Type.Optional(leftOutJson),
   },
   { title: 'RolloutFacts' },
 );
@@ -114,52 +122,53 @@ export interface FactSources {
 }
 
 const maxRefusalLength = 500;
-/** The most domains whose figures are sent per worker: they are sent each second. */
-const maxDomains = 20;
 
 /** The part of the revision on trial that these facts depend on. */
 interface OwnTrial extends Pick<Running, 'isRemovalMeant'> {
   readonly pools: Pick<Running['pools'], 'poolOf'>;
 }
 
+export type OwnFacts = Pick<RolloutFacts, 'workers' | 'gone' | 'leftOut'>;
+
 /** `nowMs`: the time of the monotonic clock. */
 export function readOwnFacts(
   { workers, snapshots, readCounted }: FactSources,
   running: OwnTrial | undefined,
   nowMs: number,
-): Pick<RolloutFacts, 'workers' | 'gone'> {
+): OwnFacts {
   const counted = readCounted();
   const connected = workers.list();
   const sharedIds = findSharedIds(connected);
   const lost = snapshots.lostRules();
   const isRemovalMeant = running?.isRemovalMeant === true;
+  const described = connected.map((worker): WorkerFacts => {
+    const { node, instance, nacked, wantedVersion } = worker;
+    const { state, expected } = toWorkerState(worker, snapshots.current(node));
+    const both = snapshots.compare(node);
+    const before = both?.before && wantedVersion(both.before);
+    const after = both?.after && wantedVersion(both.after);
+    const isRefusal = state === 'refused' && nacked?.version === expected;
+    // The figures of a link count only for the worker with the same instance and node id.
+    const sums = instance === undefined ? undefined : counted.get(instance);
+    const isOwn = sums?.nodeId === node.id;
+    return {
+      key: toKey(instance, node.id, worker.address),
+      id: node.id,
+      instance: instance ?? null,
+      name: `'${toWorkerName(worker, sharedIds.has(node.id))}'`,
+      pool: running?.pools.poolOf(node) ?? 0,
+      isAffected: after !== undefined && before !== after,
+      state,
+      ...(worker.isUnused && { unused: true }),
+      refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
+      counted:
+        both && lost && isOwn && before !== after
+          ? toFacts(sums, before, after, findChange(both, lost, isRemovalMeant))
+          : null,
+    };
+  });
   return {
-    workers: connected.map((worker) => {
-      const { node, instance, nacked, wantedVersion } = worker;
-      const { state, expected } = toWorkerState(worker, snapshots.current(node));
-      const both = snapshots.compare(node);
-      const before = both?.before && wantedVersion(both.before);
-      const after = both?.after && wantedVersion(both.after);
-      const isRefusal = state === 'refused' && nacked?.version === expected;
-      // The figures of a link count only for the worker with the same instance and node id.
-      const sums = instance === undefined ? undefined : counted.get(instance);
-      const isOwn = sums?.nodeId === node.id;
-      return {
-        key: toKey(instance, node.id, worker.address),
-        id: node.id,
-        instance: instance ?? null,
-        name: `'${toWorkerName(worker, sharedIds.has(node.id))}'`,
-        pool: running?.pools.poolOf(node) ?? 0,
-        isAffected: after !== undefined && before !== after,
-        state,
-        ...(worker.isUnused && { unused: true }),
-        refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
-        counted:
-          both && lost && isOwn && before !== after
-            ? toFacts(sums, before, after, findChange(both, lost, isRemovalMeant))
-            : null,
-      };
-    }),
+    ...boundDomains(described),
     gone: workers.vanished().flatMap(({ node, instance, sent, acked, nacked, goneAtMs }) => {
       const both = snapshots.compare(node);
       const [before, after] = [both?.before?.version, both?.after?.version];
@@ -175,6 +184,35 @@ export function readOwnFacts(
       };
     }),
   };
+}
+
+/** Leaves the domains out that count least, of all workers alike: first those of which the fewest requests with the
+ * revision went wrong, then those with the fewest requests. Each worker has one vote, however much it reports. */
+function boundDomains(workers: WorkerFacts[]): Pick<RolloutFacts, 'workers' | 'leftOut'> {
+  const all = workers.flatMap(({ counted }) => counted ?? []);
+  const weights = new Map<string, number>();
+  let count = 0;
+  for (const { decisions, errors, hasIt, domains = [] } of all) {
+    count += domains.length;
+    for (const { name, hits, overLimit, errors: failed = 0, noMatch = 0 } of domains) {
+      const wrong = hasIt ? overLimit + failed + noMatch : 0;
+      const weight = (wrong + hits / 1_000) / Math.max(1, decisions + errors);
+      weights.set(name, (weights.get(name) ?? 0) + weight);
+    }
+  }
+  if (count <= maxDomains) return { workers };
+  const sorted = [...weights].sort(([, a], [, b]) => b - a).map(([name]) => name);
+  const kept = new Set(sorted.splice(0, Math.floor(maxDomains / all.length)));
+  const bound = <Of extends FiguresFacts>(figures: Of): Of => ({
+    ...figures,
+    domains: figures.domains?.filter(({ name }) => kept.has(name)),
+  });
+  const bounded = workers.map((worker) => {
+    const { counted } = worker;
+    const recent = counted?.recent && { recent: bound(counted.recent) };
+    return counted ? { ...worker, counted: { ...bound(counted), ...recent } } : worker;
+  });
+  return { workers: bounded, leftOut: { count: sorted.length, first: sorted[0] ?? '' } };
 }
 
 function toFacts(
@@ -240,9 +278,8 @@ export function subtract(all: FiguresFacts, part: FiguresFacts): FiguresFacts {
   };
 }
 
-/** `index`: the index of the rule's domain among those that change; -1 for any other domain. */
 interface RulePlace {
-  readonly index: number;
+  readonly domain: string;
   readonly fate: Fate;
 }
 
@@ -259,8 +296,8 @@ interface DomainSums {
 class Change {
   /** All domains of the node, with or without the revision. */
   readonly #domains = new Set<string>();
-  /** The first of the changed domains, whose figures are compared. */
-  readonly #changed: readonly string[];
+  /** The changed domains, whose figures are compared. */
+  readonly #changed = new Set<string>();
   /** The domains whose removal is intended, so that their requests match no rule. */
   readonly #removed = new Set<string>();
   readonly #lost: ReadonlyMap<string, LostRules>;
@@ -276,17 +313,15 @@ class Change {
   ) {
     this.#lost = lost;
     this.#isRemovalMeant = isRemovalMeant;
-    const changed = new Set<string>();
     for (const snapshot of [before, after]) {
       for (const name of snapshot?.resources.keys() ?? []) {
         const domain = sanitizeMetricName(name);
         this.#domains.add(domain);
         const [was, is] = [before, after].map((each) => each?.resources.get(name)?.version);
         const isRemoved = isRemovalMeant && is === undefined;
-        if (was !== is) (isRemoved ? this.#removed : changed).add(domain);
+        if (was !== is) (isRemoved ? this.#removed : this.#changed).add(domain);
       }
     }
-    this.#changed = [...changed].slice(0, maxDomains);
   }
 
   /** Computes the figures once per sum: workers report every five seconds but are judged every second. */
@@ -297,25 +332,22 @@ class Change {
   }
 
   #toFigures({ decisions, overLimit, errors, noMatch, rules, failures }: Tallied): FiguresFacts {
-    const none = failures && { errors: 0, noMatch: 0 };
-    const domains = this.#changed.map(
-      (name): DomainSums => ({
-        name,
-        hits: 0,
-        overLimit: 0,
-        gone: 0,
-        ...none,
-        ...failures?.get(name),
-      }),
-    );
+    const domains = new Map<string, DomainSums>();
+    const none = { hits: 0, overLimit: 0, gone: 0, ...(failures && { errors: 0, noMatch: 0 }) };
+    const of = (name: string) => {
+      const sums = domains.get(name) ?? { name, ...none, ...failures?.get(name) };
+      domains.set(name, sums);
+      return sums;
+    };
+    for (const name of failures?.keys() ?? []) if (this.#changed.has(name)) of(name);
     let gone = 0;
     for (const [rule, hits] of rules) {
-      const { index, fate } = this.#placeOf(rule);
-      const sums = domains[index];
-      if (fate === 'gone') {
-        gone += hits.hits;
-        if (sums !== undefined) sums.gone += hits.hits;
-      } else if (fate === 'kept' && sums !== undefined) {
+      const { domain, fate } = this.#placeOf(rule);
+      if (fate === 'gone') gone += hits.hits;
+      if (fate === 'listed' || !this.#changed.has(domain)) continue;
+      const sums = of(domain);
+      if (fate === 'gone') sums.gone += hits.hits;
+      else {
         sums.hits += hits.hits;
         sums.overLimit += hits.overLimit;
       }
@@ -326,7 +358,7 @@ class Change {
       unmeant = 0;
       for (const [name, of] of failures) if (!this.#removed.has(name)) unmeant += of.noMatch;
     }
-    return { decisions, overLimit, errors, noMatch: unmeant, gone, domains };
+    return { decisions, overLimit, errors, noMatch: unmeant, gone, domains: [...domains.values()] };
   }
 
   #placeOf(rule: string): RulePlace {
@@ -339,7 +371,7 @@ class Change {
     const lost = this.#lost.get(domain);
     const isMeant = this.#isRemovalMeant || lost?.isPure === true;
     const fate = isMeant && lost ? lost.fateOf(rule) : 'kept';
-    const place = { index: this.#changed.indexOf(domain), fate };
+    const place = { domain, fate };
     this.#places.set(rule, place);
     return place;
   }
@@ -360,7 +392,7 @@ export interface KnownWorker extends WorkerFacts {
 }
 
 /** The facts that the peers report. */
-export interface PeerFacts extends Pick<RolloutFacts, 'gone'> {
+export interface PeerFacts extends Pick<RolloutFacts, 'gone' | 'leftOut'> {
   readonly workers: readonly KnownWorker[];
   /** A human-readable reason why facts are missing: a peer does not answer or does not follow the record. */
   readonly unknown: string | undefined;
@@ -389,6 +421,7 @@ export function toPeerFacts(
   const gone: GoneFacts[] = [];
   let unknown: string | undefined;
   let lacks = false;
+  let leftOut: LeftOut | undefined;
   for (const { url, value, error } of answers) {
     if (value === undefined) {
       unknown ??= `waits for peer ${url}, which gives no answer (${error})`;
@@ -398,11 +431,12 @@ export function toPeerFacts(
     if (value.serves === contentId) {
       workers.push(...value.workers);
       gone.push(...value.gone);
+      leftOut = value.leftOut ?? leftOut;
       continue;
     }
     unknown ??= `waits for peer ${url} to follow this step`;
     const none = { state: 'pending', refusal: null, counted: null, isUnsure: true } as const;
     workers.push(...value.workers.map((each) => ({ ...each, ...none })));
   }
-  return { workers, gone, unknown, lacks, askedAtMs };
+  return { workers, gone, unknown, lacks, askedAtMs, ...(leftOut && { leftOut }) };
 }

@@ -36,7 +36,7 @@ import { become, type Turn as StepTurn } from '../turn.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
-import { noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
+import { noPeers, type OwnFacts, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
 import {
   gatherAgain,
   isGathered,
@@ -142,7 +142,7 @@ export type FleetEvent =
   | {
       readonly kind: 'followed';
       readonly workers: readonly ConnectedWorker[];
-      readonly own: Pick<RolloutFacts, 'workers' | 'gone'> | undefined;
+      readonly own: OwnFacts | undefined;
       /** Whether any worker has other rules than those that are served for lack of anything known. */
       readonly holdOther: boolean;
     }
@@ -606,12 +606,7 @@ export function foresee(
   return foreseeIndivisible(named, plan);
 }
 
-function decideOn(
-  turn: Turn,
-  now: Running,
-  own: Pick<RolloutFacts, 'workers' | 'gone'>,
-  facts: Facts,
-): Turn {
+function decideOn(turn: Turn, now: Running, own: OwnFacts, facts: Facts): Turn {
   const { state } = turn;
   const { monotonicMs, snapshots } = facts;
   const { record, contentId } = facts.record.known;

@@ -2,13 +2,14 @@
 // counted since the step began. Pure: each look makes the memory for the next one.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import {
   type FiguresFacts,
   type GoneFacts,
   type KnownWorker,
+  type OwnFacts,
   type PeerFacts,
-  type RolloutFacts,
   subtract,
   toGoneKey,
   type WorkerFacts,
@@ -22,7 +23,7 @@ export interface Look {
   readonly open: RolloutOnRecord | undefined;
   readonly pools: Pools;
   readonly overLimitPoints: number;
-  readonly own: Pick<RolloutFacts, 'workers' | 'gone'>;
+  readonly own: OwnFacts;
   readonly peers: PeerFacts;
   /** Whether there are peers that this control plane does not ask. */
   readonly hasOthers: boolean;
@@ -309,13 +310,18 @@ function judge(
       ? { ...slice, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
       : whole;
   const isOutage = judgement.kind === 'store';
+  const { leftOut = look.peers.leftOut } = look.own;
+  const left =
+    leftOut === undefined
+      ? ''
+      : `; ${toCountText(leftOut.count, 'domain')}, such as '${toExcerpt(leftOut.first)}', counted in all alone`;
   const later = isOver
     ? { sinceMs: watchedMs, number, bases: addBases(new Map(), workers) }
     : { ...step.slice, bases: sliceBases };
   return {
     bases: passOutage(bases, workers, isOutage),
     slice: { ...later, bases: passOutage(later.bases, workers, isOutage) },
-    judgement,
+    judgement: { ...judgement, text: `${judgement.text}${left}` },
   };
 }
 
