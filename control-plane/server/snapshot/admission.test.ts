@@ -45,7 +45,7 @@ test('a change that takes more than half of the limits is held back from ten on'
   t.true(held(1000, 499));
 });
 
-test('a change that removes a domain or half of its limits is held back if these are two limits or more', (t) => {
+test('a change that removes a domain or half of its limits is held back, but for one limit that another one replaces', (t) => {
   const textOf = (before: Record<string, number>, after: Record<string, number>, isUndo = false) =>
     runAtOnce(findingRemoval(rulesOf(before), rulesOf(after), isUndo))?.message;
   t.is(textOf({ a: 2, b: 50 }, { b: 50 }), "held back: domain 'a' would go (a.k0, a.k1)");
@@ -54,7 +54,8 @@ test('a change that removes a domain or half of its limits is held back if these
     "held back: domain 'a' would lose 2 of 4 limits (a.k2, a.k3)",
   );
   t.is(textOf({ a: 5, b: 50 }, { a: 3, b: 50 }), undefined, 'two are not half of five');
-  t.is(textOf({ a: 1, b: 50 }, { b: 50 }), undefined, 'one limit');
+  t.is(textOf({ a: 1, b: 50 }, { b: 50 }), "held back: domain 'a' would go (a.k0)");
+  t.is(textOf({ a: 1, b: 50 }, { b: 50, c: 1 }), undefined, 'renamed');
   t.is(textOf({ a: 2, b: 50 }, { b: 50 }, true), undefined, 'an undo');
 });
 

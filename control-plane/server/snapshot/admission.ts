@@ -305,13 +305,13 @@ function newWord<Word extends Said>(
 
 /** Removing fewer limits is routine, whatever share of all limits they are. */
 const minRemoved = 10;
-/** The minimum for one domain, of which half must be removed. */
-const minRemovedOfDomain = 2;
+/** A single limit of a domain may make way for another one, as where its key or its domain is renamed. */
+const maxReplaced = 1;
 const maxNamed = 20;
 
 /** An error if nodes that got domains no longer get any, lose more than half of their limits and at least ten, or lose
- * half of the limits of one domain and at least two, other than by an undo: all nodes because of the rules, or some
- * because of their group. Otherwise undefined. An empty folder, a wrong path or a bad merge is a valid revision, and
+ * half of the limits of one domain, other than by an undo: all nodes because of the rules, or some because of their
+ * group. Otherwise undefined. An empty folder, a wrong path or a bad merge is a valid revision, and
  * would admit all requests. In steps. */
 export function* findingRemoval(
   before: RulesForNodes,
@@ -320,15 +320,14 @@ export function* findingRemoval(
 ): Generator<void, Problem | undefined> {
   const limits = yield* compareLimits(before.ruleSet, after.ruleSet);
   const [had, has] = [before, after].map(({ ruleSet }) => [...ruleSet.domains.keys()]);
-  const ofAll = yield* toRemoval(limits, had ?? [], has ?? [], { where: '', isUndo });
+  const rules = { before: before.ruleSet, after: after.ruleSet };
+  const given = { limits, rules, isUndo };
+  const ofAll = yield* toRemoval(given, had ?? [], has ?? [], '');
   if (ofAll !== undefined) return ofAll;
   for (const each of yield* findingClasses(before.groups, after.groups)) {
     yield;
     const where = ` for ${describeClass(each)}`;
-    const problem = yield* toRemoval(limits, each.before.domains, each.after.domains, {
-      where,
-      isUndo,
-    });
+    const problem = yield* toRemoval(given, each.before.domains, each.after.domains, where);
     if (problem !== undefined) return problem;
   }
   return undefined;
@@ -396,15 +395,27 @@ interface LostLimits {
   readonly isWhole: boolean;
 }
 
+interface RemovalFacts {
+  readonly limits: ReadonlyMap<string, ComparedLimits>;
+  readonly rules: { readonly before: CheckedRules; readonly after: CheckedRules };
+  readonly isUndo: boolean;
+}
+
+function countLimits({ domains }: CheckedRules, names: readonly string[]): number {
+  return names.reduce((sum, name) => sum + (domains.get(name)?.limitNameCount ?? 0), 0);
+}
+
 function* toRemoval(
-  limits: ReadonlyMap<string, ComparedLimits>,
+  { limits, rules: both, isUndo }: RemovalFacts,
   before: readonly string[],
   after: readonly string[],
-  { where, isUndo }: { readonly where: string; readonly isUndo: boolean },
+  where: string,
 ): Generator<void, Problem | undefined> {
   const kept = new Set(after);
   const named: string[] = [];
-  let [limitCount, removedCount] = [0, 0];
+  const limitCount = countLimits(both.before, before);
+  const mostReplaced = countLimits(both.after, after) < limitCount ? 0 : maxReplaced;
+  let removedCount = 0;
   let lost: LostLimits | undefined;
   for (const domain of before) {
     yield;
@@ -413,9 +424,8 @@ function* toRemoval(
     const { rules, removed } = compared;
     const all = rules.limitNameCount;
     const gone = kept.has(domain) ? removed : allOf(rules);
-    limitCount += all;
     removedCount += gone.count;
-    if (!isUndo && gone.count >= minRemovedOfDomain && gone.count * 2 >= all) {
+    if (!isUndo && gone.count > mostReplaced && gone.count * 2 >= all) {
       lost ??= { domain, count: gone.count, of: all, isWhole: !kept.has(domain) };
     }
     for (const name of gone.first.slice(0, maxNamed - named.length)) named.push(toExcerpt(name));

@@ -157,7 +157,7 @@ test('an invalid revision changes nothing and is reported everywhere with the sa
 });
 
 test('a change of only the groups reaches the nodes', async (t) => {
-  const folder = createRulesFolder(t, { 'rules/a.yaml': ruleText('a', 1) });
+  const folder = createRulesFolder(t, { 'rules/a.yaml': 'domain: a\n' });
   folder.write('rules/b.yaml', ruleText('b', 1));
   const { cache, served } = await startOnDirectory(t, folder.path);
   t.is(cache.groupOf(anyNode), 'default');
