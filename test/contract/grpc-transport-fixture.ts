@@ -1,5 +1,5 @@
 // Transports under test, and methods to call on them.
-import type { ExecutionContext, TestFn } from 'ava';
+import type { ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { Http2Transport } from '../../worker/grpc/http2/http2-transport.ts';
@@ -15,13 +15,6 @@ import { listeners } from '../../worker/listen/listeners.ts';
 import { createHttp2Peer } from '../support/http2-peer.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { type CallerTls, createCaller } from './grpc-transport-caller.ts';
-
-/** Defines a test. */
-export type Check = (title: string, run: (t: ExecutionContext) => Promise<void>) => void;
-
-export function defineChecks(test: TestFn, define: (check: Check) => void): void {
-  define((title, run) => void test(`http2: ${title}`, run));
-}
 
 const anyPort = { host: '127.0.0.1', port: 0 };
 

@@ -1,5 +1,5 @@
 // Tests how the HTTP/2 engine closes a connection if the peer does something unexpected meanwhile.
-// ../contract/grpc-transport-connection-ends.ts tests what every transport must do at its end.
+// ../contract/grpc-transport-connection-ends.test.ts tests what every transport must do at its end.
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';

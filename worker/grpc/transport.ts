@@ -1,4 +1,4 @@
-// The interface of the gRPC transport; test/contract/grpc-transport.ts is its contract in tests.
+// The interface of the gRPC transport; test/contract/grpc-transport-*.test.ts are its contract in tests.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { LargeRequests } from './large-requests.ts';
