@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
 import fc from 'fast-check';
+import { testLines } from '../test/support/reviewed-lines.ts';
 import type { LogFormat, LogLevel } from './log.ts';
 import { createLog } from './log.ts';
 
@@ -10,22 +11,6 @@ function linesOf(level: LogLevel, format: LogFormat, wallMs = 1_795_221_309_955.
   const log = createLog({ level, format, write: (line) => lines.push(line), wallMs: () => wallMs });
   return { lines, log };
 }
-
-test('a text line has time, level and a quoted message', (t) => {
-  const { lines, log } = linesOf('warning', 'text');
-  log.warning("Listening for HTTP on '0.0.0.0:8080'");
-  t.is(lines.length, 1);
-  t.regex(
-    lines[0] ?? '',
-    /^time="2026-11-2\dT\d\d:\d\d:09(Z|[+-]\d\d:\d\d)" level=warning msg="Listening for HTTP on '0\.0\.0\.0:8080'"\n$/,
-  );
-});
-
-test('a message of plain characters is not quoted', (t) => {
-  const { lines, log } = linesOf('info', 'text');
-  log.info('tls/server.pem_1-a@b^c+d');
-  t.true(lines[0]?.endsWith(' level=info msg=tls/server.pem_1-a@b^c+d\n'));
-});
 
 // Proof of migrating.md: The fields of a JSON log line come in any order
 test('a JSON line has exactly three fields', (t) => {
@@ -36,15 +21,6 @@ test('a JSON line has exactly three fields', (t) => {
   t.is(JSON.parse(line)['@message'], 'say "hi"');
   t.is(JSON.parse(line).level, 'info');
   t.is(Math.floor(Date.parse(JSON.parse(line)['@timestamp'])), 1_795_221_309_955);
-});
-
-test('a JSON time stamp has no trailing zeros in its fraction', (t) => {
-  const whole = linesOf('info', 'json', 1_795_221_309_000);
-  whole.log.info('x');
-  t.regex(whole.lines[0] ?? '', /:09(Z|[+-]\d\d:\d\d)"/);
-  const tenths = linesOf('info', 'json', 1_795_221_309_500);
-  tenths.log.info('x');
-  t.regex(tenths.lines[0] ?? '', /:09\.5(Z|[+-]\d\d:\d\d)"/);
 });
 
 test('the time is local and carries its offset', (t) => {
@@ -64,38 +40,41 @@ test('the time is local and carries its offset', (t) => {
   t.is(run('UTC'), 'time="1970-01-01T00:00:00Z" level=info msg=x\n');
 });
 
-test('only messages of the level and of more severe ones are written', (t) => {
-  const written = (level: LogLevel) => {
-    const { lines, log } = linesOf(level, 'text');
-    log.debug('d');
-    log.info('i');
-    log.warning('w');
-    log.error('e');
-    return lines.map((line) => line.match(/level=(\w+)/)?.[1]).join(' ');
-  };
-  t.is(written('panic'), '');
-  t.is(written('fatal'), '');
-  t.is(written('error'), 'error');
-  t.is(written('warning'), 'warning error');
-  t.is(written('info'), 'info warning error');
-  t.is(written('debug'), 'debug info warning error');
-  t.is(written('trace'), 'debug info warning error');
+const detail = {
+  fields: {
+    line: 4,
+    file: '/rules/my file.yaml',
+    hint: "did you mean 'x'?",
+    of: { domains: ['shop', 'mail'] },
+  },
+  shown: 'No\n  ^',
+};
+/** The time of a line, which is local, with its milliseconds. */
+const time = /(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:09(\.\d+)?(?:Z|[+-]\d\d:\d\d)?/;
+
+/** `FORMAT of LEVEL[ at MS]: CALL, ...`, a call being `LEVEL MESSAGE[ with detail| with FIELD]`; escapes are those of JSON. */
+testLines(test, new URL('log.txt', import.meta.url), (given) => {
+  const [, format, level, ms, calls = ''] =
+    /^(\w+) of (\w+)(?: at (\d+))?: (.*)$/.exec(given) ?? [];
+  const { lines, log } = linesOf(
+    level as LogLevel,
+    format as LogFormat,
+    ms ? Number(ms) : undefined,
+  );
+  for (const call of calls.split(', ')) {
+    const [, method = '', text, field] = /^(\w+) (.*?)(?: with (.*))?$/.exec(call) ?? [];
+    const parse = (each: string | undefined): string => JSON.parse(`"${each}"`);
+    const other = field && { fields: { field: parse(field) }, shown: parse(field) };
+    log[method as 'info'](parse(text), field === 'detail' ? detail : other || undefined);
+  }
+  const shown = lines.map((line) => stripVTControlCharacters(line).replace(time, 'TIME$1'));
+  return shown.map((line) => JSON.stringify(line).slice(1, -1)).join('') || 'nothing';
 });
 
 test('isDebug is whether debug messages are written', (t) => {
   t.false(linesOf('info', 'text').log.isDebug);
   t.true(linesOf('debug', 'text').log.isDebug);
   t.true(linesOf('trace', 'text').log.isDebug);
-});
-
-test('on a terminal a message keeps its several lines, indented', (t) => {
-  const { lines, log } = linesOf('info', 'terminal');
-  log.warning('a.yaml:1:3: "x" is unknown\n  x: 1\n  ^\u001b[2J');
-  t.is(lines.length, 1);
-  t.regex(
-    stripVTControlCharacters(lines[0] ?? ''),
-    /^\d\d:\d\d:09 warning: a\.yaml:1:3: "x" is unknown\n {11}x: 1\n {11}\^\\u001b\[2J\n$/,
-  );
 });
 
 test('whatever the message holds, it stays one line and moves no cursor', (t) => {
@@ -123,52 +102,6 @@ test('a very long message is cut, and ends with the number of missing characters
   t.regex(lines[0] ?? '', /\.\.\. \(234464 characters more\)"\n$/);
 });
 
-const detail = {
-  fields: {
-    line: 4,
-    file: '/rules/my file.yaml',
-    hint: "did you mean 'x'?",
-    of: { domains: ['shop', 'mail'] },
-  },
-  shown: 'No\n  ^',
-};
-
-test('details of a line are named fields, after those that every line has', (t) => {
-  const text = linesOf('info', 'text');
-  text.log.error('No', detail);
-  t.regex(
-    text.lines[0] ?? '',
-    / level=error msg=No file="\/rules\/my file\.yaml" hint="did you mean 'x'\?" line=4 of="\{\\"domains\\":\[\\"shop\\",\\"mail\\"\]\}"\n$/,
-  );
-  const json = linesOf('info', 'json');
-  json.log.warning('No', detail);
-  const record = JSON.parse(json.lines[0] ?? '');
-  const { '@timestamp': time, ...others } = record;
-  t.is(typeof time, 'string');
-  t.deepEqual(others, { '@message': 'No', level: 'warning', ...detail.fields });
-});
-
-test('on a terminal the human-readable details are shown on several lines', (t) => {
-  const { lines, log } = linesOf('info', 'terminal');
-  log.error('No', detail);
-  t.regex(stripVTControlCharacters(lines[0] ?? ''), /^\S+ error: No\n {11}\^\n$/);
-});
-
-test('a notice is written at the level info wherever warnings are', (t) => {
-  const seen = (level: LogLevel) => {
-    const { lines, log } = linesOf(level, 'json');
-    log.info('ordinary');
-    log.notice('good news');
-    return lines.map((line) => [JSON.parse(line).level, JSON.parse(line)['@message']]);
-  };
-  t.deepEqual(seen('error'), []);
-  t.deepEqual(seen('warning'), [['info', 'good news']]);
-  t.deepEqual(seen('info'), [
-    ['info', 'ordinary'],
-    ['info', 'good news'],
-  ]);
-});
-
 test.serial('the times follow the clock of the machine when it is set', (t) => {
   const lines: string[] = [];
   const write = (line: string) => void lines.push(line);
@@ -184,15 +117,5 @@ test.serial('the times follow the clock of the machine when it is set', (t) => {
     }
   } finally {
     Date.now = now;
-  }
-});
-
-test('characters that reverse, hide or end a line are escaped in every format', (t) => {
-  const odd = '\u202e\u2066\u200e\u200b\u00ad\u2028\u0085\u{e0001}';
-  for (const format of ['text', 'json', 'terminal'] as const) {
-    const { lines, log } = linesOf('info', format);
-    log.warning(`a${odd}b`, { fields: { field: odd }, shown: `a${odd}b` });
-    t.notRegex(stripVTControlCharacters(lines[0] ?? '').trimEnd(), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
-    t.true(lines[0]?.includes('\\u202e\\u2066\\u200e\\u200b\\u00ad\\u2028\\u0085\\udb40\\udc01'));
   }
 });

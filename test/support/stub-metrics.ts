@@ -1,7 +1,7 @@
 // Statistics that only record, for tests of the listeners.
 
 import { toTagSuffix } from '../../worker/metrics/metric-name.ts';
-import type { Counter, Gauge, Metrics } from '../../worker/metrics.ts';
+import type { Counter, Gauge, Metrics, RuleStats } from '../../worker/metrics.ts';
 
 export interface StubMetrics extends Metrics {
   /** The values given to a timer, in order. */
@@ -43,4 +43,12 @@ export function createStubMetrics(): StubMetrics {
     snapshot: () => new Map([...values].sort(([a], [b]) => (a < b ? -1 : 1))),
     observed: (name) => times.get(name) ?? [],
   };
+}
+
+/** Adds a number of its own to each counter of a rule. */
+export function addToEach(stats: RuleStats): void {
+  const { totalHits, overLimit, nearLimit, withinLimit, shadowMode } = stats;
+  const { overLimitWithLocalCache, totalNegativeHits } = stats;
+  const counters = [totalHits, overLimit, nearLimit, withinLimit, overLimitWithLocalCache];
+  for (const [at, each] of [...counters, shadowMode, totalNegativeHits].entries()) each.add(at + 1);
 }

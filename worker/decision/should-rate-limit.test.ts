@@ -271,13 +271,7 @@ test('a request with one hit is counted by leases if its limit has a lease, and 
       '  - {key: leased, rate_limit: {unit: hour, requests_per_unit: 100, lease: {share: 5%, for: 1s}}}\n' +
       '  - {key: plain, rate_limit: {unit: hour, requests_per_unit: 100}}\n',
     {
-      store: (inner) => ({
-        ...inner,
-        count(request) {
-          counted.push('store');
-          inner.count(request);
-        },
-      }),
+      store: watched(() => void counted.push('store')),
       leases: (inner) => ({
         count(request) {
           counted.push('leases');
@@ -301,13 +295,7 @@ test('counter keys above 1,024 bytes are counted under a digest after the prefix
     const { decide } = createWorker(twoLimits, {
       cacheKeyPrefix: 'p:',
       keepsLongKeys,
-      store: (inner) => ({
-        ...inner,
-        count(request) {
-          keys.push(...request.hits.map(({ key }) => key));
-          inner.count(request);
-        },
-      }),
+      store: watched(({ hits }) => void keys.push(...hits.map(({ key }) => key))),
     });
     for (const value of values) await decide(ask(`a=${value}`));
     return keys;

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { addToEach } from '../../test/support/stub-metrics.ts';
 import { createRegistry } from './registry.ts';
 
 function setUp(runtimeNamesMax = 2) {
@@ -43,13 +44,7 @@ test('gauges are set before each reading', (t) => {
 test('the names of the counters of a rule begin with its metric key', (t) => {
   const { metrics } = setUp();
   const stats = metrics.ruleStats('d.k_1.2.3.4', true);
-  stats.totalHits.add(1);
-  stats.overLimit.add(2);
-  stats.nearLimit.add(3);
-  stats.withinLimit.add(4);
-  stats.overLimitWithLocalCache.add(5);
-  stats.shadowMode.add(6);
-  stats.totalNegativeHits.add(7);
+  addToEach(stats);
   const prefix = 'ratelimit.service.rate_limit.d.k_1_2_3_4.';
   const values = [...metrics.snapshot()]
     .filter(([name]) => name.startsWith(prefix))

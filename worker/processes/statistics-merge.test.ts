@@ -1,5 +1,6 @@
 import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { addToEach } from '../../test/support/stub-metrics.ts';
 import { createRegistry, type MetricsRegistry } from '../metrics/registry.ts';
 import { createStatisticsMerge } from './statistics-merge.ts';
 import { createStatisticsReporter, type StatisticsReport } from './statistics-report.ts';
@@ -66,13 +67,7 @@ test('all counters of rules and domains are equal in the primary', (t) => {
   const { primary, addProcess } = setUp();
   const process = addProcess();
   const stats = process.metrics.ruleStats('d.k_1.2', true);
-  stats.totalHits.add(1);
-  stats.overLimit.add(2);
-  stats.nearLimit.add(3);
-  stats.withinLimit.add(4);
-  stats.overLimitWithLocalCache.add(5);
-  stats.shadowMode.add(6);
-  stats.totalNegativeHits.add(7);
+  addToEach(stats);
   process.metrics.unknownDomain('nowhere:1').add(8);
   process.report();
   const own = [...process.metrics.snapshot()].filter(([name]) => name.startsWith(ruleRoot));

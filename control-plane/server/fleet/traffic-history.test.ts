@@ -3,11 +3,15 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { pluck } from '../../../test/support/pluck.ts';
 import { TrafficHistory } from './traffic-history.ts';
 
+function setUp() {
+  const clock = createManualClock();
+  return { clock, history: new TrafficHistory(clock) };
+}
+
 const counts = { decisions: 10, overLimit: 2, errors: 1 };
 
 test('under constant load all slots are alike, whenever the reports come', (t) => {
-  const clock = createManualClock();
-  const history = new TrafficHistory(clock);
+  const { clock, history } = setUp();
   for (const seconds of [4.8, 5.4, 4.7, 5.2, 5, 4.9, 5]) {
     clock.advance(seconds * 1000);
     history.take({ decisions: 100 * seconds, overLimit: 20 * seconds, errors: seconds }, seconds);
@@ -21,8 +25,7 @@ test('under constant load all slots are alike, whenever the reports come', (t) =
 });
 
 test('a slot is shown when no report that is in time can add to it', (t) => {
-  const clock = createManualClock();
-  const history = new TrafficHistory(clock);
+  const { clock, history } = setUp();
   clock.advance(5_000);
   history.take(counts, 5);
   t.deepEqual(history.read(), []);
@@ -33,8 +36,7 @@ test('a slot is shown when no report that is in time can add to it', (t) => {
 });
 
 test('a time that no report can cover is one within the slots that are kept', (t) => {
-  const clock = createManualClock();
-  const history = new TrafficHistory(clock);
+  const { clock, history } = setUp();
   clock.advance(5_000);
   history.take(counts, 5);
   for (const seconds of [0, -1, Number.NaN]) history.take(counts, seconds);
@@ -46,8 +48,7 @@ test('a time that no report can cover is one within the slots that are kept', (t
 });
 
 test('an hour is kept, and a time without reports is one that nothing is known of', (t) => {
-  const clock = createManualClock();
-  const history = new TrafficHistory(clock);
+  const { clock, history } = setUp();
   const report = (times: number, decisions: number) => {
     for (let index = 0; index < times; index++) {
       clock.advance(5_000);
@@ -71,8 +72,7 @@ test('an hour is kept, and a time without reports is one that nothing is known o
 });
 
 test('the first slot after a time without reports is known from its start or not at all', (t) => {
-  const clock = createManualClock();
-  const history = new TrafficHistory(clock);
+  const { clock, history } = setUp();
   clock.advance(7_500);
   history.take({ decisions: 50, overLimit: 0, errors: 0 }, 5);
   clock.advance(5_000);
@@ -82,8 +82,7 @@ test('the first slot after a time without reports is known from its start or not
 });
 
 test('a step of the wall clock moves all slots, and a smaller difference moves none', (t) => {
-  const clock = createManualClock();
-  const history = new TrafficHistory(clock);
+  const { clock, history } = setUp();
   clock.advance(5_000);
   history.take(counts, 5);
   clock.advance(7_400);

@@ -11,6 +11,7 @@ import { waitUntil } from '../../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../../decision/message.ts';
 import type { Decision, ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import { createHealth, type Health } from '../../health.ts';
+import { createDecisionMethod } from './decision-method.ts';
 import { createGrpcServer } from './grpc-server.ts';
 
 const protos = loadProtos();
@@ -207,56 +208,40 @@ test('unary calls are counted by method, with their time in whole milliseconds',
   }
 });
 
-test('the time of a call is cut to whole milliseconds, failures included', async (t) => {
+/** A method whose decisions fail after `tookMs`; returns how each call fails. */
+function createFailing(t: ExecutionContext, tookMs: number) {
   const clock = createManualClock();
   const metrics = createStubMetrics();
-  const { createDecisionMethod } = await import('./decision-method.ts');
   const method = createDecisionMethod({
-    metrics,
-    clock,
-    log: createRecordedLog(),
+    ...{ metrics, clock, log: createRecordedLog() },
     shouldRateLimit(decision) {
-      clock.advance(7.9);
+      clock.advance(tookMs);
       decision.answer({ ok: false, error: new AppError('store', 'down') });
     },
   });
-  method.answer(Buffer.of(), 0, 0, {
-    receivedMs: clock.monotonicMs(),
-    deadlineMs: undefined,
-    peer: () => '',
-    header: () => undefined,
-    succeed: () => t.fail(),
-    fail: (_status, text) => t.is(text, 'down'),
-  });
-  t.deepEqual(metrics.observed('ratelimit_server.ShouldRateLimit.response_time'), [7]);
-});
-
-test("a decision that fails after its caller's deadline is DEADLINE_EXCEEDED", async (t) => {
-  const clock = createManualClock();
-  const { createDecisionMethod } = await import('./decision-method.ts');
-  const method = createDecisionMethod({
-    metrics: createStubMetrics(),
-    clock,
-    log: createRecordedLog(),
-    shouldRateLimit(decision) {
-      clock.advance(10);
-      decision.answer({ ok: false, error: new AppError('store', 'no answer before the deadline') });
-    },
-  });
-  const ask = (timeoutMs: number) => {
+  const ask = (timeoutMs?: number) => {
     const failures: [status: number, text: string][] = [];
     method.answer(Buffer.of(), 0, 0, {
       receivedMs: clock.monotonicMs(),
-      deadlineMs: clock.monotonicMs() + timeoutMs,
-      peer: () => '',
-      header: () => undefined,
-      succeed: () => t.fail(),
+      deadlineMs: timeoutMs && clock.monotonicMs() + timeoutMs,
+      ...{ peer: () => '', header: () => undefined, succeed: () => t.fail() },
       fail: (status, text) => failures.push([status, text]),
     });
     return failures;
   };
+  return { ask, metrics };
+}
+
+test('the time of a call is cut to whole milliseconds, failures included', (t) => {
+  const { ask, metrics } = createFailing(t, 7.9);
+  t.deepEqual(ask(), [[2, 'down']]);
+  t.deepEqual(metrics.observed('ratelimit_server.ShouldRateLimit.response_time'), [7]);
+});
+
+test("a decision that fails after its caller's deadline is DEADLINE_EXCEEDED", (t) => {
+  const { ask } = createFailing(t, 10);
   t.deepEqual(ask(10), [[4, 'the deadline of the call has passed']]);
-  t.deepEqual(ask(11), [[2, 'no answer before the deadline']]);
+  t.deepEqual(ask(11), [[2, 'down']]);
 });
 
 test('a caller that leaves cancels the decision, but not after it was answered', async (t) => {
