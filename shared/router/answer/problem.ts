@@ -1,5 +1,6 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
 import { STATUS_CODES } from 'node:http';
+import Type from 'typebox';
 import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../errors.ts';
 import { toHeaderList, toListedHeaders } from '../request/listed-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
@@ -14,30 +15,23 @@ export function statusTitle(status: number): string {
   return renamed[status] ?? STATUS_CODES[status] ?? `Status ${status}`;
 }
 
-/** The shape of the problem document, as a JSON Schema. */
-export const problemSchema: Readonly<Record<string, unknown>> = {
-  type: 'object',
-  properties: {
-    type: { type: 'string' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: { type: 'string' },
-    requestId: { type: 'string' },
-    errors: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: {
-          in: { enum: ['path', 'query', 'body'] },
-          name: { type: 'string' },
-          reason: { type: 'string' },
-        },
-        required: ['in', 'name', 'reason'],
-      },
-    },
-  },
-  required: ['type', 'title', 'status', 'requestId'],
-};
+/** The shape of the problem document. */
+export const problemSchema = Type.Object({
+  type: Type.String(),
+  title: Type.String(),
+  status: Type.Integer(),
+  detail: Type.Optional(Type.String()),
+  requestId: Type.String(),
+  errors: Type.Optional(
+    Type.Array(
+      Type.Object({
+        in: Type.Enum(['path', 'query', 'body']),
+        name: Type.String(),
+        reason: Type.String(),
+      }),
+    ),
+  ),
+});
 
 const problemType = 'application/problem+json';
 
