@@ -71,7 +71,22 @@ test('what another library makes of a body reaches the method, and its formats a
       ({ email }) => email,
     );
   }
-  const { send } = await createTestClient({ '': { Login } });
+  class Scans extends Controller {
+    static readonly POST = op(
+      { body: z.object({ file: z.file().max(3) }) },
+      ({ file }) => file.name,
+    );
+  }
+  const { send, app } = await createTestClient({ '': { Login, Scans } });
+  for (const [text, status] of [
+    ['tea', 200],
+    ['coffee', 400],
+  ] as const) {
+    const body = new FormData();
+    body.append('file', new File([text], 'a.txt'));
+    t.is((await send('POST', '/scans', { body })).status, status);
+  }
+  t.true(JSON.stringify(app.describe()).includes('multipart/form-data'));
   t.is(
     (await send('POST', '/login', { body: { email: 'Ann@Example.com' } })).json,
     'ann@example.com',

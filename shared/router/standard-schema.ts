@@ -2,6 +2,8 @@
 // and convert values themselves; their JSON Schema defines what texts are converted to, and describes them.
 
 import type { SchemaProblem } from './errors.ts';
+import { mapSchemas, type Plain } from './schema/json-schema.ts';
+import { uploadKeyword } from './upload.ts';
 
 interface Issue {
   readonly message: string;
@@ -52,7 +54,7 @@ export function toJsonSchema({
   }
   try {
     const { $schema: _draft, ...described } = jsonSchema.input({ target: 'draft-2020-12' });
-    return described;
+    return withUploads(described);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : cause;
     throw new TypeError(
@@ -62,7 +64,15 @@ export function toJsonSchema({
   }
 }
 
-/** The converted value, or its problems. Throws a TypeError for an asynchronous schema. */
+/** zod describes a file as a text. */
+function withUploads(schema: Plain): Plain {
+  if (schema['contentEncoding'] !== 'binary') return mapSchemas(schema, withUploads);
+  const { type: _text, format: _format, contentEncoding: _encoding, ...own } = schema;
+  return { contentMediaType: 'application/octet-stream', ...own, [uploadKeyword]: true };
+}
+
+/** The converted value, or its problems. Throws a TypeError for an asynchronous schema, and for one of zod that throws:
+ * it is tried again asynchronously. */
 export function validate(
   schema: StandardObject,
   value: unknown,
@@ -70,7 +80,9 @@ export function validate(
   const outcome = schema['~standard'].validate(value);
   if (outcome instanceof Promise) {
     outcome.catch(() => {});
-    throw new TypeError('a schema of arguments must not wait: check that in the method');
+    throw new TypeError(
+      'a schema of arguments must neither wait nor throw: check that in the method',
+    );
   }
   if (outcome.issues === undefined) return { value: outcome.value };
   return { issues: outcome.issues.map(toProblem) };
