@@ -149,31 +149,6 @@ test('alternatives with a file are a form in the document, and taken from one', 
   ]);
 });
 
-test('JSON beside the files of a form is its value, also where a page sends it as a file', async (t) => {
-  const size = Type.Object({ size: Type.Integer() });
-  const fields = { file: upload(), one: size, many: Type.Array(size), text: Type.String() };
-  class Files extends Controller {
-    static readonly POST = op({ body: Type.Partial(Type.Object(fields)) }, (given) => given);
-  }
-  const { send } = await createTestClient({ '': { Files } });
-  const read = async (name: string, value: string, more = '') => {
-    const head = `Content-Disposition: form-data; name="${name}"${more}\r\nContent-Type: application/json`;
-    const body = `--b\r\n${head}\r\n\r\n${value}\r\n--b--\r\n`;
-    const headers = { 'content-type': 'multipart/form-data; boundary=b' };
-    const { status, json } = await send('POST', '/files', { headers, body });
-    return status === 200 ? json : status;
-  };
-  for (const more of ['', '; filename="blob"']) {
-    t.deepEqual(await read('one', '{"size":1}', more), { one: { size: 1 } });
-    t.deepEqual(await read('many', '[{"size":1}]', more), { many: [{ size: 1 }] });
-    t.is(await read('one', '{"size":', more), 400);
-    t.is(await read('one', '{"size":1,"__proto__":{}}', more), 400);
-  }
-  t.deepEqual(await read('text', '"tea"'), { text: 'tea' });
-  t.is(await read('text', '"tea"', '; filename="blob"'), 400, 'a file is no text');
-  t.is(await read('file', '{', '; filename="blob"'), 500, 'a File has no JSON text');
-});
-
 test('a list, or another value, is an argument behind the fields; an object stays a field', async (t) => {
   const item = Type.Object({ id: Type.Integer() }, { $id: 'Item' });
   class Lists extends Controller {

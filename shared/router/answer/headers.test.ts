@@ -131,6 +131,7 @@ test('an id that a method sets is sent; what the server sets, and what cannot be
     ['content-disposition', 'attachment; filename="ü.txt"'],
     ['x title', 'a'],
     ['x-lines', 'a\r\nb'],
+    ['', 'a\0b'],
   ] as const) {
     const report = new RegExp(`the header "${name}" cannot be sent`);
     t.regex(
