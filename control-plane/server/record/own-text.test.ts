@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import type { Log } from '../../../shared/log.ts';
@@ -82,6 +82,20 @@ test('a record beside the rules is used only with state of an earlier version: a
   } as never);
   writeFileSync(join(state, 'last-good.revision.json'), '');
   t.deepEqual(await openOwnText(options, log).read(), { text: JSON.stringify(record) });
+});
+
+test('where no second file can be written, as on a full disk, the text replaces the first one in place', async (t) => {
+  const { path } = createRulesFolder(t);
+  // The name of a second file would be too long.
+  const folder = `${path}${`/${'x'.repeat(99)}`.repeat(45)}`.slice(0, 4_070).replace(/\/$/, '');
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, 'rollout.json');
+  writeFileSync(file, 'x'.repeat(4_000));
+  const own = open(folder, 'a store', createRecordedLog());
+  t.is(await own.write(kept), undefined);
+  t.like(JSON.parse(readFileSync(file, 'utf8')), kept);
+  t.regex((await own.write({ ...kept, text: 'x'.repeat(9_000) })) ?? '', /ENAMETOOLONG/);
+  t.like(JSON.parse(readFileSync(file, 'utf8')), kept);
 });
 
 test('a failure to write is logged once, and again after a success', async (t) => {

@@ -1,6 +1,6 @@
 // The record in the state directory: a copy for the next start of this control plane, or the record itself if this
 // control plane shares none.
-import { access, mkdir } from 'node:fs/promises';
+import { access, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Value } from 'typebox/value';
@@ -82,7 +82,9 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     if (text === written) return undefined;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
-      await writeFileAtomically(path, text, 0o600);
+      await writeFileAtomically(path, text, 0o600).catch((error: unknown) =>
+        writeInPlace(path, text, error),
+      );
       written = text;
     } catch (error) {
       return errorText(error);
@@ -169,6 +171,20 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     },
     settled: async () => void (await writing),
   };
+}
+
+/** For example on a full disk: what was taken back must not return after a restart. `why`: why no other file can be
+ * written. */
+async function writeInPlace(path: string, text: string, why: unknown): Promise<void> {
+  const file = await open(path, 'r+').catch(() => Promise.reject(why));
+  try {
+    // More than its blocks have would leave a part.
+    if ((await file.stat()).blocks * 512 < Buffer.byteLength(text)) throw why;
+    await file.truncate((await file.write(text, 0)).bytesWritten);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 async function canAccess(path: string): Promise<boolean> {
