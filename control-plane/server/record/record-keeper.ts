@@ -6,6 +6,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { SharedText, SwapResult } from '../store/shared-text.ts';
+import { EffectQueue } from '../turn.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
 import type { RolloutRecord } from './record.ts';
@@ -69,9 +70,7 @@ export class RecordKeeper {
   #lastJob = 0;
   /** Undefined while nothing is being read or written. */
   #busy: PromiseWithResolvers<void> | undefined;
-  /** Effects that a step has named and that are not performed yet. */
-  readonly #effects: RecordEffect[] = [];
-  #isPerforming = false;
+  readonly #effects = new EffectQueue<RecordEffect>();
 
   constructor(deps: RecordKeeperDeps) {
     const { shared, own, steps, id, name, timing, clock } = deps;
@@ -159,20 +158,12 @@ export class RecordKeeper {
     return done.promise;
   }
 
-  /** Handles one event after the other: what happens while effects are performed follows them. If an effect throws, the
-   * next event continues with the effects after it. */
   #happen(event: RecordEvent): void {
     const { state, effects } = step(this.#state, event, toNow(this.#deps.clock));
     this.#state = state;
-    this.#effects.push(...effects);
-    if (this.#isPerforming) return;
-    this.#isPerforming = true;
     try {
-      for (let each = this.#effects.shift(); each; each = this.#effects.shift()) {
-        this.#perform(each);
-      }
+      this.#effects.perform(effects, (each) => this.#perform(each));
     } finally {
-      this.#isPerforming = false;
       this.#noteBusy();
     }
   }

@@ -16,6 +16,7 @@ import {
 } from '../record/record-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConfigStore } from '../store/store.ts';
+import { EffectQueue } from '../turn.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { RolloutAction } from './changes.ts';
 import { type RolloutFacts, readOwnFacts } from './facts.ts';
@@ -71,11 +72,7 @@ export const handOverMs = 3_000;
 export class Rollout {
   readonly #deps: RolloutDeps;
   #state: FleetState;
-  /** Events that happened while the effects of earlier events are performed. */
-  readonly #events: FleetEvent[] = [];
-  /** Effects that a step has named and that are not performed yet. */
-  readonly #effects: FleetEffect[] = [];
-  #isPerforming = false;
+  readonly #effects = new EffectQueue<FleetEffect>();
   /** The callers that wait for an answer, by number. */
   readonly #asked = new Map<number, (problem: string | undefined) => void>();
   #lastAsked = 0;
@@ -192,33 +189,12 @@ export class Rollout {
     return answer.promise;
   }
 
-  /** Handles one event after the other, each with its effects. If an effect throws, the next event continues with the
-   * effects after it. */
   #happen(event: FleetEvent): void {
-    this.#events.push(event);
-    if (this.#isPerforming) return;
-    this.#isPerforming = true;
-    try {
-      this.#performAll();
-    } finally {
-      this.#isPerforming = false;
-    }
-  }
-
-  #performAll(): void {
-    for (;;) {
-      const effect = this.#effects.shift();
-      const event = effect === undefined ? this.#events.shift() : undefined;
-      if (effect !== undefined) this.#perform(effect);
-      else if (event === undefined) return;
-      else {
-        const facts = this.#facts();
-        const turn = step(this.#state, event, facts);
-        this.#deps.onStep?.(this.#state, event, facts, turn);
-        this.#state = turn.state;
-        this.#effects.push(...turn.effects);
-      }
-    }
+    const facts = this.#facts();
+    const turn = step(this.#state, event, facts);
+    this.#deps.onStep?.(this.#state, event, facts, turn);
+    this.#state = turn.state;
+    this.#effects.perform(turn.effects, (each) => this.#perform(each));
   }
 
   #facts(): Facts {
