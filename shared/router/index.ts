@@ -43,8 +43,8 @@ export { createLambda, type LambdaEvent, type LambdaResult } from './mounts/lamb
 export { createNodeServer } from './mounts/node-http.ts';
 export { type Args, type Fields, type Op, type OpSpec, op } from './op.ts';
 export { named, optional, part } from './path-part.ts';
+export type { BodyPart } from './request/body-part.ts';
 export type { BodyStream } from './request/body-stream.ts';
-export type { BodyPart } from './request/multipart.ts';
 export {
   type Around,
   type RequestLike,

@@ -9,15 +9,11 @@ import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
 import { parseMediaType } from './request/media-type.ts';
-import {
-  closed,
-  isOfFields,
-  isOfObjects,
-  noScope,
-  type Plain,
-  unfold,
-} from './schema/json-schema.ts';
+import { closed, isOfFields, isOfObjects, noScope, unfold } from './schema/json-schema.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
+
+/** Plain JSON Schema. Not imported, so that the types of the package need no more files. */
+type Plain = Readonly<Record<string, unknown>>;
 
 type PathEntry = PositionSchema | PathPart;
 

@@ -16,7 +16,7 @@ export function statusTitle(status: number): string {
 }
 
 /** The shape of the problem document. */
-export const problemSchema = Type.Object({
+export const problemSchema: Type.TSchema = Type.Object({
   type: Type.String(),
   title: Type.String(),
   status: Type.Integer(),
