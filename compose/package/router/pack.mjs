@@ -35,7 +35,15 @@ try {
 
 /** Few files, which start faster: the client is one by itself, and what an application may not need is apart. */
 async function bundle(outdir) {
-  const common = { bundle: true, format: 'esm', packages: 'external', target: 'node22', outdir };
+  const common = {
+    bundle: true,
+    format: 'esm',
+    packages: 'external',
+    target: 'node22',
+    // Lines and names stay as they are, for stacks.
+    minifySyntax: true,
+    outdir,
+  };
   const entry = (path) => join(root, 'shared', 'router', path);
   const [library, command, client] = ['index.ts', 'command/main.ts', 'client/client.ts'].map(entry);
   await build({
