@@ -46,6 +46,8 @@ export type Judgement =
 
 /** With fewer requests, differences may be due to chance. */
 export const minRequests = 100;
+/** In a quiet fleet, fewer requests that went wrong than this may be due to chance. */
+const fewestWrong = 3;
 /** With at least this many workers on a side, no single one of them decides. */
 const minWorkersOfSeveral = 3;
 
@@ -121,7 +123,21 @@ export function judgeAll(
   if (judgement.kind !== 'silent') return judgement;
   const own = nameStore(having);
   if (own !== undefined) return { kind: 'unclear', text: `${judgement.text}; ${own}` };
-  return { ...judgement, isQuiet: requestsOf(sum(all)) < minRequests };
+  if (requestsOf(sum(all)) >= minRequests) return judgement;
+  const few = groups.map(findFewBad).find((text) => text !== undefined);
+  if (few === undefined) return { ...judgement, isQuiet: true };
+  return { kind: 'unclear', text: `${few}, of fewer than ${minRequests} requests in the fleet` };
+}
+
+/** Finds, in a fleet that is too quiet to be judged, that the few requests with the revision did worse than chance
+ * allows. */
+function findFewBad({ having, others }: Compared): string | undefined {
+  const measures = toMeasures(Number.POSITIVE_INFINITY).flatMap((measure) => {
+    const isChance = sum(having)[measure.count] < fewestWrong;
+    return isChance ? [] : { ...measure, mostPoints: Number.POSITIVE_INFINITY, fewPoints: 0 };
+  });
+  const found = compare(sumSide(having), sumSide(others), measures, 1);
+  return found.kind === 'bad' ? found.text : undefined;
 }
 
 function nameStore(workers: readonly CountedWorker[]): string | undefined {
@@ -279,10 +295,16 @@ interface Usual {
   readonly othersBefore: Counts | undefined;
 }
 
-function compare(having: SideSums, others: SideSums, measures: readonly Measure[]): Judgement {
+/** With fewer requests than `least` nothing is compared. If there is nothing to compare with, no errors are usual. */
+function compare(
+  having: SideSums,
+  others: SideSums,
+  measures: readonly Measure[],
+  least = minRequests,
+): Judgement {
   const { now: one } = having;
   const { now: other } = others;
-  const isElsewhere = requestsOf(other) >= minRequests;
+  const isElsewhere = requestsOf(other) >= least;
   const usual = {
     before: toBefore(having),
     others: isElsewhere ? other : undefined,
@@ -294,14 +316,17 @@ function compare(having: SideSums, others: SideSums, measures: readonly Measure[
     ? `${one.decisions} decisions with it, which all have${earlier}`
     : `${one.decisions} decisions with it, ${other.decisions} without${earlier}`;
   const isNothing = !isElsewhere && usual.before === undefined;
-  if (requestsOf(one) < minRequests || (isNothing && !isAlone)) {
+  const isUnknown = isNothing && least === minRequests;
+  if (requestsOf(one) < least || (isUnknown && !isAlone)) {
     return { kind: 'silent', text: `${counts}: fewer than ${minRequests}` };
   }
-  if (isNothing) {
+  if (isUnknown) {
     const text = `${counts}: there are no figures of these workers from before to compare with`;
     return { kind: 'unclear', text };
   }
-  const bad = measures.find((measure) => isAbove(one, usual, measure));
+  const bad = measures.find(
+    (measure) => (!isNothing || measure.count === 'errors') && isAbove(one, usual, measure),
+  );
   if (bad !== undefined) {
     const text = describe(one, usual, bad, [' where it is', ', ', ' elsewhere']);
     return { kind: 'bad', text: `${bad.name} ${text} (${counts})`, by: bad.count };
