@@ -177,7 +177,7 @@ function findRefusal({ chosen }: PoolShare): Evidence | undefined {
 }
 
 /** Finds workers that were offered the revision and are gone without a goodbye, do not answer or do not use it: at
- * least two, or a third of the share if that is more. Or more than a third of the workers that have it are gone. Either
+ * least two, or a third of the share if that is more, together with those that refuse it. Or more than a third of the workers that have it are gone. Either
  * must exceed the loss elsewhere. While a peer is unknown, its workers of the share may have the revision. */
 function findLost(
   view: View,
@@ -197,18 +197,21 @@ function describeLost(
   const least = unknown === undefined ? 0 : open.chosen.length;
   const offered = Math.max(chosen.length + lost, least);
   const having = Math.max(chosen.filter(({ state }) => state === 'in_force').length + lost, least);
-  const bad = silent.length + lost;
+  // Refusals alone are judged by findRefusal.
+  const refused = chosen.filter(({ refusal }) => refusal !== undefined).length;
+  const bad = silent.length + lost === 0 ? 0 : silent.length + lost + refused;
   const isGone = lost * manyOf > having;
   if (!isGone && bad < Math.max(fewestLost, offered / manyOf)) return undefined;
   const others = members.filter(({ isChosen }) => !isChosen);
   const elsewhere = others.filter(isSilent).length + gone.others;
   const share = isGone ? lost / having : bad / offered;
   if (share <= elsewhere / Math.max(1, others.length + gone.others)) return undefined;
+  const more = refused === 0 ? '' : `, and ${refused} ${refused === 1 ? 'refuses' : 'refuse'} it`;
   if (silent.length === 0) {
     const are = lost === 1 ? 'is' : 'are';
-    return `${lost} of ${toCountText(having, 'worker')} with it ${are} gone`;
+    return `${lost} of ${toCountText(having, 'worker')} with it ${are} gone${more}`;
   }
-  const rest = lost === 0 ? '' : `, and ${lost} ${lost === 1 ? 'is' : 'are'} gone`;
+  const rest = `${lost === 0 ? '' : `, and ${lost} ${lost === 1 ? 'is' : 'are'} gone`}${more}`;
   const unused = silent.filter(({ isUnused }) => isUnused).length;
   const what = unused === 0 ? 'give no answer' : `have acknowledged it and do not use it`;
   const how = unused === 0 || unused === silent.length ? what : `give no answer, or ${what}`;

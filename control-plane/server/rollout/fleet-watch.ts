@@ -67,6 +67,7 @@ interface Step {
   readonly sinceMs: number;
   readonly heldMs: number;
   readonly isHeldByAll: boolean;
+  readonly isPaused: boolean;
   readonly bases: ByKey<Base>;
   /** The newest slice of the step, which began at this time watched. `number`: its index among slices of ten seconds,
    * counted from the end of the hold. */
@@ -109,7 +110,7 @@ export function startWatch(nowMs: number): WatchMemory {
 
 function startStep(key: string, nowMs: number, watchedMs: number): Step {
   return {
-    ...{ key, sinceMs: nowMs, heldMs: 0, isHeldByAll: false },
+    ...{ key, sinceMs: nowMs, heldMs: 0, isHeldByAll: false, isPaused: false },
     bases: new Map(),
     slice: { sinceMs: watchedMs, number: Number.NEGATIVE_INFINITY, bases: new Map() },
     waiting: new Map(),
@@ -151,7 +152,12 @@ export function watch(
   const passedMs = Math.min(nowMs - before.lastMs, longestLookMs);
   const watchedMs = before.watchedMs + passedMs;
   const stepKey = open === undefined ? '' : `${open.id} ${open.step}`;
-  const step = stepKey === before.step.key ? before.step : startStep(stepKey, nowMs, watchedMs);
+  const isPaused = open?.outcome === 'paused';
+  const fresh = startStep(stepKey, nowMs, watchedMs);
+  const known = stepKey === before.step.key ? before.step : fresh;
+  // An operator who resumes a rollout wants the step to be watched again.
+  const isResumed = known.isPaused && !isPaused;
+  const step = isResumed ? { ...known, bases: fresh.bases, slice: fresh.slice } : known;
   // A worker that moves to another control plane is connected to both for a moment.
   const all: readonly KnownWorker[] = [...peers.workers, ...own.workers];
   const byKey = new Map(all.map((each) => [each.key, each]));
@@ -184,8 +190,7 @@ export function watch(
   const chosen = members.filter(({ isChosen }) => isChosen);
   const hasShare = open !== undefined && isGiven(open);
   const isThere = open !== undefined && isOfStep(look.pools, open, chosen);
-  // An operator who resumes a rollout wants the step to be watched again.
-  const isUnheld = !isThere || open?.outcome === 'paused';
+  const isUnheld = !isThere || isPaused;
   const isHeldByAll =
     !isUnheld && (step.isHeldByAll || (peers.unknown === undefined && chosen.every(isInForce)));
   const heldMs = isUnheld ? 0 : step.heldMs + (step.isHeldByAll ? passedMs : 0);
@@ -198,7 +203,7 @@ export function watch(
       counted === null && before.reporting.has(key) && members[at]?.isChosen === true,
   );
   /** Forgets workers that have left once they outnumber the connected ones. */
-  function known<Value>(of: ByKey<Value>): ByKey<Value> {
+  function retain<Value>(of: ByKey<Value>): ByKey<Value> {
     return of.size <= 2 * byKey.size ? of : new Map([...of].filter(([key]) => byKey.has(key)));
   }
   const memory: WatchMemory = {
@@ -212,11 +217,11 @@ export function watch(
         .map(({ key }) => key),
     ),
     step: {
-      ...{ key: stepKey, sinceMs: step.sinceMs, heldMs, isHeldByAll },
-      bases: known(figures.bases),
-      slice: { ...figures.slice, bases: known(figures.slice.bases) },
-      waiting: known(waiting),
-      cameBack: known(cameBack),
+      ...{ key: stepKey, sinceMs: step.sinceMs, heldMs, isHeldByAll, isPaused },
+      bases: retain(figures.bases),
+      slice: { ...figures.slice, bases: retain(figures.slice.bases) },
+      waiting: retain(waiting),
+      cameBack: retain(cameBack),
     },
   };
   const seen: Seen = {
@@ -301,10 +306,12 @@ function judge(
   const isHeld = step.heldMs > 0;
   const number = isHeld ? Math.floor((step.heldMs - holdMs) / sliceMs) : Number.NEGATIVE_INFINITY;
   const isDue = lastedMs >= sliceMs || number !== step.slice.number;
-  const isOver = isDue && slice.kind !== 'silent' && slice.kind !== 'stalled';
-  const isWorse = isOver
-    ? slice.kind === 'bad' || slice.kind === 'store'
-    : slice.kind === 'stalled' && whole.kind === 'good';
+  // An open slice lasts until it can be judged.
+  const isOpen = ['silent', 'stalled', 'unclear'].includes(slice.kind);
+  const isOver = isDue && !isOpen;
+  const isWorse = isOpen
+    ? slice.kind !== 'silent' && whole.kind === 'good'
+    : isOver && slice.kind !== 'good';
   const judgement: Judgement =
     isWorse && whole.kind !== 'bad' && whole.kind !== 'store'
       ? { ...slice, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
