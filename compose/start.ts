@@ -100,12 +100,12 @@ async function isHealthy(address: string): Promise<boolean> {
 /** False when the program is not healthy in time; it has logged the reason itself then. */
 async function waitUntilHealthy(name: string, address: string): Promise<boolean> {
   const startedMs = performance.now();
-  for (let saidMs = startedMs; !isStopping; ) {
+  for (let reportedMs = startedMs; !isStopping; ) {
     const nowMs = performance.now();
     if (nowMs > startedMs + readyTimeoutMs) return false;
     if (await isHealthy(address)) return true;
-    if (!isStopping && nowMs > saidMs + progressMs) {
-      saidMs = nowMs;
+    if (!isStopping && nowMs > reportedMs + progressMs) {
+      reportedMs = nowMs;
       const seconds = Math.round((nowMs - startedMs) / 1000);
       process.stderr.write(`ratelane: starting ${name}: ${seconds} s\n`);
     }

@@ -51,18 +51,18 @@ test('a termination is final', (t) => {
 
 test('listeners are notified of each change of the overall state once, until they stop listening', (t) => {
   const health = createHealth({ requireConfig: true });
-  const heard: boolean[] = [];
-  const stop = health.onChange((healthy) => heard.push(healthy));
+  const received: boolean[] = [];
+  const stop = health.onChange((healthy) => received.push(healthy));
   health.set('config', true);
   health.set('config', true);
   health.set('store', false);
   health.set('config', false);
   health.set('config', true);
-  t.deepEqual(heard, [true, false]);
+  t.deepEqual(received, [true, false]);
   stop();
   stop();
   health.set('store', true);
-  t.deepEqual(heard, [true, false]);
+  t.deepEqual(received, [true, false]);
 });
 
 test('a listener that subscribes twice is called twice, and each subscription ends by itself', (t) => {

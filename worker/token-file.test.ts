@@ -23,17 +23,17 @@ test('the token is read each time; while the file has none the last valid one is
   t.is(await readToken(), 'second-sesame');
   t.deepEqual(log.lines, []);
 
-  const said = (problem: string) =>
+  const logged = (problem: string) =>
     `warning the file ${path} of the token for management servers ${problem}; the last good token stays in use`;
   writeFileSync(path, '\n');
   t.is(await readToken(), 'second-sesame');
   t.is(await readToken(), 'second-sesame');
-  t.deepEqual(log.lines, [said('is empty')]);
+  t.deepEqual(log.lines, [logged('is empty')]);
   writeFileSync(path, 'third-sesame');
   t.is(await readToken(), 'third-sesame');
   writeFileSync(path, '');
   t.is(await readToken(), 'third-sesame');
-  t.deepEqual(log.lines, [said('is empty'), said('is empty')], 'again, after a good one');
+  t.deepEqual(log.lines, [logged('is empty'), logged('is empty')], 'again, after a good one');
 });
 
 for (const [text, problem] of [

@@ -34,18 +34,18 @@ export type ReadToken = () => Promise<string>;
 
 export function createReadToken(path: string, log: Log): ReadToken {
   let last: string | undefined;
-  let said: string | undefined;
+  let lastProblem: string | undefined;
   return async () => {
     const reading = await readTokenFile(path);
     if (reading.ok) {
       last = reading.token;
-      said = undefined;
+      lastProblem = undefined;
       return last;
     }
     const problem = `the file ${maskFile(path)} of the token for management servers ${reading.problem}`;
     if (last === undefined) throw new Error(problem);
-    if (problem !== said) log.warning(`${problem}; the last good token stays in use`);
-    said = problem;
+    if (problem !== lastProblem) log.warning(`${problem}; the last good token stays in use`);
+    lastProblem = problem;
     return last;
   };
 }

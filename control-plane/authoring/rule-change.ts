@@ -357,8 +357,9 @@ function compareLists(was: Match | undefined, is: Match | undefined): ListChange
   if (!isElsewhere && (changes.length > 0 || describeList(all) === describeList(after))) {
     return changes;
   }
-  const anew = listRestarted(all, after);
-  const counts = anew.length === 0 ? '' : `; starts counting from zero: ${anew.join(' and ')}`;
+  const restarted = listRestarted(all, after);
+  const counts =
+    restarted.length === 0 ? '' : `; starts counting from zero: ${restarted.join(' and ')}`;
   const text = `${describeList(all)} -> ${describeList(after)}${counts}`;
   const windows = isElsewhere ? { windows: [...unpaired, ...left].map(windowSecondsOf) } : {};
   const change = { kind: 'list_changed', text, before: was?.limit, after: is?.limit } as const;

@@ -166,11 +166,11 @@ function withFindings(
   const { problems, idle } = applyAllowances([...rules.problems, ...added], files);
   const isWanted = (problem: Problem) => isError(problem) || !allow.has(problem.rule);
   const wanted = reportOnce('worker-only-field', problems.filter(isWanted).sort(comparePlaces));
-  const told = refuse(wanted);
-  const ruleSet = told.some(isError) ? undefined : rules.ruleSet;
+  const refusal = refuse(wanted);
+  const ruleSet = refusal.some(isError) ? undefined : rules.ruleSet;
   // With errors, not all checks have run.
   const rest = rules.ruleSet === undefined || added.some(isError) ? [] : idle.filter(isWanted);
-  return { ...rules, ruleSet, problems: [...told, ...rest].sort(comparePlaces) };
+  return { ...rules, ruleSet, problems: [...refusal, ...rest].sort(comparePlaces) };
 }
 
 /** Problems that concern all workers are reported once per run: the first of each kind, and the number of other files

@@ -11,11 +11,11 @@ export function startProgress(
   what: () => string,
 ): () => void {
   const startedMs = clock.monotonicMs();
-  let cancel = clock.after(firstMs, say);
-  function say(): void {
+  let cancel = clock.after(firstMs, print);
+  function print(): void {
     const seconds = Math.round((clock.monotonicMs() - startedMs) / 1000);
     writeError(`waiting: ${what()} (${seconds} s)\n`);
-    cancel = clock.after(laterMs, say);
+    cancel = clock.after(laterMs, print);
   }
   return () => cancel();
 }

@@ -34,7 +34,7 @@ try {
   if (!(error instanceof SetupError)) {
     throw error;
   }
-  say(error.message);
+  print(error.message);
   process.exitCode = 1;
 }
 
@@ -83,7 +83,7 @@ function missing() {
 
 async function install(reason, lock) {
   const startedMs = Date.now();
-  say(`installing ${withDev ? 'all' : 'the'} packages (${reason}) ...`);
+  print(`installing ${withDev ? 'all' : 'the'} packages (${reason}) ...`);
   let sizeMb = 0;
   let measuring = false;
   const stopReport = startProgress((seconds) => {
@@ -136,7 +136,7 @@ async function install(reason, lock) {
   }
   const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
   const mb = await sizeOfFolderMb(join(root, 'node_modules'));
-  say(`packages installed in ${seconds} s (${mb} MB in node_modules)`);
+  print(`packages installed in ${seconds} s (${mb} MB in node_modules)`);
 }
 
 /**
@@ -272,6 +272,6 @@ async function sizeOfFolderMb(folder) {
   return Math.round(bytes / 1e6);
 }
 
-function say(text) {
+function print(text) {
   process.stderr.write(`ratelane: ${text}\n`);
 }

@@ -152,8 +152,8 @@ test('on a terminal its progress is one line, which is rewritten', async (t) => 
   const project = createProject(t);
   project.plan({ installs: production, waitFor: 'go' });
   const { output, ended } = project.startOnTerminal();
-  const said = () => output().match(/installing packages: \d+ s, \d+ MB/g) ?? [];
-  await eventually('it is reported twice', () => said().length >= 2);
+  const logged = () => output().match(/installing packages: \d+ s, \d+ MB/g) ?? [];
+  await eventually('it is reported twice', () => logged().length >= 2);
   writeFileSync(join(project.folder, 'go'), '');
   t.is((await ended).code, 0, output());
   const lines = output().split('\n');

@@ -14,7 +14,7 @@ import { measureRoundTrips, type RoundTripMeasurement } from './round-trips.ts';
 import { worker, yardstick } from './service.ts';
 import { runSoak } from './soak.ts';
 
-const say = (line: string) => process.stderr.write(`${line}\n`);
+const print = (line: string) => process.stderr.write(`${line}\n`);
 const toMs = (us: number) => `${(us / 1000).toFixed(2)} ms`;
 
 function sayMeasurement(one: Measurement, done: number, total: number): void {
@@ -22,7 +22,7 @@ function sayMeasurement(one: Measurement, done: number, total: number): void {
   const load = one.ratePerSecond === undefined ? 'saturation' : `${one.ratePerSecond}/s`;
   const figures = `${one.decisionsPerSecond.toFixed(0)}/s, ${one.cpuPerDecisionUs.toFixed(2)} us, p99 ${toMs(one.p99Us)}`;
   const problems = one.problems.map((problem) => ` ! ${problem}`).join('');
-  say(
+  print(
     `${done}/${total}, ${leftMinutes.toFixed(0)} min left: ${one.scenario}, round ${one.round + 1}, ${one.service}, ${load}: ${figures}${problems}`,
   );
 }
@@ -33,7 +33,7 @@ function sayRoundTrip({ roundTripMs, service, oneKey, manyKeys }: RoundTripMeasu
     manyKeys.whenNew,
     manyKeys.whenKnown,
   ].map((commands) => commands.toFixed(3));
-  say(
+  print(
     `round trip ${roundTripMs} ms, ${service}: store commands with one key ${one}, with 10,000 ${whenNew} when new, then ${whenKnown}`,
   );
 }
@@ -44,7 +44,7 @@ let soakSamples = 0;
 
 function saySoak(secondsLeft: number, residentBytes: number): void {
   if (soakSamples++ % saySoakEvery !== 0) return;
-  say(`long run: ${secondsLeft.toFixed(0)} s left, RSS ${(residentBytes / 1e6).toFixed(0)} MB`);
+  print(`long run: ${secondsLeft.toFixed(0)} s left, RSS ${(residentBytes / 1e6).toFixed(0)} MB`);
 }
 
 /** The results so far, which a run that is ended early still prints. */
@@ -54,7 +54,7 @@ async function run(command: BenchCommand): Promise<BenchResults> {
   const machine = describeMachine();
   const otherWork = await measureOtherWork();
   const bench = await createBench(command);
-  say(bench.processors);
+  print(bench.processors);
   const services = [worker, yardstick, ...command.others];
   const measurements: Measurement[] = [];
   const roundTrips: RoundTripMeasurement[] = [];
@@ -81,7 +81,7 @@ async function run(command: BenchCommand): Promise<BenchResults> {
     });
     for (const service of command.hasExtras ? services : []) {
       const sayStep = (rate: number, p99Us: number) =>
-        say(`highest rate, ${service.name}, ${rate}/s: p99 ${toMs(p99Us)}`);
+        print(`highest rate, ${service.name}, ${rate}/s: p99 ${toMs(p99Us)}`);
       highestRates.push(await findHighestRate(bench, service, 'redis-10k-keys-trace', sayStep));
     }
     if (command.hasExtras) {
@@ -104,7 +104,7 @@ async function writeResults(results: BenchResults, folder: string): Promise<void
   await writeFile(join(folder, 'results.json'), `${JSON.stringify(results, null, 1)}\n`);
   await writeFile(join(folder, 'results.md'), renderMarkdown(results));
   await writeFile(join(folder, 'results.svg'), drawPicture(results));
-  say(`written to ${folder}`);
+  print(`written to ${folder}`);
 }
 
 // Exiting this way also ends the processes that were started.

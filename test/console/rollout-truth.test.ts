@@ -147,11 +147,11 @@ browserTest(
     const chart = page.getByRole('img', { name: /^A chart of the requests per second since/ });
     const box = await chart.boundingBox();
     // Minutes that no report covers have no values; the newest have.
-    const told = /second, at \d\d:\d\d:\d\d decisions [\d.]+ over limit [\d.]+ errors 0/;
+    const shown = /second, at \d\d:\d\d:\d\d decisions [\d.]+ over limit [\d.]+ errors 0/;
     await eventually('values are shown', async () => {
       for (const left of [110, 70, 40, 20, 10]) {
         await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - left, (box?.y ?? 0) + 60);
-        if (told.test(await readPage(page))) return true;
+        if (shown.test(await readPage(page))) return true;
       }
       return false;
     });

@@ -184,8 +184,8 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
   check('the author and the reason of a change are known to all followers', async (t, place) => {
     await place.put({ 'a.yaml': 'a', 'b.yaml': Buffer.from('\xff', 'latin1'), 'c.yaml': 'c' });
     const [one, other] = openWriters(place) as [ConfigStore, ConfigStore];
-    const told: (string | undefined)[] = [];
-    other.watch(({ message }) => told.push(message));
+    const notified: (string | undefined)[] = [];
+    other.watch(({ message }) => notified.push(message));
     await other.trigger();
     const message = 'close the shop\n\nAllow-Removal: yes\nRollout: now';
     const result = await one.write(
@@ -198,7 +198,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     const { id, atMs } = result.revision;
     const wanted = { id, atMs, author: 'Ann <ann@example.test>', message };
     await other.trigger();
-    t.is(told.at(-1), message);
+    t.is(notified.at(-1), message);
     t.like((await other.history(1))[0], wanted);
     t.like(await other.readRevision(id), wanted);
     if (suite.writers === 2) t.like(await place.open().store.read(), wanted);

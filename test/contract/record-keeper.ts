@@ -422,12 +422,12 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
   test(`${name}: listeners are notified of each change, whoever makes it`, async (t) => {
     const fleet = openFleet(t);
     const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
-    const heard: (string | undefined)[] = [];
-    two.onChange(() => heard.push(two.record.inForce[0]?.content));
+    const received: (string | undefined)[] = [];
+    two.onChange(() => received.push(two.record.inForce[0]?.content));
     await one.write(isInForce('a'));
     await fleet.pass(3);
     await two.write(isInForce('b'));
-    t.deepEqual(heard, ['a', 'b']);
+    t.deepEqual(received, ['a', 'b']);
     const { wasInForce } = toRevisionMemory(two.state);
     t.deepEqual(['a', 'b', 'c'].map(wasInForce), [true, true, false]);
   });

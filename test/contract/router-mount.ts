@@ -72,14 +72,14 @@ let pulled = 0;
 let cancelled = Promise.withResolvers<void>();
 
 let waiting = Promise.withResolvers<void>();
-let told = Promise.withResolvers<void>();
+let notified = Promise.withResolvers<void>();
 
 class Waiting extends Controller {
   async GET() {
     const { signal } = this.request;
     waiting.resolve();
     await once(signal, 'abort');
-    told.resolve();
+    notified.resolve();
   }
 }
 
@@ -302,12 +302,12 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
     'a method that is still at work is told when its client has gone',
     async ({ port }) => {
       waiting = Promise.withResolvers();
-      told = Promise.withResolvers();
+      notified = Promise.withResolvers();
       const sent = httpRequest({ port, path: '/waiting' }).end();
       sent.on('error', () => {});
       await withDeadline(waiting.promise);
       sent.destroy();
-      await withDeadline(told.promise);
+      await withDeadline(notified.promise);
       return 'told';
     },
     'told',

@@ -31,7 +31,7 @@ const onMachines = commands.filter((each) => /^(CONFIG_|ratelane )/.test(each));
 const onKubernetes = commands.filter((each) => !onMachines.includes(each));
 const redisPassword = 'the-password-of-redis';
 /** Nothing accepts notifications there, and nothing waits for them. */
-const nobody = 'http://127.0.0.1:9/';
+const closedPort = 'http://127.0.0.1:9/';
 const makesSecrets = (command: string) => /openssl|printf|create secret/.test(command);
 
 testWith(test, 'chart-check')('the commands of the page work as they stand', async (t) => {
@@ -58,7 +58,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
   const values = parse(readFileSync(join(folder, 'production.yaml'), 'utf8'));
   values.worker.settings.KVSTORE_URL = redis.url;
   values.controlPlane.git.url = repository.path;
-  values.controlPlane.notify.url = nobody;
+  values.controlPlane.notify.url = closedPort;
   const release = await createChartRelease(
     t,
     { ...values, fullnameOverride: 'ratelane' },
@@ -88,7 +88,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
     ['a.example:18001', `localhost:${admin}`],
     ['a.example:18000,b.example:18000', `localhost:1,localhost:${xds}`],
     ['redis.example:6379', redis.url],
-    ['https://hooks.example/limits', nobody],
+    ['https://hooks.example/limits', closedPort],
     [
       'CONFIG_TYPE=',
       `PORT=${http} GRPC_PORT=${grpc} DEBUG_PORT=${debug} PULLMETRICS_ADDR=:${metrics} CONFIG_TYPE=`,

@@ -65,7 +65,7 @@ type Run = ReturnType<typeof begin>;
 function begin(t: ExecutionContext) {
   const secrets = createSecrets();
   const { path: folder } = createRulesFolder(t);
-  let said = '';
+  let logged = '';
   return {
     make: secrets.make,
     /** A file with this text, or with a new secret. */
@@ -76,13 +76,13 @@ function begin(t: ExecutionContext) {
     },
     /** Adds texts that are not part of a control plane's output. */
     note(text: string) {
-      said += `${text}\n`;
+      logged += `${text}\n`;
     },
     create: ({ flags, ...options }: ControlPlaneOptions) =>
       createControlPlaneProcess(t, { ...options, flags: [...flags, '--log-level', 'debug'] }),
     /** Fails when a secret was printed. */
     search(plane: ControlPlaneProcess) {
-      const lines = `${plane.output()}\n${said}`.split('\n');
+      const lines = `${plane.output()}\n${logged}`.split('\n');
       t.deepEqual(
         lines.filter((line) => secrets.findIn(line).length > 0),
         [],

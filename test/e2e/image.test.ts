@@ -149,8 +149,8 @@ for (const deployment of gatewayDeployments) {
 test.serial('the client and the config check are at the paths that scripts use', async (t) => {
   const wrong = await runTool('ratelimit_client', ['-descriptors', 'k']);
   t.is(wrong.code, 2, wrong.output);
-  const nobody = ['-dial_string', '127.0.0.1:1', '-domain', 'shop', '-descriptors', 'k=v'];
-  t.is((await runTool('ratelimit_client', nobody)).code, 1);
+  const unreachable = ['-dial_string', '127.0.0.1:1', '-domain', 'shop', '-descriptors', 'k=v'];
+  t.is((await runTool('ratelimit_client', unreachable)).code, 1);
 
   const folder = readableRules(t);
   const check = (...flags: string[]) =>

@@ -111,14 +111,14 @@ async function startMeasured(t: ExecutionContext, kind: keyof typeof stores) {
     env: { NODE_OPTIONS: `--import=${meter.href} --max-semi-space-size=4` },
   });
   await plane.start();
-  const said = () => [
+  const logged = () => [
     ...plane.output().matchAll(/longest slice: ([\d.]+) ms, the same work: ([\d.]+) ms/g),
   ];
   async function takeLongest(): Promise<{ readonly ms: number; readonly sameMs: number }> {
-    const before = said().length;
+    const before = logged().length;
     plane.signal('SIGUSR2');
-    await eventually('the meter says', () => said().length > before);
-    const [, ms, sameMs] = said().at(-1) ?? [];
+    await eventually('the meter says', () => logged().length > before);
+    const [, ms, sameMs] = logged().at(-1) ?? [];
     return { ms: Number(ms), sameMs: Number(sameMs) };
   }
   let isOver = false;

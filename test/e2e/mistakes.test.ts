@@ -33,10 +33,10 @@ test('rules with a mistake are reported with file, line, column and a hint, and 
   const worker = await spawnWorkerProcess(t, { env: memory, rules: { 'a.yaml': `${first}\n` } });
   const file = join(worker.rulesFolder, 'a.yaml');
   const write = (text: string) => writeFile(file, `${text}\n`);
-  let told = 0;
+  let listed = 0;
   const nextError = async () => {
-    await eventually('it is said', () => logLines(worker, 'error').length > told);
-    return logLines(worker, 'error')[told++];
+    await eventually('it is said', () => logLines(worker, 'error').length > listed);
+    return logLines(worker, 'error')[listed++];
   };
   const lineOf = (problem: string, consequence: string) =>
     `Error loading new configuration: ${file}:${problem}; ` +
@@ -57,7 +57,7 @@ test('rules with a mistake are reported with file, line, column and a hint, and 
     t.true(status.includes(`${file}:${line}:${column}: error: `), 'the debug port says the same');
     t.true(status.includes(`\n    hint: ${others.hint}`), 'the debug port says the same');
   }
-  t.is(later.length, told - 1, 'each is said once');
+  t.is(later.length, listed - 1, 'each is said once');
 
   await write(goodRules);
   const config = 'd.k: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false\n';

@@ -92,7 +92,7 @@ type Run = ReturnType<typeof begin>;
 function begin(t: ExecutionContext) {
   const secrets = createSecrets();
   const { path: folder } = createRulesFolder(t);
-  let said = '';
+  let logged = '';
 
   function give(name: string, host = '127.0.0.1:1'): string {
     const secret = secrets.make(name);
@@ -129,7 +129,7 @@ function begin(t: ExecutionContext) {
     },
     /** Adds texts that are not part of the worker's output. */
     note(text: string) {
-      said += `${text}\n`;
+      logged += `${text}\n`;
     },
     /** Starts a worker in this process, and waits until it, or the failure of its start, prints these words; records
      * its output. */
@@ -137,7 +137,7 @@ function begin(t: ExecutionContext) {
       const options = { env: { LOG_LEVEL: 'trace', ...env }, rules: ruleText('shop', 5) };
       const worker = await launchWorker(t, options).catch(({ stack }: Error) => `${stack}\n`);
       if (typeof worker === 'string') {
-        said += worker;
+        logged += worker;
         t.regex(worker, words);
         return;
       }
@@ -147,13 +147,13 @@ function begin(t: ExecutionContext) {
       });
       const text = () => `${worker.log.lines.join('\n')}\n${failure}`;
       await eventually('it says so', () => words.test(text()));
-      if (failure === '') for (const page of pages) said += await worker.page(page);
-      said += text();
+      if (failure === '') for (const page of pages) logged += await worker.page(page);
+      logged += text();
     },
     /** Fails when a secret was printed. */
     search() {
-      const lines = said.split('\n');
-      t.true(said.length > 100, 'it said something');
+      const lines = logged.split('\n');
+      t.true(logged.length > 100, 'it said something');
       t.deepEqual(
         lines.filter((line) => secrets.findIn(line).length > 0),
         [],

@@ -231,10 +231,10 @@ for (const { name, start } of cases) {
       await decide();
       return count('ratelimit.service.rate_limit.d.k.total_hits|c') > before;
     });
-    const told = notified.length;
+    const sentCount = notified.length;
     change(300_000);
     await becomes(300_000);
-    await eventually('a notification', () => notified.length > told);
+    await eventually('a notification', () => notified.length > sentCount);
     const recorded = () => readFileSync(recording, 'utf8').length;
     const recordedBefore = recorded();
     await eventually('a record', async () => (await decide()) && recorded() > recordedBefore);
@@ -256,8 +256,8 @@ for (const { name, start } of cases) {
     }
     await eventually('what was wrong is logged, and that it is over', async () => {
       await decide();
-      const said = [/Statistics do not reach/, /Statistics reach .* again/, /recorded .* again/];
-      return said.every((each) => each.test(worker.output()));
+      const logged = [/Statistics do not reach/, /Statistics reach .* again/, /recorded .* again/];
+      return logged.every((each) => each.test(worker.output()));
     });
     await allServe();
     worker.signal('SIGTERM');

@@ -103,7 +103,7 @@ test.serial('any content of a repository is a revision with its problems', async
   const { store, log } = openGitStore(t, repository);
   await store.read();
   let files = 0;
-  let told = 0;
+  let reported = 0;
   await fuzz(
     t,
     'revisions of a hostile repository',
@@ -136,7 +136,7 @@ test.serial('any content of a repository is a revision with its problems', async
       if (revision.files.some(({ text }) => text.includes(secret)))
         throw new Error('a file from elsewhere');
       files += revision.files.length;
-      told += revision.problems.length;
+      reported += revision.problems.length;
       // Each entry that is not a file has a problem, unless it is hidden.
       const visible = entries.filter(
         ({ path }) => !path.split('/').some((part) => part.startsWith('.')),
@@ -149,8 +149,8 @@ test.serial('any content of a repository is a revision with its problems', async
     },
     10,
   );
-  t.log(`${files} files, ${told} problems`);
-  t.true(files > 0 && told > 0);
+  t.log(`${files} files, ${reported} problems`);
+  t.true(files > 0 && reported > 0);
   t.true(existsSync(repository.path));
   for (const line of log.lines) checkNamedProblem(line);
 });

@@ -44,11 +44,11 @@ test('any bytes are a usage report, or end only their own stream', async (t) => 
       }
     }
     stream.handler.closed();
-    const told = healthy.actions.length;
+    const reported = healthy.actions.length;
     healthy.handler.message(other);
     world.clock.advance(1_100);
     await world.turn();
-    if (healthy.actions.length === told) throw new Error('another stream got no answer');
+    if (healthy.actions.length === reported) throw new Error('another stream got no answer');
   });
   t.true(refused > 0);
   t.true(world.service.buckets <= 10, `${world.service.buckets} buckets are left`);

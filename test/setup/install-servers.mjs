@@ -69,8 +69,10 @@ if (absent.length > 0) {
   if (absent.length > 0) {
     const names = absent.map((server) => server.command).join(', ');
     const isNeeded = needed.length > 0;
-    say(`not found in the PATH: ${names}.${isNeeded ? '' : ' Tests that need them are skipped.'}`);
-    say(`On Debian or Ubuntu: sudo apt-get install ${absent.map((s) => s.aptPackage).join(' ')}`);
+    print(
+      `not found in the PATH: ${names}.${isNeeded ? '' : ' Tests that need them are skipped.'}`,
+    );
+    print(`On Debian or Ubuntu: sudo apt-get install ${absent.map((s) => s.aptPackage).join(' ')}`);
     if (isNeeded) process.exitCode = 1;
     else failInCi();
   }
@@ -82,7 +84,7 @@ for (const tool of pythonTools) {
   if (isInPath(tool.command) || isExecutable(join(folder, tool.place))) continue;
   const reason = await installFromPython(tool, folder);
   if (reason !== undefined) {
-    say(
+    print(
       `${tool.name} is not there and could not be installed. Tests that need it are skipped. ${reason}`,
     );
     failInCi();
@@ -92,7 +94,7 @@ if (isFew) process.exit();
 if (!isInPath('promtool') && !isExecutable(join(promtoolFolder, 'usr', 'bin', 'promtool'))) {
   const reason = await unpackPromtool();
   if (reason !== undefined) {
-    say(`promtool is not there and could not be had. Tests that need it are skipped. ${reason}`);
+    print(`promtool is not there and could not be had. Tests that need it are skipped. ${reason}`);
     failInCi();
   }
 }
@@ -101,14 +103,14 @@ if (absentGoTools.length > 0) {
   const reason = await installGoTools(absentGoTools);
   if (reason !== undefined) {
     const names = absentGoTools.map((tool) => tool.command).join(', ');
-    say(`not there: ${names}. Tests that need them are skipped. ${reason}`);
+    print(`not there: ${names}. Tests that need them are skipped. ${reason}`);
     failInCi();
   }
 }
 
 function failInCi() {
   if (process.env.CI !== 'true') return;
-  say('With CI=true that is a failure.');
+  print('With CI=true that is a failure.');
   process.exitCode = 1;
 }
 
@@ -221,7 +223,7 @@ async function installGoTools(wanted) {
 }
 
 async function whileSaying(what, task) {
-  say(`${what} ...`);
+  print(`${what} ...`);
   const stopProgress = startProgress((seconds) => `${what}: ${seconds} s`);
   try {
     return await task();
@@ -255,6 +257,6 @@ function run(command, args, timeout, { cwd, env } = {}) {
   });
 }
 
-function say(text) {
+function print(text) {
   process.stderr.write(`ratelane: ${text}\n`);
 }

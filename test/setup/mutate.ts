@@ -107,8 +107,8 @@ async function findSurvivors(some: readonly Chosen[], nearness: Nearness): Promi
   for (const [index, chosen] of some.entries()) {
     const outcome = await runTests(chosen, nearness);
     if (outcome === 'passes') surviving.push(chosen);
-    const told = outcome === 'passes' ? `survives ${nameOf(chosen)}` : `noticed: ${outcome}`;
-    process.stdout.write(`${nearness} ${index + 1}/${some.length} ${told}\n`);
+    const shown = outcome === 'passes' ? `survives ${nameOf(chosen)}` : `noticed: ${outcome}`;
+    process.stdout.write(`${nearness} ${index + 1}/${some.length} ${shown}\n`);
   }
   return surviving;
 }

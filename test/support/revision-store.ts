@@ -53,7 +53,7 @@ export function createRevisionStore(first: Revision): RevisionStore {
     drop: (id) => void dropped.add(id),
     publish(revision) {
       all.push(revision);
-      for (const tell of [...watchers]) tell(revision);
+      for (const notify of [...watchers]) notify(revision);
     },
   };
 }

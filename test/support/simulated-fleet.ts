@@ -330,7 +330,7 @@ export async function startSimulatedFleet(
   function storeFor(process: Process): ConfigStore {
     /** Delivered late, and only the newest. */
     let late: Revision | undefined;
-    let tell: (revision: Revision) => void = () => {};
+    let notify: (revision: Revision) => void = () => {};
     const isAway = () => reach.get(process.name) === 'away';
     function deliver(): void {
       const isNever = delayMs.get(process.name) === Number.POSITIVE_INFINITY;
@@ -338,7 +338,7 @@ export async function startSimulatedFleet(
       const revision = late;
       late = undefined;
       known.add(revision.id);
-      tell(revision);
+      notify(revision);
     }
     const known = knownIds.get(process.name) ?? new Set();
     knownIds.set(process.name, known);
@@ -351,7 +351,7 @@ export async function startSimulatedFleet(
         return revision;
       },
       watch(onRevision) {
-        tell = onRevision;
+        notify = onRevision;
         const stop = store.watch((revision) => {
           late = revision;
           const wait = delayMs.get(process.name) ?? 0;

@@ -22,7 +22,7 @@ export interface CallSpan {
 /** Failures to send spans are passed to `say`. */
 export function startClientTracer(
   protocol: TraceProtocol,
-  say: (text: string) => void,
+  print: (text: string) => void,
 ): Promise<Tracer> {
   const ignore = () => {};
   return startTracer(
@@ -32,8 +32,8 @@ export function startClientTracer(
         debug: ignore,
         info: ignore,
         notice: ignore,
-        warning: say,
-        error: say,
+        warning: print,
+        error: print,
         isDebug: false,
       },
       clock: systemClock,

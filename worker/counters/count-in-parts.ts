@@ -71,17 +71,17 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
       const { after } = looks.get(hit) as Hit;
       return after + hit.hits > hit.limit;
     });
-    const twins = new Map<Hit, Hit>();
+    const copies = new Map<Hit, Hit>();
     for (const [index, hit] of request.hits.entries()) {
       const isStill = suppressed?.[index] === true;
-      twins.set(hit, isStill ? { ...hit, hits: 0, exactHits: undefined } : { ...hit });
+      copies.set(hit, isStill ? { ...hit, hits: 0, exactHits: undefined } : { ...hit });
     }
     const twinParts = parts.map(({ hits, count }) => ({
       count,
-      hits: hits.flatMap((hit) => twins.get(hit) ?? []),
+      hits: hits.flatMap((hit) => copies.get(hit) ?? []),
     }));
     countEach(request, twinParts, 'add', rule, (error) => {
-      for (const [hit, twin] of twins) hit.after = twin.after;
+      for (const [hit, copy] of copies) hit.after = copy.after;
       request.settle(error);
     });
   }

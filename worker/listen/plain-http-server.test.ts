@@ -98,8 +98,8 @@ test('at the limit the least used connection is closed, and logged once', async 
   if (!silent.closed) await once(silent, 'close', { signal: AbortSignal.timeout(60_000) });
   t.regex(await ask(used), /here/, 'who is there is served on');
   t.regex(await ask(await open()), /here/);
-  const told = log.lines.filter((line) => line.includes('was closed'));
-  t.deepEqual(told, [
+  const logged = log.lines.filter((line) => line.includes('was closed'));
+  t.deepEqual(logged, [
     'warning there are already 2 connections to the debug port: the least used one was closed',
   ]);
 });

@@ -122,10 +122,10 @@ test('unknown domains are counted by name, within the same bound', (t) => {
 
 test('a listener receives existing and later timers', (t) => {
   const { metrics } = setUp();
-  const heard: string[] = [];
+  const received: string[] = [];
   metrics.timer('early');
-  metrics.listenToTimers((name) => (ms) => heard.push(`${name} ${ms}`));
+  metrics.listenToTimers((name) => (ms) => received.push(`${name} ${ms}`));
   metrics.timer('early').observe(1);
   metrics.timer('late').observe(2);
-  t.deepEqual(heard, ['early 1', 'late 2']);
+  t.deepEqual(received, ['early 1', 'late 2']);
 });

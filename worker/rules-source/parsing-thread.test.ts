@@ -131,9 +131,10 @@ test('unchanged descriptors stay the same objects, however the document was pars
     for (const changed of [2, 3]) {
       const next = await ask(changed, last);
       t.deepEqual(next, await ask(changed));
-      const anew = next?.descriptors.filter((each, at) => each !== last?.descriptors[at]) ?? [];
-      t.true(anew.length <= 100, `${anew.length}`);
-      t.true(anew.some(({ rateLimit }) => rateLimit?.requestsPerUnit === changed));
+      const restarted =
+        next?.descriptors.filter((each, at) => each !== last?.descriptors[at]) ?? [];
+      t.true(restarted.length <= 100, `${restarted.length}`);
+      t.true(restarted.some(({ rateLimit }) => rateLimit?.requestsPerUnit === changed));
       last = next;
     }
   }

@@ -28,12 +28,12 @@ function setUp(...ends: string[]) {
   if (!built.ok) throw new Error('the rules are wrong');
   const { ruleSet } = built;
   const changes: GoodLoad[] = [];
-  let told = Promise.withResolvers<void>();
+  let notified = Promise.withResolvers<void>();
   const ruleEnds = createRuleEnds({
     builder,
     onChange(load) {
       changes.push(load);
-      told.resolve();
+      notified.resolve();
     },
     log,
     clock,
@@ -46,8 +46,8 @@ function setUp(...ends: string[]) {
     ruleEnds,
     load,
     nextChange: async () => {
-      await told.promise;
-      told = Promise.withResolvers();
+      await notified.promise;
+      notified = Promise.withResolvers();
     },
   };
 }

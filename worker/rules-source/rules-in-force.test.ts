@@ -137,17 +137,17 @@ test('a warning is logged when it appears, and not again while it remains', (t) 
   const { rules, log } = setUp();
   const a = problem('warning', 'limit of 0');
   const b = problem('warning', 'not YAML');
-  const said = (warnings: readonly Problem[]) => {
+  const logged = (warnings: readonly Problem[]) => {
     log.lines.length = 0;
     rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings, origin });
     return log.lines.filter((line) => line.includes('Configuration:')).length;
   };
-  t.is(said([a, a]), 1);
-  t.is(said([a, b]), 1);
+  t.is(logged([a, a]), 1);
+  t.is(logged([a, b]), 1);
   rules.apply({ ok: false, problems: [problem('error', 'x'), a], origin });
-  t.is(said([a, b]), 0);
-  t.is(said([]), 0);
-  t.is(said([a]), 1);
+  t.is(logged([a, b]), 0);
+  t.is(logged([]), 0);
+  t.is(logged([a]), 1);
 });
 
 test('a note is logged at info: it requires no action of an operator', (t) => {

@@ -247,7 +247,7 @@ function readBatchOptions(): BatchOptions {
  * a secret header or an address with a password.
  */
 function passingOnComplaints(log: Log): () => void {
-  const said = new Set<string>();
+  const logged = new Set<string>();
   const ignore = () => {};
   const logger = {
     verbose: ignore,
@@ -255,8 +255,8 @@ function passingOnComplaints(log: Log): () => void {
     info: ignore,
     warn(message: string) {
       const text = message.replace(/^([^'"`(]*)['"`(].*['"`)]/s, '$1(...)');
-      if (said.has(text) || said.size >= maxComplaints) return;
-      said.add(text);
+      if (logged.has(text) || logged.size >= maxComplaints) return;
+      logged.add(text);
       log.warning(`tracing: ${text}`);
     },
     // Failed exports are logged elsewhere.

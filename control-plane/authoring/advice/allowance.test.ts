@@ -7,7 +7,7 @@ import { adviseOnRules } from './rule-advice.ts';
 const zero = 'rate_limit: {unit: hour, requests_per_unit: 0}';
 
 /** The problems that remain, as `line rule`, and the messages about the comments. */
-function tell(...lines: readonly string[]): { told: string[]; idle: string[] } {
+function notify(...lines: readonly string[]): { told: string[]; idle: string[] } {
   const text = lines.join('\n');
   const { document, problems } = parseRuleDocument(text, 'r.yaml');
   const advice = adviseOnRules(document ? [document] : []);
@@ -29,13 +29,13 @@ test('a comment before the first key is for the whole file, with several names',
     '  - {key: b}',
     '',
   ];
-  t.deepEqual(tell(...lines), { told: [], idle: [] });
-  t.deepEqual(tell(...lines.map((line) => line && `${line}\r`)), { told: [], idle: [] });
+  t.deepEqual(notify(...lines), { told: [], idle: [] });
+  t.deepEqual(notify(...lines.map((line) => line && `${line}\r`)), { told: [], idle: [] });
 });
 
 test('a comment for the whole file also allows more than a hundred warnings of a kind', (t) => {
   const rules = Array.from({ length: 120 }, (_, index) => `  - {key: k${index}, ${zero}}`);
-  const { told } = tell('# ratelane: allow limit-zero', 'domain: d', 'descriptors:', ...rules);
+  const { told } = notify('# ratelane: allow limit-zero', 'domain: d', 'descriptors:', ...rules);
   t.deepEqual(told, []);
 });
 
@@ -53,7 +53,7 @@ test('each line is read once, however many comments a file has', (t) => {
 });
 
 test('errors cannot be allowed', (t) => {
-  const { told } = tell('domain: d', 'descriptor: [] # ratelane: allow unknown-key');
+  const { told } = notify('domain: d', 'descriptor: [] # ratelane: allow unknown-key');
   t.deepEqual(told, ['2 unknown-key']);
   t.false(advisoryRules.some((rule) => rule === 'unknown-key'));
 });

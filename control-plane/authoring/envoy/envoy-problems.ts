@@ -50,17 +50,17 @@ export function findEnvoyProblems(
   });
   const areAllRead = parsed.length === files.length;
   const { domains, descriptors, unsent, isComplete } = readEnvoyQuestions(parsed);
-  const tell = isStrict ? 'error' : 'advise';
+  const report = isStrict ? 'error' : 'advise';
   const asked = new Set(domains.map(({ domain }) => domain));
 
   for (const { domain, reporter, offset } of domains) {
     if (placed.has(domain)) continue;
     const guess = nearestWord(domain, [...placed.keys()]);
     const message = `there are no rules for domain '${toExcerpt(domain)}', so none of its requests is limited`;
-    reporter[tell]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
+    reporter[report]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
   for (const { reporter, offset, message, hint } of unsent) {
-    reporter[tell]('envoy-never-sent', offset, '', message, hint);
+    reporter[report]('envoy-never-sent', offset, '', message, hint);
   }
   const reached = new Set<PlacedRule>();
   const known = new Map<string, boolean>();
@@ -80,7 +80,7 @@ export function findEnvoyProblems(
       known.set(identity, isTaken);
     }
     if (isTaken || descriptor.hasOwnLimit) continue;
-    reportNoRule(descriptor, ++unmatched <= maxExplained ? rules : undefined, tell);
+    reportNoRule(descriptor, ++unmatched <= maxExplained ? rules : undefined, report);
   }
   const reporter = new Reporter('(all documents)');
   if (areAllRead && isComplete) {
@@ -151,14 +151,14 @@ function toOrders(entries: readonly ActionEntry[]): readonly (readonly SoughtEnt
 function reportNoRule(
   { domain, entries, isBucket, reporter, offset }: AskedDescriptor,
   rules: readonly PlacedRule[] | undefined,
-  tell: 'error' | 'advise',
+  report: 'error' | 'advise',
 ): void {
   const shown = toExcerpt(entries.map(toText).join(''), 200);
   const what = isBucket ? `the bucket ${shown}, in any order` : shown;
   const message = `no rule of domain '${toExcerpt(domain)}' matches ${what}`;
   const explained = isBucket ? undefined : rules && explainNoMatch(domain, rules, entries);
   if (explained === undefined) {
-    reporter[tell]('envoy-no-rule', offset, '', message);
+    reporter[report]('envoy-no-rule', offset, '', message);
     return;
   }
   const { nearest, reason, depth } = explained;
@@ -167,7 +167,7 @@ function reportNoRule(
   const hint =
     explained.hint && place ? `${explained.hint} (${place})` : (explained.hint ?? toRule);
   const at = entries[depth]?.offset ?? offset;
-  reporter[tell]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
+  reporter[report]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
 }
 
 /** The topmost unreached rules: their children are not reported as well. */

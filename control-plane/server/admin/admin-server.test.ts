@@ -208,10 +208,10 @@ test.serial('connections over the limit are logged once', async (t) => {
     for (const socket of sockets) socket.destroy();
   });
   await eventually('ten were closed', () => sockets.filter(({ closed }) => closed).length >= 10);
-  const said = log.lines.filter((line) => line.includes('already 256 connections'));
-  t.is(said.length, 1);
+  const logged = log.lines.filter((line) => line.includes('already 256 connections'));
+  t.is(logged.length, 1);
   t.regex(
-    said[0] ?? '',
+    logged[0] ?? '',
     /^warning admin API: there are already 256 connections: the .* one was closed$/,
   );
 });

@@ -44,15 +44,15 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
     const now = toFingerprints(sources, clock);
     const before = known;
     known = now;
-    if (now.revisions !== before.revisions) tell('revisions');
-    if (now.state !== before.state) tell('state');
+    if (now.revisions !== before.revisions) send('revisions');
+    if (now.state !== before.state) send('state');
     if (nowMs - figuresSentMs >= figuresMs) {
       figuresSentMs = nowMs;
-      tell('figures');
+      send('figures');
     }
   }
 
-  function tell(event: AdminEvent): void {
+  function send(event: AdminEvent): void {
     for (const listener of listeners) listener(event);
   }
 

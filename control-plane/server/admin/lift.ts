@@ -372,8 +372,8 @@ function listEnding(
 }
 
 function describe(rule: RuleDescriptor, chain: readonly string[]): string {
-  const said: JsonValue[] = [[...chain], toRuleObject(rule)];
-  return toFlowText(said);
+  const written: JsonValue[] = [[...chain], toRuleObject(rule)];
+  return toFlowText(written);
 }
 
 function toName({ entries }: Pick<LiftAsked, 'entries'>): string {

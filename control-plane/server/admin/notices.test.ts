@@ -50,13 +50,13 @@ const fine = {
   store: { description: 'the directory', reachable: true, failingSince: null, error: null },
 };
 
-function tell(given: Partial<NoticeSources>, more: object = {}): string[] {
+function list(given: Partial<NoticeSources>, more: object = {}): string[] {
   const workers = (given.linked ?? []).map(({ hello }) => worker(hello.nodeId));
   const sources = { workers, linked: [], nowMs, ...given };
-  return say([sources], { ...fine, ...more });
+  return format([sources], { ...fine, ...more });
 }
 
-function say(all: readonly NoticeSources[], context: typeof fine): string[] {
+function format(all: readonly NoticeSources[], context: typeof fine): string[] {
   const sum = (field: 'workers' | 'linked') =>
     all.reduce((total, each) => total + each[field].length, 0);
   const workers = { connected: sum('workers'), gone: 0, reporting: sum('linked') };
@@ -75,7 +75,7 @@ for (const [mode, effect] of [
 ]) {
   test(`without the store, the notice describes the answers of the mode '${mode}'`, (t) => {
     const linked = [link({ name: 'a', mode, store: away }), link({ name: 'b', mode, store: away })];
-    t.deepEqual(tell({ linked }), [`Store unreachable since 14:03: ${effect}`]);
+    t.deepEqual(list({ linked }), [`Store unreachable since 14:03: ${effect}`]);
   });
 }
 
@@ -86,7 +86,7 @@ test('some workers are named, and each failure mode has its own notice', (t) => 
     link({ name: 'c', store: { unreachableSinceMs: sinceMs } }),
     link({ name: 'd', errors: 2 }),
   ];
-  t.deepEqual(tell({ linked }), [
+  t.deepEqual(list({ linked }), [
     'Store unreachable from 1 of 4 workers (a) since 14:03: all their requests are allowed, nothing is counted',
     'Requests answered without the store by 1 of 4 workers (c) since 14:03: these requests are allowed, nothing is counted',
     'A part of the store unreachable from 1 of 4 workers (b) since 14:03: where it has the counter, requests are refused',
@@ -99,14 +99,14 @@ test('the workers of several control planes are counted together', (t) => {
     ...{ workers: [worker(name), worker(`${name}-fine`)], nowMs },
     linked: [link({ name, store: away }), link({ name: `${name}-fine` })],
   }));
-  t.deepEqual(say(planes, fine), [
+  t.deepEqual(format(planes, fine), [
     'Store unreachable from 2 of 4 workers (a, b) since 14:03: all their requests are allowed, nothing is counted',
   ]);
 });
 
 test('workers that decide by no rules, or by rules other than those shown, are reported', (t) => {
   const shadow = [link({ name: 'a', shadowMode: true })];
-  t.deepEqual(tell({ linked: shadow }), [
+  t.deepEqual(list({ linked: shadow }), [
     'Shadow mode on all workers: SHADOW_MODE is set, so no request is refused',
   ]);
   const figures = { version: 'v1', at: new Date(sinceMs + 60_000).toISOString() } as never;
@@ -118,7 +118,7 @@ test('workers that decide by no rules, or by rules other than those shown, are r
     worker('soon', { figures: just }),
   ];
   const elsewhere = [link({ name: 'stranger' })];
-  t.deepEqual(tell({ workers, linked: elsewhere }), [
+  t.deepEqual(list({ workers, linked: elsewhere }), [
     'No rules on 1 of 4 workers (none) since 14:03: their requests are allowed without a limit',
     'Other rules in use by 1 of 4 workers (other) since 14:03: requests are decided by other rules than the workers have acknowledged',
     'Rules from elsewhere: their requests are not decided by the rules of this control plane',
@@ -128,20 +128,20 @@ test('workers that decide by no rules, or by rules other than those shown, are r
 test('a notice reports workers that have all left, that count separately, or whose clocks differ', (t) => {
   const at = new Date(sinceMs).toISOString();
   const gone = { workers: { connected: 0, gone: 2, reporting: 0 }, lastGoneAt: at };
-  t.deepEqual(tell({}, gone), [
+  t.deepEqual(list({}, gone), [
     'No worker is connected since 14:03: what callers get is not known: the connections of 2 workers broke',
   ]);
   const linked = ['a', 'b'].map((name) =>
     link({ name, countsAlone: true, store: { clockOffsetMs: name === 'a' ? 9_000 : 0 } }),
   );
-  t.deepEqual(tell({ linked }), [
+  t.deepEqual(list({ linked }), [
     "Clocks differ on 1 of 2 workers (a): windows begin and end earlier or later than by the store's clock",
     'Counters in memory: each worker counts alone, so a limit lets up to 2 times as much pass',
   ]);
-  t.deepEqual(tell({}, { store: { ...fine.store, reachable: false, failingSince: at } }), [
+  t.deepEqual(list({}, { store: { ...fine.store, reachable: false, failingSince: at } }), [
     'the directory has not been reached since 14:03: whether there is a newer revision is not known (no reason is known)',
   ]);
-  t.deepEqual(tell({}, { stale: { reason: 'store_unreachable', since: at } }), [
+  t.deepEqual(list({}, { stale: { reason: 'store_unreachable', since: at } }), [
     'Rules of an earlier start in force since 14:03: the directory has not been read yet',
   ]);
 });

@@ -65,6 +65,6 @@ function toCounters(text: string): CountersJson {
 testLines(test, new URL('outcome-json.txt', import.meta.url), (given) => {
   const [, keys = '', worker, text = ''] = /^(.*?): (worker )?(.*)$/.exec(given) ?? [];
   const counters = worker === undefined ? text : toCounters(text);
-  const { freeInSeconds, kind, text: said } = toOutcome(explain(...keys.split(' ')), counters);
-  return `${kind}: ${said}${freeInSeconds === null ? '' : `, free again in ${freeInSeconds} s`}`;
+  const { freeInSeconds, kind, text: shown } = toOutcome(explain(...keys.split(' ')), counters);
+  return `${kind}: ${shown}${freeInSeconds === null ? '' : `, free again in ${freeInSeconds} s`}`;
 });

@@ -63,12 +63,12 @@ function findOutcome(
   const outcome = own[later] ?? own.find(({ kind }) => kind === 'invalid');
   if (outcome === undefined) return undefined;
   const { kind, atMs, by, reason } = outcome;
-  const said = { since: toTime(atMs), until: null, by: by || null, reason: reason || null };
-  if (kind !== 'in_force') return { ...said, kind };
+  const details = { since: toTime(atMs), until: null, by: by || null, reason: reason || null };
+  if (kind !== 'in_force') return { ...details, kind };
   const next = outcomes
     .slice(0, outcomes.indexOf(outcome))
     .findLast((each) => each.kind === 'in_force');
-  return { ...said, kind: 'was_in_force', until: next === undefined ? null : toTime(next.atMs) };
+  return { ...details, kind: 'was_in_force', until: next === undefined ? null : toTime(next.atMs) };
 }
 
 /** Undefined if only the record has it. */

@@ -41,7 +41,7 @@ function setUp(texts: readonly string[], more: Partial<RuleHistorySources> = {})
   return { ask, parsed };
 }
 
-async function tell(...[texts, more]: Parameters<typeof setUp>): Promise<string[]> {
+async function list(...[texts, more]: Parameters<typeof setUp>): Promise<string[]> {
   const { changes } = await setUp(texts, more).ask();
   return changes.map(({ revision: { id }, before, from, to, texts: what, restores }) => {
     const back = restores === undefined ? '' : `, as in ${restores}`;
@@ -59,7 +59,7 @@ test('each revision that changed the rule is listed with its value before and af
     rule(1, '    metadata: { ticket: a }\n'),
     rule(1),
   ];
-  t.deepEqual(await tell(texts), [
+  t.deepEqual(await list(texts), [
     '4 after 3: 2 per hour, in shadow mode to 2 per hour [2 per hour, in shadow mode -> 2 per hour]',
     '3 after 2: 1 per hour to 2 per hour, in shadow mode [1 per hour -> 2 per hour, in shadow mode]',
     '2 after 1: 1 per hour to 1 per hour [metadata none -> {"ticket":"a"}]',
@@ -68,7 +68,7 @@ test('each revision that changed the rule is listed with its value before and af
 });
 
 test('right after a revert, the rule has its old value, and the revision that introduced it is shown', async (t) => {
-  t.deepEqual(await tell([rule(1), 'domain: e\n', rule(1), rule(9)]), [
+  t.deepEqual(await list([rule(1), 'domain: e\n', rule(1), rule(9)]), [
     '4 after 3: undefined to 1 per hour, as in 2 [no rule -> 1 per hour]',
     '3 after 2: 1 per hour to undefined [1 per hour -> no rule]',
     '2 after 1: 9 per hour to 1 per hour [9 per hour -> 1 per hour]',
@@ -78,11 +78,11 @@ test('right after a revert, the rule has its old value, and the revision that in
 
 test('a revision is compared with the one in force before it, and one with errors is skipped', async (t) => {
   const wasInForce = (index: number) => index !== 1;
-  t.deepEqual(await tell([rule(1), rule(9), rule(1)], { wasInForce }), [
+  t.deepEqual(await list([rule(1), rule(9), rule(1)], { wasInForce }), [
     '2 after 1: 1 per hour to 9 per hour [1 per hour -> 9 per hour]',
     '1 after undefined: undefined to 1 per hour []',
   ]);
-  t.deepEqual(await tell(['domain: shop\ndescriptors: [', rule(2), rule(1)]), [
+  t.deepEqual(await list(['domain: shop\ndescriptors: [', rule(2), rule(1)]), [
     '2 after 1: 1 per hour to 2 per hour [1 per hour -> 2 per hour]',
     '1 after undefined: undefined to 1 per hour []',
   ]);

@@ -111,7 +111,7 @@ export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
     throw new AppError('cannot_start', lines.join('\n'));
   }
   let inForce = first;
-  let said = '';
+  let lastProblem = '';
   let isClosed = false;
   const stop = repeatAfter(clock, intervalMs, async () => {
     const reading = await readTokens(deps);
@@ -121,11 +121,11 @@ export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
   function take(reading: FileReading): void {
     if (!reading.ok) {
       const text = reading.problems.join('\n');
-      if (text !== said) log.error(`The tokens in force are kept: ${text}`);
-      said = text;
+      if (text !== lastProblem) log.error(`The tokens in force are kept: ${text}`);
+      lastProblem = text;
       return;
     }
-    said = '';
+    lastProblem = '';
     if (reading.digest.equals(inForce.digest)) return;
     inForce = reading;
     log.info(`${path} has changed: ${reading.count} tokens are in force`);

@@ -89,12 +89,12 @@ export function toLimitedList(
   sum.add(toList(previous, seconds, previous.seconds));
   const { values, unlistedAtMost } = sum.read(2 * maxValues);
   // All values are of one worker, however many periods list them.
-  const told = values.map((value) => ({
+  const reported = values.map((value) => ({
     ...value,
     perSecondBefore: value.perSecondBefore ?? 0,
     workers: 1,
   }));
-  return { values: told, unlistedAtMost };
+  return { values: reported, unlistedAtMost };
 }
 
 /** `secondsBefore`: the length of the completed period. */

@@ -250,13 +250,13 @@ test('an unreadable index of the history is logged once, and again after it was 
   const { store, log } = openStore(t, folder);
   await store.read();
   const index = join(folder.path, 'state/directory-history/history.json');
-  const said = () =>
+  const logged = () =>
     log.lines.filter((line) => line.includes('history.json cannot be read')).length;
   for (const times of [1, 2]) {
     rmSync(index, { force: true });
     mkdirSync(index);
     for (let look = 0; look < 3; look++) await store.history(5);
-    t.is(said(), times);
+    t.is(logged(), times);
     rmSync(index, { recursive: true });
     await store.history(5);
   }

@@ -107,8 +107,8 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     if (seen?.id === id) return seen;
     const [newest] = await history.list();
     if (newest?.id === id) return Object.freeze({ ...newest, files, problems });
-    const nobody = { atMs: clock.wallMs(), author: undefined, message: undefined };
-    const revision = Object.freeze({ ...(own ?? nobody), id, files, problems });
+    const unknownOrigin = { atMs: clock.wallMs(), author: undefined, message: undefined };
+    const revision = Object.freeze({ ...(own ?? unknownOrigin), id, files, problems });
     await history.add(revision);
     return revision;
   }

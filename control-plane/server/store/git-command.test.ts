@@ -195,7 +195,7 @@ test('a failure of ssh is reported with its reason, without the surrounding line
   const tail =
     'fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.';
   const changed = `${'@'.repeat(60)}\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n${'@'.repeat(60)}\nIT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nSomeone could be eavesdropping on you right now (man-in-the-middle attack)!\nHost key for git.example has changed and you have requested strict checking.\nHost key verification failed.`;
-  for (const [said, shown] of [
+  for (const [reply, shown] of [
     [
       'Host key verification failed.',
       /^git x failed: Host key verification failed\.; fatal: Could/,
@@ -207,7 +207,7 @@ test('a failure of ssh is reported with its reason, without the surrounding line
     ],
     ['warning: of no interest', /^git x failed: fatal: Could not read from remote repository\.$/],
   ] as const) {
-    const { git } = createScript(t, `cat >&2 <<'END'\n${said}\n${tail}\nEND\nexit 128`);
+    const { git } = createScript(t, `cat >&2 <<'END'\n${reply}\n${tail}\nEND\nexit 128`);
     t.regex((await failureOf(git.run(['x'], { timeoutMs: 20_000 }))).message, shown);
   }
 });

@@ -154,17 +154,17 @@ export function createGit({
       const what = `git ${args[0]}`;
       if (reason !== undefined)
         throw new GitError(`${what} ${mask(reason, own)}`, undefined, { cause });
-      const said = mask(stderr, own);
+      const reply = mask(stderr, own);
       if (code !== 0) {
-        const output = `${mask(stdout.toString(), own)}\n${said}`;
+        const output = `${mask(stdout.toString(), own)}\n${reply}`;
         const exitCode = code ?? undefined;
         throw new GitError(
-          `${what} failed: ${toShown(said)}`,
+          `${what} failed: ${toShown(reply)}`,
           output,
           exitCode === undefined ? {} : { exitCode },
         );
       }
-      options.onWarnings?.(said);
+      options.onWarnings?.(reply);
       return stdout;
     },
   };

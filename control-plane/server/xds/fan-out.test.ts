@@ -33,11 +33,11 @@ test('after a further change, streams already notified are notified again, after
   const { refreshed, streams, open } = createStreams(100);
   open.refresh();
   await turn();
-  const told = refreshed.length;
+  const reported = refreshed.length;
   open.refresh();
-  while (refreshed.length < 100 + told) await turn();
+  while (refreshed.length < 100 + reported) await turn();
   await turn();
-  t.is(refreshed.length, 100 + told);
+  t.is(refreshed.length, 100 + reported);
   t.deepEqual(
     refreshed.slice(0, 100),
     streams.map((_, at) => at),

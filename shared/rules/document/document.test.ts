@@ -201,9 +201,9 @@ test('a misspelt key is one problem, whichever key it is', (t) => {
   for (const { 1: name = '', index } of keys) {
     const typo = `${name.slice(0, -1)}x${name.slice(-1)}`;
     const yaml = everyKey.slice(0, index) + typo + everyKey.slice(index + name.length);
-    const told = parseRuleDocument(yaml, 'r.yaml').problems;
+    const found = parseRuleDocument(yaml, 'r.yaml').problems;
     t.deepEqual(
-      told.map(({ message, hint }) => [message, hint]),
+      found.map(({ message, hint }) => [message, hint]),
       [[`unknown key '${typo}'`, `did you mean '${name}'?`]],
       name,
     );

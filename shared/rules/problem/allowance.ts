@@ -59,7 +59,7 @@ export function* applyAllowancesInSteps(
   const byName = new Map(
     [...found].map(([path, all]) => [path, Map.groupBy(all, ({ name }) => name)]),
   );
-  const told = problems.filter((problem) => {
+  const reported = problems.filter((problem) => {
     if (isError(problem)) return true;
     const named = byName.get(problem.file)?.get(problem.rule) ?? [];
     const matching = named.filter(({ reach }) => reaches(reach, problem));
@@ -69,7 +69,7 @@ export function* applyAllowancesInSteps(
   const idle = commented.flatMap((file) =>
     describeUnused(file, found.get(file.path)?.filter((each) => !used.has(each)) ?? []),
   );
-  return { problems: told, idle };
+  return { problems: reported, idle };
 }
 
 /** A problem of a file as a whole has no line. */

@@ -60,7 +60,7 @@ async function runRound(round: number): Promise<void> {
   const running: Running[] = [];
   for (const name of servers) {
     const child = start(`servers/${name}.ts`);
-    running.push({ name, child, port: (await hear<{ port: number }>(child)).port });
+    running.push({ name, child, port: (await receive<{ port: number }>(child)).port });
   }
   // All rows first, so that a server's code is compiled for all of them before any is measured.
   for (const row of chosen) for (const { port } of running) await put({ port, row, requests });
@@ -91,7 +91,7 @@ function start(file: string): ChildProcess {
   return fork(new URL(file, import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
 
-async function hear<Message extends LoadReport | ServerReport>(
+async function receive<Message extends LoadReport | ServerReport>(
   child: ChildProcess,
 ): Promise<Message> {
   const over = new AbortController();
@@ -110,13 +110,13 @@ async function hear<Message extends LoadReport | ServerReport>(
 
 async function put(order: Load): Promise<void> {
   load.send(order);
-  const report = await hear<LoadReport>(load);
+  const report = await receive<LoadReport>(load);
   if ('failure' in report) throw new Error(`${order.row.name}: ${report.failure}`);
 }
 
 async function ask(server: ChildProcess): Promise<number> {
   server.send('cpu');
-  return (await hear<{ cpuUs: number }>(server)).cpuUs;
+  return (await receive<{ cpuUs: number }>(server)).cpuUs;
 }
 
 function print(): void {

@@ -46,7 +46,7 @@ export interface RoundsResult {
 const plan = '20%:2s,50%:2s';
 const workerCount = 6;
 /** A bad revision does not get beyond the first step. */
-const maxTold = 1;
+const maxReported = 1;
 const momentMs = 90_000;
 const outcomeMs = 180_000;
 const frozenMs = 15_000;
@@ -209,7 +209,7 @@ async function runRound(
     finding = `${name} ${moment}: ${String(error)}; ${count()} have it`;
   }
   const { length: toldInAll } = told();
-  if (!isGood && toldInAll > maxTold) finding = `${name} ${moment}: ${toldInAll} had it`;
+  if (!isGood && toldInAll > maxReported) finding = `${name} ${moment}: ${toldInAll} had it`;
   const isPast = (text: string) => past.some((each) => text.includes(each));
   const again = workers.find((each, at) => each.told.slice(toldBefore[at]).some(isPast));
   finding ??= again && `${again.id} was told of a bad revision that was taken back`;

@@ -111,7 +111,7 @@ test.serial('a missing revision or folder ends with code 2, and leaves nothing',
   const repository = createRepository(t);
   repository.write('a.yaml', ruleText('a', 1));
   repository.commit();
-  const cases: readonly [flags: readonly string[], said: RegExp][] = [
+  const cases: readonly [flags: readonly string[], message: RegExp][] = [
     [
       ['--git', `${repository.path}/none`],
       /git fetch failed: .*does not appear to be a git repository/,
@@ -124,11 +124,11 @@ test.serial('a missing revision or folder ends with code 2, and leaves nothing',
     [['--git', repository.path, '--git-path', 'none'], /has no folder 'none'$/],
     [['--git', 'ext::sh -c id'], /^error: --git: /],
   ];
-  for (const [flags, said] of cases) {
+  for (const [flags, message] of cases) {
     const { code, out, err } = await runInProcess(['check', ...flags]);
     t.is(code, 2);
     t.is(out, '');
-    t.regex(err.trim(), said);
+    t.regex(err.trim(), message);
   }
   t.deepEqual(leftovers(), []);
 });

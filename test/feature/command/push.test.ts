@@ -67,9 +67,9 @@ test('push --dry-run lists what would change, or why it cannot, and changes noth
   const { store, mine, run } = await startPlane(t);
   const { id } = await store.read();
   const dry = (...args: string[]) => run('push', mine.path, '--dry-run', ...args);
-  const said = await dry();
-  t.is(said.code, 0, said.err);
-  t.regex(said.out, /raised: 1 per year -> 2 per year\n\n1 change\n$/);
+  const printed = await dry();
+  t.is(printed.code, 0, printed.err);
+  t.regex(printed.out, /raised: 1 per year -> 2 per year\n\n1 change\n$/);
   t.like(JSON.parse((await dry('--json')).out), {
     from: { id },
     files: [{ path: 'shop.yaml', change: 'changed' }],

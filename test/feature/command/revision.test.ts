@@ -36,7 +36,7 @@ test('the help of each option and argument for a revision states the shortest pr
     ['approve', 1],
   ] as const) {
     const { out } = await runInProcess([name, '--help']);
-    const said = out.replaceAll(/\s+/g, ' ').match(/at least 6 characters/g);
-    t.is(said?.length, count, out);
+    const shown = out.replaceAll(/\s+/g, ' ').match(/at least 6 characters/g);
+    t.is(shown?.length, count, out);
   }
 });

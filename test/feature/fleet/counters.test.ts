@@ -93,8 +93,11 @@ test.serial(
         return answers.every((answer) => answer === 'OK');
       });
     }
-    const nobody = await counters('get', 'k=nobody');
-    t.regex(nobody.stdout, /\n0 +2 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\)\n$/);
+    const unmatched = await counters('get', 'k=nobody');
+    t.regex(
+      unmatched.stdout,
+      /\n0 +2 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\)\n$/,
+    );
     rules.write(
       'd.yaml',
       rulesText.replace('{unit: year, requests_per_unit: 2}', '{unit: year, requests_per_unit: 3}'),

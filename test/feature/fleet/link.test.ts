@@ -228,9 +228,9 @@ test('a management server of another make is logged once, and delivers rules as 
   const stream = await server.stream(0);
   stream.send('1', 'a', [limitResource('d', 'd', 0)]);
   const worker = await starting;
-  const isSaid = (line: string) => line.includes('accepts no reports from this worker');
-  await eventually('it is said', () => worker.log.lines.some(isSaid));
-  t.is(worker.log.lines.filter(isSaid).length, 1);
-  t.true(worker.log.lines.find(isSaid)?.startsWith('info '));
+  const isReported = (line: string) => line.includes('accepts no reports from this worker');
+  await eventually('it is said', () => worker.log.lines.some(isReported));
+  t.is(worker.log.lines.filter(isReported).length, 1);
+  t.true(worker.log.lines.find(isReported)?.startsWith('info '));
   t.is((await worker.decide('k=a')).status, 429);
 });

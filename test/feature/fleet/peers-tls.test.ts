@@ -148,6 +148,6 @@ test('a token that is sent to peers in clear text is reported once, and the star
     ],
   });
   await plane.start();
-  const said = plane.output().match(/tokens travel in clear text to the peers http:\/\/control/g);
-  t.is(said?.length, 1);
+  const logged = plane.output().match(/tokens travel in clear text to the peers http:\/\/control/g);
+  t.is(logged?.length, 1);
 });

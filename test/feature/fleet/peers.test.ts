@@ -104,12 +104,12 @@ async function startPlane(
       asked.push(`${id} ${question == null ? 'forget' : question.reset ? 'reset' : 'get'}`);
       if (question != null) {
         if (question.reset && !lies) store.used = 0;
-        const told = countsAlone || lies ? used : store.used;
+        const reported = countsAlone || lies ? used : store.used;
         const counter: CounterMessage = {
           descriptor: 0,
           problem: '',
           rule: 'd.k',
-          used: question.reset ? 0 : told,
+          used: question.reset ? 0 : reported,
           limit: 9,
           window: 'day',
           secondsUntilReset: 60,

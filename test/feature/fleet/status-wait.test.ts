@@ -12,8 +12,8 @@ const told = 'revision 111111111111 is in force on all 2 connected workers\n';
 const pending = { ...inForce, verdict: 'pending', text: 'not yet' };
 
 /** Accepts connections, and sends only `said` on them. */
-async function listenInSilence(t: ExecutionContext, said = ''): Promise<string> {
-  const server = createTcpServer((socket) => void socket.write(said));
+async function listenInSilence(t: ExecutionContext, answered = ''): Promise<string> {
+  const server = createTcpServer((socket) => void socket.write(answered));
   return `http://127.0.0.1:${await listenFor(t, server)}`;
 }
 
@@ -54,14 +54,14 @@ async function statusUntil(isHeard: (run: CommandRun) => boolean, url: string, .
   return run;
 }
 
-const silences: readonly [what: string, said: string][] = [
+const silences: readonly [what: string, answered: string][] = [
   ['takes connections and never answers', ''],
   ['never ends its answer', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{'],
 ];
 
-for (const [what, said] of silences) {
+for (const [what, answered] of silences) {
   test(`--wait ends at its deadline when the address ${what}`, async (t) => {
-    const url = await listenInSilence(t, said);
+    const url = await listenInSilence(t, answered);
     const { code, out, err } = await status(url, '--wait', '--timeout', '2s');
     t.is(code, 2);
     t.is(out, '');
@@ -135,11 +135,11 @@ test('--wait gives up at once on a permanent refusal, and on a defect', async (t
 
 test('--wait prints what it waits for while a proxy answers in place of the control plane', async (t) => {
   const { url } = await serve(t, answer(503, ''));
-  const said = /^waiting: for an answer: the admin API at \S+ answers HTTP 503 \(\d+ s\)$/m;
+  const answered = /^waiting: for an answer: the admin API at \S+ answers HTTP 503 \(\d+ s\)$/m;
   const args = ['--wait', '--timeout', '3s'];
-  const { code, err } = await statusUntil((run) => said.test(run.err), url, ...args);
+  const { code, err } = await statusUntil((run) => answered.test(run.err), url, ...args);
   t.is(code, 2);
-  t.regex(err, said);
+  t.regex(err, answered);
 });
 
 test('a page that is not an answer of a control plane is reported as such', async (t) => {

@@ -85,10 +85,10 @@ test('a changed record changes the nodes; a failing query does not', async (t) =
   const { asked } = dns;
   await eventually('more look-ups', () => dns.asked > asked + 2);
   t.is(await countOne(store, 'moving_'), 2);
-  const told = store.log.lines.filter((line) => line.includes('cannot be looked up'));
-  t.is(told.length, 1);
+  const logged = store.log.lines.filter((line) => line.includes('cannot be looked up'));
+  t.is(logged.length, 1);
   t.regex(
-    told[0] ?? '',
+    logged[0] ?? '',
     /^warning .* _memcache\._tcp\.cache\.test .*; the known ones stay in use$/,
   );
 

@@ -260,7 +260,7 @@ test('counters that another worker creates at that moment, and those that the se
   });
 });
 
-for (const [what, said] of [
+for (const [what, reply] of [
   ['a line that nobody asked for', 'ERROR Too many open connections\r\n'],
   ['an endless line', 'x'.repeat(10_000)],
   ['a broken value', 'VALUE a b c\r\n'],
@@ -268,7 +268,7 @@ for (const [what, said] of [
   test(`a server that sends ${what} counts as 0`, async (t) => {
     const server = createServer((socket) => {
       socket.on('error', () => {});
-      socket.write(said);
+      socket.write(reply);
     });
     const port = await listenFor(t, server);
     // Its reply may pass for an answer; then it is silent.

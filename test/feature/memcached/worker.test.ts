@@ -76,11 +76,11 @@ test.serial('hits that were answered are counted although the worker is ended', 
 
 test.serial('features that a memory cache lacks are reported at the start', async (t) => {
   const worker = await startWorker(t, { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' });
-  for (const told of [
+  for (const message of [
     /STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=\\?"true\\?" has no effect with BACKEND_TYPE/,
     /counts nothing without a node, so that nothing is limited/,
   ]) {
-    await eventually(`${told} is told`, () => told.test(worker.output()));
+    await eventually(`${message} is told`, () => message.test(worker.output()));
   }
   t.is(await ask(worker, 'ann', 'bob'), 200);
 });

@@ -249,15 +249,15 @@ test('while the disk is full decisions continue, and it is logged once', async (
   const env = { ...memory, RECORD_DECISIONS: '/dev/full', RECORD_DECISIONS_RATE: '1' };
   const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   await worker.decide('user=ada');
-  const isSaid = (line: string) => line.includes('Decisions are not recorded in /dev/full');
-  await eventually('it is said', () => worker.log.lines.some(isSaid));
+  const isReported = (line: string) => line.includes('Decisions are not recorded in /dev/full');
+  await eventually('it is said', () => worker.log.lines.some(isReported));
   await worker.decide('user=ada');
   t.is((await worker.decide('user=ada')).status, 429);
   await eventually('they are counted', async () =>
     /^ratelimit\.recording\.dropped: [1-9]/m.test(await worker.page('/stats')),
   );
-  t.is(worker.log.lines.filter(isSaid).length, 1);
-  t.regex(worker.log.lines.find(isSaid) ?? '', /ENOSPC.*decisions are not affected/);
+  t.is(worker.log.lines.filter(isReported).length, 1);
+  t.regex(worker.log.lines.find(isReported) ?? '', /ENOSPC.*decisions are not affected/);
 });
 
 test('the processes of a worker record in one file', async (t) => {

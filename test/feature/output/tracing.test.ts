@@ -273,7 +273,7 @@ test.serial(
 );
 
 test.serial('an invalid endpoint is reported without what may be a password in it', async (t) => {
-  for (const [protocol, told] of [
+  for (const [protocol, message] of [
     ['http', /tracing: Configuration: Could not parse/],
     ['grpc', /OTLP_TRACES_ENDPOINT is not an address: write one such as http:/],
   ] as const) {
@@ -282,7 +282,7 @@ test.serial('an invalid endpoint is reported without what may be a password in i
       TRACING_EXPORTER_PROTOCOL: protocol,
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '://user:open-sesame@collector',
     });
-    t.regex(worker.output(), told);
+    t.regex(worker.output(), message);
     t.notRegex(worker.output(), /open-sesame/);
     await worker.stop();
   }

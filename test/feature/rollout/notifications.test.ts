@@ -57,16 +57,18 @@ test('one of two control planes notifies an author of errors, and once, over res
   const flags = [...git, ...receiver.flags, ...receiver.statusFlags];
   const planes = await Promise.all([0, 1].map(() => createControlPlaneInProcess(t, { flags })));
   for (const plane of planes) await plane.start();
-  const told: [string, string][] = [['in-force', first]];
-  const isTold = () =>
+  const notified: [string, string][] = [['in-force', first]];
+  const isNotified = () =>
     eventually(
-      `${told.at(-1)} is told`,
-      () => receiver.events().length >= told.length && receiver.statuses().length >= told.length,
+      `${notified.at(-1)} is told`,
+      () =>
+        receiver.events().length >= notified.length &&
+        receiver.statuses().length >= notified.length,
     );
-  await isTold();
+  await isNotified();
   const wrong = push({ 'a.yaml': ruleText('first', 1).replace('year', 'yaer') });
-  told.push(['invalid', wrong]);
-  await isTold();
+  notified.push(['invalid', wrong]);
+  await isNotified();
   t.like(receiver.notifications().at(-1), {
     revision: { author: { name: 'Ann', email: 'ann@example.test' }, message: 'change' },
     domains: ['first'],
@@ -77,8 +79,8 @@ test('one of two control planes notifies an author of errors, and once, over res
   });
   t.like(receiver.notifications().at(-1).problems[0], { file: 'a.yaml', line: 4, column: 25 });
   const removing = push({ 'a.yaml': undefined, 'b.yaml': undefined });
-  told.push(['held-back', removing]);
-  await isTold();
+  notified.push(['held-back', removing]);
+  await isNotified();
   t.regex(receiver.notifications().at(-1).reason, /held back: no domain would be left/);
 
   for (const plane of planes) {
@@ -86,15 +88,15 @@ test('one of two control planes notifies an author of errors, and once, over res
     await plane.start();
   }
   const right = push({ 'a.yaml': ruleText('first', 2), 'b.yaml': ruleText('other', 1) });
-  told.push(['in-force', right]);
-  await isTold();
+  notified.push(['in-force', right]);
+  await isNotified();
   for (const plane of planes) {
     await eventually('both have it', async () => {
       const { body } = await plane.fetch('/status');
       return body.inForce.id === right;
     });
   }
-  t.deepEqual(receiver.events(), told);
+  t.deepEqual(receiver.events(), notified);
   t.deepEqual(
     receiver.statuses().map(({ path, body }) => [path, body.state]),
     [

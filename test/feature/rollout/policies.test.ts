@@ -136,22 +136,22 @@ test('a commit that violates the policy is not served, and one with a reason is'
   const { log } = await startAdminApi(t, { files: {}, store });
   repository.push({ 'shop.yaml': rules(25) });
   await store.trigger();
-  const told = async (text: RegExp) => {
+  const logged = async (text: RegExp) => {
     await eventually(String(text), () => log.lines.some((line) => text.test(line)));
     t.pass();
   };
-  await told(/the limit is 25 for one minute, and the policy allows at most 20/);
-  await told(/stays in force/);
+  await logged(/the limit is 25 for one minute, and the policy allows at most 20/);
+  await logged(/stays in force/);
   repository.push({ 'shop.yaml': rules(26) }, 'Sale\n\nPolicy-Exception: agreed with ops');
   await store.trigger();
-  await told(/^notice audit: .*breaks the policy, by its own word: agreed with ops$/);
+  await logged(/^notice audit: .*breaks the policy, by its own word: agreed with ops$/);
 });
 
 test('check lists the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {
   const folder = createRulesFolder(t, { 'shop.yaml': rules(40), 'policy.yaml': policy });
-  const told = await runInProcess(['check', folder.path]);
-  t.regex(told.out, /shop\.yaml:3:5: warning: the limit is 40 for one minute, .* \[policy\]\n/);
-  t.is(told.code, 0);
+  const logged = await runInProcess(['check', folder.path]);
+  t.regex(logged.out, /shop\.yaml:3:5: warning: the limit is 40 for one minute, .* \[policy\]\n/);
+  t.is(logged.code, 0);
   t.is((await runInProcess(['check', folder.path, '--strict'])).code, 1);
   folder.write('policy.yaml', policy.replace('owners', 'owner'));
   const wrong = await runInProcess(['check', folder.path]);

@@ -44,7 +44,7 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
   };
   let run: StartedSource | undefined;
   const started = () => run ?? t.fail('a step before the start');
-  const told = () => problemTexts(run?.loads.at(-1), root) || 'nothing told';
+  const reported = () => problemTexts(run?.loads.at(-1), root) || 'nothing told';
   const start = async (...words: string[]) => {
     const settings = new Map(words.map((word) => word.split('=') as [string, string | undefined]));
     const has = (word: string) => settings.has(word);
@@ -76,13 +76,13 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
     mode: (path, mode = '') => chmodSync(at(path), Number.parseInt(mode, 8)),
     start,
     becomes: (...limits) => started().becomes(limits.join(' ')),
-    tells: (...words) => eventually('it is told', () => told().includes(words.join(' '))),
+    tells: (...words) => eventually('it is told', () => reported().includes(words.join(' '))),
     loads: (count) => eventually('the loads', () => started().loads.length === Number(count)),
     'loads?': () =>
       started()
         .loads.map(({ ok }) => (ok ? 'good' : 'bad'))
         .join(' '),
-    'told?': told,
+    'told?': reported,
     'limits?': () => started().limits(),
     'origin?': () => started().loads[0]?.origin,
     'describes?': () => started().source.describe(),

@@ -24,8 +24,8 @@ interface Checked {
 
 for (const file of files) {
   const expected = deserved.get(file) ?? [];
-  const told = expected.length === 0 ? 'without a warning' : `with ${expected.join(' and ')}`;
-  test(`${file} is accepted ${told}`, async (t) => {
+  const reported = expected.length === 0 ? 'without a warning' : `with ${expected.join(' and ')}`;
+  test(`${file} is accepted ${reported}`, async (t) => {
     const { code, out } = await runInProcess(['check', join(folder, file), '--json']);
     t.is(code, 0, out);
     const { problems } = JSON.parse(out) as Checked;

@@ -160,9 +160,9 @@ test('without recordings it is an estimate for the limited values, and is marked
 
 test('a domain without reports has no figures, and the reason is given', async (t) => {
   const { ask } = await start(t, {});
-  const nobody = (await ask({ yaml: minutes(10) })).body.effect;
-  t.like(nobody, { basis: 'none', before: null, after: null, values: [] });
-  t.deepEqual(nobody.notes, ['no worker reports, so its traffic is not known']);
+  const withoutWorkers = (await ask({ yaml: minutes(10) })).body.effect;
+  t.like(withoutWorkers, { basis: 'none', before: null, after: null, values: [] });
+  t.deepEqual(withoutWorkers.notes, ['no worker reports, so its traffic is not known']);
   const quiet = await start(t, { fleet: { list: seen.fleet.list } });
   t.deepEqual((await quiet.ask({ yaml: minutes(10) })).body.effect.notes, [
     'no request of the last minutes matched what changes',

@@ -76,9 +76,9 @@ test.serial(
 
 test.serial('PUSHMETRICS_HOST: that host is tried', async (t) => {
   // The broadcast address, to which no connection is possible.
-  const everybody = '255.255.255.255';
+  const broadcast = '255.255.255.255';
   const { log } = await startWorker(t, {
-    env: { BACKEND_TYPE: 'memory', DISABLE_STATS: 'false', PUSHMETRICS_HOST: everybody },
+    env: { BACKEND_TYPE: 'memory', DISABLE_STATS: 'false', PUSHMETRICS_HOST: broadcast },
   });
   await eventually('it is told', () =>
     log.lines.some((line) => /^warning Statistics do not reach .*255\.255/.test(line)),

@@ -177,8 +177,8 @@ for (const name of tlsNames) {
     const { server, env } = await startTlsServer(t);
     const { [name]: _left, ...others } = env;
     const { log } = await launch(t, server.url, { env: others });
-    const isTold = /^error (?:Could not reach|Lost) the management server/;
-    await eventually('it is told', () => log.lines.some((line) => isTold.test(line)));
+    const isReported = /^error (?:Could not reach|Lost) the management server/;
+    await eventually('it is told', () => log.lines.some((line) => isReported.test(line)));
     t.is(server.streams.length, 0);
   });
 }

@@ -105,12 +105,12 @@ test('a worker repeats no secret of a setting: in its messages, warnings and set
 test('a control plane repeats no secret of a setting', async (t) => {
   const base: Environment = { HOME: '/', RATELANE_CONFIG_DIR: '/rules' };
   for (const form of fileForms) {
-    const said = JSON.stringify([
+    const output = JSON.stringify([
       await readTlsFiles({ ca: undefined, cert: import.meta.filename, key: form }),
       await readTokenFile(form),
       await readSecretFile(form, 9).catch((error: Error) => error.message),
     ]);
-    if (said.includes(secret)) t.fail(`${form}: ${said}`);
+    if (output.includes(secret)) t.fail(`${form}: ${output}`);
   }
   for (const { name, form } of listCases(controlPlaneTable)) {
     const result = parseControlPlaneSettings({ ...base, [name]: form });

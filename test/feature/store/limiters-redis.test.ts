@@ -88,7 +88,7 @@ test('a server that refuses scripts is reported once, in the log and on the debu
 });
 
 /** Each makes a server refuse writes with this code, and returns a function that ends it. */
-const troubles = {
+const failures = {
   OOM: async (server: RedisServer) => {
     await server.command('CONFIG', 'SET', 'maxmemory', '1mb');
     await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
@@ -121,7 +121,7 @@ const troubles = {
   },
 };
 
-for (const [code, begin] of Object.entries(troubles)) {
+for (const [code, begin] of Object.entries(failures)) {
   test(`a server that refuses writes is not mistaken for one without scripts: ${code}`, async (t) => {
     const server = await startRedisServer(t, { args: ['--enable-protected-configs', 'yes'] });
     const store = await openRedisStore(t, server.url);
@@ -132,9 +132,9 @@ for (const [code, begin] of Object.entries(troubles)) {
       const { error } = await count(store, [hitOn(algorithm, algorithm)]);
       t.true(error?.message.startsWith(`key-value store ${server.url}: ${code} `), error?.message);
     }
-    const said = store.log.lines.filter((line) => line.includes('a decision failed'));
-    t.is(said.length, 1);
-    t.true(said[0]?.includes(`: ${code} `), said[0]);
+    const logged = store.log.lines.filter((line) => line.includes('a decision failed'));
+    t.is(logged.length, 1);
+    t.true(logged[0]?.includes(`: ${code} `), logged[0]);
     t.notRegex(store.log.lines.join('\n'), /refuses scripts/);
     t.notRegex(store.state().detail, /no scripts/);
     await end();

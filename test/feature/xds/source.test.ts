@@ -162,7 +162,7 @@ test('a server that repeats a refused response neither floods the log nor is flo
   const bad = [limitResource('r1', 'd1'), limitResource('r2', 'd2')];
   stream.send('1', 'a', bad);
   await stream.request(1);
-  const said = log.lines.length;
+  const logged = log.lines.length;
   const idle = clock.pending;
   for (let round = 1; round <= 5; round++) {
     stream.send(`uuid-${round}`, `n${round}`, round % 2 === 0 ? bad : [...bad].reverse());
@@ -174,7 +174,7 @@ test('a server that repeats a refused response neither floods the log nor is flo
     t.is(nack.responseNonce, `n${round}`);
     t.regex(nack.errorDetail?.message ?? '', /invalid rate limit unit/);
   }
-  t.is(log.lines.length, said);
+  t.is(log.lines.length, logged);
   t.is(metric('ratelimit.service.config_load_error'), 1);
 });
 
@@ -251,9 +251,9 @@ test('a server that sends no rules is reported after a while, once', async (t) =
   t.false(log.lines.includes(silence));
   clock.advance(1);
   t.true(log.lines.includes(silence));
-  const said = log.lines.length;
+  const logged = log.lines.length;
   clock.advance(60_000);
-  t.is(log.lines.length, said);
+  t.is(log.lines.length, logged);
 });
 
 test('a server that has sent rules may be silent', async (t) => {

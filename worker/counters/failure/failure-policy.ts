@@ -56,7 +56,7 @@ const whatHappened = {
 export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
   const { mode, metrics, clock, log } = deps;
   const answered = metrics.counter(`ratelimit.failure_mode.${mode}`);
-  const said = createRepeatedLog({
+  const outages = createRepeatedLog({
     clock,
     intervalMs: logIntervalMs,
     write: (text) => log.error(`${whatHappened[mode]}: ${text}`),
@@ -74,7 +74,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     done: (error: AppError | undefined) => void,
   ): void {
     answered.add(1);
-    said.report(failure.message);
+    outages.report(failure.message);
     lastFailureMs = clock.monotonicMs();
     lastFailure = failure.message;
     // One timer for all failures: while a store is unreachable each decision fails.
@@ -112,7 +112,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
   function end(why: string): void {
     close();
     local = undefined;
-    const outage = said.recover();
+    const outage = outages.recover();
     if (outage !== undefined) {
       log.warning(
         `${why}; ${outage.times} decisions were answered without it (KVSTORE_FAILURE_MODE=${mode})`,

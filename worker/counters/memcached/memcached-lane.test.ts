@@ -15,8 +15,8 @@ function setUp(answer: (command: string) => Answer | undefined, isReachable = tr
   const idle = Promise.withResolvers<void>();
   const connection: Connection = {
     send(command, onAnswer) {
-      const said = answer(command);
-      if (said !== undefined) setImmediate(onAnswer, said);
+      const reply = answer(command);
+      if (reply !== undefined) setImmediate(onAnswer, reply);
     },
     destroy: () => {},
   };
@@ -58,16 +58,16 @@ test('hits that the server refuses to add are dropped, and the refusal is logged
       'is it Redis? then write BACKEND_TYPE=redis, and its address in KVSTORE_URL (REDIS_URL)',
     'CLIENT_ERROR bad data chunk': undefined,
   };
-  for (const [said, remedy] of Object.entries(remedies)) {
+  for (const [reply, remedy] of Object.entries(remedies)) {
     const { lane, idle, refusals, stats } = setUp((command) =>
-      command.startsWith('incr') ? 'NOT_FOUND' : said,
+      command.startsWith('incr') ? 'NOT_FOUND' : reply,
     );
     lane.change('add', 'k', 1, 60);
     lane.flush();
     await idle;
     t.true(lane.isIdle, 'told once all are over');
     const shown = remedy === undefined ? '' : `; ${remedy}`;
-    t.deepEqual(refusals, [`hits on "k" are not counted: it answered "${said}"${shown}`]);
+    t.deepEqual(refusals, [`hits on "k" are not counted: it answered "${reply}"${shown}`]);
     t.deepEqual(stats(), {
       'ratelimit.memcache.increment.__code=miss': 1,
       'ratelimit.memcache.add.__code=error': 1,

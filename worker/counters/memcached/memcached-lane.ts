@@ -343,6 +343,6 @@ const remedies: readonly (readonly [of: RegExp, remedy: string])[] = [
 
 function describeRefusal(answer: string): string {
   const remedy = remedies.find(([of]) => of.test(answer))?.[1];
-  const said = `it answered "${answer.slice(0, 120)}"`;
-  return remedy === undefined ? said : `${said}; ${remedy}`;
+  const reply = `it answered "${answer.slice(0, 120)}"`;
+  return remedy === undefined ? reply : `${reply}; ${remedy}`;
 }

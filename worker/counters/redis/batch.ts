@@ -439,21 +439,23 @@ export class Batch {
   #toFailure(operation: Operation, error: Error): Failure {
     const { name, scripts, describeRemedy } = this.#deps;
     // The position in the script is useless to operators.
-    const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
+    const reason = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
     const lost = isLost(error);
     const algorithm = operation.takes?.limiter.algorithm;
     const refused =
       algorithm === undefined || lost
         ? undefined
-        : scripts.refused(algorithm, showKey(operation), said);
-    const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
-    const remedy = describeRemedy(said);
+        : scripts.refused(algorithm, showKey(operation), reason);
+    const ofCounter = ofOneCounter.test(reason) ? ` (counter ${showKey(operation)})` : '';
+    const remedy = describeRemedy(reason);
     const shown =
-      remedy === undefined ? said + ofCounter : `${said.replace(/\.$/, '')}${ofCounter}; ${remedy}`;
+      remedy === undefined
+        ? reason + ofCounter
+        : `${reason.replace(/\.$/, '')}${ofCounter}; ${remedy}`;
     const text = lost ? 'the connection was lost before the answer came' : shown;
     return {
       error: refused ?? new AppError('store', `${name}: ${text}`),
-      overflow: said.includes('would overflow'),
+      overflow: reason.includes('would overflow'),
     };
   }
 

@@ -166,7 +166,7 @@ class Scene {
   }
 
   /** `KEY*HITS ...`, `deadline=MS`, and `unless-over`. */
-  #count(words: readonly string[], isTold = true): void {
+  #count(words: readonly string[], isReported = true): void {
     const hits = words.flatMap((word) => {
       const [, key, amount = '1'] = /^([\w#]+)(?:\*(\d+))?$/.exec(word) ?? [];
       return key === undefined ? [] : [hit(key, Number(amount))];
@@ -180,7 +180,7 @@ class Scene {
       cancelled: false,
       settle: (error) => {
         const after = hits.map((each) => `${each.key} is ${each.after}`).join(', ');
-        if (isTold || error) this.#events.push(`${name}: ${error?.message ?? after}`);
+        if (isReported || error) this.#events.push(`${name}: ${error?.message ?? after}`);
       },
     };
     this.#requests.push(request);

@@ -258,8 +258,8 @@ class Pool implements RedisPool {
 
   /** Logs the failure only where decisions fail; otherwise the failure policy logs it. */
   #requestFailed(error: AppError): void {
-    const isSaid = error instanceof NoScripts;
-    if (this.#options.failureMode === 'error' && !isSaid) {
+    const isReported = error instanceof NoScripts;
+    if (this.#options.failureMode === 'error' && !isReported) {
       this.#requestFailures.report(error.message);
     }
   }

@@ -6,14 +6,14 @@ import { createScriptSupport } from './script-support.ts';
 
 const sha = '9be9283860375dc0a789b44c11a2bb1dce6e480f';
 
-const isRefused = (said: string) =>
+const isRefused = (reply: string) =>
   createScriptSupport('s', 'KVSTORE_URL', createRecordedLog()).refused(
     'token_bucket',
     'k',
-    said,
+    reply,
   ) !== undefined;
 
-for (const said of [
+for (const reply of [
   `ERR unknown command 'EVALSHA', with args beginning with: '${sha}' '1' 'c' `,
   'ERR unknown command `EVALSHA`, with args beginning with: ',
   "NOPERM this user has no permissions to run the 'evalsha' command",
@@ -23,7 +23,7 @@ for (const said of [
   'ERR EVALSHA is disabled',
   "unsupported command 'evalsha'",
 ]) {
-  test(`a server without scripts: ${said}`, (t) => t.true(isRefused(said)));
+  test(`a server without scripts: ${reply}`, (t) => t.true(isRefused(reply)));
 }
 
 test('a refusal of scripts is logged once, and its end once', (t) => {
@@ -46,7 +46,7 @@ test('a refusal of scripts is logged once, and its end once', (t) => {
   t.is(support.describe(), undefined);
 });
 
-for (const said of [
+for (const reply of [
   "OOM command not allowed when used memory > 'maxmemory'.",
   'MISCONF Redis is configured to save RDB snapshots, but it is currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes',
   "READONLY You can't write against a read only replica.",
@@ -55,5 +55,5 @@ for (const said of [
   'LOADING Redis is loading the dataset in memory',
   `ERR Error running script (call to f_${sha}): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.`,
 ]) {
-  test(`a server with scripts: ${said}`, (t) => t.false(isRefused(said)));
+  test(`a server with scripts: ${reply}`, (t) => t.false(isRefused(reply)));
 }

@@ -16,7 +16,7 @@ export interface ScriptSupport {
    * The error for a limiter's counter if the server's error means that it refuses scripts; otherwise undefined. `key`
    * is shown.
    */
-  refused(algorithm: LimiterAlgorithm, key: string, said: string): NoScripts | undefined;
+  refused(algorithm: LimiterAlgorithm, key: string, reply: string): NoScripts | undefined;
   /** Call it when a script was executed. */
   worked(): void;
   /** A line for the debug page; undefined if scripts are not refused. */
@@ -30,12 +30,12 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
   /** The error with which the server refused. */
   let refusedWith: string | undefined;
   return {
-    refused(algorithm, key, said) {
-      if (!isRefusal(said)) return undefined;
-      const remedy = said.startsWith('NOPERM')
+    refused(algorithm, key, reply) {
+      if (!isRefusal(reply)) return undefined;
+      const remedy = reply.startsWith('NOPERM')
         ? 'allow them to the user (ACL SETUSER NAME +eval +evalsha), or write algorithm: fixed_window'
         : `write algorithm: fixed_window, or name a server with scripts in ${addressSetting}`;
-      const words = said.replace(/, with args beginning with:.*$/s, '');
+      const words = reply.replace(/, with args beginning with:.*$/s, '');
       if (refusedWith === undefined) {
         log.error(
           `${name}: it refuses scripts (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, all others continue; ${remedy}`,
@@ -62,11 +62,11 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
  * Decides by the error's code, its first word: a server that is full (OOM), cannot save (MISCONF) or is a replica
  * (READONLY) fails all counters, although its text may read like a refusal. Proxies may write no code.
  */
-function isRefusal(said: string): boolean {
-  const [code = 'ERR'] = /^[A-Z]+(?= )/.exec(said) ?? [];
+function isRefusal(reply: string): boolean {
+  const [code = 'ERR'] = /^[A-Z]+(?= )/.exec(reply) ?? [];
   // The refusal must concern a command, not a key.
-  if (code === 'NOPERM') return /\bcommand\b/.test(said);
+  if (code === 'NOPERM') return /\bcommand\b/.test(reply);
   // Redis 6 and older wrap the errors of scripts that they did execute.
-  if (said.startsWith('ERR Error running script')) return false;
-  return code === 'ERR' && refusal.test(said);
+  if (reply.startsWith('ERR Error running script')) return false;
+  return code === 'ERR' && refusal.test(reply);
 }

@@ -70,8 +70,8 @@ export function createReplay(options: ReplayOptions): Replay {
         return;
       }
       decisions++;
-      const told = before === undefined ? now : then;
-      if (told.isOver === (recorded.code === 'OVER_LIMIT')) asRecorded++;
+      const shown = before === undefined ? now : then;
+      if (shown.isOver === (recorded.code === 'OVER_LIMIT')) asRecorded++;
       tally.countRequest(then.isOver, now.isOver);
       for (const [index, { entries }] of request.descriptors.entries()) {
         if (statuses[index]?.sampled === false) continue;

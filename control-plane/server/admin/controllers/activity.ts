@@ -32,11 +32,11 @@ export class Default extends AdminController {
     const { activity, rollout, store } = this.api;
     const history = await this.fromStore(store.history(searchedRevisions));
     const own = toDeeds(activity.read(), rollout.memory().outcomes, history);
-    const told = await answers;
-    const others = told.flatMap(({ value }) => value?.deeds ?? []);
+    const answered = await answers;
+    const others = answered.flatMap(({ value }) => value?.deeds ?? []);
     return {
       deeds: findDeeds([...own, ...others], { who, object, sinceMs, untilMs, limit }),
-      missing: toMissing(told),
+      missing: toMissing(answered),
     };
   }
 }

@@ -92,11 +92,11 @@ function detailsOf({ verdict, rollout, memory }: StatusJson): string {
 /** No data is requested until the user is known to have access. */
 export function App() {
   const [session, setSession] = useState<Session | undefined>(undefined);
-  const [trouble, setTrouble] = useState<Trouble | undefined>(undefined);
+  const [trouble, setProblem] = useState<Trouble | undefined>(undefined);
 
   const enter = useCallback(async () => {
     const answer = await ask<Session>('access');
-    setTrouble(answer.ok ? undefined : answer);
+    setProblem(answer.ok ? undefined : answer);
     setSession(answer.ok ? answer.value : undefined);
     if (answer.ok) startLive();
     else if (answer.status === 0) setTimeout(() => void enter(), 5_000);

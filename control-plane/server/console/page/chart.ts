@@ -71,7 +71,7 @@ export function TrafficChart({ history, spanSeconds, onMinute, children }: Chart
   const [times, ...lines] = data;
   const hasGap = lines[0].some((value) => value === null);
   const second = index === undefined ? undefined : times[index];
-  const told = lines.map((line) => toToldRate(line[index ?? -1]));
+  const rates = lines.map((line) => toToldRate(line[index ?? -1]));
   const from = Date.parse(history.slots[0]?.at ?? '') || (times[0] ?? 0) * 1000;
   const when =
     second === undefined
@@ -79,7 +79,7 @@ export function TrafficChart({ history, spanSeconds, onMinute, children }: Chart
       : `at ${toTime(new Date((second - slotSeconds / 2) * 1000).toISOString()).slice(11)}`;
   return html`<figure class="chart">
     <figcaption>Requests per second, ${when}
-      <span class="key ok">decisions${told[0]}</span><span class="key over">over limit${told[1]}</span><span class="key error">errors${told[2]}</span>${hasGap && html`<span class="key gap">not known</span>`}
+      <span class="key ok">decisions${rates[0]}</span><span class="key over">over limit${rates[1]}</span><span class="key error">errors${rates[2]}</span>${hasGap && html`<span class="key gap">not known</span>`}
       ${children}
     </figcaption>
     <div class="plot">

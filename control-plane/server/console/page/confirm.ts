@@ -39,7 +39,7 @@ interface ConfirmProps {
 export function Confirm({ title, action, isDangerous, children, act, onClose }: ConfirmProps) {
   const [reason, setReason] = useState('');
   const [isActing, setActing] = useState(false);
-  const [trouble, setTrouble] = useState<Answer<unknown> | undefined>(undefined);
+  const [problem, setProblem] = useState<Answer<unknown> | undefined>(undefined);
 
   async function submit(event: Event): Promise<void> {
     event.preventDefault();
@@ -48,7 +48,7 @@ export function Confirm({ title, action, isDangerous, children, act, onClose }: 
     const answer = await act(reason.trim());
     setActing(false);
     if (answer.ok) onClose(true);
-    else setTrouble(answer);
+    else setProblem(answer);
   }
 
   const closed = () => onClose(false);
@@ -61,10 +61,10 @@ export function Confirm({ title, action, isDangerous, children, act, onClose }: 
           onInput=${(event: InputEvent) => setReason((event.target as HTMLInputElement).value)} />
       <//>
       ${
-        trouble !== undefined &&
-        !trouble.ok &&
-        html`<div role="alert"><${Notice} tone="bad"><strong>Not done: ${trouble.text}.</strong>
-          ${trouble.problems.length > 0 && html`<${Problems} problems=${trouble.problems} revision=${undefined} />`}<//></div>`
+        problem !== undefined &&
+        !problem.ok &&
+        html`<div role="alert"><${Notice} tone="bad"><strong>Not done: ${problem.text}.</strong>
+          ${problem.problems.length > 0 && html`<${Problems} problems=${problem.problems} revision=${undefined} />`}<//></div>`
       }
       <div class="buttons">
         <button type="button" onClick=${closed}>Cancel</button>

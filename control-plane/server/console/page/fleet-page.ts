@@ -30,7 +30,7 @@ import { type Column, Table } from './table.ts';
 import { workerStates } from './worker-states.ts';
 
 /** The group of all nodes that no other group names. */
-const everybody = 'default';
+const defaultGroup = 'default';
 
 /** Workers with problems are first. */
 const order: readonly WorkerJson['state'][] = ['refused', 'pending', 'on_trial', 'in_force'];
@@ -267,7 +267,7 @@ function toRow(worker: WorkerJson) {
   const { id, name, address, group, state, acked, nacked, figures, connectedSince } = worker;
   const [tone, text] = workerStates[state];
   return html`<tr key=${`${id} ${address}`}>
-    <td><${WorkerName} name=${name} /><div class="quiet">${address}${group !== null && group !== everybody && `, group ${toShown(group)}`}</div></td>
+    <td><${WorkerName} name=${name} /><div class="quiet">${address}${group !== null && group !== defaultGroup && `, group ${toShown(group)}`}</div></td>
     <td><${Badge} tone=${tone}>${text}<//>${state === 'refused' && nacked !== null && html`<div class="why">${toShown(nacked.text)}</div>`}</td>
     <td>${worker.revision === null ? html`<span class="quiet">${acked === null ? '–' : 'an earlier one'}</span>` : html`<${RevisionName} id=${worker.revision} />`}
       ${worker.gets !== null && worker.gets !== worker.revision && html`<div class="quiet">gets <${RevisionName} id=${worker.gets} /></div>`}

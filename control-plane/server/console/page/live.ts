@@ -37,7 +37,7 @@ export function startLive(): void {
   ending = new AbortController();
   const { signal } = ending;
   const poll = setInterval(() => {
-    if (state !== 'live') tell('revisions', 'state', 'figures');
+    if (state !== 'live') notify('revisions', 'state', 'figures');
   }, pollMs);
   signal.addEventListener('abort', () => clearInterval(poll));
   void follow(signal);
@@ -74,7 +74,7 @@ async function followOnce(signal: AbortSignal): Promise<'silent' | 'ended'> {
       text = blocks.pop() ?? '';
       for (const block of blocks) {
         const [, name] = /^event: ?(revisions|state|figures)$/m.exec(block) ?? [];
-        if (name !== undefined) tell(name as LiveEvent);
+        if (name !== undefined) notify(name as LiveEvent);
       }
     }
     return 'ended';
@@ -85,7 +85,7 @@ async function followOnce(signal: AbortSignal): Promise<'silent' | 'ended'> {
   }
 }
 
-function tell(...events: LiveEvent[]): void {
+function notify(...events: LiveEvent[]): void {
   if (document.hidden) {
     missed = new Set([...missed, ...events]);
     return;

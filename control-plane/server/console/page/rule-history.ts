@@ -24,7 +24,7 @@ export function RuleHistory({ rule }: { readonly rule: string }) {
   const path = `sources/changes?rule=${encodeURIComponent(rule)}`;
   const first = useResource<RuleChangesJson>(path, 'revisions');
   const [more, setMore] = useState<readonly RuleChangesJson[]>([]);
-  const [trouble, setTrouble] = useState<string | undefined>(undefined);
+  const [problem, setProblem] = useState<string | undefined>(undefined);
   const { value } = first;
   if (value === undefined) return html`<${ReadingState} of=${first} />`;
   // Further pages that continue an earlier answer would not match a newer one.
@@ -34,7 +34,7 @@ export function RuleHistory({ rule }: { readonly rule: string }) {
 
   async function readOn(from: string): Promise<void> {
     const answer = await ask<RuleChangesJson>(`${path}&before=${encodeURIComponent(from)}`);
-    setTrouble(answer.ok ? undefined : answer.text);
+    setProblem(answer.ok ? undefined : answer.text);
     if (answer.ok) setMore([...more, answer.value]);
   }
 
@@ -43,7 +43,7 @@ export function RuleHistory({ rule }: { readonly rule: string }) {
       ? html`<p class="quiet">${next === null ? 'No known revision has it.' : 'No change so far.'}</p>`
       : html`<${Table} caption=${`History of ${rule}`} columns=${columns} items=${changes} toRow=${toRow} />`
   }
-  ${trouble !== undefined && html`<${Notice} tone="bad">${toSentence(trouble)}.<//>`}
+  ${problem !== undefined && html`<${Notice} tone="bad">${toSentence(problem)}.<//>`}
   ${next !== null && html`<div class="buttons left"><button type="button" onClick=${() => void readOn(next)}>Read older revisions</button></div>`}`;
 }
 
