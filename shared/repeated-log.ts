@@ -40,11 +40,11 @@ class Matter {
   readonly key: string;
   firstMs: number | undefined;
   times = 0;
-  saidMs = Number.NEGATIVE_INFINITY;
+  loggedMs = Number.NEGATIVE_INFINITY;
   /** The text that was logged of the matter since it last ended. */
-  saidText: string | undefined;
+  loggedText: string | undefined;
   latest = '';
-  unsaid = 0;
+  unlogged = 0;
   cancel = () => {};
 
   constructor(key: string) {
@@ -56,21 +56,21 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
   const { clock, write, intervalMs = 1_000, again = 'when-reported' } = deps;
   const matters = new Map<string, Matter>();
 
-  function say(matter: Matter): void {
-    const more = again === 'when-changed' ? 0 : matter.unsaid - 1;
+  function flush(matter: Matter): void {
+    const more = again === 'when-changed' ? 0 : matter.unlogged - 1;
     write(more > 0 ? `${matter.latest} (and ${more} more like it)` : matter.latest);
-    matter.saidText = matter.latest;
-    matter.saidMs = clock.monotonicMs();
-    matter.unsaid = 0;
+    matter.loggedText = matter.latest;
+    matter.loggedMs = clock.monotonicMs();
+    matter.unlogged = 0;
   }
 
   function watch(matter: Matter): void {
     matter.cancel();
     matter.cancel = clock.after(intervalMs, () => {
-      if (matter.unsaid === 0) {
+      if (matter.unlogged === 0) {
         matters.delete(matter.key);
       } else {
-        say(matter);
+        flush(matter);
         watch(matter);
       }
     });
@@ -79,8 +79,8 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
   /** Removes matters that are over and may be logged again at once: they are as if they had never been reported. */
   function makeRoom(): void {
     const longAgoMs = clock.monotonicMs() - intervalMs;
-    for (const [key, { firstMs, saidMs }] of matters) {
-      if (firstMs === undefined && saidMs <= longAgoMs) matters.delete(key);
+    for (const [key, { firstMs, loggedMs }] of matters) {
+      if (firstMs === undefined && loggedMs <= longAgoMs) matters.delete(key);
     }
   }
 
@@ -100,26 +100,26 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
       matter.firstMs ??= now;
       matter.times++;
       if (matter.latest !== text) matter.latest = owned(text);
-      matter.unsaid++;
-      if (now - matter.saidMs < intervalMs) return;
-      if (again === 'when-changed' && matter.saidText === text) return;
-      say(matter);
+      matter.unlogged++;
+      if (now - matter.loggedMs < intervalMs) return;
+      if (again === 'when-changed' && matter.loggedText === text) return;
+      flush(matter);
       if (again === 'in-time') watch(matter);
     },
     recover(key = '') {
       const matter = matters.get(key);
       if (matter === undefined) return undefined;
-      const { firstMs = 0, times, saidText } = matter;
+      const { firstMs = 0, times, loggedText } = matter;
       matter.firstMs = undefined;
       matter.times = 0;
-      matter.saidText = undefined;
-      if (saidText === undefined) return undefined;
+      matter.loggedText = undefined;
+      if (loggedText === undefined) return undefined;
       return { seconds: (clock.monotonicMs() - firstMs) / 1000, times };
     },
     flush() {
       for (const matter of matters.values()) {
         matter.cancel();
-        if (matter.unsaid > 0) say(matter);
+        if (matter.unlogged > 0) flush(matter);
       }
       matters.clear();
     },

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { SharedPlaces } from './places.ts';
+import { SharedSemaphore } from './semaphore.ts';
 
 test('a caller has its share of the slots, and leaves the others to other callers', async (t) => {
-  const places = new SharedPlaces(3, 2);
+  const places = new SharedSemaphore(3, 2);
   const over = AbortSignal.abort();
   const take = (caller?: string) => places.take(new AbortController().signal, caller);
   const first = await take('a');

@@ -1,7 +1,7 @@
 // Limits how many tasks of a kind run at once.
 
 /** Admits so many at once; further callers wait for their turn. */
-export class Places {
+export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
 
@@ -43,27 +43,27 @@ export class Places {
   }
 }
 
-/** Slots of which one caller can hold only a share, so that other callers find some free. */
-export class SharedPlaces {
-  readonly #all: Places;
+/** A semaphore of which one caller can hold only a share, so that some is left for other callers. */
+export class SharedSemaphore {
+  readonly #all: Semaphore;
   readonly #share: number;
   /** The slots of each caller, by name: the size of its share. */
-  readonly #own = new Map<string, Places>();
+  readonly #own = new Map<string, Semaphore>();
 
   constructor(count: number, share: number) {
-    this.#all = new Places(count);
+    this.#all = new Semaphore(count);
     this.#share = share;
   }
 
-  /** As `Places.take`. With `caller` undefined, callers are not distinguished. */
+  /** As `Semaphore.take`. With `caller` undefined, callers are not distinguished. */
   async take(signal: AbortSignal | undefined, caller?: string): Promise<AsyncDisposable> {
-    await using places = new AsyncDisposableStack();
+    await using slots = new AsyncDisposableStack();
     if (caller !== undefined) {
-      const own = this.#own.get(caller) ?? new Places(this.#share);
+      const own = this.#own.get(caller) ?? new Semaphore(this.#share);
       this.#own.set(caller, own);
-      places.use(await own.take(signal));
+      slots.use(await own.take(signal));
     }
-    places.use(await this.#all.take(signal));
-    return places.move();
+    slots.use(await this.#all.take(signal));
+    return slots.move();
   }
 }

@@ -1,7 +1,7 @@
 // `audit`: lists actions of users and of the programs.
 import { parseDuration } from '../../shared/duration.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { ActivityJson, DeedJson } from '../server/admin/activity-json.ts';
+import type { ActivityEntryJson, ActivityJson } from '../server/admin/activity-json.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import type { AddCommand } from './command-frame.ts';
@@ -54,7 +54,7 @@ export const addAudit: AddCommand = (program, frame) => {
       const { deeds, missing = [] } = answer.value;
       if (options.json) io.write(`${JSON.stringify({ deeds, missing }, undefined, 2)}\n`);
       else if (deeds.length === 0) io.write('no activity is recorded\n');
-      else io.write(deeds.map(formatDeed).join(''));
+      else io.write(deeds.map(formatEntry).join(''));
       for (const { url, error } of missing) {
         io.writeError(
           `${escapeText(`warning: what was done at ${url} is not listed: it gives no answer (${error})`)}\n`,
@@ -64,6 +64,6 @@ export const addAudit: AddCommand = (program, frame) => {
 };
 
 /** Such as `2026-11-24T10:00:00.000Z  ann: roll back to 0123456789ab: too many  [done]`. */
-function formatDeed({ at, who, what, outcome }: DeedJson): string {
+function formatEntry({ at, who, what, outcome }: ActivityEntryJson): string {
   return `${at}  ${escapeText(`${who ?? 'somebody'}: ${what}`)}  [${escapeText(outcome)}]\n`;
 }

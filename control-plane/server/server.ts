@@ -8,8 +8,8 @@ import { AppError } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
 import { watchOpenFiles } from '../../shared/open-files.ts';
-import { SharedPlaces } from '../../shared/places.ts';
 import { readCredentials } from '../../shared/router/index.ts';
+import { SharedSemaphore } from '../../shared/semaphore.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { readTlsFiles, type TlsFiles, type TlsMaterial, TlsWatch } from '../../shared/tls.ts';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
@@ -128,7 +128,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     ...{ settings: settings.notify, store, examine, repositoryFolder, log, clock },
     onEnd: (target, delivery) => metrics.notification(target, delivery),
   });
-  const onOutcome = notifying?.tell;
+  const onOutcome = notifying?.notify;
   const opened = openRollout({ ...deps, store, peers, clocks, audit, onOutcome });
   const snapshots = new SnapshotCache({
     store,
@@ -245,7 +245,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       reading: createReading(examining),
       thread,
       turns: createChangeTurns(clock),
-      longAnswers: new SharedPlaces(mostLongAnswers, mostLongAnswers / 2),
+      longAnswers: new SharedSemaphore(mostLongAnswers, mostLongAnswers / 2),
       rollout,
       listSetAside: () => listSetAside(stateDirectory),
       peers,

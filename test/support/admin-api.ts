@@ -29,7 +29,7 @@ import type { WebhookSettings } from '../../control-plane/server/store/webhook.t
 import { createWorkThread } from '../../control-plane/server/work-thread.ts';
 import type { ConnectedWorkers } from '../../control-plane/server/xds/workers.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
-import { SharedPlaces } from '../../shared/places.ts';
+import { SharedSemaphore } from '../../shared/semaphore.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { eventually } from './eventually.ts';
@@ -153,7 +153,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         reading: createReading(examining),
         thread,
         turns: createChangeTurns(clock),
-        longAnswers: new SharedPlaces(mostLongAnswers, mostLongAnswers),
+        longAnswers: new SharedSemaphore(mostLongAnswers, mostLongAnswers),
         rollout,
         peers:
           api.peers && withAnswerMs(createPeers({ sources: api.peers, dnsProtocol: 'http:' }), api),

@@ -9,7 +9,7 @@ import { toShortId } from '../store/revision.ts';
 import { missingJson } from './peer-json.ts';
 import { toTime } from './revision-json.ts';
 
-const deedJson = Type.Object(
+const entryJson = Type.Object(
   {
     at: Type.String({ format: 'date-time' }),
     who: orNull(
@@ -28,11 +28,11 @@ const deedJson = Type.Object(
   },
   { title: 'Deed' },
 );
-export type DeedJson = Type.Static<typeof deedJson>;
+export type ActivityEntryJson = Type.Static<typeof entryJson>;
 
-const deeds = { deeds: Type.Array(deedJson, { description: 'The newest first' }) };
+const deeds = { deeds: Type.Array(entryJson, { description: 'The newest first' }) };
 /** The answer of one control plane; an older one includes no more fields. */
-export const deedsJson = Type.Object(deeds);
+export const entriesJson = Type.Object(deeds);
 export const activityJson = Type.Object({ ...deeds, missing: missingJson }, { title: 'Activity' });
 export type ActivityJson = Type.Static<typeof activityJson>;
 
@@ -49,11 +49,11 @@ export interface ActivityQuestion {
 }
 
 /** `history` has the authors of the revisions that came into force. */
-export function toDeeds(
+export function toEntries(
   entries: readonly ActivityEntry[],
   outcomes: Outcomes,
   history: readonly RevisionInfo[],
-): DeedJson[] {
+): ActivityEntryJson[] {
   const done = entries
     // A rollout records its own take-back, for all control planes.
     .filter(({ who, what }) => who !== 'rollout' || !what.startsWith('take back '))
@@ -64,13 +64,13 @@ export function toDeeds(
       outcome,
       revision: after ?? before ?? null,
     }));
-  return [...done, ...outcomes.map((outcome) => toDeed(outcome, history))];
+  return [...done, ...outcomes.map((outcome) => toEntry(outcome, history))];
 }
 
-function toDeed(
+function toEntry(
   { revisions: [revision = ''], kind, atMs, reason, by }: Outcomes[number],
   history: readonly RevisionInfo[],
-): DeedJson {
+): ActivityEntryJson {
   const known = history.find(({ id }) => id === revision);
   const title = known?.message?.split('\n')[0];
   const why = reason === '' ? '' : `: ${reason}`;
@@ -92,10 +92,10 @@ const words: Readonly<Record<Outcomes[number]['kind'], string>> = {
 };
 
 /** The newest first; an entry that several control planes have on record is listed once. */
-export function findDeeds(
-  all: readonly DeedJson[],
+export function findEntries(
+  all: readonly ActivityEntryJson[],
   { who, object, sinceMs, untilMs, limit }: ActivityQuestion,
-): DeedJson[] {
+): ActivityEntryJson[] {
   const has = (text: string, sought: string | undefined) =>
     sought === undefined || text.toLowerCase().includes(sought.toLowerCase());
   const found = all.filter(

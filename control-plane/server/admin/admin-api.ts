@@ -1,8 +1,8 @@
 // The dependencies of the admin API's controllers. All exist before the first request; data from the store and the
 // workers may arrive later.
 import type { Clock } from '../../../shared/clock.ts';
-import type { SharedPlaces } from '../../../shared/places.ts';
 import type { RoutedRequest } from '../../../shared/router/index.ts';
+import type { SharedSemaphore } from '../../../shared/semaphore.ts';
 import type { JobThread } from '../../../shared/thread/job-thread.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Activity } from '../history/activity/activity.ts';
@@ -34,7 +34,7 @@ export interface AdminApi {
   readonly thread: JobThread;
   readonly turns: ChangeTurns;
   /** Limits the answers that occupy much memory until they are read. */
-  readonly longAnswers: SharedPlaces;
+  readonly longAnswers: SharedSemaphore;
   readonly rollout: Rollout;
   /** Paths of unreadable files of the state directory, which were renamed. */
   listSetAside(): Promise<readonly string[]>;

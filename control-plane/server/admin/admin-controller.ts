@@ -24,7 +24,7 @@ import {
 import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
-import { nobody } from './authorize.ts';
+import { localCaller } from './authorize.ts';
 import {
   type ChangeRequest,
   InvalidRules,
@@ -319,7 +319,7 @@ export class AdminController extends Controller {
     const waited = AbortSignal.timeout(longAnswerWaitMs);
     const signal = AbortSignal.any([waited, this.request.signal]);
     const caller = this.api.callerOf(this.request);
-    const own = caller === nobody ? undefined : caller;
+    const own = caller === localCaller ? undefined : caller;
     const place = await this.api.longAnswers.take(signal, own).catch((error: unknown) => {
       if (!waited.aborted) throw error;
       const detail = 'other long answers are still being read; try again';

@@ -44,7 +44,7 @@ const readOnly: ReadonlySet<string> = new Set([
 
 const realm = 'ratelane';
 /** The caller if no token is required and none was sent. */
-export const nobody = 'local';
+export const localCaller = 'local';
 
 export interface AuthorizerDeps {
   /** The tokens of users and pipelines; undefined without a token file. */
@@ -109,7 +109,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         return (isPeer ? tokenGuard : localGuard).check(request);
       },
     },
-    callerOf: (request) => callers.get(request)?.name ?? nobody,
+    callerOf: (request) => callers.get(request)?.name ?? localCaller,
     scopeOf: (request) => callers.get(request)?.scope ?? 'write',
     isAuthenticated: undefined,
   };

@@ -75,7 +75,7 @@ async function start(t: ExecutionContext, ...statuses: readonly number[]) {
 
 test('a notification is posted as JSON, with a signature that its receiver can verify', async (t) => {
   const { calls, create, ends, said } = await start(t);
-  create('url').tell(notificationOf('abc'));
+  create('url').notify(notificationOf('abc'));
   await eventually('it arrives', () => ends.length === 1);
   const [call] = calls;
   t.is(call?.path, '/hooks/the-secret-path');
@@ -95,7 +95,7 @@ test('a notification is posted as JSON, with a signature that its receiver can v
 test('a commit gets its status, with the beginning of the reason and a link', async (t) => {
   const { calls, create, ends } = await start(t);
   const reason = 'x'.repeat(200);
-  create('status').tell({ ...notificationOf('abc'), reason });
+  create('status').notify({ ...notificationOf('abc'), reason });
   await eventually('it arrives', () => ends.length === 1);
   const [call] = calls;
   t.is(call?.path, '/repos/acme/limits/statuses/abc');
@@ -111,14 +111,14 @@ test('a commit gets its status, with the beginning of the reason and a link', as
 test("the status of a held-back commit contains 'held back' once", async (t) => {
   const { calls, create, ends } = await start(t);
   const reason = 'held back: no domain would be left';
-  create('status').tell({ ...notificationOf('abc'), event: 'held-back', reason });
+  create('status').notify({ ...notificationOf('abc'), event: 'held-back', reason });
   await eventually('it arrives', () => ends.length === 1);
   t.like(JSON.parse(calls[0]?.body ?? ''), { state: 'pending', description: reason });
 });
 
 test('delivery to an unreachable target is retried, and logged once when that begins and once when it ends', async (t) => {
   const { calls, create, ends, said } = await start(t, 503, 429, 500);
-  create('url').tell(notificationOf('abc'));
+  create('url').notify(notificationOf('abc'));
   await eventually('it arrives', () => ends.length === 1);
   t.deepEqual(
     calls.map(({ headers }) => headers['x-ratelane-delivery']),
@@ -134,7 +134,7 @@ test('delivery to an unreachable target is retried, and logged once when that be
 test('attempts end: after six of them, or at once when a retry is useless', async (t) => {
   const away = await start(t, ...Array(retries.retries + 1).fill(503), 401, 302);
   const notifier = away.create('url');
-  for (const id of ['1', '2', '3', '4']) notifier.tell(notificationOf(id));
+  for (const id of ['1', '2', '3', '4']) notifier.notify(notificationOf(id));
   await eventually('all have ended', () => away.ends.length === 4);
   t.is(away.calls.length, retries.retries + 1 + 3);
   t.false(away.calls.some(({ path }) => path === '/elsewhere'));
@@ -147,12 +147,12 @@ test('an unreachable or silent server and an unreadable secret are logged withou
   server.close();
   server.closeAllConnections();
   const gone = create('url');
-  gone.tell(notificationOf('abc'));
+  gone.notify(notificationOf('abc'));
   await eventually('it is logged', () => said().length === 1);
   gone.stop();
   writeFileSync(secretFile, '');
   const unread = create('url');
-  unread.tell(notificationOf('abc'));
+  unread.notify(notificationOf('abc'));
   await eventually('it is logged', () => said().length === 2);
   unread.stop();
   t.regex(said()[0] ?? '', /fail \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)/);
@@ -168,7 +168,7 @@ test('a hundred notifications wait for a target, and the oldest make room', asyn
     (request) => void calls.push({ path: request.url ?? '', headers: {}, body: '' }),
   );
   const notifier = create('url');
-  for (let id = 0; id < maxWaiting + 3; id++) notifier.tell(notificationOf(`${id}`));
+  for (let id = 0; id < maxWaiting + 3; id++) notifier.notify(notificationOf(`${id}`));
   // The first one is being sent.
   t.deepEqual(ends, ['url dropped', 'url dropped']);
   await eventually('the first is sent', () => calls.length === 1);

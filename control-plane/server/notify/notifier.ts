@@ -12,7 +12,7 @@ export type Delivery = 'delivered' | 'failed' | 'dropped';
 
 export interface Notifier {
   /** Returns at once. */
-  tell(notification: Notification): void;
+  notify(notification: Notification): void;
   /** Drops all notifications that have not been delivered. Idempotent. */
   stop(): void;
 }
@@ -122,7 +122,7 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
   }
 
   return {
-    tell(notification) {
+    notify(notification) {
       for (const line of lines) line(notification);
     },
     stop: () => stopped.abort(),

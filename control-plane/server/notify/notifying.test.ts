@@ -52,8 +52,8 @@ test('outcomes are sent in order, even if the store takes longer for the first',
     server.close();
     server.closeAllConnections();
   });
-  notifying?.tell([outcomeOf(2, 'held_back')]);
-  notifying?.tell([outcomeOf(3, 'in_force')]);
+  notifying?.notify([outcomeOf(2, 'held_back')]);
+  notifying?.notify([outcomeOf(3, 'in_force')]);
   // Long enough for the second notification to overtake the first, if it can.
   for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
   slow.resolve();

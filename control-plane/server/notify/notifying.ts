@@ -14,7 +14,7 @@ export interface Notifying {
   /** Rejects with an AppError where a secret or a token cannot be read. */
   check(): Promise<void>;
   /** Sends the newest of these outcomes. Returns at once. */
-  readonly tell: (outcomes: Outcomes) => void;
+  readonly notify: (outcomes: Outcomes) => void;
   stop(): void;
 }
 
@@ -39,11 +39,11 @@ export function createNotifying(deps: NotifyingDeps): Notifying | undefined {
     async check() {
       for (const target of targets) await target.check();
     },
-    tell(outcomes) {
+    notify(outcomes) {
       making = making
         .then(() => toNotification({ ...deps, publicUrl: settings.publicUrl }, outcomes))
         .then(
-          (notification) => notification && notifier.tell(notification),
+          (notification) => notification && notifier.notify(notification),
           (error: unknown) => log.warning(`A notification cannot be made: ${errorText(error)}`),
         );
     },

@@ -18,7 +18,7 @@ import { type Bounds, controlPlaneBounds } from '../../../shared/rules-file.ts';
 import { findObstacles, writeChange } from './directory-change.ts';
 import { checkingChange, existingPaths } from './file-change.ts';
 import { toJsonDigest } from './json-digest.ts';
-import { LookLoop } from './look-loop.ts';
+import { PollLoop } from './poll-loop.ts';
 import {
   byPath,
   type Revision,
@@ -89,7 +89,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     clock,
   });
 
-  const loop = new LookLoop({
+  const loop = new PollLoop({
     description: directory,
     look: () => look(),
     onIdle: follower.pause,

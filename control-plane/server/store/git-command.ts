@@ -3,9 +3,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { Places } from '../../../shared/places.ts';
 import { redact } from '../../../shared/redact.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
+import { Semaphore } from '../../../shared/semaphore.ts';
 import { maskFile } from '../../../shared/settings/shown-value.ts';
 import { readSecretFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
@@ -130,7 +130,7 @@ export function createGit({
     return redact(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), secrets);
   }
 
-  const places = new Places(most);
+  const places = new Semaphore(most);
 
   return {
     async run(args, options) {

@@ -27,7 +27,7 @@ import {
   readRevisionOf,
   resolveObject,
 } from './git-tree.ts';
-import { LookLoop } from './look-loop.ts';
+import { PollLoop } from './poll-loop.ts';
 import { type Revision, type RevisionInfo, toRevisionInfo } from './revision.ts';
 import {
   type Author,
@@ -113,7 +113,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   /** Ids of the files that the host omitted from the newest copy as too large. */
   let leftOut = new Set<string>();
 
-  const loop = new LookLoop({
+  const loop = new PollLoop({
     description,
     look,
     async readLastKnown(signal) {

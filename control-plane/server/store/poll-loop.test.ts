@@ -2,12 +2,12 @@ import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { revisionOf } from '../../../test/support/revision-store.ts';
-import { LookLoop } from './look-loop.ts';
+import { PollLoop } from './poll-loop.ts';
 
 test('however many callers ask, and however often, a remote store is polled once per interval', async (t) => {
   const clock = createManualClock();
   let looks = 0;
-  const loop = new LookLoop({
+  const loop = new PollLoop({
     description: 'a remote',
     look: async () => revisionOf(++looks),
     pollMs: 60_000,

@@ -15,7 +15,7 @@ type Task<Result> = (
   signal: AbortSignal,
 ) => Promise<Result>;
 
-export interface LookLoopDeps {
+export interface PollLoopDeps {
   readonly description: string;
   /** Returns the newest revision. Rejects with an AppError `store` when the store cannot be reached; `signal` aborts
    * when the store is closed. */
@@ -40,10 +40,10 @@ interface Watcher {
   notifiedId: string | undefined;
 }
 
-export class LookLoop
+export class PollLoop
   implements Pick<ConfigStore, 'read' | 'watch' | 'trigger' | 'status' | 'close'>
 {
-  readonly #deps: LookLoopDeps;
+  readonly #deps: PollLoopDeps;
   readonly #description;
   readonly #pollMs;
   readonly #leastMs;
@@ -63,7 +63,7 @@ export class LookLoop
   #stopPolling = () => {};
   readonly #failures;
 
-  constructor(deps: LookLoopDeps) {
+  constructor(deps: PollLoopDeps) {
     this.#deps = deps;
     this.#description = deps.description;
     this.#pollMs = deps.pollMs;

@@ -39,7 +39,7 @@ export class Sender<Stream extends SendingStream> {
   readonly #deps: SenderDeps<Stream>;
   /** Set while the peer's frames are read: the output is taken afterwards in any case. */
   isMuted = false;
-  #isTold = false;
+  #isAnnounced = false;
 
   #window = defaultWindowBytes;
   /** Initial window of new streams. */
@@ -72,13 +72,13 @@ export class Sender<Stream extends SendingStream> {
     // The answer ends the stream, so its window no longer matters.
     this.#window -= bytes;
     this.output.answer(stream.id, this.answerHeaders, message, length, okTrailers);
-    this.tell();
+    this.announceOutput();
     return true;
   }
 
   sendHeaders(stream: Stream, block: Uint8Array, endStream: boolean): void {
     this.output.headers(stream.id, block, endStream);
-    this.tell();
+    this.announceOutput();
   }
 
   /** Sends as much of the stream's queue as possible, and its end once the queue is empty. */
@@ -103,7 +103,7 @@ export class Sender<Stream extends SendingStream> {
       if (queue.end !== 'endStream') this.output.headers(stream.id, queue.end, true);
       this.#deps.onSent(stream);
     }
-    this.tell();
+    this.announceOutput();
   }
 
   /** Handles a WINDOW_UPDATE for the connection. */
@@ -154,15 +154,15 @@ export class Sender<Stream extends SendingStream> {
   }
 
   /** Call it after adding output without a method of this class. */
-  tell(): void {
-    if (this.isMuted || this.#isTold) return;
-    this.#isTold = true;
+  announceOutput(): void {
+    if (this.isMuted || this.#isAnnounced) return;
+    this.#isAnnounced = true;
     this.#deps.onOutput();
   }
 
   /** Call it when the output was taken, so that the next one is announced. */
   outputTaken(): void {
-    this.#isTold = false;
+    this.#isAnnounced = false;
   }
 
   #noteBlocked(stream: Stream, queue: SendQueue, progressed: boolean): void {

@@ -238,7 +238,7 @@ export class Session implements StreamHost, FrameHandler {
     this.output.goaway(largestStreamId, errorCodes.noError, '');
     this.output.ping(drainPing, 0, false);
     this.#drainPingMs = this.#clock.monotonicMs();
-    this.sender.tell();
+    this.sender.announceOutput();
   }
 
   /** Ends the idle connection, to make room for another one. */
@@ -289,7 +289,7 @@ export class Session implements StreamHost, FrameHandler {
     if (due < limits.streamWindowBytes / 2) return;
     stream.receiveWindow += due;
     this.output.windowUpdate(stream.id, due);
-    this.sender.tell();
+    this.sender.announceOutput();
   }
 
   hold(bytes: number): boolean {
@@ -633,7 +633,7 @@ export class Session implements StreamHost, FrameHandler {
         return;
       case 'ask':
         this.output.ping(keepAlivePing, 0, false);
-        this.sender.tell();
+        this.sender.announceOutput();
         return;
       case 'gone':
         this.#end(errorCodes.noError, 'the client does not answer');
@@ -644,7 +644,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#drainPingMs = undefined;
     this.#lastStreamId = this.#closed.highest;
     this.output.goaway(this.#lastStreamId, errorCodes.noError, '');
-    this.sender.tell();
+    this.sender.announceOutput();
     this.#endWhenDrained();
   }
 
@@ -659,7 +659,7 @@ export class Session implements StreamHost, FrameHandler {
     // The announced number never grows (RFC 9113 section 6.8).
     this.output.goaway(this.#lastStreamId ?? this.#closed.highest, code, text);
     this.close();
-    this.sender.tell();
+    this.sender.announceOutput();
     this.#deps.onEnd();
   }
 }

@@ -1,7 +1,7 @@
 // `/activity`: actions of users and of the programs, from all control planes.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
-import { activityJson, deedsJson, findDeeds, toDeeds } from '../activity-json.ts';
+import { activityJson, entriesJson, findEntries, toEntries } from '../activity-json.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer, toMissing } from '../peer-json.ts';
 
@@ -28,14 +28,14 @@ export class Default extends AdminController {
 
   async GET({ who, object, since, until, limit, peer }: Fields<typeof Default.GET>) {
     const [sinceMs, untilMs] = [readTime('since', since), readTime('until', until)];
-    const answers = this.askPeers('/activity?limit=1000', deedsJson, peer);
+    const answers = this.askPeers('/activity?limit=1000', entriesJson, peer);
     const { activity, rollout, store } = this.api;
     const history = await this.fromStore(store.history(searchedRevisions));
-    const own = toDeeds(activity.read(), rollout.memory().outcomes, history);
+    const own = toEntries(activity.read(), rollout.memory().outcomes, history);
     const answered = await answers;
     const others = answered.flatMap(({ value }) => value?.deeds ?? []);
     return {
-      deeds: findDeeds([...own, ...others], { who, object, sinceMs, untilMs, limit }),
+      deeds: findEntries([...own, ...others], { who, object, sinceMs, untilMs, limit }),
       missing: toMissing(answered),
     };
   }

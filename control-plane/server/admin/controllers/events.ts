@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import { op, ServerEvent } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
-import { nobody } from '../authorize.ts';
+import { localCaller } from '../authorize.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -17,7 +17,7 @@ export class Default extends AdminController {
   async *GET() {
     const { events, callerOf, mayGoOn } = this.api;
     const caller = callerOf(this.request);
-    const own = caller === nobody ? undefined : caller;
+    const own = caller === localCaller ? undefined : caller;
     for await (const name of events.follow(this.request.signal, own)) {
       // An event is sent every five seconds, so a revoked token is noticed within that time.
       if (!mayGoOn(this.request)) return;

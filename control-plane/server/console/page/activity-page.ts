@@ -1,6 +1,6 @@
 // The activity page: actions of users and of the programs.
 import { html } from 'htm/preact';
-import type { ActivityJson, DeedJson } from '../../admin/activity-json.ts';
+import type { ActivityEntryJson, ActivityJson } from '../../admin/activity-json.ts';
 import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
@@ -9,7 +9,7 @@ import { useResource } from './resource.ts';
 import { replaceRoute, withParams } from './route.ts';
 import { type Column, Table } from './table.ts';
 
-const columns: readonly Column<DeedJson>[] = [
+const columns: readonly Column<ActivityEntryJson>[] = [
   { name: 'When', value: ({ at }) => at },
   { name: 'Who', value: ({ who }) => who },
   { name: 'What', value: ({ what }) => what },
@@ -63,7 +63,7 @@ export function ActivityPage({ params }: PageProps) {
   <//>`;
 }
 
-function toRow({ at, who, what, outcome, revision }: DeedJson) {
+function toRow({ at, who, what, outcome, revision }: ActivityEntryJson) {
   return html`<tr key=${`${at} ${what}`}>
     <td class="when" title=${toTime(at)}>${toAgo(at)}</td>
     <td>${who === null ? '–' : toShown(who)}</td>
