@@ -16,8 +16,11 @@ const reopenMs = 3000;
  * the receiver counts as reached.
  */
 const quietMs = 5000;
-/** How often the host is resolved again: an address that lost its receiver may swallow datagrams without an error. */
-const resolveMs = 60_000;
+/**
+ * How often another socket replaces the current one. Its name may have another address by now, and a translation of
+ * addresses may still send datagrams from the old port to a receiver that is gone: neither causes an error.
+ */
+const renewMs = 60_000;
 
 /** Starts resolving the host immediately. */
 export function createUdpLines(deps: LineReceiverDeps): LineTransport {
@@ -29,9 +32,7 @@ class UdpLines implements LineTransport {
   #phase: 'opening' | 'open' | 'lost' | 'closed' = 'opening';
   /** Set from its creation until it has failed or is closed. */
   #socket: Socket | undefined;
-  /** The address that the host was resolved to. */
-  #address = '';
-  readonly #stopFollowing;
+  readonly #stopRenewing;
   #sendingCount = 0;
   #noteIdle = () => {};
   /** The timer, in phase `lost`, of the next attempt; in phase `open`, until the receiver counts as reached. */
@@ -39,7 +40,7 @@ class UdpLines implements LineTransport {
 
   constructor(deps: LineReceiverDeps) {
     this.#deps = deps;
-    this.#stopFollowing = repeatAfter(deps.clock, resolveMs, () => this.#followHost());
+    this.#stopRenewing = repeatAfter(deps.clock, renewMs, () => this.#renew());
     void this.#open();
   }
 
@@ -54,7 +55,7 @@ class UdpLines implements LineTransport {
   async close(graceMs: number): Promise<void> {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
-    this.#stopFollowing();
+    this.#stopRenewing();
     this.#stopTimer();
     if (this.#sendingCount > 0) {
       await new Promise<void>((resolve) => {
@@ -76,7 +77,6 @@ class UdpLines implements LineTransport {
       const found = await lookup(host, { family });
       // Called as a method, since it may have been closed meanwhile.
       if (this.#isClosed()) return;
-      this.#address = found.address;
       const socket = createSocket(found.family === 6 ? 'udp6' : 'udp4');
       this.#socket = socket;
       socket.on('error', (error) => this.#lose(socket, error));
@@ -90,12 +90,14 @@ class UdpLines implements LineTransport {
     }
   }
 
-  /** Never rejects. A name that does not resolve for a while keeps its address. */
-  async #followHost(): Promise<void> {
+  /** Never rejects. A name that does not resolve for a while keeps its socket. */
+  async #renew(): Promise<void> {
     const { host, family } = this.#deps;
-    const found = await lookup(host, { family, all: true }).catch(() => undefined);
-    if (found === undefined || this.#phase !== 'open') return;
-    if (found.some(({ address }) => address === this.#address)) return;
+    const isResolved = await lookup(host, { family }).then(
+      () => true,
+      () => false,
+    );
+    if (!isResolved || this.#phase !== 'open') return;
     this.#closeSocket();
     await this.#open();
   }
