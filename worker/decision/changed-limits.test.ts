@@ -13,64 +13,6 @@ descriptors:
 ${lines.replace(/^/gm, '    ')}
 `;
 
-const raised: readonly (readonly [name: string, from: string, to: string])[] = [
-  ['fixed window', '{unit: day, requests_per_unit: 2}', '{unit: day, requests_per_unit: 50}'],
-  [
-    'sliding window',
-    '{unit: day, requests_per_unit: 2, algorithm: sliding_window}',
-    '{unit: day, requests_per_unit: 50, algorithm: sliding_window}',
-  ],
-  [
-    'bucket whose rate alone is raised',
-    '{unit: day, requests_per_unit: 1, burst: 2, algorithm: token_bucket}',
-    '{unit: day, requests_per_unit: 86400, burst: 2, algorithm: token_bucket}',
-  ],
-];
-for (const [name, from, to] of raised) {
-  test(`a ${name} that is over its limit in the local cache is asked for again under another limit`, async (t) => {
-    const worker = createWorker(withKey(`rate_limit: ${from}`), { localCacheBytes: 1 });
-    for (let hit = 0; hit < 4; hit++) await worker.decide(ask('k=x'));
-    t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), 1);
-    worker.useRules(withKey(`rate_limit: ${to}`));
-    // A bucket at the new rate fills in two seconds.
-    await worker.decide(ask('k=x'));
-    worker.clock.advance(2_000);
-    t.regex(summarize(await worker.decide(ask('k=x'))), /^OK/);
-    worker.useRules(withKey(`rate_limit: ${from}`));
-    for (let hit = 0; hit < 3; hit++) await worker.decide(ask('k=x'));
-    t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), name.startsWith('b') ? 2 : 4);
-  });
-}
-
-test('a limit in the request is not answered from the local cache of another limit', async (t) => {
-  const worker = createWorker('domain: d', { localCacheBytes: 1 });
-  const of = (requestsPerUnit: number) =>
-    ask({ of: 'k=x', limit: { requestsPerUnit, unit: 4 }, hitsAddend: 3 });
-  t.is(summarize(await worker.decide(of(2))), 'OVER [OVER 0]');
-  t.is(summarize(await worker.decide(of(50))), 'OK [OK 44]');
-  t.is(summarize(await worker.decide(of(2))), 'OVER [OVER 0]');
-  t.is(summarize(await worker.decide(of(50))), 'OK [OK 41]');
-});
-
-test('setting back the worker’s clock does not prolong a bucket in the local cache, and its reset is the store’s', async (t) => {
-  const worker = createWorker(
-    withKey('rate_limit: {unit: minute, requests_per_unit: 1, algorithm: token_bucket}'),
-    { localCacheBytes: 1 },
-  );
-  const resetOf = async (hitsAddend = 1) => {
-    const outcome = await worker.decide(ask({ of: 'k=x', hitsAddend }));
-    return outcome.ok && outcome.response.statuses[0]?.secondsUntilReset;
-  };
-  await resetOf();
-  worker.clock.advance(500);
-  t.deepEqual([await resetOf(), await resetOf()], [60, 60]);
-  worker.clock.setWall(worker.clock.wallMs() - 600_000);
-  worker.clock.advance(59_000);
-  t.is(await resetOf(), 1);
-  worker.clock.advance(1_000);
-  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
-});
-
 test('limits added before or after a limit in a list, or replacing others, leave its counter unchanged', async (t) => {
   const hour = '{unit: hour, requests_per_unit: 9}';
   const others = [
