@@ -5,7 +5,7 @@ import type { WorkHead } from './work-thread.ts';
 const load: Readonly<Record<WorkHead['work'], () => Promise<DoJob>>> = {
   build: async () => (await import('./snapshot/building-side.ts')).doBuildJob,
   lift: async () => (await import('./admin/lift-job.ts')).doLiftJob,
-  diff: async () => (await import('./admin/diff-job.ts')).doDiffJob,
+  diff: async () => (await import('./admin/diff-side.ts')).doDiffJob,
   effect: async () => (await import('./admin/effect-job.ts')).doEffectJob,
 };
 

@@ -1,14 +1,11 @@
 // Finds what changes for requests from one revision to another; in the thread if there are many rules. The lookups of both
 // sides and the changes take several times the memory of the rules, and on the main thread V8 would collect them in one
 // pause. The thread returns the changes as JSON in bytes.
-import { setImmediate } from 'node:timers/promises';
-import { runAtOnce, runInSlices } from '../../../shared/in-slices.ts';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { groupInSteps } from '../../../shared/rules/file-order.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import {
-  createDocumentJoiner,
-  type DocumentJoiner,
   type DocumentPiece,
   toDocumentPieces,
 } from '../../../shared/rules/thread/document-pieces.ts';
@@ -18,9 +15,6 @@ import {
   type Steps,
   TooMuch,
 } from '../../../shared/thread/job-thread.ts';
-import type { DoJob } from '../../../shared/thread/thread-side.ts';
-import { checkRules } from '../../authoring/checked-rules.ts';
-import { type ComparedRules, comparing, type RuleChange } from '../../authoring/rule-change.ts';
 import type { BuiltSnapshots } from '../snapshot/build.ts';
 import { comparingForNodes, comparingGroups } from '../snapshot/node-change.ts';
 import { WrittenJson } from '../store/json-in-slices.ts';
@@ -29,12 +23,12 @@ import { unlessBusy } from './examination.ts';
 import { type RuleChangeJson, toRuleChangeJson } from './rule-change-json.ts';
 
 type Side = 'before' | 'after';
-type Sides<Item> = Readonly<Record<Side, Item>>;
-interface Question {
+export type Sides<Item> = Readonly<Record<Side, Item>>;
+export interface Question {
   /** Wall time that decides which rules have ended. */
   readonly nowMs: number;
 }
-type Piece =
+export type Piece =
   /** The pieces of a document of this side follow. */
   | { readonly side: Side }
   | { readonly ends: 'domain' }
@@ -47,16 +41,17 @@ const fewRules = 100;
 /** The same as the largest file, in characters: its rules may take as long. */
 const size = 4 * 1024 * 1024;
 const subject = 'the comparison';
-/** Of JSON, in one message. */
-const charactersAtOnce = 64 * 1024;
+
+type ComparedSnapshots = Pick<BuiltSnapshots, 'ruleSet' | 'documents' | 'domains' | 'groups'>;
+export type FoundChanges = readonly RuleChangeJson[] | WrittenJson;
 
 /** The list of all changes. Rejects with an HttpError: 429 if too many jobs are waiting, 409 if the comparison takes too
  * much time or memory. */
 export async function findChanges(
   thread: JobThread,
-  sides: Sides<BuiltSnapshots>,
+  sides: Sides<ComparedSnapshots>,
   { nowMs, signal }: Question & { readonly signal: AbortSignal },
-): Promise<readonly RuleChangeJson[] | WrittenJson> {
+): Promise<FoundChanges> {
   const { before, after } = sides;
   const changed = await runInSlices(findingChangedDomains(sides));
   if (areFew(sides, changed)) {
@@ -76,11 +71,21 @@ export async function findChanges(
   }
 }
 
+/** The changes one by one: those that came in bytes are read in parts. */
+export function* listChanges(changes: FoundChanges): Generator<RuleChangeJson, void> {
+  if (!(changes instanceof WrittenJson)) return yield* changes;
+  const decoder = new TextDecoder();
+  // A part begins with the mark before its first change; the last one ends with that of the list.
+  for (const part of changes.parts) {
+    yield* JSON.parse(`[${decoder.decode(part).slice(1).replace(/\]$/, '')}]`);
+  }
+}
+
 /** Sorted by name. */
 function* findingChangedDomains({
   before,
   after,
-}: Sides<BuiltSnapshots>): Generator<void, string[]> {
+}: Sides<ComparedSnapshots>): Generator<void, string[]> {
   const changed: string[] = [];
   const added = after.domains.filter((domain) => !before.ruleSet.domains.has(domain));
   yield;
@@ -92,7 +97,7 @@ function* findingChangedDomains({
   return changed;
 }
 
-function areFew(sides: Sides<BuiltSnapshots>, domains: readonly string[]): boolean {
+function areFew(sides: Sides<ComparedSnapshots>, domains: readonly string[]): boolean {
   let rules = 0;
   for (const domain of domains) {
     for (const { ruleSet } of [sides.before, sides.after]) {
@@ -104,7 +109,7 @@ function areFew(sides: Sides<BuiltSnapshots>, domains: readonly string[]): boole
   return true;
 }
 
-async function group({ documents }: BuiltSnapshots, domains: readonly string[]) {
+async function group({ documents }: ComparedSnapshots, domains: readonly string[]) {
   const wanted = new Set(domains);
   return runInSlices(groupInSteps(documents.filter(({ domain }) => wanted.has(domain))));
 }
@@ -136,69 +141,4 @@ function* receive(next: Next): Steps<WrittenJson> {
     yield;
   }
   return new WrittenJson(parts);
-}
-
-export const doDiffJob: DoJob = async (next, send, check) => {
-  const { nowMs } = next() as Question;
-  const changes = new WrittenList(send);
-  const compare = (joiners: Sides<DocumentJoiner[]>) => {
-    const before = toCompared(joiners.before, nowMs);
-    const after = toCompared(joiners.after, nowMs);
-    check();
-    const toItem = (change: RuleChange) => changes.add(toRuleChangeJson(change));
-    runAtOnce(comparing(before, after, toItem), check);
-  };
-  let joiners: Sides<DocumentJoiner[]> = { before: [], after: [] };
-  let joiner: DocumentJoiner | undefined;
-  for (let piece = next() as Piece | undefined; piece; piece = next() as Piece | undefined) {
-    if ('side' in piece) {
-      joiner = createDocumentJoiner();
-      joiners[piece.side].push(joiner);
-    } else if ('ends' in piece) {
-      const whole = joiners;
-      joiners = { before: [], after: [] };
-      joiner = undefined;
-      compare(whole);
-      // The target of a WeakRef, here the lookups of the domain, stays alive until the turn ends.
-      await setImmediate();
-    } else if ('ofGroups' in piece) for (const change of piece.ofGroups) changes.add(change);
-    else joiner?.take(piece);
-  }
-  changes.end();
-};
-
-/** Writes a list as JSON, and sends it in bytes. */
-class WrittenList {
-  readonly #send: (part: Uint8Array) => void;
-  readonly #encoder = new TextEncoder();
-  #text = '[';
-  #mark = '';
-
-  constructor(send: (part: Uint8Array) => void) {
-    this.#send = send;
-  }
-
-  add(item: RuleChangeJson): void {
-    this.#text += this.#mark + JSON.stringify(item);
-    this.#mark = ',';
-    if (this.#text.length >= charactersAtOnce) this.#flush();
-  }
-
-  end(): void {
-    this.#text += ']';
-    this.#flush();
-  }
-
-  #flush(): void {
-    this.#send(this.#encoder.encode(this.#text));
-    this.#text = '';
-  }
-}
-
-function toCompared(joiners: readonly DocumentJoiner[], nowMs: number): ComparedRules {
-  const documents = joiners.map((each) => each.toDocument());
-  // They were already checked on the main thread.
-  const checked = checkRules(documents, { mergeDomains: true }, nowMs);
-  if (!checked.ok) throw new Error(checked.problems[0]?.message);
-  return { ruleSet: checked.rules, documents };
 }

@@ -7,6 +7,7 @@ import { runInSlices } from '../../../shared/in-slices.ts';
 import { type JobThread, TooMuch } from '../../../shared/thread/job-thread.ts';
 import type { Range } from '../../authoring/rehearsal/effect/estimate.ts';
 import { orNull } from '../or-null.ts';
+import { type FoundChanges, listChanges } from './diff-job.ts';
 import { type BothRules, estimateApart, replayApart } from './effect-job.ts';
 import { unlessBusy } from './examination.ts';
 import { round } from './joined.ts';
@@ -58,7 +59,7 @@ export const effectJson = Type.Object(
 export type EffectJson = Type.Static<typeof effectJson>;
 
 export interface EffectInput extends BothRules {
-  readonly changes: readonly RuleChangeJson[];
+  readonly changes: FoundChanges;
   /** A directory; undefined if decisions are not recorded. */
   readonly recordings: string | undefined;
   /** Reads the values of the domain that are limited now. */
@@ -77,7 +78,8 @@ const nothing: EffectJson = {
 
 export async function findEffect(input: EffectInput): Promise<EffectJson> {
   const { changes, recordings } = input;
-  if (changes.length === 0) return { ...nothing, notes: ['nothing changes for requests'] };
+  const [first] = listChanges(changes);
+  if (first === undefined) return { ...nothing, notes: ['nothing changes for requests'] };
   if (recordings === undefined) return estimate(input, []);
   const recorded = await replay(input, recordings);
   return typeof recorded === 'string' ? estimate(input, [recorded]) : recorded;
@@ -198,7 +200,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
 function* countingPassed(
   { rules }: TopJson,
   owners: RuleOwners,
-  changes: readonly RuleChangeJson[],
+  changes: FoundChanges,
 ): Generator<void, number> {
   const keyOf = (entries: RuleChangeJson['requests']) =>
     JSON.stringify(entries.map(({ key, value }) => [key, value]));
@@ -212,7 +214,7 @@ function* countingPassed(
     passed.set(key, (passed.get(key) ?? 0) + own);
   }
   let sum = 0;
-  for (const { requests } of changes) {
+  for (const { requests } of listChanges(changes)) {
     yield;
     const key = keyOf(requests);
     sum += passed.get(key) ?? 0;

@@ -9,7 +9,7 @@ import { Building } from '../snapshot/building.ts';
 import { comparingForNodes } from '../snapshot/node-change.ts';
 import { WrittenJson } from '../store/json-in-slices.ts';
 import { createWorkThread } from '../work-thread.ts';
-import { findChanges } from './diff-job.ts';
+import { findChanges, listChanges } from './diff-job.ts';
 import { createExamine } from './examination.ts';
 import { toRuleChangeJson } from './rule-change-json.ts';
 
@@ -90,4 +90,5 @@ test('the thread finds the same changes of many rules, in the memory that one do
   if (!(written instanceof WrittenJson)) return t.fail('it was found here');
   const found = JSON.parse(Buffer.concat(written.parts).toString());
   t.deepEqual(found, runAtOnce(comparingForNodes(before, after, toRuleChangeJson)));
+  t.deepEqual([...listChanges(written)], found);
 });

@@ -3,10 +3,11 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
-import { comparing } from '../../../authoring/rule-change.ts';
 import { orNull } from '../../or-null.ts';
+import type { BuiltSnapshots } from '../../snapshot/build.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { judgeChange, toFileText } from '../change.ts';
+import { type FoundChanges, findChanges } from '../diff-job.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
 import { effectJson, findEffect } from '../effect-json.ts';
 import type { Examination } from '../examination.ts';
@@ -15,7 +16,7 @@ import { toLongAnswer } from '../long-answer.ts';
 import { patching } from '../patch-text.ts';
 import { problemJson } from '../problem-json.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
-import { type RuleChangeJson, ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
+import { ruleChangeJson } from '../rule-change-json.ts';
 import { topJson } from '../top-json.ts';
 
 const plannedChangeJson = Type.Object(
@@ -83,12 +84,13 @@ export class Default extends AdminController {
     const changes =
       examined.ruleSet === undefined || ruleSet === undefined
         ? undefined
-        : await runInSlices(
-            comparing(
-              { ruleSet, documents: ofDomain(inForce, domain) },
-              { ruleSet: examined.ruleSet, documents: ofDomain(examined.documents, domain) },
-              toRuleChangeJson,
-            ),
+        : await findChanges(
+            api.thread,
+            {
+              before: toCompared(ruleSet, inForce, domain),
+              after: toCompared(examined.ruleSet, examined.documents, domain),
+            },
+            { nowMs: api.clock.wallMs(), signal: this.request.signal },
           );
     const path = `${api.repositoryFolder}${file.path}`;
     return toLongAnswer({
@@ -104,7 +106,7 @@ export class Default extends AdminController {
     });
   }
 
-  private findEffect(domain: string, examined: Examination, changes: readonly RuleChangeJson[]) {
+  private findEffect(domain: string, examined: Examination, changes: FoundChanges) {
     const { api } = this;
     const { recordings, thread, clock } = api;
     const wanted = { domain, limit: 200 };
@@ -116,6 +118,14 @@ export class Default extends AdminController {
       signal: this.request.signal,
     });
   }
+}
+
+function toCompared(
+  ruleSet: BuiltSnapshots['ruleSet'],
+  documents: BuiltSnapshots['documents'],
+  domain: string,
+) {
+  return { ruleSet, documents: ofDomain(documents, domain), domains: [domain], groups: [] };
 }
 
 function ofDomain(documents: Examination['documents'], domain: string): Examination['documents'] {
