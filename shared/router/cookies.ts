@@ -24,12 +24,13 @@ const attribute = /^[\x20-\x3a\x3c-\x7e]*$/;
 /** Browsers do not store longer ones. */
 const maxCharacters = 4096;
 
-/** The value of a request's cookie; undefined if it is absent. Of several the first, in the order of the browser. */
+/** The value of a request's cookie, without quotes around it; undefined if it is absent. Of several the first, in the
+ * order of the browser. */
 export function readCookie(headers: Headers, name: string): string | undefined {
   for (const pair of (headers.get('cookie') ?? '').split(';')) {
     const at = pair.indexOf('=');
     if (at < 0 || trimBlanks(pair.slice(0, at)) !== name) continue;
-    const value = trimBlanks(pair.slice(at + 1));
+    const value = trimBlanks(pair.slice(at + 1)).replace(/^"(.*)"$/, '$1');
     try {
       return decodeURIComponent(value);
     } catch {

@@ -95,17 +95,18 @@ test('a folder replaces a body, and its length with it', async (t) => {
   const folder = defineFolder({
     after: (answer) => {
       answer.body = `${answer.body}!`;
+      if (answer.body === '"none"!') answer.status = 204;
     },
   });
   class Default extends Controller {
-    GET() {
-      return 'tea';
-    }
+    static readonly GET = op({}, () => 'tea');
+    static readonly PUT = op({}, () => 'none');
   }
   const client = await createTestClient({ _folder: { folder }, '': { Default } });
   const { text, headers } = await client.send('GET', '/');
   t.is(text, '"tea"!');
   t.is(headers.get('content-length'), '6');
+  t.is((await client.send('PUT', '/')).headers.get('content-type'), null, 'of a 204');
 });
 
 test('limits of a method go before those of its folder, and those before the application', async (t) => {

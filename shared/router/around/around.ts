@@ -163,7 +163,10 @@ export class SurroundedAnswer implements RoutedAnswer {
         'an around has read the stream of an answer, and put nothing in its place',
       );
     }
-    if (withoutBody.has(status)) this.body = undefined;
+    if (withoutBody.has(status)) {
+      this.body = undefined;
+      headers.delete('content-type');
+    }
     const body = this.#body;
     if (this.#length === null || headers.get('content-length') !== this.#length) {
       if (body === undefined || !isWhole(body)) headers.delete('content-length');

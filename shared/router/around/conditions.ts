@@ -26,7 +26,6 @@ export const tagged: Around = async (next, { headers: asked }) => {
   if (given !== undefined) answer.headers.set('etag', given);
   answer.status = 304;
   answer.body = undefined;
-  answer.headers.delete('content-type');
   return answer;
 };
 
