@@ -153,7 +153,7 @@ export class RequestIds {
 
 /** An absolute target takes precedence over the header (RFC 9112 section 3.2.2). */
 const hostOfTarget = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
-export const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?$/;
+export const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d*)?$/;
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
 export class LazyRequest implements RoutedRequest {
