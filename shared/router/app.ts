@@ -125,6 +125,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   }
   const compiler = createSchemaCompiler(settings.formats);
   const table = buildTable(trees, { ...settings, compiler, limits });
+  await compiler.load();
   const routes = listRoutes(table);
   const live = createLiveConnections(limits.liveConnections);
   let document: OpenApiDocument | undefined;

@@ -7,7 +7,7 @@ import { upload } from '../upload.ts';
 import { compileCast } from './cast.ts';
 import { createSchemaCompiler } from './schema.ts';
 
-const { compile, compileFilter } = createSchemaCompiler({
+const { compile, compileFilter, load } = createSchemaCompiler({
   sku: (text) => /^[a-z]{2}-[0-9]{4}$/.test(text),
 });
 const accepts = (schema: Plain) => {
@@ -16,6 +16,9 @@ const accepts = (schema: Plain) => {
 };
 const cast = (schema: object, from: 'text' | 'json', value: unknown) =>
   compileCast(schema as Plain, accepts)(value, from);
+
+compileFilter({});
+await load();
 
 /** The converted value, or its problem. */
 testLines(test, new URL('cast.txt', import.meta.url), (given) => {

@@ -15,7 +15,7 @@ test('a function that refines a schema is asked', (t) => {
   t.deepEqual(compile(Type.Array(even))([2, 3]), [{ at: '/1', reason: 'must be even' }]);
 });
 
-test('defaults inside lists, objects, alternatives and references are filled in, as new values each time', (t) => {
+test('defaults inside lists, objects, alternatives and references are filled in, as new values each time', async (t) => {
   const tags = Type.Array(Type.String(), { default: [] });
   const either = Type.Union([
     Type.Object({ kind: Type.Literal('a'), tags }),
@@ -28,6 +28,7 @@ test('defaults inside lists, objects, alternatives and references are filled in,
   const complete = compiler.compileDefaults(
     Type.Object({ list: Type.Array(Type.Object({ tags })), either, tree }) as never,
   );
+  await compiler.load();
   const make = () => complete?.({ list: [{}], either: { kind: 'b' }, tree: { kids: [{}] } });
   (make() as { list: { tags: string[] }[] }).list[0]?.tags.push('mine');
   t.deepEqual(make(), {

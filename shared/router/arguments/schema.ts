@@ -5,7 +5,6 @@ import type Type from 'typebox';
 import Format from 'typebox/format';
 import Schema, { Pointer } from 'typebox/schema';
 import { Settings } from 'typebox/system';
-import { Clean, Default } from 'typebox/value';
 import type { SchemaProblem } from '../errors.ts';
 import {
   eachSchema,
@@ -64,6 +63,14 @@ const types: ReadonlySet<unknown> = new Set([
 /** `formats`: those of the application, in addition to the known ones. */
 export function createSchemaCompiler(formats: Readonly<Record<string, FormatCheck>> = {}) {
   const all = new Map(Object.entries({ ...knownFormats, ...formats }));
+  let values: typeof import('typebox/value') | undefined;
+  let needsValues = false;
+
+  function loaded(): typeof import('typebox/value') {
+    if (values === undefined) throw new TypeError('load() comes first');
+    return values;
+  }
+
   return {
     /** Compiles a schema of TypeBox. `$defs`: further schemas that its references name. Throws an Error that names each
      * unsupported keyword. */
@@ -75,24 +82,31 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
       toCheck(toBounds(withDefs(declared, $defs))),
     /** Compiles a schema of another library only as far as it distinguishes alternatives. */
     compileShape: (declared: Plain): Check => toCheck(toShape(declared)),
-    /** Adds the defaults to a value; undefined if there are none. */
+    /** Adds the defaults to a value; undefined if there are none. The function works only after `load`. */
     compileDefaults(declared: Plain, $defs: Plain = {}) {
       let hasDefaults = false;
       eachSchema(withDefs(declared, $defs), (schema) => {
         hasDefaults ||= Object.values(schema['properties'] ?? {}).some((one) => 'default' in one);
       });
       if (!hasDefaults) return undefined;
-      return (value: unknown): unknown => Default($defs as Type.TProperties, declared, value);
+      needsValues = true;
+      return (value: unknown): unknown =>
+        loaded().Default($defs as Type.TProperties, declared, value);
     },
-    /** Removes what the schema does not declare from a value. */
+    /** Removes what the schema does not declare from a value. The function works only after `load`. */
     compileFilter(declared: Plain) {
+      needsValues = true;
       const schema = withLargestFirst(declared);
       const validator = Schema.Compile(schema);
       return (value: unknown): unknown => {
-        const kept = Clean(schema, value);
+        const kept = loaded().Clean(schema, value);
         if (validator.Check(kept) || !mayHoldMore(schema, kept)) return kept;
         throw new TypeError('what the method returned has another shape than returns declares');
       };
+    },
+    /** Loads what the compiled functions need: a thread with little memory imports the router, and builds no application. */
+    async load(): Promise<void> {
+      if (needsValues) values ??= await import('typebox/value');
     },
   };
 }
