@@ -31,7 +31,6 @@ import {
   type MadeChange,
   makeChange,
   type PlannedChange,
-  planChange,
   planChangeOf,
 } from './change.ts';
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
@@ -195,12 +194,15 @@ export class AdminController extends Controller {
     return trial?.revision.id;
   }
 
-  /** The result of the change without making it; refused for the same reasons as the change. */
-  protected plan(request: Omit<ChangeRequest, 'author'>): Promise<PlannedChange> {
+  /** The result of the change without making it; refused for the same reasons as the change, except that the store may
+   * be unreachable: who sees what an undo changes asks for it next, and that takes the trial back (`endTrial`). */
+  protected async plan(request: Omit<ChangeRequest, 'author'>): Promise<PlannedChange> {
     const author = { name: this.api.callerOf(this.request), email: '' };
-    return planChange(this.api, { ...request, author }).catch((error: unknown) => {
+    try {
+      return await planChangeOf(await this.api.store.read(), this.api, { ...request, author });
+    } catch (error) {
       throw this.toAnswer(error);
-    });
+    }
   }
 
   /** Performs the action and writes the audit log in every case; `act` adds details to the entry that become known only

@@ -87,7 +87,7 @@ const maxAttempts = 3;
 type PlanDeps = Omit<ChangeDeps, 'turns'>;
 
 /** Writes nothing. Rejects for the same reasons as `makeChange`. */
-export async function planChange(deps: PlanDeps, request: ChangeRequest): Promise<PlannedChange> {
+async function planChange(deps: PlanDeps, request: ChangeRequest): Promise<PlannedChange> {
   const { store } = deps;
   const before = await store.read();
   const status = store.status();
