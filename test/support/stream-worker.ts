@@ -166,7 +166,6 @@ export function connectStreamWorker(
   return {
     id,
     instance,
-    memory,
     /** All versions that it was ever sent. */
     told,
     /** The gRPC statuses of its ended streams. */

@@ -140,16 +140,6 @@ test('a field that older control planes wrote is no trouble', (t) => {
   t.like(reading, { ok: true, record: { ...record, rollout } });
 });
 
-test('a rollout is open while it runs or is paused', (t) => {
-  const openOf = (outcome: RolloutOnRecord['outcome']) =>
-    openRolloutOf({ ...record, rollout: { ...rollout, outcome } })?.outcome;
-  t.is(openOf('running'), 'running');
-  t.is(openOf('paused'), 'paused');
-  t.is(openOf('taken_back'), undefined);
-  t.is(openOf('in_force'), undefined);
-  t.is(openRolloutOf(emptyRecord), undefined);
-});
-
 test('a verdict is found by revision and by content, the last one first', (t) => {
   const later = { ...taken, revision: 'again', outcome: 'approved' as const };
   const now = withVerdict(record, later);
