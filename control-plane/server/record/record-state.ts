@@ -21,6 +21,7 @@ import {
   undoableOf,
   type Verdict,
   verdictOf,
+  wasServed,
   whyTakenBack,
   whyUnreadable,
   withEnd,
@@ -266,6 +267,7 @@ export function toRevisionMemory({
     otherVersion: problem && `What was taken back or held back is not known (${problem})`,
     inForce: shared?.inForce ?? own?.inForce ?? record.inForce[0],
     wasInForce: (content) => record.inForce.some((each) => each.content === content),
+    wasServed: (content) => wasServed(record, content),
     wasTakenBack: (content) => whyTakenBack(record, content) !== undefined,
     verdictOf: (revision, content) => verdictOf(record, revision, content),
   };

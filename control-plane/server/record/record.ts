@@ -209,6 +209,12 @@ export function heldBackOf(
   return heldBackBy(said, saidBefore, record.inForce[0]?.content);
 }
 
+/** Whether the content was in force before, as far as that is on record. */
+export function wasServed({ inForce, outcomes }: RolloutRecord, content: string): boolean {
+  const isIt = (each: { readonly content: string }) => each.content === content;
+  return inForce.some(isIt) || outcomes.some((each) => each.kind === 'in_force' && isIt(each));
+}
+
 /** Why this content was taken back when it was tried before; undefined if it was not, or has come into force since.
  * Being replaced by a newer revision does not count. */
 export function whyTakenBack(record: RolloutRecord, content: string): string | undefined {

@@ -107,14 +107,14 @@ function isJudgedAgain(
     rollsOut: true,
     inForce: undefined,
     wasInForce: () => false,
-    ...{ wasTakenBack: () => false, isRolling: false },
+    ...{ wasTakenBack: () => false, wasServed: () => false, isRolling: false },
     verdictOf: () => said,
   };
   const newest = { whole, outcome, saidBefore: undefined, isHeldBack: false };
   return isOutdated(
     { ...newest, invalidSinceMs: undefined, ...judged },
     {
-      ...{ serving, before: undefined, memory, served: new Set() },
+      ...{ serving, before: undefined, memory },
       ...{ allowsRemoval: false, steps: [] },
     },
   );

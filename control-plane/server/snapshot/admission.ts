@@ -38,6 +38,8 @@ export interface RevisionMemory {
   readonly inForce: { readonly revision: string; readonly content: string } | undefined;
   /** Whether all workers recently had this content. */
   wasInForce(content: string): boolean;
+  /** Whether the content was in force before, also without steps and for one control plane alone. */
+  wasServed(content: string): boolean;
   /** Whether a rollout is under way. */
   readonly isRolling: boolean;
   /** Whether this content was taken back at its last completed try, even if it is being tried again now. */
@@ -74,8 +76,6 @@ export interface Circumstances {
   /** The rules that the workers have, if known. */
   readonly before: Pick<InForce, 'revision' | 'built'> | undefined;
   readonly memory: RevisionMemory;
-  /** Contents that this control plane has had in force. */
-  readonly served: ReadonlySet<string>;
   /** Whether every revision may remove most limits. */
   readonly allowsRemoval: boolean;
   /** The steps to the revision from the one in force; empty if its author alone made all of them. */
@@ -113,7 +113,7 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
   const { built } = outcome;
   const said = findTakenBack(candidate, given.memory);
   const takenBack = said && toTakenBack(said.reason);
-  const isUndo = wasInForce(built.content, given);
+  const isUndo = given.memory.wasServed(built.content);
   const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given, isUndo));
   const { id: revision, author, message } = whole;
   const own = { makers: [{ revision, author, message }], changed: undefined };
@@ -155,14 +155,6 @@ export function isOutdated(newest: Judged, given: Circumstances): boolean {
   if (invalidSinceMs !== undefined) return false;
   const isInForce = whole.id === serving.inForce?.revision.id;
   return isHeldNow || (!isInForce && findTakenBack(newest, memory) !== undefined);
-}
-
-/** Whether all workers had this content before, if remembered. */
-export function wasInForce(
-  content: string,
-  { served, memory }: Pick<Circumstances, 'served' | 'memory'>,
-): boolean {
-  return served.has(content) || memory.wasInForce(content);
 }
 
 /** Whether the revision may remove most limits without an approval. */

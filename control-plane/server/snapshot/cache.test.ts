@@ -57,6 +57,7 @@ function createMemory(): Memory {
     past,
     verdicts,
     wasInForce: (content) => past.has(content) || memory.inForce?.content === content,
+    wasServed: (content) => memory.wasInForce(content),
     ...({ wasTakenBack: () => false, isRolling: false } as const),
     verdictOf: (revision, content) => verdicts.get(revision) ?? verdicts.get(content),
   };

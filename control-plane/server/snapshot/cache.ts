@@ -10,7 +10,7 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { CheckedRules } from '../../authoring/checked-rules.ts';
 import { type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
-import { judging, type RevisionMemory, wasInForce } from './admission.ts';
+import { judging, type RevisionMemory } from './admission.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { type Building, type Built, isLarge } from './building.ts';
 import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
@@ -195,8 +195,7 @@ export class SnapshotCache implements SnapshotProvider {
 
   /** Whether all workers had this content before, if remembered. */
   wasInForce(content: string): boolean {
-    const { servedContents: served } = this.#state;
-    return wasInForce(content, { served, memory: this.#deps.memory() });
+    return this.#deps.memory().wasServed(content);
   }
 
   /** The steps from the revision in force to another one, each with its makers; empty if the revisions are the same.

@@ -12,7 +12,7 @@ const memory: RevisionMemory = {
   rollsOut: false,
   inForce: undefined,
   wasInForce: () => false,
-  ...{ wasTakenBack: () => false, isRolling: false },
+  ...{ wasTakenBack: () => false, wasServed: () => false, isRolling: false },
   verdictOf: () => undefined,
 };
 const facts = { memory, wallMs: 1 };

@@ -73,8 +73,6 @@ export interface ServingState extends Serving {
   readonly way: Way;
   /** Ids of revisions that have been the newest one, oldest first. */
   readonly seenIds: ReadonlySet<string>;
-  /** Contents that this control plane has had in force, oldest first. */
-  readonly servedContents: ReadonlySet<string>;
   readonly counts: {
     readonly accepted: number;
     readonly refused: number;
@@ -163,7 +161,7 @@ export type ServingEffect =
 
 type Turn = StepTurn<ServingState, ServingEffect>;
 
-/** Maximum number of remembered revisions and contents. */
+/** Maximum number of remembered revisions. */
 const maxRemembered = 1_000;
 const noWay: Way = { steps: [], approvals: '' };
 /** The revision comes from the record, or from an earlier process. */
@@ -179,7 +177,6 @@ export function startServing(options: ServingOptions): ServingState {
     before: undefined,
     way: noWay,
     seenIds: new Set(),
-    servedContents: new Set(),
     counts: { accepted: 0, refused: 0, takenBack: 0 },
     turns: 0,
     said: { warnings: new Set(), excused: undefined },
@@ -253,11 +250,8 @@ export function toCircumstances(
   steps: readonly Step[],
   { memory }: Facts,
 ): Circumstances {
-  const { options, servedContents } = state;
-  return {
-    ...{ steps, serving: state, before: beforeOf(state), memory, served: servedContents },
-    allowsRemoval: options.allowsRemoval,
-  };
+  const { allowsRemoval } = state.options;
+  return { steps, serving: state, before: beforeOf(state), memory, allowsRemoval };
 }
 
 /** Adds the approvals known by now. */
@@ -489,13 +483,10 @@ function bringIntoForce(
   { wallMs }: Facts,
 ): Turn {
   const { state } = turn;
-  const { counts, servedContents } = state;
+  const { counts } = state;
   const isNews = state.trial !== undefined || state.inForce?.built.content !== built.content;
   const revision = toRevisionInfo(whole);
-  const counted = become(turn, {
-    counts: { ...counts, accepted: counts.accepted + 1 },
-    servedContents: withBounded(servedContents, built.content),
-  });
+  const counted = become(turn, { counts: { ...counts, accepted: counts.accepted + 1 } });
   return become(
     serve(counted, { inForce: { revision, sinceMs: wallMs, built, ...how }, trial }),
     {},

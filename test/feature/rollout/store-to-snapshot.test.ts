@@ -49,7 +49,7 @@ async function start(
       rollsOut: false,
       inForce: undefined,
       wasInForce: () => false,
-      ...{ wasTakenBack: () => false, isRolling: false },
+      ...{ wasTakenBack: () => false, wasServed: () => false, isRolling: false },
       verdictOf: (revision) =>
         revision === approved
           ? { revision, outcome: 'approved', reason: 'the shop is closed' }
