@@ -89,7 +89,7 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
   }
   if (isPaused) {
     const smaller = isAllKnown(view) ? findSmaller(view, open, options.pools) : undefined;
-    return smaller ?? { change: undefined, phase: 'paused', text: open.reason };
+    return smaller ?? toWaiting('paused', open.reason);
   }
   const { revision, content } = view.trial;
   const isApproved = verdictOf(record, revision.id, content)?.outcome === 'approved';
@@ -98,11 +98,10 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
 
 /** `other`: the rollout of another revision that is under way, if any. */
 function decideToBegin(view: View, other: RolloutOnRecord | undefined): Decision {
-  const waits = (text: string): Decision => ({ change: undefined, phase: 'gathering', text });
   if (other !== undefined && !view.trial.supersedes) {
-    return waits(`waits for the rollout of ${toShortId(other.revision)}`);
+    return toWaiting('gathering', `waits for the rollout of ${toShortId(other.revision)}`);
   }
-  if (other === undefined && !view.leads && !view.isVacant) return waits('');
+  if (other === undefined && !view.leads && !view.isVacant) return toWaiting('gathering', '');
   return { change: { kind: 'begin' }, phase: 'gathering', text: '' };
 }
 
@@ -229,20 +228,18 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
   const chosen = members.filter(({ isChosen }) => isChosen);
   if (!isAllKnown(view)) {
     const none = view.connected === 0 ? 'no worker is connected' : 'workers are still connecting';
-    return {
-      change: undefined,
-      phase: toFollowerPhase(view, open),
-      text: unknown ?? none,
-    };
+    return toWaiting(toFollowerPhase(view, open), unknown ?? none);
   }
   const lost = findLost(view, open, toShares(view));
   if (lost !== undefined) {
     const text = `waits: ${lost}, or at another control plane, which is not asked`;
-    return { change: undefined, phase: toFollowerPhase(view, open), text };
+    return toWaiting(toFollowerPhase(view, open), text);
   }
   if (view.isAwaited) {
-    const text = 'waits for the workers that had it, which have left, to come back';
-    return { change: undefined, phase: 'spreading', text };
+    return toWaiting(
+      'spreading',
+      'waits for the workers that had it, which have left, to come back',
+    );
   }
   if (!isOfStep(pools, open, chosen)) return giveAgain(view, open, options);
   const smaller = findSmaller(view, open, pools);
@@ -250,7 +247,7 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
   const waiting = chosen.filter(({ state }) => state !== 'in_force');
   if (waiting[0] !== undefined) {
     const text = `waits for ${toCountText(waiting.length, 'worker')}, such as ${waiting[0].name}`;
-    return { change: undefined, phase: 'spreading', text };
+    return toWaiting('spreading', text);
   }
   return hold(view, open, options);
 }
@@ -282,8 +279,7 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
     const leftMs = (isFirst ? holdMs : longestMs) - heldMs;
     const left = formatDuration(Math.ceil(leftMs / 1000) * 1000);
     const why = judgement.kind === 'good' ? '' : ` (${judgement.text})`;
-    const phase = isFirst ? 'holding' : 'silent';
-    return { change: undefined, phase, text: `is watched for another ${left}${why}` };
+    return toWaiting(isFirst ? 'holding' : 'silent', `is watched for another ${left}${why}`);
   }
   const step = `step ${open.step + 1}`;
   if (judgement.kind === 'good') {
@@ -328,7 +324,7 @@ function give(
     const name = pools.nameOf(at.pool);
     if (name !== undefined && isAwaited(at)) {
       const text = `${because}waits for a worker of node group '${toExcerpt(name)}', which has none; 'rollout promote' or 'abort' ends it`;
-      return { change: undefined, phase: 'gathering', text };
+      return toWaiting('gathering', text);
     }
     const share = pools.shareAt(step, members, open);
     const within = members.filter(createIsWithin(share));
@@ -360,7 +356,7 @@ function give(
   const reason = `no share of the workers can be made: ${whyIndivisible(members)}`;
   if (plan.onIndivisible === 'proceed' || isApproved) return complete(reason);
   const text = `the rollout has no effect, ${reason}; it waits until somebody approves it`;
-  return { change: undefined, phase: 'indivisible', text };
+  return toWaiting('indivisible', text);
 }
 
 /** Explains, before there is a revision, why it could not go to a share of these workers first; undefined if it
@@ -379,6 +375,10 @@ export function foreseeIndivisible(
 function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {
   if (members.length === 1) return 'there is only one';
   return `none of the ${members.length}, such as ${members[0]?.name}, names its instance`;
+}
+
+function toWaiting(phase: Phase, text: string): Decision {
+  return { change: undefined, phase, text };
 }
 
 function toGiven(step: number, share: Share, text: string): Decision {

@@ -307,7 +307,7 @@ function judge(
   const number = isHeld ? Math.floor((step.heldMs - holdMs) / sliceMs) : Number.NEGATIVE_INFINITY;
   const isDue = lastedMs >= sliceMs || number !== step.slice.number;
   // An open slice lasts until it can be judged.
-  const isOpen = ['silent', 'stalled', 'unclear'].includes(slice.kind);
+  const isOpen = slice.kind === 'silent' || slice.kind === 'unclear';
   const isOver = isDue && !isOpen;
   const isWorse = isOpen
     ? slice.kind !== 'silent' && whole.kind === 'good'

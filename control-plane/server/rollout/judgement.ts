@@ -35,9 +35,8 @@ export type Judgement =
   | { readonly kind: 'good'; readonly text: string }
   /** There are too few requests. `isQuiet`: in the whole fleet. */
   | { readonly kind: 'silent'; readonly text: string; readonly isQuiet?: boolean }
-  /** The workers with the revision get no requests while the others do. */
-  | { readonly kind: 'stalled'; readonly text: string }
-  /** One worker alone makes the difference, or there is nothing to compare with. */
+  /** One worker alone makes the difference, there is nothing to compare with, or the workers with the revision get no
+   * requests while the others do. */
   | { readonly kind: 'unclear'; readonly text: string }
   /** The revision would be bad, but workers cannot reach their store. */
   | { readonly kind: 'store'; readonly text: string }
@@ -168,7 +167,8 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   if (judgements.length === 0) {
     return compare(sumSide([]), sumSide(elsewhere), toMeasures(mostPoints));
   }
-  const worse = worst('bad') ?? worst('unclear') ?? worst('stalled') ?? worst('silent');
+  const worse =
+    judgements.find(isBadByItself) ?? worst('bad') ?? worst('unclear') ?? worst('silent');
   return worse ?? { kind: 'good', text: good };
 }
 
@@ -178,7 +178,9 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
  * with the revision, makes the difference. */
 function judge({ having, others }: Compared, mostPoints: number): Judgement {
   const all = judgeSides(having, weigh(others), toMeasures(mostPoints));
-  if (all.kind !== 'good') return all;
+  if (all.kind === 'silent' || isBadByItself(all)) return all;
+  let errors = all.kind === 'bad' ? all : undefined;
+  let unclear: Judgement | undefined;
   for (const head of new Set(having.flatMap(({ domains }) => [...domains.keys()]))) {
     for (const measure of toDomainMeasures(mostPoints)) {
       const { count } = measure;
@@ -187,12 +189,18 @@ function judge({ having, others }: Compared, mostPoints: number): Judgement {
       const ofHaving = of(having);
       if (ofHaving.every((side) => side[count] === 0)) continue;
       const judgement = judgeSides(ofHaving, weigh(of(others)), [measure]);
-      if (judgement.kind !== 'bad' && judgement.kind !== 'unclear') continue;
-      if (judgement.kind === 'unclear' && !judgement.isOfOne) continue;
-      return { ...judgement, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
+      const found = { ...judgement, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
+      if (isBadByItself(judgement)) return found;
+      if (found.kind === 'bad') errors ??= found;
+      else if (judgement.isOfOne) unclear ??= found;
     }
   }
-  return all;
+  return errors ?? (all.kind === 'good' ? unclear : undefined) ?? all;
+}
+
+/** Errors may be the store's: they hide no other evidence. */
+function isBadByItself(judgement: Judgement): boolean {
+  return judgement.kind === 'bad' && judgement.by !== 'errors';
 }
 
 type SidesJudgement = Judgement & { readonly isOfOne?: boolean };
@@ -259,7 +267,7 @@ function findStandstill(
   const usual = Math.floor((requestsOf(sums.others) * having.length) / others.length);
   if (requestsOf(sums.having) >= minRequests || usual < minRequests) return undefined;
   const text = `${requestsOf(sums.having)} requests with it, where the others had ${usual}: they stand still, or nobody asks them`;
-  return { kind: 'stalled', text };
+  return { kind: 'unclear', text };
 }
 
 /** Finds that two or more workers with the revision, and a third of them, have lost nearly all of the requests that they
@@ -284,7 +292,7 @@ function findStalled(
   if (first === undefined || !isMany || elsewhere * having.length >= stalled.length)
     return undefined;
   const text = `${stalled.length} of ${having.length} workers with it, such as ${first.name}, get hardly any requests, unlike before: they stand still, or nobody asks them`;
-  return { kind: 'stalled', text };
+  return { kind: 'unclear', text };
 }
 
 /** The usual counts: of the workers with the revision before they had it, and of the others now and before. Undefined
@@ -324,7 +332,7 @@ function compare(
     const text = `${counts}: there are no figures of these workers from before to compare with`;
     return { kind: 'unclear', text };
   }
-  const bad = measures.find(
+  const bad = measures.findLast(
     (measure) => (!isNothing || measure.count === 'errors') && isAbove(one, usual, measure),
   );
   if (bad !== undefined) {
