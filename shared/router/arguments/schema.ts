@@ -187,9 +187,9 @@ function toShape(declared: Plain): Plain {
   return shape;
 }
 
-/** A field that must not occur in a closed object: its schema is false. */
+/** A field that must not occur in a closed object, or an item behind a tuple: its schema is false. */
 function isUndeclared({ keyword, schemaPath }: { keyword: string; schemaPath: string }): boolean {
-  return keyword === 'boolean' && schemaPath.endsWith('/additionalProperties');
+  return keyword === 'boolean' && /\/additional(?:Properties|Items)$/.test(schemaPath);
 }
 
 function findProblems(schema: object, value: unknown): readonly SchemaProblem[] {
