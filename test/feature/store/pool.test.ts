@@ -52,6 +52,8 @@ test.serial('CREATE: one connection is opened, and closed when it is not needed'
   await eventually('only the pool is left', () => store.connections.active === 1);
   t.is(proxy.accepted, 2);
   t.is(store.connections.total - store.connections.localClose, 1);
+  await store.close(0);
+  t.is(store.connections.total, store.connections.localClose, 'none is left open');
 });
 
 test.serial('CREATE: its aborted attempt is not why the server counts as away', async (t) => {
