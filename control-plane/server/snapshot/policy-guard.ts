@@ -117,7 +117,6 @@ function findPolicyChange(
   makers: readonly Maker[],
 ): readonly Breach[] {
   const { owners } = before.policy;
-  if (before.policyText === undefined || before.policyText === after.policyText) return [];
   const strangers = makers.filter(({ author }) => !isOwner(owners, author));
   if (strangers.length === 0) return [];
   const [{ author } = { author: undefined }] = strangers;
