@@ -72,7 +72,7 @@ export function* judgingByPolicy(
       ...{ problem, owners },
       makers: made.ofViolation(identity),
     })),
-    ...findPolicyChange(before, after, made.ofPolicy(before, after)),
+    ...findPolicyChange(before, made.ofPolicy(before, after)),
     ...(info.isUndo ? [] : yield* findChangeProblems(before, after, made)),
   ];
   const excuses = new Map(breaches.map((breach) => [breach, findExcuse(breach)]));
@@ -111,11 +111,7 @@ function toRefusal({ problem, makers }: Breach): Problem {
   return { ...problem, severity: 'error', hint };
 }
 
-function findPolicyChange(
-  before: GovernedRules,
-  after: GovernedRules,
-  makers: readonly Maker[],
-): readonly Breach[] {
+function findPolicyChange(before: GovernedRules, makers: readonly Maker[]): readonly Breach[] {
   const { owners } = before.policy;
   const strangers = makers.filter(({ author }) => !isOwner(owners, author));
   if (strangers.length === 0) return [];
