@@ -227,8 +227,9 @@ export function whyTakenBack(record: RolloutRecord, content: string): string | u
 export function withTakenBackOf(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
   const known = takenBackOn(theirs);
   const inForce = theirs.outcomes.filter(({ kind }) => kind === 'in_force');
-  const isNot = new Set([...inForce, ...theirs.inForce].map((each) => toShort(each.content)));
-  const missing = takenBackOn(ours).filter((each) => !isNot.has(each) && !known.includes(each));
+  const others = [...inForce, ...theirs.inForce].map(({ content }) => toShort(content));
+  const has = new Set([...known, ...others]);
+  const missing = takenBackOn(ours).filter((each) => !has.has(each));
   const takenBack = [...known, ...missing].slice(0, maxTakenBack);
   return takenBack.length === known.length ? theirs : { ...theirs, takenBack };
 }
