@@ -99,7 +99,7 @@ test('a link on which nothing comes is ended', async (t) => {
   const stream = await open();
   await once(stream, 'response');
   clock.advance(30_000);
-  t.is(await endOf(stream), '3 no message came on this stream');
+  t.is(await endOf(stream), '3 no message arrived on this stream');
 });
 
 test('a worker that reads nothing is asked so many times, and then its link is ended', async (t) => {

@@ -44,7 +44,7 @@ export class OpenLink implements CallHandler {
     this.#deps = deps;
     this.#call = call;
     this.#cancelTimer = deps.clock.after(helloMs, () =>
-      this.#refuse(grpcStatus.invalidArgument, 'no message came on this stream'),
+      this.#refuse(grpcStatus.invalidArgument, 'no message arrived on this stream'),
     );
   }
 

@@ -50,7 +50,7 @@ for (const content of [
     t.is(log.lines.length, 1);
     t.regex(
       log.lines[0] ?? '',
-      /^warning .*rollout\.json cannot be read \(.+\): it is done without; it is kept as rollout\.json\.unreadable$/,
+      /^warning .*rollout\.json cannot be read \(.+\): it is ignored; it is kept as rollout\.json\.unreadable$/,
     );
     t.is(readFileSync(join(path, 'rollout.json.unreadable'), 'utf8'), content);
     t.deepEqual(await listSetAside(path), [join(path, 'rollout.json.unreadable')]);

@@ -118,7 +118,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
       return { text: isOurs ? found.text : toRecordText(toTakenBackOnly(parsed.record)) };
     } catch (error) {
       log.warning(
-        `The record of an earlier version cannot be read (${errorText(error)}): it is done without`,
+        `The record of an earlier version cannot be read (${errorText(error)}): it is ignored`,
       );
       return undefined;
     }
@@ -151,7 +151,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
         const isFault = error instanceof Error && 'code' in error;
         if (codeOf(error) === 'ENOENT') return readBesideRules();
         const where = isFault ? '' : `; ${await setAside(path)}`;
-        log.warning(`${path} cannot be read (${errorText(error)}): it is done without${where}`);
+        log.warning(`${path} cannot be read (${errorText(error)}): it is ignored${where}`);
         return undefined;
       }
       const { store: of, text, plane } = content;

@@ -131,7 +131,7 @@ test('a record that nobody could read again is known before it is written', (t) 
   const id = 'x'.repeat(65);
   t.is(
     whyUnreadable({ ...record, rollout: { ...rollout, id } }),
-    'nobody could read the record: it is not a record of a rollout',
+    'the record could not be read back: it is not a record of a rollout',
   );
 });
 

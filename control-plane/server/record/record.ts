@@ -413,7 +413,7 @@ export function whyUnreadable(record: RolloutRecord): string | undefined {
     return `the record would have ${bytes} bytes, more than ${maxSharedTextBytes}`;
   }
   const reading = parseRecord(text);
-  return reading.ok ? undefined : `nobody could read the record: ${reading.problem}`;
+  return reading.ok ? undefined : `the record could not be read back: ${reading.problem}`;
 }
 
 export function toRecordText(record: RolloutRecord): string {

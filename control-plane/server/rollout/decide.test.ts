@@ -151,7 +151,7 @@ test('before a revision comes it is foreseen whether a share can be made at any 
   t.is(foresee('10%', '', '', 'b'), undefined, 'one of them names its instance');
   t.is(
     foresee('10%,50%', '', ''),
-    "the next revision will have to be approved, since no share of the workers can be made: none of the 2, such as 'w0', names its instance",
+    "the next revision will have to be approved, since no share of the workers can be made: none of the 2 workers, such as 'w0', names its instance",
   );
 });
 

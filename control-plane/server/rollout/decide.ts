@@ -238,7 +238,7 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
   if (view.isAwaited) {
     return toWaiting(
       'spreading',
-      'waits for the workers that had it, which have left, to come back',
+      'waits for the workers that had it, which have left, to reconnect',
     );
   }
   if (!isOfStep(pools, open, chosen)) return giveAgain(view, open, options);
@@ -301,7 +301,7 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
 function giveAgain(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
   const isLeft = open.chosen.length > 0 && isOfStep(options.pools, open, view.members);
   if (!isLeft) return give(view, open, options, open.step);
-  const reason = `${toCountText(open.chosen.length, 'worker')} had it, and all of them have left: 'rollout resume' gives it to others`;
+  const reason = `${toCountText(open.chosen.length, 'worker')} had it, and all of them have left: give it to others with 'rollout resume'`;
   const share = { chosen: [], whole: open.whole };
   return toPause(view, open, { reason, share });
 }
@@ -323,7 +323,7 @@ function give(
     if (step < from) continue;
     const name = pools.nameOf(at.pool);
     if (name !== undefined && isAwaited(at)) {
-      const text = `${because}waits for a worker of node group '${toExcerpt(name)}', which has none; 'rollout promote' or 'abort' ends it`;
+      const text = `${because}waits for a worker of node group '${toExcerpt(name)}', which has none; end it with 'rollout promote' or 'abort'`;
       return toWaiting('gathering', text);
     }
     const share = pools.shareAt(step, members, open);
@@ -341,7 +341,7 @@ function give(
     return toGiven(step, share, text);
   }
   const complete = (text: string): Decision => ({
-    change: { kind: 'complete', text: `${because}${text}, so everybody gets it` },
+    change: { kind: 'complete', text: `${because}${text}, so all workers get it` },
     phase: 'holding',
     text: '',
   });
@@ -352,10 +352,10 @@ function give(
     ({ pool, percent }, step) =>
       step >= from && percent < 100 && members.some((worker) => worker.pool === pool),
   );
-  if (!isDivided) return complete('its steps leave nobody out');
+  if (!isDivided) return complete('its steps leave no worker out');
   const reason = `no share of the workers can be made: ${whyIndivisible(members)}`;
   if (plan.onIndivisible === 'proceed' || isApproved) return complete(reason);
-  const text = `the rollout has no effect, ${reason}; it waits until somebody approves it`;
+  const text = `cannot be rolled out in steps, as ${reason}; it waits until an operator approves it`;
   return toWaiting('indivisible', text);
 }
 
@@ -373,8 +373,8 @@ export function foreseeIndivisible(
 }
 
 function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {
-  if (members.length === 1) return 'there is only one';
-  return `none of the ${members.length}, such as ${members[0]?.name}, names its instance`;
+  if (members.length === 1) return 'only one worker is connected';
+  return `none of the ${members.length} workers, such as ${members[0]?.name}, names its instance`;
 }
 
 function toWaiting(phase: Phase, text: string): Decision {

@@ -447,7 +447,7 @@ export function whyOtherSteps(record: RecordState): string | undefined {
   const taken = stepsOf(record);
   if (taken === steps) return undefined;
   const own = steps === '' ? 'no --rollout' : `--rollout=${steps}`;
-  return `the steps on record count, ${taken}, which another control plane has put there; this one has ${own}`;
+  return `the steps on record apply, ${taken}, which another control plane has written; this one has ${own}`;
 }
 
 function abort(
@@ -662,7 +662,7 @@ function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
     case 'take_back':
       return takeBack(turn, now, { reason: change.reason, by: '' }, facts);
     default: {
-      const goOn = "'rollout resume', 'promote' or 'abort' goes on";
+      const goOn = "continue with 'rollout resume', 'promote' or 'abort'";
       const said =
         change.kind === 'pause'
           ? toLog(now, 'warning', `paused (${change.reason}); ${goOn}`)
@@ -709,7 +709,7 @@ function lead(turn: Turn, now: Running, facts: Facts): Turn {
       ? { ...record, after: isSame ? '' : leader.name }
       : undefined;
   const where = `at step ${(rollout?.step ?? 0) + 1}`;
-  const how = rollout?.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
+  const how = rollout?.outcome === 'paused' ? `is still paused ${where}` : `continues ${where}`;
   const after = isSame ? 'a restart' : leader.name;
   const what = `lead the rollout of revision ${toShortId(idOf(now))} after ${after}: it ${how}`;
   const log = toLog(now, 'notice', `${how}, ${name} leads after ${after}`);
@@ -780,7 +780,7 @@ function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, fa
   if (action === 'pause' && open.outcome === 'paused') {
     return refuse('the rollout is paused already');
   }
-  const problem = 'the rollout has changed meanwhile: look at its state and try again';
+  const problem = 'the rollout has changed meanwhile: check its state and try again';
   if (action === 'abort' && running?.trial.revision.id === open.revision) {
     const anyway = '; the workers of this control plane go back all the same';
     return takeBack(turn, running, { reason, by }, facts, {

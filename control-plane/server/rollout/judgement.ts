@@ -266,7 +266,7 @@ function findStandstill(
   const sums = { having: sum(having), others: sum(weigh(others)) };
   const usual = Math.floor((requestsOf(sums.others) * having.length) / others.length);
   if (requestsOf(sums.having) >= minRequests || usual < minRequests) return undefined;
-  const text = `${requestsOf(sums.having)} requests with it, where the others had ${usual}: they stand still, or nobody asks them`;
+  const text = `${requestsOf(sums.having)} requests with it, where the others had ${usual}: they are stalled, or no caller asks them`;
   return { kind: 'unclear', text };
 }
 
@@ -291,7 +291,7 @@ function findStalled(
   const elsewhere = known.filter(isStalled).length / Math.max(1, known.length);
   if (first === undefined || !isMany || elsewhere * having.length >= stalled.length)
     return undefined;
-  const text = `${stalled.length} of ${having.length} workers with it, such as ${first.name}, get hardly any requests, unlike before: they stand still, or nobody asks them`;
+  const text = `${stalled.length} of ${having.length} workers with it, such as ${first.name}, get hardly any requests, unlike before: they are stalled, or no caller asks them`;
   return { kind: 'unclear', text };
 }
 

@@ -56,7 +56,7 @@ export function parseRolloutPlan(text: string): PlanResult {
   if (canary !== undefined) {
     if (listed.length > 0) return bad('give either canary=... or a list of steps');
     if (!canary.endsWith('%')) {
-      return bad(`canary=${toExcerpt(canary)} is no share of the workers, such as 'canary=10%'`);
+      return bad(`canary=${toExcerpt(canary)} is not a share of the workers, such as 'canary=10%'`);
     }
     listed.push(hold === undefined ? canary : `${canary}:${hold}`);
   } else if (hold !== undefined) {

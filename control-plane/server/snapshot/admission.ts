@@ -432,7 +432,7 @@ function* toRemoval(
     `domain '${toExcerpt(lost.domain)}' would ${lost.isWhole ? 'go' : `lose ${lost.count} of ${lost.of} limits`}`;
   const most = takesMost ? `${removedCount} of ${limitCount} limits would go` : ofDomain;
   const what = `held back: ${leavesNothing ? 'no domain would be left' : most}${where}`;
-  const hint = `if that is meant, approve the revision, or say it beforehand: '${toLine(allowRemovalTrailer)}' in the message of the commit, --allow-removal with a change`;
+  const hint = `if that is intended, approve the revision, or declare it beforehand: '${toLine(allowRemovalTrailer)}' in the message of the commit, --allow-removal with a change`;
   return problemOf(
     'error',
     'large-removal',

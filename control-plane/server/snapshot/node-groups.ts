@@ -195,7 +195,7 @@ function checkTogether(groups: readonly NodeGroup[], reporter: Reporter): void {
     const path = `groups[${index}]`;
     const first = offsets.get(name);
     if (name === otherNodes.name) {
-      const hint = 'it stands for the nodes that match no group; take another name';
+      const hint = 'it is the name for nodes that match no group; choose another';
       reporter.error('node-groups', offset, path, `the name '${otherNodes.name}' is taken`, hint);
     } else if (first !== undefined) {
       const hint = `the first one is at ${reporter.place(first)}`;
@@ -210,8 +210,8 @@ function checkTogether(groups: readonly NodeGroup[], reporter: Reporter): void {
       offsets.set(name, offset);
     }
     if (catchAll !== undefined) {
-      const message = `no node gets to group '${toExcerpt(name)}', as group '${toExcerpt(catchAll.name)}' before it takes all`;
-      reporter.advise('node-groups', offset, path, message, 'put the group that takes all last');
+      const message = `no node reaches group '${toExcerpt(name)}', as group '${toExcerpt(catchAll.name)}' before it matches all`;
+      reporter.advise('node-groups', offset, path, message, 'put the group that matches all last');
     } else if (takesAll(group.match)) {
       catchAll = group;
     }

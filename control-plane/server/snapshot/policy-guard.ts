@@ -30,7 +30,7 @@ export interface PolicyVerdict {
 /** The trailer in the message of a commit, or of a change. */
 const exceptionTrailer = 'Policy-Exception';
 const maxNamed = 10;
-const exceptionHint = `if it has to be, an owner gives the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
+const exceptionHint = `to allow it, an owner gives the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
 
 export interface ChangeInfo {
   /** The oldest first; the last step ends with the rules that are judged. Each change is judged by its own maker. */

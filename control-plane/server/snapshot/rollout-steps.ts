@@ -40,7 +40,7 @@ export function parseRolloutSteps(text: string): StepsResult {
 function readStep(text: string): RolloutStep | string {
   const [, percentText, holdText = defaultHold] =
     /^(100|\d{1,2}(?:\.\d{1,3})?)%(?::(.+))?$/.exec(text) ?? [];
-  if (percentText === undefined) return `'${toExcerpt(text)}' is no step, such as '5%:30s'`;
+  if (percentText === undefined) return `'${toExcerpt(text)}' is not a step, such as '5%:30s'`;
   if (Number(percentText) === 0) {
     return `'${toExcerpt(text)}' gives it to no worker: leave it out, since node groups take their steps one after the other, in the order of their file`;
   }

@@ -192,7 +192,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     if (connection === undefined || stopping !== undefined) {
       refuse(grpcStatus.unavailable, 'the control plane is stopping');
     } else if (headers[':method'] !== 'POST' || !isGrpc(headers['content-type'])) {
-      refuse(grpcStatus.internal, 'this port speaks gRPC alone');
+      refuse(grpcStatus.internal, 'this port speaks only gRPC');
     } else if (method === undefined) {
       refuse(grpcStatus.unimplemented, `unknown method ${headers[':path']?.slice(0, 200)}`);
     } else if (calls >= limits.maxStreams) {

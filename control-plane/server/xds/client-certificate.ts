@@ -31,7 +31,7 @@ export class ClientCertificate {
   /** Why the certificate is no longer accepted; undefined while it is. `nowMs`: wall time. */
   reasonAgainst(authorities: Authorities, nowMs: number): string | undefined {
     if (this.#checkedWith !== authorities) this.#check(authorities);
-    if (!this.#isSigned) return 'no authority that is in force has signed the client certificate';
+    if (!this.#isSigned) return 'no CA in force has signed the client certificate';
     return nowMs > this.#expiresAtMs ? 'the client certificate or its CA has expired' : undefined;
   }
 

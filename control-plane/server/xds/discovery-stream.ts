@@ -144,7 +144,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
       perSecond: limits.requestsPerSecond,
     });
     this.#cancelFirstTimer = clock.after(limits.requestMs, () =>
-      this.#refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
+      this.#refuse('bad_request', grpcStatus.invalidArgument, 'no request arrived on this stream'),
     );
     metrics.streams(protocol.mode, open.add(protocol.mode, this));
   }
@@ -218,7 +218,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
   }
 
   keepsMost(): void {
-    this.#cutOff('too_many_names', 'it keeps the most of the names that are kept for all streams');
+    this.#cutOff('too_many_names', 'it holds the most of the resource names that all streams hold');
   }
 
   #whoIsIt(): string {

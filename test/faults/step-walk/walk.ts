@@ -395,14 +395,14 @@ class Walk {
     const wasTried = isOfRollout && before?.rollout?.id === rollout.id;
     if (wasTried && openRolloutOf(before ?? now)?.id === rollout.id && last?.by === '') {
       this.#note('nothing is in force for all without an acknowledgement');
-      const isNobodys = /leave nobody out|changes nothing|no share/.test(rollout.reason);
-      if (!this.#acknowledged.has(content) && !isNobodys) {
+      const changesNoWorker = /leave no worker out|changes nothing|no share/.test(rollout.reason);
+      if (!this.#acknowledged.has(content) && !changesNoWorker) {
         this.find(`content ${content} is in force, and nobody has had it: ${rollout.reason}`);
       }
       this.#note('what is bad is not in force for all');
       // An operator has let through one that is no better.
       const isWorse = !this.#fleet.effects.has(this.#fleet.contentOfRevision(was.revision));
-      const isBad = isWorse && this.#fleet.effects.has(content) && !isNobodys;
+      const isBad = isWorse && this.#fleet.effects.has(content) && !changesNoWorker;
       if (isBad && !this.#letThrough.has(content) && !this.#isUndo(is.content, before)) {
         this.find(`content ${content} is bad, and in force: ${rollout.reason}`);
       }

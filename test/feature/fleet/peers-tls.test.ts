@@ -113,7 +113,7 @@ test('a page that follows the events loses its connection when the CA of its cer
   const ended = once(answer.resume(), 'error');
   write('ca.pem', secondAuthority.cert);
   await ended;
-  t.regex(plane.output(), /no authority that is in force has signed the client certificate/);
+  t.regex(plane.output(), /no CA in force has signed the client certificate/);
 });
 
 test('unusable files for peers end the start, and their setting is named', async (t) => {

@@ -46,7 +46,7 @@ async function findFollowers(planes: readonly ControlPlaneInProcess[]) {
 test('a revision that no share of the workers can receive first waits, is reported, and is approved', async (t) => {
   const { plane, has } = await startWithTwins(t, 1);
   const said =
-    /the rollout has no effect, no share of the workers can be made: none of the 2, such as '.*', names its instance; it waits until somebody approves it/;
+    /cannot be rolled out in steps, as no share of the workers can be made: none of the 2 workers, such as '.*', names its instance; it waits until an operator approves it/;
   const status = await plane.run('status', '--wait', '--timeout', '60s');
   t.is(status.exitCode, 4, status.stdout);
   t.regex(status.stdout, said);

@@ -188,7 +188,7 @@ test('a stream ends when its client certificate has expired, or its CA is remove
   clock.advance(10_000);
   const gone = await nameless.status();
   t.like(gone, { code: 16 });
-  t.regex(gone.details, /^no authority that is in force has signed the client certificate$/);
+  t.regex(gone.details, /^no CA in force has signed the client certificate$/);
   await eventually('one has left', () => ads.server.workers.list().length === 1);
   clock.setWall(Date.UTC(2200, 0));
   clock.advance(10_000);

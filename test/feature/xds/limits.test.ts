@@ -110,7 +110,7 @@ test('unknown methods and requests that are not gRPC get an answer', async (t) =
   const raw = await openRaw(t, ads, { ':path': '/some.Service/Method' });
   t.is(await raw.status(), '12 unknown method /some.Service/Method');
   const plain = openOn(raw.session, { 'content-type': 'text/plain' });
-  t.is(await plain.status(), '13 this port speaks gRPC alone');
+  t.is(await plain.status(), '13 this port speaks only gRPC');
 });
 
 test('too many requests end the stream; answers to responses do not count', async (t) => {
@@ -219,7 +219,7 @@ test('while all connections are in use, those beyond the limit are closed', asyn
 test('a stream without a request is ended', async (t) => {
   const ads = await startAds(t, { snapshot: small, limits: { requestMs: 50 } });
   const raw = await openRaw(t, ads);
-  t.is(await raw.status(), '3 no request came on this stream');
+  t.is(await raw.status(), '3 no request arrived on this stream');
 });
 
 test('a stream that is not read is cut off; others on its connection and elsewhere continue', async (t) => {

@@ -70,7 +70,7 @@ export function readAnswer<Schema extends TSchema>(
   const { status, value } = answer;
   if (status !== 200 && status !== 201) throw new AppError('store', showFailure(answer));
   if (Value.Check(schema, value)) return value;
-  throw new AppError('store', `what answers is not ${engine}`);
+  throw new AppError('store', `the server that answers is not ${engine}`);
 }
 
 /** Formats an engine's answer to a failed call: `HTTP 403: etcdserver: permission denied`. */
