@@ -78,13 +78,10 @@ test('what another library makes of a body reaches the method, and its formats a
     );
   }
   const { send, app } = await createTestClient({ '': { Login, Scans } });
-  for (const [text, status] of [
-    ['tea', 200],
-    ['coffee', 400],
-  ] as const) {
+  for (const text of ['tea', 'coffee']) {
     const body = new FormData();
     body.append('file', new File([text], 'a.txt'));
-    t.is((await send('POST', '/scans', { body })).status, status);
+    t.is((await send('POST', '/scans', { body })).status, text === 'tea' ? 200 : 400);
   }
   t.true(JSON.stringify(app.describe()).includes('multipart/form-data'));
   t.is(
