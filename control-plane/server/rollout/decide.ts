@@ -84,9 +84,7 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
   if (evidence?.kind === 'take_back') {
     return { change: evidence, phase: 'taking_back', text: evidence.reason };
   }
-  if (evidence?.kind === 'pause' && !isPaused) {
-    return toPause(view, open, evidence);
-  }
+  if (evidence?.kind === 'pause' && !isPaused) return toPause(view, open, evidence);
   if (isPaused) {
     const smaller = isAllKnown(view) ? findSmaller(view, open, options.pools) : undefined;
     return smaller ?? toWaiting('paused', open.reason);
@@ -125,7 +123,8 @@ function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
   const shares = toShares(view);
   const refusals = shares.flatMap((share) => findRefusal(share) ?? []);
   const { mayBeElsewhere, having } = view.gone;
-  const lost = findLost(view, open, mayBeElsewhere ? shares.map(withoutLost) : shares);
+  const known = mayBeElsewhere ? shares.map((share) => ({ ...share, lost: 0 })) : shares;
+  const lost = findLost(view, open, known);
   const { kind, text } = view.judgement;
   const isJudged = isGiven(open);
   const refusal = refusals.find((each) => each.kind === 'take_back')?.reason;
@@ -154,10 +153,6 @@ function toShares({ members, gone }: View): readonly PoolShare[] {
     chosen: byPool.get(pool) ?? [],
     lost: gone.havingOf.get(pool) ?? 0,
   }));
-}
-
-function withoutLost({ chosen }: PoolShare): PoolShare {
-  return { chosen, lost: 0 };
 }
 
 function findRefusal({ chosen }: PoolShare): Evidence | undefined {
@@ -292,8 +287,7 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
     return give(view, open, options, open.step + 1, why);
   }
   const what = judgement.kind === 'silent' ? 'too little traffic to judge: ' : '';
-  const reason = `${what}${judgement.text}`;
-  return toPause(view, open, { reason });
+  return toPause(view, open, { reason: `${what}${judgement.text}` });
 }
 
 /** No worker of the step has the revision: the step is new, or its workers have left, and replacing them would exceed

@@ -207,10 +207,9 @@ function boundDomains(workers: WorkerFacts[]): Pick<RolloutFacts, 'workers' | 'l
     ...figures,
     domains: figures.domains?.filter(({ name }) => kept.has(name)),
   });
-  const bounded = workers.map((worker) => {
-    const { counted } = worker;
+  const bounded = workers.map(({ counted, ...worker }) => {
     const recent = counted?.recent && { recent: bound(counted.recent) };
-    return counted ? { ...worker, counted: { ...bound(counted), ...recent } } : worker;
+    return { ...worker, counted: counted && { ...bound(counted), ...recent } };
   });
   return { workers: bounded, leftOut: { count: sorted.length, first: sorted[0] ?? '' } };
 }
