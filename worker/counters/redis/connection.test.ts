@@ -71,10 +71,12 @@ for (const [title, bytes, reason] of [
 ] as const) {
   test(`${title} ends the connection`, async (t) => {
     const { connection, server } = await setUp(t);
+    const closed = once(server.resume(), 'close', { signal: AbortSignal.timeout(60_000) });
     const answer = send(connection, 'a');
     server.write(bytes);
     t.is(await connection.ended, reason);
     t.is((await answer).length, 1);
+    await closed;
   });
 }
 
