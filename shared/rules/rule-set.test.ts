@@ -83,14 +83,14 @@ test('other work has its turn while a document is built, however many rules it h
 });
 
 test('however many rules there are, few are read between two yields', (t) => {
-  let looks = 0;
+  let reads = 0;
   const many = (count: number, more: Partial<RuleDescriptor> = {}): RuleDescriptor[] =>
     Array.from({ length: count }, (_, index) => ({
       ...(a1.descriptors[0] as RuleDescriptor),
       ...more,
       value: `v${index}`,
       get key() {
-        looks++;
+        reads++;
         return 'user';
       },
     }));
@@ -104,15 +104,15 @@ test('however many rules there are, few are read between two yields', (t) => {
   const work = createRuleSetBuilder(merging).build(documents, Date.now());
   let most = 0;
   for (;;) {
-    looks = 0;
+    reads = 0;
     const step = work.next();
-    most = Math.max(most, looks);
+    most = Math.max(most, reads);
     if (step.done) {
       t.true(step.value.ok);
       break;
     }
   }
-  t.true(most > 0 && most <= 5_000, `${most} looks`);
+  t.true(most > 0 && most <= 5_000, `${most} reads`);
 });
 
 /** The set's answers to every descriptor of these names with at most two entries, and its pages. */

@@ -90,9 +90,10 @@ function sentencesOfCode(content: string, comment: RegExp): Sentence[] {
     const isComment = comment.exec(line)?.index === line.search(/\S/);
     const texts = isComment ? [] : [...line.matchAll(quoted)].map(([, , text = '']) => text);
     const [, remark = ''] = comment.exec(isComment ? line : line.replace(quoted, "''")) ?? [];
-    return [...texts.filter((text) => /\w \w/.test(text)), remark.replace(/`[^`]*`/g, ' ')].map(
-      (text) => ({ text: text.replace(/\$\{[^}]*\}/g, ' '), line: at + 1 }),
-    );
+    const sentences = texts
+      .map((text) => text.replace(/\$\{[^}]*\}/g, '0'))
+      .filter((text) => /\w \w/.test(text));
+    return [...sentences, remark.replace(/`[^`]*`/g, ' ')].map((text) => ({ text, line: at + 1 }));
   });
 }
 

@@ -135,13 +135,13 @@ test('a reset is read again through another worker, and one that forbids it is n
   t.is(answers[0]?.counters[0]?.used, 0);
 });
 
-test('a reset that only the same worker can confirm says so', async (t) => {
+test('a reset that only the same worker can confirm is marked', async (t) => {
   const { ask, asked } = startGroup({ only: honest });
   t.like((await ask(true)).answers, [{ problem: undefined, confirmedBy: 'itself' }]);
   t.deepEqual(asked, ['only get', 'only reset', 'only get']);
 });
 
-test('a worker that says that it has reset what another still reads has reset nothing', async (t) => {
+test('a worker that reports a reset of what another still reads has reset nothing', async (t) => {
   const { ask } = startGroup({ liar: lying, honest });
   const { answers } = await ask(true);
   t.is(answers[0]?.problem, 'worker honest reads 3 hits of rule d.k after the reset, and 3 before');
@@ -236,7 +236,7 @@ test('a reset that is answered slowly or not at all takes three seconds at most'
   t.is(clock.pending, 0);
 });
 
-test('a worker that is silent, answers for another, or says too much keeps nobody', async (t) => {
+test('a worker that is silent, answers for another, or reports too much blocks no caller', async (t) => {
   const clock = createManualClock();
   const counters = new Counters(clock);
   const [silent, liar] = [

@@ -165,7 +165,7 @@ test('a worker that falls silent is not counted', async (t) => {
   t.is(fleet.counted().size, 0);
 });
 
-test("a worker's reports are bounded, and figures are numbers whatever they say", async (t) => {
+test("a worker's reports are bounded, and figures are numbers whatever they contain", async (t) => {
   const { fleet, connect } = await setUp(t);
   const absurd = { decisions: 2 ** 53, overLimit: 2 ** 60, durations: Array(1_000).fill(2 ** 53) };
   const liar = connect({ hello }, { report: toReport({}, Number.NaN) });
@@ -185,7 +185,7 @@ test("a worker's reports are bounded, and figures are numbers whatever they say"
   t.true(Number.isFinite(figures?.overLimitPerSecond));
 });
 
-test('a link that begins without a hello, says it twice, or says it too long is ended, and said', async (t) => {
+test('a link that begins without a hello, or with two, or with one that is too long, is ended, and that is logged', async (t) => {
   const { fleet, connect, log } = await setUp(t);
   const ends = await Promise.all(
     [

@@ -66,7 +66,7 @@ test('under constant load all slots of a rule are alike, whenever the reports co
   t.deepEqual(series?.nearLimit.map(Math.round), all(50));
 });
 
-test('a control plane that was started lately tells the rates since then, and not those of a minute', (t) => {
+test('a control plane that was started lately reports the rates since then, and not those of a minute', (t) => {
   const clock = createManualClock();
   const rates = new RuleRates(clock);
   for (let second = 5; second <= 30; second += 5) {
@@ -101,7 +101,7 @@ test('numbers of workers that no counter can have do not spoil the sums', (t) =>
   t.true(rates.readSeries('d', 'minute')[0]?.hits.every(Number.isFinite));
 });
 
-test('a quarter of an hour of a rule is told by the minute, also after its hits have ended', (t) => {
+test('a quarter of an hour of a rule is reported by the minute, also after its hits have ended', (t) => {
   const clock = createManualClock();
   const rates = new RuleRates(clock);
   for (let second = 5; second <= 1_200; second += 5) {

@@ -47,7 +47,7 @@ test('a time that no report can cover is one within the slots that are kept', (t
   t.true(history.read().length <= 720);
 });
 
-test('an hour is kept, and a time without reports is one that nothing is known of', (t) => {
+test('an hour is kept, and a time without reports is unknown', (t) => {
   const { clock, history } = setUp();
   const report = (times: number, decisions: number) => {
     for (let index = 0; index < times; index++) {

@@ -7,7 +7,7 @@ const workerOf = (id: string, instance?: string) => ({
   instance,
 });
 
-test('a worker is called by its node id, and by what tells it apart where that is shared', (t) => {
+test('a worker is called by its node id, and by what distinguishes it where that is shared', (t) => {
   const instance = '3f2a91c0-5d3e-4c0e-9d2f-0a1b2c3d4e5f';
   const cases: [string, string | undefined, boolean, string][] = [
     ['edge', instance, false, 'edge'],

@@ -201,7 +201,7 @@ test('one field that the message lacks is told of its domain', (t) => {
   t.deepEqual([...builtFrom({ 'a.yaml': text }).leftOut.keys()], ['shop']);
 });
 
-test('notes that only matter for valid rules are not told of a revision with errors', (t) => {
+test('notes that only matter for valid rules are not reported of a revision with errors', (t) => {
   const problems = problemsOf({ 'a.yaml': withExtensions, 'b.yaml': 'domain:' });
   t.regex(problems, /^b\.yaml:1/);
   t.notRegex(problems, /a\.yaml/);

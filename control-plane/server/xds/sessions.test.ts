@@ -173,7 +173,7 @@ test('a client that wants everything gets the snapshot itself, and its resources
   const untouchable = {
     version: 'whole',
     get resources(): never {
-      throw new Error('the resources were looked at');
+      throw new Error('the resources were read');
     },
   };
   t.is(session.wantedVersion(untouchable), 'whole');
