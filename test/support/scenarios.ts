@@ -1,7 +1,7 @@
 // Tests as reviewed text: the commands, and every line of their output. `=== TITLE` begins a test, `-- NAME --` a file
 // of its folder (before the first test: of every test's folder), and `$ WORDS` runs a command. The output follows, with
 // `! ` before each line on standard error, and `exit N` if N is not 0. A line `...` matches any lines, and `...` within
-// a line any text. SCENARIOS_UPDATE=1 writes the current output into the file: review the difference before committing
+// a line any text. REWRITE=1 writes the current output into the file: review the difference before committing
 // it.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -28,7 +28,7 @@ interface Block {
   readonly body: readonly string[];
 }
 
-const isUpdated = process.env['SCENARIOS_UPDATE'] === '1';
+const isUpdated = process.env['REWRITE'] === '1';
 const isHead = (line: string) => /^(?:=== |-- .+ --$|\$ |\$$)/.test(line);
 
 /** A test for each scenario of the file. */
