@@ -103,7 +103,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
     if (troubled.has(directory)) return;
     troubled.add(directory);
     const seconds = timing.poll / 1000;
-    log.warning(`Changes in ${directory} are noticed only every ${seconds}s: ${errorText(error)}`);
+    log.warning(`Cannot watch ${directory} (${errorText(error)}): checking it every ${seconds}s`);
   }
 
   async function add(directory: string): Promise<void> {

@@ -107,7 +107,7 @@ function externalPackages(): string[] {
 function readLicense(name: string): Uint8Array {
   const folder = join(root, 'node_modules', name);
   const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
-  if (file === undefined) throw new Error(`${name} has no licence that could come along`);
+  if (file === undefined) throw new Error(`${name} has no licence file to include`);
   return readFileSync(join(folder, file));
 }
 

@@ -405,7 +405,7 @@ function authorizeWorker(tokens: TokenFile, headers: IncomingHttpHeaders): Autho
   const token = readCredentials(headers.authorization, 'bearer');
   if (token === undefined) return { ok: false, reason: 'a bearer token is required' };
   const reasonAgainst = () =>
-    tokens.find(token)?.scope === 'xds' ? undefined : 'the bearer token is not known here';
+    tokens.find(token)?.scope === 'xds' ? undefined : 'unknown bearer token';
   const reason = reasonAgainst();
   return reason === undefined ? { ok: true, reasonAgainst } : { ok: false, reason };
 }

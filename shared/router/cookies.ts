@@ -56,7 +56,7 @@ export function setCookie(
     throw new TypeError('the age of a cookie is a number of whole seconds');
   }
   if (!['strict', 'lax', 'none'].includes(sameSite)) {
-    throw new TypeError(`sameSite is strict, lax or none, not ${sameSite}`);
+    throw new TypeError(`sameSite must be strict, lax or none, not ${sameSite}`);
   }
   // A browser would silently drop these.
   if (sameSite === 'none' && !secure) throw new TypeError('sameSite none needs secure');

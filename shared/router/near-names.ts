@@ -17,7 +17,7 @@ export function refuseUnknownNames(what: string, given: unknown, known: object):
     if (!isOfKind) throw new TypeError(`${what}: ${name} is ${wanted}, not ${kind}`);
     const meant = nearestName(name, Object.keys(known));
     const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-    throw new TypeError(`${what}: ${name} means nothing${hint}`);
+    throw new TypeError(`${what}: ${name} is unknown${hint}`);
   }
 }
 

@@ -136,7 +136,7 @@ browserTest(
     const token = page.getByLabel('Token of the admin API');
     await token.fill('token-of-nobody-0123456789');
     await press(page, 'Sign in');
-    await page.getByText('This token is not known here.').waitFor();
+    await page.getByText('Unknown token.').waitFor();
     const violations = await look(page, 'login');
     await token.fill('token-of-ann-0123456789');
     await press(page, 'Sign in');

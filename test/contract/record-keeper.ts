@@ -327,7 +327,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     text.mode = 'fine';
     await fleet.pass(3);
     t.is(one.state.trouble, undefined);
-    t.is(fleet.lines('is there again').length, 1);
+    t.is(fleet.lines('can be reached again').length, 1);
     t.true(leads(one.state));
     t.false(isVacant(two.state));
   });

@@ -51,7 +51,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
 
   test.after.always(`${name}: the application ends`, () => serving?.stop());
 
-  test.serial(`${name}: members alone have access, forms of other sites do not`, async (t) => {
+  test.serial(`${name}: only members have access; cross-site forms are refused`, async (t) => {
     t.is((await fetch(`${url}/notes`)).status, 401);
     t.is(
       (

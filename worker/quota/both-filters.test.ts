@@ -81,7 +81,7 @@ for (const servers of [1, 2]) {
     t.is(sum(await run(all, 20)), 0, 'and nothing more');
   });
 
-  test(`a limit per second is only exceeded by what is assigned until the quota filter reports, with ${servers} servers`, async (t) => {
+  test(`a limit per second is exceeded at most by the hits assigned before the quota filter reports, with ${servers} servers`, async (t) => {
     const limit = 100;
     for (const [asking, reporting] of [
       [60, 60],

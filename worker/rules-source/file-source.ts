@@ -226,7 +226,7 @@ export class FileSource implements RulesSource {
     );
     if (areLinks.some(Boolean)) return;
     this.#log.notice(
-      `RUNTIME_ROOT ${this.#root} is not a link: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; for that write RUNTIME_WATCH_ROOT=false`,
+      `RUNTIME_ROOT ${this.#root} is not a symlink: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; to load them then, set RUNTIME_WATCH_ROOT=false`,
     );
   }
 

@@ -153,7 +153,7 @@ export class AdminController extends Controller {
       const change = { ...request, author, message };
       const ended = await this.endTrial(change, `undone by ${entry.who}: ${message}`);
       // Logged even if the change itself fails.
-      if (ended !== undefined) entry.what += `; revision ${toShortId(ended)} is on trial no more`;
+      if (ended !== undefined) entry.what += `; revision ${toShortId(ended)} is no longer on trial`;
       const made = await makeChange(this.api, change);
       const { documentsBefore, documentsAfter } = made;
       const nowMs = this.api.clock.wallMs();

@@ -31,7 +31,7 @@ test('the newest text of a store is found again, also where it was removed, and 
   own.restore();
   await own.settled();
   t.deepEqual(await own.read(), { ...kept, text: textOf(2) });
-  t.deepEqual(log.lines, [`warning ${file} was removed: it is written again`]);
+  t.deepEqual(log.lines, [`warning ${file} was removed: writing it again`]);
 });
 
 for (const content of [
@@ -113,7 +113,7 @@ test('a failure to write is logged once, and again after a success', async (t) =
   t.is(log.lines.length, 1);
   t.regex(
     log.lines[0] ?? '',
-    /rollout\.json cannot be written \(.+\): a restart does not know of this record/,
+    /rollout\.json cannot be written \(.+\): a restart will not find this record/,
   );
   rmSync(folder);
   await keep(textOf(3));

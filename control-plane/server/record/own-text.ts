@@ -127,7 +127,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
   async function keep(given: KeptText): Promise<string | undefined> {
     const problem = await write(given);
     if (problem !== undefined && !hasFailed) {
-      log.warning(`${path} cannot be written (${problem}): a restart does not know of this record`);
+      log.warning(`${path} cannot be written (${problem}): a restart will not find this record`);
     }
     hasFailed = problem !== undefined;
     return problem;
@@ -135,7 +135,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
 
   async function restore(): Promise<string | undefined> {
     if (written === undefined || newest === undefined || (await isThere(path))) return undefined;
-    log.warning(`${path} was removed: it is written again`);
+    log.warning(`${path} was removed: writing it again`);
     written = undefined;
     return keep(newest);
   }

@@ -608,7 +608,7 @@ function noteReachable(turn: Turn): Turn {
   const { isTroubleSaid, options } = turn.state;
   const reached = become(turn, { trouble: undefined });
   if (!isTroubleSaid) return reached;
-  const text = `Rollout: ${options.place} is there again`;
+  const text = `Rollout: ${options.place} can be reached again`;
   return become(reached, { isTroubleSaid: false }, { kind: 'log', level: 'notice', text });
 }
 

@@ -825,7 +825,7 @@ function writeApproval(
 ): Turn {
   const verdict = { ...said, outcome: 'approved', atMs: facts.wallMs } as const;
   const change: ChangeRecord = (record) => withVerdict(record, verdict);
-  const problem = 'it could not be put on record: try again';
+  const problem = 'the approval could not be recorded: try again';
   return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
 }
 

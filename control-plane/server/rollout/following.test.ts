@@ -158,7 +158,7 @@ test('a revision that waits here and was taken back elsewhere is told with the r
   t.regex(now?.problems[0]?.message ?? '', /errors 100 %/);
 });
 
-test('a revision that came into force on record is on trial no more, and does not replace one that followed at once', async (t) => {
+test('a revision that came into force on record is no longer on trial, and does not replace one that followed at once', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(7);

@@ -63,7 +63,7 @@ test('groups take their steps in the order of their file, and all other workers 
   t.deepEqual(pluck(unchanged.steps, 'pool'), [2, 0]);
 });
 
-test('each step divides one pool, and those before it have it whole', (t) => {
+test('each step divides one pool, and all workers of earlier pools have the revision', (t) => {
   const pools = toPools([step], [groupOf('a', '50%:1s'), groupOf('b', '50%:1s')]);
   const workers = workersOf(20, 4, 2);
   const shares: Share[] = [];

@@ -60,7 +60,7 @@ export function sayWaits(revision: RevisionInfo, trial: RevisionInfo): LogLine {
 
 /** The workers that have the revision on trial lose it. */
 export function sayWithdrawn(trial: RevisionInfo, by: RevisionInfo): LogLine {
-  const text = `Revision ${toTitle(trial)} is on trial no more: ${toShortId(by.id)} has taken its place`;
+  const text = `Revision ${toTitle(trial)} is no longer on trial: ${toShortId(by.id)} has taken its place`;
   return { kind: 'log', level: 'notice', text };
 }
 

@@ -216,7 +216,7 @@ export function fromResponse(
   requestId: string,
 ): ResponseLike {
   const { status } = response;
-  if (response.bodyUsed) throw new TypeError('the Response of the method has been read already');
+  if (response.bodyUsed) throw new TypeError('the method returned a Response whose body was already read');
   if (response.body !== null) refuseSpent(response.body);
   const headers = new ListedHeaders([...(setHeaders ?? [])].flat());
   // Only an answer from `fetch` has a URL.

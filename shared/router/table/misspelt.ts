@@ -46,9 +46,9 @@ export function reportMisspelt(
   for (const [name] of statics) {
     const place = elsewhere[name];
     const meant = place === undefined ? meantStatic(name) : undefined;
-    const hint = place === undefined ? `did you mean ${meant}?` : `it stands in ${place}`;
+    const hint = place === undefined ? `did you mean ${meant}?` : `it belongs in ${place}`;
     if (place === undefined && meant === undefined) continue;
-    report.mistake(`${owner}: the static ${name} means nothing; ${hint}`);
+    report.mistake(`${owner}: the static ${name} is unknown; ${hint}`);
   }
 }
 

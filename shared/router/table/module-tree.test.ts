@@ -76,7 +76,7 @@ export class Notes extends Controller {
 `;
   await withFolder({ 'notes.ts': source }, async (folder) => {
     const { message } = (await t.throwsAsync(readModuleTree(folder))) as Error;
-    const told = 'op: gaurd means nothing; did you mean guard?';
+    const told = 'op: gaurd is unknown; did you mean guard?';
     t.is(message, `cannot import ${join(folder, 'notes.ts')}:4: ${told}`);
   });
 });

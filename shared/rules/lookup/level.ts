@@ -20,7 +20,7 @@ export interface Fitting<Rule> {
   readonly as: FoundAs;
 }
 
-/** The kinds of finds as numbers, for decisions. */
+/** The kinds of matches as integers, for decisions. */
 export const found = { exact: 0, wildcard: 1, keyOnly: 2 } as const;
 export type Found = (typeof found)[keyof typeof found];
 

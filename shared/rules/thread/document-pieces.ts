@@ -105,7 +105,7 @@ interface OpenList {
 }
 
 const none: readonly never[] = Object.freeze([]);
-/** The most texts that are stored once wherever they occur. */
+/** The largest number of texts that are shared wherever they occur. */
 const maxShared = 1_000;
 
 /** `known` has the parts that the sender assumes to be here. */

@@ -217,7 +217,7 @@ test('a peer that is unreachable or lies is named, and the others are shown', as
     [lying, gone].map(peer),
   );
   t.deepEqual(await readComplaints(a, t), [
-    `peer ${lying} gives no answer (its answer is not of this version)`,
+    `peer ${lying} gives no answer (its answer is from another version)`,
     `peer ${gone} gives no answer (connect)`,
     '',
   ]);

@@ -106,7 +106,7 @@ test('a refused rollback leaves the revision on trial on its workers, and is log
   t.is((await rollBack('ada')).status, 422);
   t.is(onTrial(), trial, 'a link is not written through');
   t.false(
-    log.lines.some((line) => /on trial no more/.test(line)),
+    log.lines.some((line) => /no longer on trial/.test(line)),
     log.lines.join('\n'),
   );
 });

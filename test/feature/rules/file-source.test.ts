@@ -283,7 +283,7 @@ test('for a root that is not a link, the awaited event is logged, and once that 
   const root = join(folder.path, 'root');
   const clock = createManualClock();
   const { log, limits } = await startFileSource(t, root, { watchRoot: true }, { clock });
-  const awaited = `notice RUNTIME_ROOT ${root} is not a link: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; for that write RUNTIME_WATCH_ROOT=false`;
+  const awaited = `notice RUNTIME_ROOT ${root} is not a symlink: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; to load them then, set RUNTIME_WATCH_ROOT=false`;
   t.deepEqual(log.lines, [awaited]);
   folder.write('root/config/a.yaml', ruleText('a', 200));
   let advancedMs = 0;

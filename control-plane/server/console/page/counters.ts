@@ -51,7 +51,7 @@ export function CountersTable({
           <span class="quiet">${secondsUntilReset > 0 && `${isUsedUp ? 'free again' : 'begins again'} in ${toSpan(secondsUntilReset)} · `}<code>${toShown(rule)}</code></span>
         </div>`;
       })}
-      ${confirmedBy === 'itself' && html`<div class="quiet">Only the worker that reset it has confirmed it.</div>`}
+      ${confirmedBy === 'itself' && html`<div class="quiet">Only the worker that reset it has confirmed the reset.</div>`}
     </div>`;
   }
 }

@@ -28,7 +28,7 @@ export function Login({ enter, wrong }: LoginProps) {
       <//>
       ${
         wrong &&
-        html`<div role="alert"><${Notice} tone="bad"><strong>This token is not known here.</strong>${' '}
+        html`<div role="alert"><${Notice} tone="bad"><strong>Unknown token.</strong>${' '}
         Use one from the file of --admin-tokens-file, with the scope read or write.<//></div>`
       }
       <div class="buttons"><button type="submit" class="main">Sign in</button></div>

@@ -34,7 +34,7 @@ export function UnmatchedPage({ status }: PageProps) {
 }
 
 const allAreMatched = html`<${Empty} title="Every descriptor matches a rule.">
-  <p>Samples of those that do not are shown here within five seconds.</p><//>`;
+  <p>Unmatched descriptors appear here within five seconds.</p><//>`;
 
 function toRow({ domain, entries, samples, lastAt, reason, hint, nearest }: Sample) {
   return html`<tr key=${JSON.stringify([domain, entries])}>

@@ -272,7 +272,7 @@ test('an answer of another version is none', async (t) => {
   const url = new URL(`http://127.0.0.1:${port}`);
   const peers = createPeers({ sources: [{ kind: 'url', url }], dnsProtocol: 'http:' });
   const [answer] = await peers.ask(call, schema, undefined);
-  t.is(answer?.error, 'its answer is not of this version');
+  t.is(answer?.error, 'its answer is from another version');
 });
 
 test('at most 32 addresses are asked, and the answer of a control plane to itself is left out', async (t) => {

@@ -144,7 +144,7 @@ export function createPeers({
         compare?.(client.url, result.answer.date);
         if (status === itselfStatus) return undefined;
         if (status !== 200) return fail(`HTTP ${status}`);
-        if (!Value.Check(schema, value)) return fail('its answer is not of this version');
+        if (!Value.Check(schema, value)) return fail('its answer is from another version');
         const listed = listWorkers?.(value);
         if (listed !== undefined) lastWorkers.set(url.href, listed);
         return { url: client.url, value };
