@@ -216,7 +216,8 @@ export function fromResponse(
   requestId: string,
 ): ResponseLike {
   const { status } = response;
-  if (response.bodyUsed) throw new TypeError('the method returned a Response whose body was already read');
+  if (response.bodyUsed)
+    throw new TypeError('the method returned a Response whose body was already read');
   if (response.body !== null) refuseSpent(response.body);
   const headers = new ListedHeaders([...(setHeaders ?? [])].flat());
   // Only an answer from `fetch` has a URL.

@@ -79,7 +79,9 @@ export function scopeWithin(scope: Scope, schema: Plain): Scope {
 export function resolveRef(scope: Scope, ref: unknown): Plain {
   const found = scope.get(String(ref));
   if (found === undefined) {
-    throw new Error(`$ref ${ref} names no schema: define it in $defs, or give it as the $id of one there`);
+    throw new Error(
+      `$ref ${ref} names no schema: define it in $defs, or give it as the $id of one there`,
+    );
   }
   return found;
 }
