@@ -49,5 +49,5 @@ test('a setting with the same meaning as an earlier one refers to that one', (t)
     other: section('Other', { b: int({ names: ['B'], default: 2, doc: 'Size' }) }),
   });
   t.true(text.includes('| `A` | 1 | Size |'));
-  t.true(text.includes('| `B` | 2 | As `A` |'));
+  t.true(text.includes('| `B` | 2 | Like `A` |'));
 });

@@ -25,7 +25,7 @@ import { answerMs as peerAnswerMs } from '../../control-plane/server/record/peer
 import { engineTiming, gitTiming } from '../../control-plane/server/record/record-keeper.ts';
 import * as controlPlane from '../../control-plane/server/server.ts';
 import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
-import { maxParts, mostMetadata } from '../../control-plane/server/snapshot/rules-size.ts';
+import { maxParts, mostInNames, mostMetadata } from '../../control-plane/server/snapshot/rules-size.ts';
 import { fetchTimeoutMs, mostProcesses } from '../../control-plane/server/store/git-command.ts';
 import { maxSharedTextBytes } from '../../control-plane/server/store/shared-text.ts';
 import * as xdsNames from '../../control-plane/server/xds/limits.ts';
@@ -115,11 +115,11 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| decisions awaiting the store | ${count(maxWaiting)}, as many hits |`,
     `| counters in process | ${count(maxCounters)}; ${Math.round(maxCharacters / 1e6)} million characters |`,
     `| unmatched samples | ${maxSamplesPerSecond} a second |`,
-    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, as many through aliases, ${maxDepth} levels; ${mib(controlPlaneBounds.totalBytes)}, ${count(maxParts)} rules, limits, values (${count(mostMetadata)}/rule) |`,
+    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, as many through aliases, ${maxDepth} levels; ${mib(controlPlaneBounds.totalBytes)}, names of ${mostInNames / 1024 ** 2} Mi, ${count(maxParts)} rules, limits, values (${count(mostMetadata)}/rule) |`,
     `| a worker's stop | ${time(stopGraceMs + closeGraceMs)} |`,
     `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)}; ${count(xds.maxOpening)} opening |`,
     `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} a second; ${mib(xds.maxUnfinishedBytes)} unfinished; cut when unread for ${time(xds.drainTimeoutMs)} |`,
-    `| names on a stream | ${count(xdsNames.maxNames)} of ${count(xdsNames.maxNameLength)} characters; ${mib(xds.maxKeptBytes)} in all |`,
+    `| names on a stream | ${count(xdsNames.maxNames)} of ${count(xdsNames.maxNameLength)} characters; ${mib(xds.maxKeptBytes)} altogether |`,
     `| workers' reports | ${fleet.messagesPerSecond} a second;`,
     `| admin connections | ${count(admin.maxUnauthenticated)} without a token, with TLS ${count(admin.maxUnauthenticatedTls)}, one request in ${time(admin.unauthenticatedLimitMs)}; ${admin.maxConnections} with one |`,
     `| admin bodies | ${mib(maxBodyBytes)}, webhooks ${mib(webhook.maxBytes)}; ${mib(admin.maxHeldBytes)} in all, ${time(admin.bodyTimeoutMs)} each |`,

@@ -14,7 +14,7 @@ export const mostMetadata = 100_000;
 /** As many as the files can contain without aliases. */
 const maxCharacters = controlPlaneBounds.totalBytes;
 /** Each rule is listed with the keys and values above it: one long value would be in the names of all rules below. */
-const mostInNames = 4 * maxCharacters;
+export const mostInNames = 4 * maxCharacters;
 
 /** The same bound as for the names that workers may request on a stream. */
 const maxDomainLength = 1_024;

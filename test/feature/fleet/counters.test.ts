@@ -104,7 +104,7 @@ test.serial(
     );
     await eventually('the rule has another limit', async () => {
       const { stdout } = await counters('get', 'k=nobody');
-      return /\n0 +3 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\), last changed by somebody at \S+Z in \w{12}\n$/.test(
+      return /\n0 +3 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\), last changed by an unknown author at \S+Z in \w{12}\n$/.test(
         stdout,
       );
     });

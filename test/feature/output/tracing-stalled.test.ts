@@ -53,8 +53,8 @@ for (const protocol of ['http', 'grpc'] as const) {
       t.deepEqual(new Set(await ask(t, worker.ports.grpc)), new Set(['answered']));
       await eventually('a connection', () => receiver.connections > 0);
       t.deepEqual(new Set(await ask(t, worker.ports.grpc)), new Set(['answered']));
-      await eventually('the complaint', () => /Traces are left out/.test(worker.output()));
-      t.is(worker.output().match(/Traces are left out/g)?.length, 1);
+      await eventually('the complaint', () => /Traces are dropped/.test(worker.output()));
+      t.is(worker.output().match(/Traces are dropped/g)?.length, 1);
       worker.signal('SIGTERM');
       t.is(await worker.waitForEnd(stopBoundMs), 0);
     },

@@ -42,6 +42,7 @@ app.post<{ Body: { customer: string; items: unknown[] } }>(
 
 /** A plugin with hooks for everything below it, and a schema for the answer. */
 await app.register(
+  // biome-ignore lint/nursery/noMisusedPromises: a plugin may be one.
   async (members) => {
     members.decorateRequest('user', '');
     members.addHook('onRequest', async (request, reply) => {
