@@ -178,7 +178,7 @@ browserTest('a refusal is red, and shows how many workers refuse', async (t) => 
   }
   const { page } = await visit(t, place, 'fleet');
   const verdict = page.locator('.verdict');
-  await verdict.getByText('is refused by 1 of 3 workers and in force on 2; b says:').waitFor();
+  await verdict.getByText('is refused by 1 of 3 workers and in force on 2; b reports:').waitFor();
   await shows(verdict.locator('.badge.bad'), /refused/);
   t.deepEqual(await look(page, 'fleet-refused'), []);
 });

@@ -33,7 +33,7 @@ browserTest(
     t.is(await link.first().getAttribute('href'), 'https://git.example/rules/blob/main/d.yaml#L3');
     await page.getByRole('link', { name: 'Change…' }).click();
     const editor = page.getByLabel('The rule, as YAML');
-    await shows(page, /as it is now .* Change the limit beside/);
+    await shows(page, /as it is now .* Change the limit, and/);
     t.is(await editor.inputValue(), `${sampleRules.split('\n').slice(2, 5).join('\n')}\n`);
     const commit = page.getByRole('button', { name: 'Commit…' });
     t.true(await commit.isDisabled());

@@ -51,7 +51,7 @@ for (const files of compositions) {
       const settings = parseControlPlaneSettings(environmentOf(plane));
       t.deepEqual(settings.ok ? [] : settings.problems, []);
       t.deepEqual(
-        settings.warnings.filter((warning) => !warning.startsWith('whoever reaches')),
+        settings.warnings.filter((warning) => !warning.startsWith('anyone who can reach')),
         [],
         'but that the network of the composition is trusted, nothing is amiss',
       );
