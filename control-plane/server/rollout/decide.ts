@@ -171,8 +171,9 @@ function findRefusal({ chosen }: PoolShare): Evidence | undefined {
 }
 
 /** Finds workers that were offered the revision and are gone without a goodbye, do not answer or do not use it: at
- * least two, or a third of the share if that is more, together with those that refuse it. Or more than a third of the workers that have it are gone. Either
- * must exceed the loss elsewhere. While a peer is unknown, its workers of the share may have the revision. */
+ * least two, or a third of the share if that is more, together with those that refuse it. Or more than a third of the
+ * workers that have it are gone. Either must exceed the loss elsewhere. While a peer is unknown, its workers of the share
+ * may have the revision. */
 function findLost(
   view: View,
   open: RolloutOnRecord,
@@ -379,7 +380,7 @@ function toGiven(step: number, share: Share, text: string): Decision {
   return { change: { kind: 'give', step, share, text }, phase: 'spreading', text: '' };
 }
 
-/** The rollout is paused once that is on record, which may take long: until then nobody can resume it. */
+/** The rollout is paused once that is on record, which may take long: until then it cannot be resumed. */
 function toPause(
   view: View,
   open: RolloutOnRecord,

@@ -303,8 +303,8 @@ const maxNamed = 20;
 
 /** An error if nodes that got domains no longer get any, lose more than half of their limits and at least ten, or lose
  * half of the limits of one domain, other than by an undo: all nodes because of the rules, or some because of their
- * group. Otherwise undefined. An empty folder, a wrong path or a bad merge is a valid revision, and
- * would admit all requests. In steps. */
+ * group. Otherwise undefined. An empty folder, a wrong path or a bad merge is a valid revision, and would admit all
+ * requests. In steps. */
 export function* findingRemoval(
   before: RulesForNodes,
   after: RulesForNodes,
