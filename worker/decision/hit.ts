@@ -113,7 +113,8 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
       (limiter === undefined || isFound(limiter, hits)) &&
       overLimitCache.has(mapKey, requestsPerUnit, limit, receivedMs) &&
       // A refund before these hits may bring their counter back within its limit.
-      !request.descriptors.slice(0, index).some(({ isNegativeHits }) => isNegativeHits);
+      (index === 0 ||
+        !request.descriptors.slice(0, index).some(({ isNegativeHits }) => isNegativeHits));
     const limiterHit =
       limiter === undefined
         ? undefined
