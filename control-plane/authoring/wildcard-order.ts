@@ -89,7 +89,7 @@ function* listingOvertaken(
   }
 }
 
-/** The text that both match; undefined if there is none. */
+/** The text that both match; undefined if no text does. */
 function findCommon(
   one: PlacedRule['descriptor'],
   other: PlacedRule['descriptor'],

@@ -152,7 +152,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     });
   }
 
-  /** The answer to GET on the path of an unsafe method; undefined if there is none. */
+  /** The answer to GET on the path of an unsafe method; undefined if absent. */
   async function answerCurrent(call: Call): Promise<ResponseLike | undefined> {
     const route = call.node.verbs.get('GET');
     if (route === undefined) return undefined;

@@ -72,7 +72,7 @@ export interface DomainRules {
    * unlimited. For descriptors for which `match` finds nothing.
    */
   exempts(entries: readonly Entry[]): boolean;
-  /** The order in which rules match all of these entries; undefined if there is none. */
+  /** The order in which rules match all of these entries; undefined if no rules do. */
   nest(entries: readonly Entry[]): Nesting | undefined;
   /** The steps of `match`, up to the entry at which it ends. Slower than `match`: for explanations. */
   traceLookup(entries: readonly Entry[]): LookupStep[];

@@ -44,7 +44,7 @@ export interface AdminApi {
   clockProblem(): string | undefined;
   /** Whether any change may remove most limits. */
   readonly allowsRemoval: boolean;
-  /** The directory of workers' recordings of their decisions; undefined if there is none. */
+  /** The directory of workers' recordings of their decisions; undefined if absent. */
   readonly recordings: string | undefined;
   /** The prefix of a file's path in its repository: '' or, for example, `rules/`. */
   readonly repositoryFolder: string;

@@ -38,7 +38,7 @@ export interface OwnTextOptions {
 export interface OwnText {
   /** Human-readable: where it is. */
   readonly path: string;
-  /** Undefined if there is none for this store. The text may be of a version that this program cannot read. */
+  /** Undefined if this store does not have it. The text may be of a version that this program cannot read. */
   read(): Promise<KeptText | undefined>;
   /** Renames the text that was read, and resolves with its description for a log line. */
   setAside(): Promise<string>;

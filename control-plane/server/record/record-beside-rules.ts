@@ -24,7 +24,7 @@ async function listTexts(directory: string): Promise<string[]> {
   return found.sort((a, b) => a.number - b.number).map(({ name }) => join(directory, name));
 }
 
-/** Undefined if there is none. */
+/** Undefined if absent. */
 export async function readTextBesideRules(
   directory: string,
 ): Promise<{ readonly path: string; readonly text: string } | undefined> {

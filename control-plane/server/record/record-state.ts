@@ -90,7 +90,7 @@ export interface RecordState {
   };
   /** The record as the previous process knew it, until what it could not write is written. */
   readonly before: RolloutRecord | undefined;
-  /** The job that is under way; undefined if there is none. */
+  /** The job that is under way; undefined while idle. */
   readonly job: Job | undefined;
   readonly stage: Stage | undefined;
   /** Jobs that are started one after the other. */

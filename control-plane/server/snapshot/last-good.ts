@@ -31,7 +31,7 @@ export class LastGood {
     this.#file = join(deps.stateDirectory, lastGoodFile);
   }
 
-  /** Reads the stored revision of the same store; undefined if there is none. Rejects with an AppError `store` if the
+  /** Reads the stored revision of the same store; undefined if absent. Rejects with an AppError `store` if the
    * file is damaged. */
   async read(): Promise<Revision | undefined> {
     const revision = await readRevisionFile(this.#file, this.#deps.store);

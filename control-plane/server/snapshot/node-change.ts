@@ -13,7 +13,7 @@ export interface RulesForNodes extends ComparedRules {
   readonly groups: readonly GroupDomains[];
 }
 
-/** The text of the node groups file; undefined if there is none, or if it is invalid. */
+/** The text of the node groups file; undefined if absent, or if it is invalid. */
 export function readGroupDomains(
   text: string | undefined,
   domains: readonly string[],

@@ -78,7 +78,7 @@ export interface NodeGroups {
   readonly problems: readonly Problem[];
 }
 
-/** `text`: that of the file, undefined if there is none. `domains`: those of the rules, to find patterns that match
+/** `text`: that of the file, undefined if absent. `domains`: those of the rules, to find patterns that match
  * none of them. */
 export function parseNodeGroups(text: string | undefined, domains: readonly string[]): NodeGroups {
   if (text === undefined) return { groups: [otherNodes], problems: [] };

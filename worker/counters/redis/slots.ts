@@ -35,7 +35,7 @@ function addByte(crc: number, byte: number): number {
 }
 
 export interface SlotMap {
-  /** The master of each slot; undefined if there is none. Equal addresses are one object. */
+  /** The master of each slot; undefined if absent. Equal addresses are one object. */
   readonly owners: readonly (TcpAddress | undefined)[];
   readonly masters: readonly TcpAddress[];
   /** Every node, including replicas. */

@@ -12,7 +12,7 @@ import { hrefOf, withParams } from './route.ts';
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
-/** The minute in the address; undefined if there is none. */
+/** The minute in the address; undefined if absent. */
 export function readMinute(params: URLSearchParams): string | undefined {
   const timeMs = Date.parse(params.get('at') ?? '');
   return Number.isNaN(timeMs) ? undefined : toMinute(new Date(timeMs).toISOString());

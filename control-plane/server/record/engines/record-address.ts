@@ -10,7 +10,7 @@ export type RecordAddress =
   | {
       readonly ok: true;
       readonly place: RecordPlace;
-      /** The password in the address; undefined if there is none. */
+      /** The password in the address; undefined if absent. */
       readonly password: string | undefined;
     }
   /** `reason` never quotes the text, which may contain a password. */

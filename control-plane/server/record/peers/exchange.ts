@@ -14,7 +14,7 @@ export type ExchangeAsk = <Schema extends TSchema>(
   listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
 ) => Promise<PeerAnswer<Static<Schema>>[]>;
 
-/** `tokenFile` is read for each question; undefined if there is none. */
+/** `tokenFile` is read for each question; undefined if absent. */
 export function createExchangeAsk(
   peers: Pick<Peers, 'ask'>,
   tokenFile: string | undefined,
