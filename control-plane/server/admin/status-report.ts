@@ -356,15 +356,16 @@ function judge(
     const text = `no revision is served before it is known what was taken back: ${memory.trouble}: ${kept}`;
     return { verdict: 'pending', text };
   }
-  if (newest === undefined || inForce === undefined) {
+  // A revision can be on trial while nothing is in force: workers keep other rules than a fresh control plane knows.
+  if (newest === undefined || (inForce === undefined && rollout === undefined)) {
     return { verdict: 'pending', text: `no revision has been read from the store yet: ${kept}` };
   }
   const id = `revision ${toShortId(newest.revision.id)}`;
-  if (inForce.revision.id !== newest.revision.id) {
+  if (inForce?.revision.id !== newest.revision.id) {
     const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
     // A worker that refuses the revision in force reports nothing about a newer one.
     const isRefused = workers.some(
-      ({ state, gets }) => state === 'refused' && gets !== inForce.revision.id,
+      ({ state, gets }) => state === 'refused' && gets !== inForce?.revision.id,
     );
     const waits = isRefused ? 'refused' : 'pending';
     const verdict = rollout?.phase === 'indivisible' ? 'held_back' : waits;
