@@ -3,12 +3,12 @@
 //                                        promtool, and programs in Go
 //   node install-servers.mjs --few       what `npm test` needs: the first four
 //   node install-servers.mjs NAME...     these servers, without which the caller cannot start: else the exit code is 1
-// Plain JavaScript, as in shared/setup.
+// Plain JavaScript, as compose/install-packages.mjs.
 import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startProgress } from '../../shared/setup/progress.mjs';
+import { startProgress } from '../../compose/install-progress.mjs';
 
 const servers = [
   { command: 'redis-server', aptPackage: 'redis-server', isOfFew: true },

@@ -28,8 +28,8 @@ const commands = {
 function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string>>) {
   const root = createTemporaryFolder(t);
   cpSync(import.meta.dirname, join(root, 'test', 'setup'), { recursive: true });
-  const shared = join(import.meta.dirname, '../../shared/setup');
-  cpSync(shared, join(root, 'shared', 'setup'), { recursive: true });
+  const progress = 'compose/install-progress.mjs';
+  cpSync(join(import.meta.dirname, '../..', progress), join(root, progress));
   const path = mkdtempSync(join(root, 'path-'));
   for (const [name, text] of Object.entries(inPath)) {
     writeFileSync(join(path, name), text);

@@ -19,7 +19,7 @@ async function runPlanted(
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   cpSync(join(root, 'package.json'), join(folder, 'package.json'));
   mkdirSync(join(folder, 'test'));
-  for (const path of ['test/setup', 'test/support', 'compose/package', 'shared/setup']) {
+  for (const path of ['test/setup', 'test/support', 'compose']) {
     cpSync(join(root, path), join(folder, path), {
       recursive: true,
       filter: (path) => !path.endsWith('.test.ts'),

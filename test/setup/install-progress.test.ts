@@ -1,7 +1,7 @@
 import test from 'ava';
 
 // Plain JavaScript, which has no type declarations.
-const progress = new URL('progress.mjs', import.meta.url).href;
+const progress = new URL('../../compose/install-progress.mjs', import.meta.url).href;
 
 /** Returns the output after 25 updates. */
 async function run(terminal: object): Promise<string> {
