@@ -62,7 +62,7 @@ export async function buildPrograms(folder: string): Promise<string> {
     packages: 'external',
     minify: true,
   });
-  const copied = find(`${page}/*.{html,css,svg}`).concat(find('proto/**/*.proto'));
+  const copied = find(`${page}/*.{html,css,svg}`).concat(find('proto/**/*.{proto,json}'));
   for (const path of copied) files.set(path, readFileSync(join(root, path)));
   for (const path of schemas) {
     files.set(join('schemas', basename(path)), readFileSync(join(root, path)));

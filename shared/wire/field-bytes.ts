@@ -1,9 +1,8 @@
-// Encodes single protobuf fields, for messages that no library can assemble: a response for a thousand streams shares
-// its parts, and a description is repaired field by field. The worker's answers are encoded by
-// worker/listen/grpc/wire-writer.ts.
+// Encodes single protobuf fields for a message that no library can assemble: a response for a thousand streams, which
+// share its parts. The worker's answers are encoded by worker/listen/grpc/wire-writer.ts.
 
 /** The wire type of length-delimited fields: texts, bytes and messages. */
-export const bytesType = 2;
+const bytesType = 2;
 
 /** The tag and length of a field; its content of `length` bytes follows. */
 export function toFieldHead(field: number, length: number): Buffer {
@@ -18,7 +17,7 @@ export function toStringField(field: number, text: string): Buffer {
 }
 
 /** `value` is an integer from 0 to 2^53. */
-export function toVarint(value: number): Buffer {
+function toVarint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);

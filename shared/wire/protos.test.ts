@@ -1,6 +1,8 @@
+import { loadSync } from '@grpc/proto-loader';
 import test from 'ava';
 import { testLines } from '../../test/support/reviewed-lines.ts';
-import { describeProtos, loadProtos } from './protos.ts';
+import { ownPath } from '../own-files.ts';
+import { loadProtos, protoFiles } from './protos.ts';
 
 interface Numbered {
   readonly name: string;
@@ -12,7 +14,7 @@ interface Described {
 }
 
 const protos = loadProtos();
-const definition = describeProtos();
+const definition = loadSync(protoFiles, { includeDirs: [ownPath('proto')], keepCase: true });
 
 // Names and numbers are a public contract: programs that compiled the messages elsewhere must understand ours.
 testLines(test, new URL('protos.txt', import.meta.url), (given) => {

@@ -1,10 +1,5 @@
 // Loads the interfaces of proto/ and gives them types.
-import type {
-  MessageTypeDefinition,
-  MethodDefinition,
-  PackageDefinition,
-} from '@grpc/proto-loader';
-import { loadSync } from '@grpc/proto-loader';
+import { loadSync, type MessageTypeDefinition, type MethodDefinition } from '@grpc/proto-loader';
 import { ownPath } from '../own-files.ts';
 import type {
   HealthCheckRequestMessage,
@@ -42,7 +37,8 @@ export interface Protos {
   readonly rateLimitConfig: MessageTypeDefinition<RateLimitConfigMessage, RateLimitConfigMessage>;
 }
 
-const files = [
+/** The interfaces that a worker serves or reads. */
+export const protoFiles = [
   'envoy/service/rate_limit_quota/v3/rlqs.proto',
   'envoy/service/ratelimit/v3/rls.proto',
   'grpc/health/v1/health.proto',
@@ -52,14 +48,14 @@ const files = [
 
 const includeDirs = [ownPath('proto')];
 
-/** All definitions under their original names, for reflection. */
-export function describeProtos(): PackageDefinition {
-  return loadSync(files, { includeDirs, keepCase: true });
-}
-
 /** Reads the files of proto/, which takes some milliseconds: call it once per process, in the composition root. */
 export function loadProtos(): Protos {
-  const definition = loadSync(files, { includeDirs, longs: String, defaults: true, oneofs: true });
+  const definition = loadSync(protoFiles, {
+    includeDirs,
+    longs: String,
+    defaults: true,
+    oneofs: true,
+  });
   return {
     rateLimitService: definition[
       'envoy.service.ratelimit.v3.RateLimitService'

@@ -13,7 +13,8 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
-import { loadProtos } from '../../shared/wire/protos.ts';
+import { ownPath } from '../../shared/own-files.ts';
+import { loadProtos, protoFiles } from '../../shared/wire/protos.ts';
 import { startGrpcServices } from '../contract/grpc-services-fixture.ts';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
@@ -22,6 +23,15 @@ import { runTool, testWith } from '../support/installed-tool.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const protos = loadProtos();
+
+testWith(test, 'proto-set')('reflection describes the interfaces as they are', async (t) => {
+  const descriptors = ownPath('proto/descriptors.json');
+  const { code, output } = await runTool('proto-set', [ownPath('proto'), ...protoFiles]);
+  t.is(code, 0, output);
+  if (process.env['REWRITE'] === '1') writeFileSync(descriptors, output);
+  t.is(output, readFileSync(descriptors, 'utf8'), 'REWRITE=1 compiles them again');
+});
+
 const method = protos.rateLimitService.ShouldRateLimit;
 const grpcHeaders = ['content-type: application/grpc', 'te: trailers'];
 

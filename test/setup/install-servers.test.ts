@@ -18,6 +18,7 @@ const commands = {
   grpcurl: present,
   'compose-spec': present,
   'chart-check': present,
+  'proto-set': present,
   helm: present,
   etcd: present,
   'kube-apiserver': present,

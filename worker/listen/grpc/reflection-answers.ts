@@ -1,20 +1,21 @@
 // Server reflection by @grpc/reflection, over our transport. Loaded on the first request, see reflection-methods.ts.
 import { EventEmitter } from 'node:events';
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
-import type { PackageDefinition } from '@grpc/proto-loader';
+import type { AnyDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { errorText } from '../../../shared/errors.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { StreamMethod } from '../../grpc/method.ts';
-import { repairDescriptions } from './described-files.ts';
 
 /**
- * The methods by path: every version of the protocol that the library supports, each describing every service of the
- * definition.
+ * The methods by path: every version of the protocol that the library supports. `descriptors` are FileDescriptorProtos
+ * in base64, as a compiler made them: those of @grpc/proto-loader lack imports and JSON names.
  */
-export function createReflectionAnswers(definition: PackageDefinition): Map<string, StreamMethod> {
+export function createReflectionAnswers(descriptors: readonly string[]): Map<string, StreamMethod> {
+  const fileDescriptorProtos = descriptors.map((text) => Buffer.from(text, 'base64'));
   const methods = new Map<string, StreamMethod>();
-  new ReflectionService(repairDescriptions(definition)).addToServer({
+  // The library reads nothing else of a definition.
+  new ReflectionService({ all: { fileDescriptorProtos } as unknown as AnyDefinition }).addToServer({
     addService(service: ServiceDefinition, implementation: UntypedServiceImplementation) {
       for (const [name, method] of Object.entries(service)) {
         const handle = implementation[name] as unknown as ((stream: Exchange) => void) | undefined;

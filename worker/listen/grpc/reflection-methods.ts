@@ -1,5 +1,7 @@
 // Server reflection, with which command-line tools find the services without proto files. It is rarely used, so the
 // library and the descriptions are loaded on the first request.
+import { readFile } from 'node:fs/promises';
+import { ownPath } from '../../../shared/own-files.ts';
 import type { GrpcMethod, StreamMethod } from '../../grpc/method.ts';
 import { openWhenLoaded } from './lazy-stream.ts';
 
@@ -26,6 +28,6 @@ export function createReflectionMethods(): [path: string, method: GrpcMethod][] 
 
 async function loadAnswers(): Promise<ReadonlyMap<string, StreamMethod>> {
   const { createReflectionAnswers } = await import('./reflection-answers.ts');
-  const { describeProtos } = await import('../../../shared/wire/protos.ts');
-  return createReflectionAnswers(describeProtos());
+  const descriptors = await readFile(ownPath('proto/descriptors.json'), 'utf8');
+  return createReflectionAnswers(Object.values<string>(JSON.parse(descriptors)));
 }
