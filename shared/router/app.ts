@@ -6,7 +6,6 @@ import type { OpenApiDocument, OpenApiFrame } from './controller.ts';
 import { type Cors, corsProblem } from './cors.ts';
 import { createDispatch } from './dispatch.ts';
 import { StartError } from './errors.ts';
-import { aroundProblem } from './folder.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits, refuseWrongLimits } from './limits.ts';
 import { createLiveConnections } from './live/live-connections.ts';
@@ -163,33 +162,14 @@ function readOptions(
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   const settings: Settings = { ...defaults, ...Object.fromEntries(given) };
   try {
-    refuseUnknownNames('createApp', options, { ...defaults, ...oneOrSeveral });
-    const wrong =
-      corsProblem(settings.cors) ?? aroundProblem(settings.around) ?? choiceProblem(settings);
+    refuseUnknownNames('createApp', options, Object.keys(defaults));
+    const wrong = corsProblem(settings.cors);
     if (wrong !== undefined) throw new TypeError(`the application: ${wrong}`);
     refuseWrongLimits('limits of the application', settings.limits, defaultLimits);
     return { ...settings, forward: createForwarding(settings.trustedProxies) };
   } catch (cause) {
     throw new StartError([String((cause as Error).message)], { cause });
   }
-}
-
-/** Checked separately. */
-const oneOrSeveral = { controllerPrefix: undefined, guard: undefined, around: undefined };
-
-/** An invalid choice would silently be treated as another one. */
-function choiceProblem(settings: Settings): string | undefined {
-  const { missingVerb, stringReturn, formats } = settings;
-  if (![405, 501].includes(missingVerb)) return `missingVerb is 405 or 501, not ${missingVerb}`;
-  if (!['application/json', 'text/html'].includes(stringReturn)) {
-    return `stringReturn is application/json or text/html, not ${stringReturn}`;
-  }
-  const unknown = settings.bodyKinds.find((kind) => !bodyKinds.includes(kind));
-  if (unknown !== undefined) {
-    return `bodyKinds are ${bodyKinds.join(', ')}; ${unknown} is none of them`;
-  }
-  const wrong = Object.keys(formats).find((name) => typeof formats[name] !== 'function');
-  return wrong === undefined ? undefined : `the format ${wrong} is a function of a text`;
 }
 
 function writeWarning(text: string): void {

@@ -60,11 +60,6 @@ test('any origin never comes with credentials', async (t) => {
   });
 });
 
-test('a preflight that is not well-formed is 400', async (t) => {
-  const asked = { origin, 'access-control-request-method': 'a b' };
-  t.is((await headersOf('OPTIONS', '/any', asked)).status, 400);
-});
-
 test('OPTIONS that is no preflight is 204 with Allow, for scripts of other origins too', async (t) => {
   for (const headers of [{}, { origin }]) {
     const { send } = await createTestClient({ '': { Closed } }, { cors: { origins: [origin] } });

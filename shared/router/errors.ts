@@ -142,7 +142,7 @@ export class TooManyConnections extends HttpError {
   }
 }
 
-/** The application cannot be served. The message has every reason found, one per line, some with source lines below. */
+/** The application cannot be served. The message has every reason found, one per line, some with lines below. */
 export class StartError extends Error {
   readonly problems: readonly string[];
 

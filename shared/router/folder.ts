@@ -1,8 +1,8 @@
 // The module `_folder` configures every controller in its folder and below: who can call it, which limits apply, and
 // what runs before and after a method (behaviour: folders).
 
-import { type Cors, corsProblem, toCorsArounds } from './cors.ts';
-import { areGuards, type Guard } from './guard.ts';
+import { type Cors, toCorsArounds } from './cors.ts';
+import type { Guard } from './guard.ts';
 import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 import { refuseUnknownNames } from './near-names.ts';
@@ -37,29 +37,18 @@ export interface Folder<State extends object = object> extends FolderSpec<State>
   readonly [brand]: true;
 }
 
-/** An example of each member: with a misspelt name, a guard would never run. */
-const specKinds: Readonly<Record<keyof FolderSpec<object>, unknown>> = {
-  guard: undefined,
-  cors: undefined,
-  limits: {},
-  unknownQuery: '',
-  before() {},
-  around: undefined,
-  after() {},
-  onError() {},
-};
+/** With a misspelt name, a guard would never run. */
+const specNames: readonly (keyof FolderSpec<object>)[] = [
+  ...(['guard', 'cors', 'limits', 'unknownQuery', 'before', 'around', 'after', 'onError'] as const),
+];
 
 /** Throws a TypeError for an unknown member. `export const folder = defineFolder({ guard, before: ... })` in a module
  * `_folder`. */
 export function defineFolder<State extends object = object>(
   spec: FolderSpec<State>,
 ): Folder<State> {
-  refuseUnknownNames('defineFolder', spec, specKinds);
+  refuseUnknownNames('defineFolder', spec, specNames);
   refuseWrongLimits('defineFolder: limits', spec.limits, methodLimits);
-  const { unknownQuery = 'refuse' } = spec;
-  if (unknownQuery !== 'ignore' && unknownQuery !== 'refuse') {
-    throw new TypeError(`defineFolder: unknownQuery is 'ignore' or 'refuse'`);
-  }
   return Object.freeze({ ...spec, [brand]: true as const });
 }
 
@@ -68,17 +57,6 @@ export type StateOf<Declared> = Declared extends Folder<infer State> ? State : n
 
 export function isFolder(value: unknown): value is Folder {
   return typeof value === 'object' && value !== null && brand in value;
-}
-
-/** Problems of a folder that would otherwise make requests fail, or not take effect. */
-export function folderProblem({ guard, cors, around }: Folder): string | undefined {
-  if (!areGuards(guard)) return 'its guard is not made by bearer(), basic() or the like';
-  return corsProblem(cors) ?? aroundProblem(around);
-}
-
-export function aroundProblem(around: unknown): string | undefined {
-  const isRight = [around ?? []].flat().every((one) => typeof one === 'function');
-  return isRight ? undefined : 'around is a function (next, request), or a list of them';
 }
 
 /** The arounds of the classes below these folders, outermost first. */

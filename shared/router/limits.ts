@@ -60,7 +60,7 @@ export type MethodLimits = { readonly [Name in keyof typeof methodLimits]: numbe
 
 /** Throws a TypeError for a name that is not in `known`, and for an invalid limit. */
 export function refuseWrongLimits(what: string, given: object = {}, known: object): void {
-  refuseUnknownNames(what, given, known);
+  refuseUnknownNames(what, given, Object.keys(known));
   for (const [name, value] of Object.entries(given)) {
     if (value >= 0) continue;
     throw new TypeError(`${what}: ${name} is a number that is not negative, not ${value}`);

@@ -1,24 +1,13 @@
 // Suggests the intended name for an unknown one: a name that differs from it in one letter.
 import { editDistance } from '../nearest-word.ts';
 
-/** Throws a TypeError for an unknown member, or for one of another type than in `known`, unless that is undefined: it
- * would be silently ignored, or fail at a request. */
-export function refuseUnknownNames(what: string, given: unknown, known: object): void {
-  if (kindOf(given) !== 'an object') {
-    throw new TypeError(`${what} takes an object, not ${kindOf(given)}`);
-  }
-  for (const [name, value] of Object.entries(given as object)) {
-    const usual: unknown = Reflect.get(known, name);
-    const [wanted, kind] = [usual, value].map((one) =>
-      typeof one === 'boolean' ? 'true or false' : kindOf(one),
-    );
-    const isOfKind = usual === undefined || value === undefined || kind === wanted;
-    if (Object.hasOwn(known, name) && isOfKind) continue;
-    if (!isOfKind) throw new TypeError(`${what}: ${name} is ${wanted}, not ${kind}`);
-    const meant = nearestName(name, Object.keys(known));
-    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-    throw new TypeError(`${what}: ${name} is unknown${hint}`);
-  }
+/** Throws a TypeError for an unknown member: it would be silently ignored. */
+export function refuseUnknownNames(what: string, given: object, known: readonly string[]): void {
+  const name = Object.keys(given).find((one) => !known.includes(one));
+  if (name === undefined) return;
+  const meant = nearestName(name, known);
+  const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+  throw new TypeError(`${what}: ${name} is unknown${hint}`);
 }
 
 /** Never includes a text or an object of the application, which may contain a secret. */

@@ -8,7 +8,6 @@ import type { MaybePromise } from './maybe-promise.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
-import { parseMediaType } from './request/media-type.ts';
 import { closed, isOfFields, isOfObjects, noScope, unfold } from './schema/json-schema.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
 
@@ -117,40 +116,12 @@ export function op<
   Returned extends Result<Spec>,
 >(spec: Spec, method: (this: Self, ...args: SpecArgs<Spec>) => Returned): OpMethod<Spec, Returned>;
 export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
-  refuseUnknownNames('op', spec, specKinds);
+  refuseUnknownNames('op', spec, specNames);
   refuseWrongLimits('op: limits', spec.limits, methodLimits);
-  if (method !== undefined && typeof method !== 'function') {
-    throw new TypeError('op: the method is a function');
-  }
-  const given = (spec.path ?? []).map((entry) => toPathPart(entry));
-  refuseOtherSchemas([...given.map(({ schema }) => schema), spec.rest]);
-  const path = given.map((entry) => ({ ...entry, schema: closed(entry.schema) }));
-  // Keyword positions, and what follows the positions, can be sent in a body.
-  if (given.some(({ schema, byKeyword }) => !byKeyword && (schema as Plain)['type'] === 'object')) {
-    throw new TypeError('op: a position is a part of the path, which is no object');
-  }
-  const firstOptional = path.findIndex((entry) => entry.optional);
-  if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
-    throw new TypeError('op: a required positional parameter follows an optional one');
-  }
-  if (spec.raw && spec.body !== undefined) {
-    throw new TypeError('op: a raw body is not parsed, and has no fields');
-  }
-  if (spec.stream && (spec.body !== undefined || spec.raw)) {
-    throw new TypeError('op: a streamed body is not parsed, and has no fields');
-  }
-  if (spec.filter && (spec.returns === undefined || spec.produces === 'text/event-stream')) {
-    throw new TypeError('op: filter is by what returns declares, and not for events');
-  }
-  if (spec.produces !== undefined && parseMediaType(spec.produces) === undefined) {
-    throw new TypeError(`op: produces is a media type, as text/csv, not ${spec.produces}`);
-  }
-  for (const name of ['returns', 'failures'] as const) {
-    for (const status of Object.keys(spec[name] ?? {})) {
-      if (/^[2-5]\d\d$/.test(status)) continue;
-      throw new TypeError(`op: ${name} is by status, from 200 to 599, not ${status}`);
-    }
-  }
+  const path = (spec.path ?? []).map((entry) => {
+    const part = toPathPart(entry);
+    return { ...part, schema: closed(part.schema) };
+  });
   const fields: { query?: Plain; body?: Plain } = {};
   const standard: StandardFields[] = [];
   let whole: WholeBody | undefined;
@@ -172,44 +143,12 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   return Object.freeze({ [brand]: true as const, spec, path, fields, whole, standard, method });
 }
 
-/** An example of each member: the compiler accepts unknown names, and with a misspelt name a guard would never run. */
-const specKinds: Readonly<Record<keyof OpSpec, unknown>> = {
-  path: [],
-  rest: undefined,
-  query: undefined,
-  body: undefined,
-  raw: true,
-  stream: true,
-  aliases: {},
-  returns: {},
-  filter: true,
-  produces: '',
-  failures: {},
-  headers: {},
-  otherBodies: {},
-  shorter: {},
-  guard: undefined,
-  public: true,
-  etag: true,
-  limits: {},
-  summary: '',
-  description: '',
-};
-
-/** Checks positions, since the compiler does not know all of them. */
-function refuseOtherSchemas(schemas: readonly unknown[]): void {
-  for (const schema of schemas) {
-    if (schema === undefined) continue;
-    if (typeof schema !== 'object' || schema === null) {
-      throw new TypeError(
-        `op: a position is a schema, as part('id', Type.String()), not ${schema}`,
-      );
-    }
-    if (!isStandard(schema)) continue;
-    const { vendor } = schema['~standard'];
-    throw new TypeError(`op: a position is a schema of TypeBox; ${vendor} is for query and body`);
-  }
-}
+/** The compiler accepts unknown names, and with a misspelt name a guard would never run. */
+const specNames: readonly (keyof OpSpec)[] = [
+  ...(['path', 'rest', 'query', 'body', 'raw', 'stream', 'aliases', 'returns', 'filter'] as const),
+  ...(['produces', 'failures', 'headers', 'otherBodies', 'shorter', 'guard', 'public'] as const),
+  ...(['etag', 'limits', 'summary', 'description'] as const),
+];
 
 export function isOp(value: unknown): value is Op {
   return typeof value === 'object' && value !== null && brand in value;

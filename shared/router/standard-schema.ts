@@ -28,12 +28,6 @@ export interface StandardObject<Input = unknown, Output = Input> {
   };
 }
 
-/** The library's name for itself. */
-const remedies: Readonly<Record<string, string>> = {
-  valibot: 'give it to toStandardJsonSchema() of @valibot/to-json-schema',
-  zod: 'take zod 4.2 or newer',
-};
-
 export function isStandard(value: unknown): value is StandardObject {
   return (
     value !== null &&
@@ -47,10 +41,7 @@ export function toJsonSchema({
   '~standard': { vendor, jsonSchema },
 }: StandardObject): Readonly<Record<string, unknown>> {
   if (jsonSchema === undefined) {
-    const remedy = remedies[vendor] === undefined ? '' : `; ${remedies[vendor]}`;
-    throw new TypeError(
-      `op: this schema of ${vendor} has no JSON Schema (~standard.jsonSchema)${remedy}`,
-    );
+    throw new TypeError(`op: this schema of ${vendor} has no JSON Schema (~standard.jsonSchema)`);
   }
   try {
     const { $schema: _draft, ...described } = jsonSchema.input({ target: 'draft-2020-12' });

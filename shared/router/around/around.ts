@@ -45,7 +45,7 @@ export async function surround(
     unanswered += 1;
     try {
       const around = arounds[at];
-      if (around === undefined) {
+      if (at === arounds.length) {
         const answered = call();
         return keep(new SurroundedAnswer(answered instanceof Promise ? await answered : answered));
       }
@@ -55,7 +55,7 @@ export async function surround(
         isCalled = true;
         return run(at + 1);
       };
-      const returned: unknown = await around(next, request);
+      const returned: unknown = await around?.(next, request);
       if (returned instanceof SurroundedAnswer && made.includes(returned)) return returned;
       if (returned instanceof Response) {
         return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)));

@@ -62,7 +62,7 @@ test('serve --require-guards does not start while a class has no guard', async (
   t.is(code, 1);
   t.regex(
     err,
-    /^\S+sample\/widgets\.ts:\d+: widgets:Default has no guard for DELETE, GET, POST, PUT; give it one/m,
+    /^\S+sample\/widgets\.ts: widgets:Default has no guard for DELETE, GET, POST, PUT; give it one/m,
   );
 });
 

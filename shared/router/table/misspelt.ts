@@ -1,25 +1,13 @@
 // Names on a controller that nearly match a meaningful one: with a misspelt verb, no request would reach the method;
 // with a misspelt static, a guard would never run (behaviour: misspelt-names).
 import { isNear, nearestName } from '../near-names.ts';
-import { token } from '../request/media-type.ts';
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const meaning = ['private', 'guard', 'cors', 'xml', 'protocols'];
-/** Names that are valid elsewhere, and where. */
-const elsewhere: Readonly<Record<string, string>> = {
-  limits: 'op({ limits }) or in _folder',
-  etag: 'op({ etag })',
-  produces: 'op({ produces })',
-  returns: 'op({ returns })',
-  around: '_folder',
-  before: '_folder',
-  after: '_folder',
-  onError: '_folder',
-  unknownQuery: '_folder',
-  requireGuards: 'createApp({ requireGuards })',
-};
-/** Members of a method's declaration, not of a class. */
-const ofMethods: Readonly<Record<string, string>> = { public: 'guard = open()' };
+/** Members of `op()` and of `_folder`, which would have no effect on a class. */
+const elsewhere: ReadonlySet<string> = new Set([
+  ...['limits', 'etag', 'produces', 'returns', 'around', 'before', 'after', 'onError'],
+]);
 
 /** The problems of one module, human-readable: reported with their position. */
 export interface Report {
@@ -44,11 +32,9 @@ export function reportMisspelt(
     else report.mistake(text);
   }
   for (const [name] of statics) {
-    const place = elsewhere[name];
-    const meant = place === undefined ? meantStatic(name) : undefined;
-    const hint = place === undefined ? `did you mean ${meant}?` : `it belongs in ${place}`;
-    if (place === undefined && meant === undefined) continue;
-    report.mistake(`${owner}: the static ${name} is unknown; ${hint}`);
+    const meant = meantStatic(name);
+    if (meant === undefined) continue;
+    report.mistake(`${owner}: the static ${name} is unknown; did you mean ${meant}?`);
   }
 }
 
@@ -65,8 +51,9 @@ function meantVerb(name: string): string | undefined {
 /** The static that was probably intended: `guards`, `privat`, `publik`. */
 function meantStatic(name: string): string | undefined {
   if (meaning.includes(name) || name.length < 4) return undefined;
-  const meant = nearestName(name, [...meaning, ...Object.keys(ofMethods)]);
-  return meant === undefined ? undefined : (ofMethods[meant] ?? meant);
+  if (elsewhere.has(name)) return `${name} of op() or _folder`;
+  const meant = nearestName(name, [...meaning, 'public']);
+  return meant === 'public' ? 'guard = open()' : meant;
 }
 
 /** Statics of the wrong type: a text in place of a boolean would silently not make a class private, or not make it
@@ -77,10 +64,6 @@ export function reportWrongStatics(owner: string, controller: object, report: Re
     if (value === undefined || typeof value === 'boolean') continue;
     report.mistake(`${owner}: the static ${name} is true or false`);
   }
-  const protocols: unknown = Reflect.get(controller, 'protocols') ?? [];
-  const areNames = Array.isArray(protocols) && protocols.every((one) => token.test(one));
-  if (!areNames)
-    report.mistake(`${owner}: the static protocols is a list of names of subprotocols`);
 }
 
 /** A class or an object whose methods are named after verbs, but which no request reaches although the application

@@ -57,7 +57,9 @@ test('two files for one module, unusable names and broken modules are named toge
     t.regex(error?.message ?? '', /a.b.ts cannot be a module/);
   });
   await withFolder({ 'bad.ts': "throw new Error('no key');" }, async (folder) => {
-    await t.throwsAsync(readModuleTree(folder), { message: /cannot import .*bad.ts:1: no key/ });
+    await t.throwsAsync(readModuleTree(folder), {
+      message: /cannot import .*bad.ts: Error: no key\n.*bad.ts:1:7\)$/,
+    });
   });
   const nearly = { '_folders.ts': '', '_forms.ts': '', '_folder.md': '' };
   await withFolder(nearly, async (folder) => {
@@ -66,27 +68,12 @@ test('two files for one module, unusable names and broken modules are named toge
   });
 });
 
-test('what a declaration refuses is reported with the line of its class', async (t) => {
-  const entry = JSON.stringify(join(import.meta.dirname, '..', 'index.ts'));
-  const source = `import { Controller, op } from ${entry};
-
-export class Notes extends Controller {
-  static readonly GET = op({ gaurd: [] } as object);
-}
-`;
-  await withFolder({ 'notes.ts': source }, async (folder) => {
-    const { message } = (await t.throwsAsync(readModuleTree(folder))) as Error;
-    const told = 'op: gaurd is unknown; did you mean guard?';
-    t.is(message, `cannot import ${join(folder, 'notes.ts')}:4: ${told}`);
-  });
-});
-
 test('a module that does not parse is named with the line', async (t) => {
   const files = { 'bad.ts': 'export const a = 1;\nexport const b: = 2;\n', 'odd.mjs': 'a b' };
   await withFolder(files, async (folder) => {
     const { message } = (await t.throwsAsync(readModuleTree(folder))) as Error;
     t.regex(message, /cannot import .*bad.ts: .*bad.ts:2\n(?:.*\n)?export const b: = 2;\n +\^/);
-    t.regex(message, /cannot import .*odd.mjs: Unexpected identifier 'b'$/);
+    t.regex(message, /cannot import .*odd.mjs: SyntaxError: Unexpected identifier 'b'$/);
   });
 });
 

@@ -1,11 +1,11 @@
 // Where controllers come from: the folders, given by the constructor (or the command line, which calls it), else the
 // environment, else `controllers`; a folder is read once, at start, or a tree of modules is passed in (behaviour:
-// start-loads-all). Also finds the position of a mistake. Links are followed only inside the folder. table.ts
+// start-loads-all). Links are followed only inside the folder. table.ts
 // interprets the exports.
-import { readFileSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, extname, join, relative, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { toErrorText } from '../answer/error-report.ts';
 import { StartError } from '../errors.ts';
 import { isNearlyFolder } from './misspelt.ts';
 
@@ -41,8 +41,8 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
     try {
       tree.set(name, (await import(pathToFileURL(file).href)) as Record<string, unknown>);
     } catch (error) {
-      if (isWithoutTypeScript(error)) throw new StartError([withoutTypeScript(file)]);
-      problems.push(`cannot import ${file}${toPlace(error, file)}: ${toReason(error)}`);
+      const reason = toErrorText(error).replace(/\n {4}at .*node:.*/g, '');
+      problems.push(`cannot import ${file}: ${reason}`);
     }
   }
   if (problems.length > 0) throw new StartError(problems);
@@ -54,52 +54,9 @@ export function fileOf(tree: ModuleTree, module: string): string | undefined {
   return tree instanceof ModuleFiles ? tree.files.get(module) : undefined;
 }
 
-/** A problem, prefixed with its file, relative to the working directory, and the line of the method or class that it
- * names: the first `<module>:<Class>.<method>` in it. Returned unchanged if the file is unknown. */
-export function withPlace(problem: string, file: string | undefined): string {
-  if (file === undefined) return problem;
-  const [, names] = /:([A-Za-z_]\w*(?:\.\w+)*)/.exec(problem) ?? [];
-  const line = findLine(readFileSync(file, 'utf8').split('\n'), names?.split('.') ?? []);
-  return `${relative('', file)}${line === undefined ? '' : `:${line}`}: ${problem}`;
-}
-
-/** The line of the last name that the source declares as a class or a member, each name after the previous one. */
-function findLine(lines: readonly string[], names: readonly string[]): number | undefined {
-  let found: number | undefined;
-  for (const name of names) {
-    const isNamed = new RegExp(
-      `\\b(?:class|static|readonly|async)\\s+\\*?${name}\\b|^\\s*\\*?${name}\\s*\\(`,
-    );
-    const at = lines.findIndex((line, index) => index >= (found ?? 0) && isNamed.test(line));
-    if (at >= 0) found = at + 1;
-  }
-  return found;
-}
-
-function isWithoutTypeScript(error: unknown): boolean {
-  return error instanceof Error && /^Unknown file extension "\.m?ts"/.test(error.message);
-}
-
-/** Reported once for all modules, since each of them fails for this reason. */
-function withoutTypeScript(file: string): string {
-  return `cannot import ${file}: Node.js ${process.version} does not run TypeScript as it is started; take 22.18 or newer, or compile the controllers to JavaScript`;
-}
-
-/** The line of the module that has thrown, or has called the code that did. */
-function toPlace(error: unknown, file: string): string {
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  const [, behind = ''] = stack.split(`${pathToFileURL(file).href}:`, 2);
-  const line = stack.includes('\n    at ') ? /^\d+(?=:\d+\)?$)/m.exec(behind) : null;
-  return line === null ? '' : `:${line[0]}`;
-}
-
-/** For syntax errors Node prepends the position to the stack: file and line, source, a mark. It has no position for
- * imported plain JavaScript. */
-function toReason(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const [place = ''] = (error.stack ?? '').split('\n    at ', 1);
-  const isPlaced = error instanceof SyntaxError && /^.+:\d+\n/.test(place);
-  return isPlaced ? place : error.message;
+/** A problem, prefixed with its file, relative to the working directory, if it is known. */
+export function withFile(problem: string, file: string | undefined): string {
+  return file === undefined ? problem : `${relative('', file)}: ${problem}`;
 }
 
 /** The folder of a prefix. Rejects with a StartError if there is none. */

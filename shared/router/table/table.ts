@@ -2,12 +2,14 @@
 // path are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts
 // makes the routes of their classes, and route-guards.ts determines who can call them; for a request nodes.ts finds the
 // entry of its path.
+import { corsProblem } from '../cors.ts';
 import { StartError } from '../errors.ts';
-import { type Folder, folderProblem, isFolder, toArounds } from '../folder.ts';
+import { type Folder, isFolder, toArounds } from '../folder.ts';
+import { areGuards } from '../guard.ts';
 import { addClass, type ClassOptions } from './class-routes.ts';
 import { classNameOf } from './controller-class.ts';
 import { isNearlyFolder, type Report } from './misspelt.ts';
-import { fileOf, type ModuleTree, withPlace } from './module-tree.ts';
+import { fileOf, type ModuleTree, withFile } from './module-tree.ts';
 import { isParameter, toPathName } from './names.ts';
 import type { ModuleNode } from './nodes.ts';
 import { authenticates } from './route-guards.ts';
@@ -28,8 +30,8 @@ type ReportOf = (file: string | undefined) => Report;
 export function buildTable(trees: readonly ModuleTree[], options: TableOptions): ModuleNode {
   const problems: string[] = [];
   const reportOf: ReportOf = (file) => ({
-    mistake: (text) => problems.push(withPlace(text, file)),
-    warning: (text) => options.warn(withPlace(text, file)),
+    mistake: (text) => problems.push(withFile(text, file)),
+    warning: (text) => options.warn(withFile(text, file)),
   });
   const root = createModuleNode([]);
   for (const tree of trees) {
@@ -57,7 +59,7 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
     const other = names.get(path.join('/'));
     if (other !== undefined) {
       const text = `the modules ${other} and ${name} have one path`;
-      report.mistake(withPlace(text, fileOf(tree, other)));
+      report.mistake(withFile(text, fileOf(tree, other)));
     }
     names.set(path.join('/'), name);
     let node = root;
@@ -126,7 +128,9 @@ function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, 
       mistake(`${name} must export one folder, made by defineFolder()`);
       continue;
     }
-    const wrong = folderProblem(folder);
+    const wrong = areGuards(folder.guard)
+      ? corsProblem(folder.cors)
+      : 'its guard is not made by bearer(), basic() or the like';
     if (wrong !== undefined) mistake(`${name}: ${wrong}`);
     else folders.set(parts.join('.'), folder);
   }
