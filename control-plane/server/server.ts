@@ -40,7 +40,7 @@ import { markRevisions } from './history/last-hour/revision-marks.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
-import { createExchangeAsk, tellNews } from './record/peers/exchange.ts';
+import { createExchangeAsk, reportNews } from './record/peers/exchange.ts';
 import { createPeers } from './record/peers/peers.ts';
 import { noSteps } from './record/record.ts';
 import { openRollout } from './rollout/open-rollout.ts';
@@ -330,7 +330,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
         const ask = createExchangeAsk(peers, settings.peersTokenFile);
         open.push(
-          { close: tellNews(store, ask) },
+          { close: reportNews(store, ask) },
           { close: watchWorkers(ask, clock, events.noteAnswers) },
         );
       }

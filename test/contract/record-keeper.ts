@@ -275,12 +275,12 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const fleet = openFleet(t, { ...place, open: place.openReadOnly });
     const { keeper: one, text, own } = await fleet.join('one');
     t.false(await one.write(begin));
-    t.regex(one.state.trouble ?? '', /takes no writes from this control plane/);
+    t.regex(one.state.error ?? '', /takes no writes from this control plane/);
     const { swaps } = text;
     t.false(await one.write(begin));
     t.is(text.swaps, swaps, 'it rests');
     await fleet.pass(3);
-    t.is(one.state.trouble, undefined, 'it can be read');
+    t.is(one.state.error, undefined, 'it can be read');
     t.false(await one.write(begin));
     t.false(leads(one.state));
     t.is(one.record.rollout, null);
@@ -309,7 +309,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true(leads(one.state));
     t.false(isVacant(two.state));
     t.false(await one.write(toStep(1)));
-    t.regex(one.state.trouble ?? '', /cannot be (written|read)/);
+    t.regex(one.state.error ?? '', /cannot be (written|read)/);
     t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
   });
 
@@ -326,7 +326,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.deepEqual(one.record.rollout, rollout);
     text.mode = 'fine';
     await fleet.pass(3);
-    t.is(one.state.trouble, undefined);
+    t.is(one.state.error, undefined);
     t.is(fleet.lines('can be reached again').length, 1);
     t.true(leads(one.state));
     t.false(isVacant(two.state));
@@ -341,7 +341,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(toRevisionMemory(again.state).inForce?.content, 'a');
     t.true(again.state.isKnown);
     t.is(verdictOf(again.record, 'z', 'z')?.outcome, 'held_back');
-    t.regex(again.state.trouble ?? '', /cannot be read \(no route to it\)/);
+    t.regex(again.state.error ?? '', /cannot be read \(no route to it\)/);
     t.false(isVacant(again.state));
     t.false(await again.write(begin), 'nothing is written before it was read');
   });
@@ -370,7 +370,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     await fleet.pass(10);
     t.deepEqual(one.record.rollout, rollout, 'as known before');
     const problem = /it is of a newer version \(format 9\): run the version that wrote it/;
-    t.regex(one.state.trouble ?? '', problem);
+    t.regex(one.state.error ?? '', problem);
     t.false(isVacant(one.state));
     t.false(await one.write(toStep(1)));
     t.is((await text.read())?.text, newer);
@@ -378,7 +378,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(other.record.rollout, null);
     t.false(isVacant(other.state));
     t.false(await other.write(begin));
-    t.regex(other.state.trouble ?? '', problem);
+    t.regex(other.state.error ?? '', problem);
     t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
   });
 
@@ -398,7 +398,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
       );
       await fleet.pass(3);
       t.regex(one.state.aside ?? '', /could not be read \(it is .*\) and is kept as .*unreadable$/);
-      t.is(one.state.trouble, undefined);
+      t.is(one.state.error, undefined);
       t.deepEqual(one.record.rollout, rollout);
       const { keeper: other } = await fleet.join('other');
       t.deepEqual(other.record.rollout, rollout);
@@ -415,7 +415,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true((one.record.rollout?.reason.length ?? 0) < 2_000);
     const chosen = Array(40_000).fill('0123456789ab');
     t.false(await one.write((record) => ({ ...record, rollout: { ...rollout, chosen } })));
-    t.regex(one.state.trouble ?? '', /the record would have \d+ bytes, more than 524288/);
+    t.regex(one.state.error ?? '', /the record would have \d+ bytes, more than 524288/);
     t.true(parseRecord((await text.read())?.text ?? '').ok);
   });
 

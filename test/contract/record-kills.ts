@@ -97,7 +97,7 @@ function mortalOwn(life: Life, own: OwnText): OwnText {
     read: () => life.perform(() => own.read(), true) ?? never,
     setAside: () => life.perform(() => own.setAside()) ?? never,
     write: (kept) => life.perform(() => own.write(kept)) ?? never,
-    keep: (kept) => void life.perform(() => own.keep(kept)),
+    save: (kept) => void life.perform(() => own.save(kept)),
     restore: () => own.restore(),
     settled: () => own.settled(),
   };

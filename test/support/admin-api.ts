@@ -114,7 +114,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const fleet = { ...createFleet({ method: loadFleetLink(), history, log, clock }), ...api.fleet };
   const marks = createMarks(clock);
   const rollout = new Rollout({
-    isTold: false,
+    reportsOutcomes: false,
     snapshots,
     workers,
     readCounted: fleet.counted,

@@ -1,5 +1,5 @@
 // In-memory storage of the control planes' record for a test: beside the rules, and in a state directory.
-import type { KeptText, OwnText } from '../../control-plane/server/record/own-text.ts';
+import type { OwnRecord, OwnText } from '../../control-plane/server/record/own-text.ts';
 import type { SharedText } from '../../control-plane/server/store/shared-text.ts';
 
 export interface SimulatedText extends SharedText {
@@ -12,7 +12,7 @@ export interface SimulatedText extends SharedText {
 }
 
 export function createMemoryText(): OwnText {
-  let kept: KeptText | undefined;
+  let kept: OwnRecord | undefined;
   return {
     path: 'the own record',
     read: async () => kept,
@@ -20,7 +20,7 @@ export function createMemoryText(): OwnText {
       kept = undefined;
       return 'it is kept elsewhere';
     },
-    keep(given) {
+    save(given) {
       kept = given;
     },
     async write(given) {

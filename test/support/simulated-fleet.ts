@@ -454,7 +454,7 @@ export async function startSimulatedFleet(
     });
     const ownWorkers = { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] };
     const rollout = new Rollout({
-      isTold: false,
+      reportsOutcomes: false,
       snapshots: cache,
       workers: ownWorkers,
       readCounted: () =>
@@ -479,7 +479,9 @@ export async function startSimulatedFleet(
                     ? { url: other, error: 'refused', last: undefined }
                     : {
                         url: other,
-                        value: structuredClone<RolloutFacts>(peer.rollout.tellPeer(record, undoes)),
+                        value: structuredClone<RolloutFacts>(
+                          peer.rollout.answerPeer(record, undoes),
+                        ),
                       };
                 });
               if (peerMs > 0) {

@@ -14,7 +14,7 @@ const newest = (id: string, more: Partial<NonNullable<Present['newest']>> = {}) 
   valid: true,
   isHeldBack: false,
   isWaiting: false,
-  saidBefore: undefined,
+  earlierVerdict: undefined,
   problems: [],
   ...more,
 });

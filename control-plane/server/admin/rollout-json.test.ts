@@ -11,8 +11,8 @@ const inForce = (revision: string, atMs: number): Outcomes[number] => ({
 });
 
 test('the last rollout is the taken-back one only until another revision is in force', (t) => {
-  const last = (words: readonly Verdict[], outcomes: Outcomes) => {
-    const { revision, outcome } = toLastWordJson({ words, outcomes }) ?? {};
+  const last = (verdicts: readonly Verdict[], outcomes: Outcomes) => {
+    const { revision, outcome } = toLastWordJson({ verdicts, outcomes }) ?? {};
     return [revision, outcome];
   };
   const takenBack = [word('taken_back')];

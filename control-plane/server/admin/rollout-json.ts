@@ -117,9 +117,9 @@ export type LastWordJson = Type.Static<typeof lastWordJson>;
 
 /** Null if every revision on record was simply served. */
 export function toLastWordJson({
-  words: [last],
+  verdicts: [last],
   outcomes,
-}: Pick<MemoryState, 'words' | 'outcomes'>): LastWordJson | null {
+}: Pick<MemoryState, 'verdicts' | 'outcomes'>): LastWordJson | null {
   if (last === undefined) return null;
   const inForce = inForceOf(outcomes);
   const isLater =

@@ -44,7 +44,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       valid: true,
       isHeldBack: false,
       isWaiting: false,
-      saidBefore: undefined,
+      earlierVerdict: undefined,
       problems: [],
     },
     inForce: {
@@ -52,7 +52,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       sinceMs: nowMs - 5_000,
       domains: ['shop'],
       served: { domains: 1, limits: 3, fewer: [], fewerInAll: 0 },
-      saidBefore: undefined,
+      earlierVerdict: undefined,
       groups: [],
       unchangedGroups: new Set<string>(),
       leftOut: [],
@@ -136,12 +136,12 @@ function statusOf({
     clockProblem: undefined,
     setAside: [],
     memory: {
-      place: 'beside the rules',
+      location: 'beside the rules',
       denied: undefined,
-      trouble: undefined,
+      error: undefined,
       aside: undefined,
       isForgetful: false,
-      words: [],
+      verdicts: [],
       outcomes: [],
       ...memory,
     },
@@ -150,7 +150,7 @@ function statusOf({
 
 const newest: NonNullable<SnapshotState['newest']> = {
   ...{ revision: r2, content: undefined, valid: true },
-  ...{ isHeldBack: false, isWaiting: false, saidBefore: undefined, problems: [] },
+  ...{ isHeldBack: false, isWaiting: false, earlierVerdict: undefined, problems: [] },
 };
 const problems = [
   problemOf('warning', 'other', 'b.yaml', 'odd'),
@@ -164,9 +164,9 @@ const running: RolloutState = {
 };
 const trial: NonNullable<SnapshotState['trial']> = {
   ...{ revision: r2, sinceMs: nowMs, content: 'two', supersedes: false, mayRemove: false },
-  ...{ saidBefore: undefined, groups: [], unchangedGroups: new Set<string>() },
+  ...{ earlierVerdict: undefined, groups: [], unchangedGroups: new Set<string>() },
 };
-const trouble = 'it cannot be read (it is cut or damaged: remove it)';
+const error = 'it cannot be read (it is cut or damaged: remove it)';
 const withState = (asked: Asked, change: Partial<SnapshotState>) => ({
   state: { ...asked.state, ...change },
 });
@@ -219,7 +219,7 @@ const words: Readonly<Record<string, (asked: Asked, value: string) => Partial<As
     snapshots: { compare: () => ({ before: snapshot, after: snapshot }) },
   }),
   /** The record. */
-  trouble: () => ({ memory: { trouble } }),
+  trouble: () => ({ memory: { error } }),
   denied: () => ({ memory: { denied: 'EROFS' } }),
   forgetful: () => ({ memory: { denied: 'EROFS', isForgetful: true } }),
 };

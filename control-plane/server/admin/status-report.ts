@@ -265,7 +265,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     traffic,
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
     rolloutWarning: sources.rolloutWarning ?? null,
-    memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
+    memory: { place: sources.memory.location, problem: toMemoryProblem(sources.memory) },
     setAside: [...sources.setAside],
     waitingFor: workers.filter(isWaitedFor).slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
@@ -352,8 +352,8 @@ function judge(
     const text = `the store has not been reached for ${age} (${reason}), so the newest revision is not known: ${kept}`;
     return { verdict: 'pending', text };
   }
-  if (newest === undefined && memory.trouble !== undefined) {
-    const text = `no revision is served before it is known what was taken back: ${memory.trouble}: ${kept}`;
+  if (newest === undefined && memory.error !== undefined) {
+    const text = `no revision is served before it is known what was taken back: ${memory.error}: ${kept}`;
     return { verdict: 'pending', text };
   }
   // A revision can be on trial while nothing is in force: workers keep other rules than a fresh control plane knows.
@@ -399,18 +399,18 @@ function judge(
 }
 
 function toMemoryProblem({
-  place,
+  location,
   denied,
-  trouble,
+  error,
   aside,
   isForgetful,
 }: MemoryState): string | null {
-  if (trouble !== undefined) return trouble;
+  if (error !== undefined) return error;
   if (denied === undefined && aside === undefined) return null;
   const where = isForgetful
     ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
     : 'only the state directory has what was taken back, held back or approved';
-  return `${aside ?? `${place} takes no writes (${denied})`}: ${where}`;
+  return `${aside ?? `${location} takes no writes (${denied})`}: ${where}`;
 }
 
 const maxNamed = 3;

@@ -35,7 +35,7 @@ const newest: NonNullable<SnapshotState['newest']> = {
   valid: false,
   isHeldBack: true,
   isWaiting: false,
-  saidBefore: undefined,
+  earlierVerdict: undefined,
   problems: [
     problemOf('warning', 'other', 'b.yaml', 'odd'),
     problemOf('error', 'other', 'a.yaml', 'wrong'),
@@ -61,12 +61,12 @@ const state: SnapshotState = {
   counts: { accepted: 3, refused: 2, takenBack: 1 },
 };
 const memory: MemoryState = {
-  place: 'beside the rules',
+  location: 'beside the rules',
   denied: undefined,
-  trouble: undefined,
+  error: undefined,
   aside: undefined,
   isForgetful: false,
-  words: [],
+  verdicts: [],
   outcomes: [],
 };
 
@@ -181,6 +181,6 @@ for (const [phase, isPaused] of Object.entries({
 
 test('a record that is denied, or cannot be written, is not shared', (t) => {
   t.false(overviewOf({ memory: { denied: 'read-only' } }).isRecordShared);
-  t.false(overviewOf({ memory: { trouble: 'a push was refused' } }).isRecordShared);
+  t.false(overviewOf({ memory: { error: 'a push was refused' } }).isRecordShared);
   t.true(overviewOf({ memory: { isForgetful: true } }).isForgetful);
 });

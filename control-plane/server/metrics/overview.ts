@@ -24,7 +24,7 @@ export function toOverview(
 ) {
   const state = snapshots.state();
   const rollout = rollouts.state();
-  const { denied, trouble, isForgetful } = rollouts.memory();
+  const { denied, error, isForgetful } = rollouts.memory();
   const { newest, inForce, store, counts } = state;
   const having = countWorkers(
     workers.list().map((worker) => toWorkerState(worker, snapshots.current(worker.node))),
@@ -56,7 +56,7 @@ export function toOverview(
       ledHereSinceMs: rollout.ledHereSinceMs,
     },
     /** Whether verdicts (taken back or held back) are recorded beside the rules. */
-    isRecordShared: denied === undefined && trouble === undefined,
+    isRecordShared: denied === undefined && error === undefined,
     /** Whether they are not, and the state directory was empty at the start. */
     isForgetful,
     certificates,

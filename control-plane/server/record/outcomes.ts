@@ -49,8 +49,8 @@ export function withOutcome(
   // A revision stays in force until another one comes into force; any other outcome belongs to the same try.
   const isAgain = last !== undefined && last.kind !== 'in_force' && last.revisions[0] === revision;
   const short = { reason: cutText(now.reason, maxReason), by: cutText(now.by, maxBy) };
-  const said = { revisions: [revision], ...now, ...short };
-  return [said, ...(isAgain ? older : outcomes)].slice(0, maxOutcomes);
+  const reported = { revisions: [revision], ...now, ...short };
+  return [reported, ...(isAgain ? older : outcomes)].slice(0, maxOutcomes);
 }
 
 /** The outcome of the revision that is, or was last, in force. */

@@ -18,8 +18,8 @@ test('the newest text of a store is found again, also where it was removed, and 
   const folder = join(createRulesFolder(t).path, 'new', 'state');
   const own = open(folder, 'one store', log);
   t.is(await own.read(), undefined);
-  own.keep(kept);
-  own.keep({ ...kept, text: textOf(2) });
+  own.save(kept);
+  own.save({ ...kept, text: textOf(2) });
   await own.settled();
   t.deepEqual(await open(folder, 'one store', log).read(), { ...kept, text: textOf(2) });
   t.is(await open(folder, 'another', log).read(), undefined);
@@ -69,16 +69,28 @@ test('the version before reads the file: it has whether the record is beside the
 test('a record beside the rules is used only with state of an earlier version: authors of rules could write their own approval', async (t) => {
   const [state, rules] = [createRulesFolder(t).path, createRulesFolder(t).path];
   const path = join(rules, '.ratelane-rollout.1.json');
-  const said = { revision: 'r', content: 'c', outcome: 'approved', reason: '', by: '', atMs: 0 };
-  const taken = { ...said, content: 'bad', outcome: 'taken_back' };
-  const record = { format: 3, ...emptyRecord, verdicts: [said, taken], inForce: [said] };
+  const approved = {
+    revision: 'r',
+    content: 'c',
+    outcome: 'approved',
+    reason: '',
+    by: '',
+    atMs: 0,
+  };
+  const takenBack = { ...approved, content: 'bad', outcome: 'taken_back' };
+  const record = {
+    format: 3,
+    ...emptyRecord,
+    verdicts: [approved, takenBack],
+    inForce: [approved],
+  };
   writeFileSync(path, JSON.stringify(record));
   const log = createRecordedLog();
   const options = { stateDirectory: state, store: rules, rulesDirectory: rules, isInGit: false };
   const known = parseRecord((await openOwnText(options, log).read())?.text ?? '');
   t.deepEqual(known, {
     ok: true,
-    record: { ...emptyRecord, verdicts: [taken], takenBack: [] },
+    record: { ...emptyRecord, verdicts: [takenBack], takenBack: [] },
   } as never);
   writeFileSync(join(state, 'last-good.revision.json'), '');
   t.deepEqual(await openOwnText(options, log).read(), { text: JSON.stringify(record) });
@@ -104,23 +116,23 @@ test('a failure to write is logged once, and again after a success', async (t) =
   const folder = join(path, 'state');
   writeFileSync(folder, 'in its way');
   const own = open(folder, 'a store', log);
-  const keep = async (text: string) => {
-    own.keep({ ...kept, text });
+  const save = async (text: string) => {
+    own.save({ ...kept, text });
     await own.settled();
   };
-  await keep(textOf(1));
-  await keep(textOf(2));
+  await save(textOf(1));
+  await save(textOf(2));
   t.is(log.lines.length, 1);
   t.regex(
     log.lines[0] ?? '',
     /rollout\.json cannot be written \(.+\): a restart will not find this record/,
   );
   rmSync(folder);
-  await keep(textOf(3));
+  await save(textOf(3));
   t.is(JSON.parse(readFileSync(join(folder, 'rollout.json'), 'utf8')).text, textOf(3));
   t.is(log.lines.length, 1);
   rmSync(folder, { recursive: true });
   writeFileSync(folder, 'in its way');
-  await keep(textOf(4));
+  await save(textOf(4));
   t.is(log.lines.length, 2);
 });

@@ -22,7 +22,7 @@ const fileJson = Type.Object({
   /** Identifies this control plane, the same over restarts; a text of the previous version has none. */
   plane: Type.Optional(Type.String({ maxLength: 64 })),
 });
-export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
+export type OwnRecord = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
 
 export interface OwnTextOptions {
   readonly stateDirectory: string;
@@ -39,13 +39,13 @@ export interface OwnText {
   /** Human-readable: where it is. */
   readonly path: string;
   /** Undefined if this store does not have it. The text may be of a version that this program cannot read. */
-  read(): Promise<KeptText | undefined>;
+  read(): Promise<OwnRecord | undefined>;
   /** Renames the text that was read, and resolves with its description for a log line. */
   setAside(): Promise<string>;
   /** Returns at once; logs a failure. */
-  keep(kept: KeptText): void;
+  save(record: OwnRecord): void;
   /** Resolves with why the text cannot be written, human-readable; with undefined once it is written. */
-  write(kept: KeptText): Promise<string | undefined>;
+  write(record: OwnRecord): Promise<string | undefined>;
   /** Returns at once; rewrites what this process has written if it was removed, and logs that. */
   restore(): void;
   /** Resolves when no write is under way any more. */
@@ -67,14 +67,14 @@ function parse(text: string): Static<typeof fileJson> {
 export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
   const { stateDirectory, store, rulesDirectory, isInGit } = options;
   const path = join(stateDirectory, 'rollout.json');
-  let newest: KeptText | undefined;
+  let newest: OwnRecord | undefined;
   /** The text on the disk. */
   let written: string | undefined;
   let hasFailed = false;
   let isRemovedBesideRules = false;
   let writing: Promise<string | undefined> = Promise.resolve(undefined);
 
-  async function write(given: KeptText): Promise<string | undefined> {
+  async function write(given: OwnRecord): Promise<string | undefined> {
     // A newer text is waiting.
     if (given !== newest) return undefined;
     // The previous version rejects a file without this field, and continues without the record.
@@ -104,7 +104,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     }
   }
 
-  async function readBesideRules(): Promise<KeptText | undefined> {
+  async function readBesideRules(): Promise<OwnRecord | undefined> {
     if (rulesDirectory === undefined) return undefined;
     try {
       const found = await readTextBesideRules(rulesDirectory);
@@ -124,7 +124,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     }
   }
 
-  async function keep(given: KeptText): Promise<string | undefined> {
+  async function save(given: OwnRecord): Promise<string | undefined> {
     const problem = await write(given);
     if (problem !== undefined && !hasFailed) {
       log.warning(`${path} cannot be written (${problem}): a restart will not find this record`);
@@ -137,7 +137,7 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
     if (written === undefined || newest === undefined || (await isThere(path))) return undefined;
     log.warning(`${path} was removed: writing it again`);
     written = undefined;
-    return keep(newest);
+    return save(newest);
   }
 
   return {
@@ -157,13 +157,13 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
       const { store: of, text, plane } = content;
       return of === store ? { text, ...(plane !== undefined && { plane }) } : undefined;
     },
-    keep(kept) {
-      newest = kept;
-      writing = writing.then(() => keep(kept));
+    save(record) {
+      newest = record;
+      writing = writing.then(() => save(record));
     },
-    write(kept) {
-      newest = kept;
-      writing = writing.then(() => write(kept));
+    write(record) {
+      newest = record;
+      writing = writing.then(() => write(record));
       return writing;
     },
     restore() {

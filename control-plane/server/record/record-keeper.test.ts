@@ -49,11 +49,11 @@ function createTwo(timing: LeaderTiming) {
     },
   };
   const own = createMemoryText();
-  const told: string[] = [];
+  const notified: string[] = [];
   const open = (id: string, of: SharedText = shared) =>
     new RecordKeeper({
       ...{ shared: of, timing, own, steps: '', id, name: id, log, clock },
-      onOutcome: ([last]) => told.push(`${id}: ${last?.revisions} ${last?.kind}`),
+      onOutcome: ([last]) => notified.push(`${id}: ${last?.revisions} ${last?.kind}`),
     });
   const one = open('one');
   const two = open('two', text);
@@ -64,12 +64,12 @@ function createTwo(timing: LeaderTiming) {
     shared,
     counts,
     own,
-    told,
+    notified,
     one,
     two,
     open,
     /** Lets the keepers tick after this number of milliseconds. */
-    async look(ms: number, isWaiting = true): Promise<void> {
+    async poll(ms: number, isWaiting = true): Promise<void> {
       clock.advance(ms);
       for (const each of [one, two]) {
         each.tick(isWaiting);
@@ -93,48 +93,55 @@ const kinds = [
     pollMs: 1_000,
     renewMs: 2_000,
     termMs: 8_000,
-    hearMs: 1_000,
+    noticeMs: 1_000,
   },
-  { kind: 'Git', timing: gitTiming, pollMs: 5_000, renewMs: 10_000, termMs: 30_000, hearMs: 2_000 },
+  {
+    kind: 'Git',
+    timing: gitTiming,
+    pollMs: 5_000,
+    renewMs: 10_000,
+    termMs: 30_000,
+    noticeMs: 2_000,
+  },
 ] as const;
 
 test('a place whose reads are behind its writes is asked a few times at each poll', async (t) => {
-  const { one, shared, text, counts, look } = await startTwo();
+  const { one, shared, text, counts, poll } = await startTwo();
   await one.write(begin);
   text.content = toRecordText(emptyRecord);
   text.writes++;
   // More would be without end.
   shared.swap = async () => ({ kind: ++counts.swaps < 50 ? 'stale' : 'denied', reason: '' });
-  await look(1_000);
+  await poll(1_000);
   t.true(counts.swaps < 10, `${counts.swaps} swaps`);
   shared.swap = text.swap;
-  await look(2_000);
+  await poll(2_000);
   t.like(parseRecord(text.content ?? ''), { record: { rollout } }, 'it is written when it can be');
 });
 
-for (const { kind, timing, pollMs, renewMs, termMs, hearMs } of kinds) {
+for (const { kind, timing, pollMs, renewMs, termMs, noticeMs } of kinds) {
   test(`with ${kind} the record is read ${pollMs} ms after it was read or written, while others may change it`, async (t) => {
-    const { counts, look, one } = await startTwo(timing);
-    await look(pollMs - 1);
+    const { counts, poll, one } = await startTwo(timing);
+    await poll(pollMs - 1);
     t.is(counts.reads, 1, 'at the start');
-    await look(1);
+    await poll(1);
     t.is(counts.reads, 2);
-    await look(pollMs - 1);
+    await poll(pollMs - 1);
     await one.write((record) => record);
-    await look(pollMs - 1);
+    await poll(pollMs - 1);
     t.is(counts.reads, 2);
-    await look(1);
+    await poll(1);
     t.is(counts.reads, 3);
   });
 
   test(`with ${kind} a leader gives a sign of life after ${renewMs} ms, and each is counted`, async (t) => {
-    const { counts, look, one } = await startTwo(timing);
+    const { counts, poll, one } = await startTwo(timing);
     await one.write(begin);
-    await look(renewMs - 1, false);
+    await poll(renewMs - 1, false);
     t.deepEqual([counts.swaps, one.record.beat], [1, 0]);
-    await look(1, false);
+    await poll(1, false);
     t.deepEqual([counts.swaps, one.record.beat], [2, 1]);
-    await look(renewMs, false);
+    await poll(renewMs, false);
     t.deepEqual([counts.swaps, one.record.beat], [3, 2]);
   });
 
@@ -152,32 +159,32 @@ for (const { kind, timing, pollMs, renewMs, termMs, hearMs } of kinds) {
     }
   });
 
-  test(`with ${kind} another record that a peer speaks of is read ${hearMs} ms after the last look`, async (t) => {
-    const { counts, look, one } = await startTwo(timing);
+  test(`with ${kind} another record that a peer speaks of is read ${noticeMs} ms after the last look`, async (t) => {
+    const { counts, poll, one } = await startTwo(timing);
     one.noteNews('another');
-    await look(hearMs - 1, false);
+    await poll(noticeMs - 1, false);
     t.is(counts.reads, 1);
-    await look(1, false);
+    await poll(1, false);
     t.is(counts.reads, 2);
-    await look(hearMs, false);
+    await poll(noticeMs, false);
     t.is(counts.reads, 2, 'once');
   });
 }
 
 test('after a failure the record is read again after two seconds, whether or not others may change it', async (t) => {
-  const { counts, look, text, one } = await startTwo();
+  const { counts, poll, text, one } = await startTwo();
   text.mode = 'away';
   await one.write(begin);
-  await look(1_999, false);
+  await poll(1_999, false);
   t.is(counts.reads, 1, 'at the start');
-  await look(1, false);
+  await poll(1, false);
   t.is(counts.reads, 2);
 });
 
 test('where nothing is open nobody decides, whoever wrote the record', async (t) => {
-  const { look, one, two } = await startTwo();
+  const { poll, one, two } = await startTwo();
   await one.write((record) => ({ ...record, after: 'x' }));
-  await look(1_000);
+  await poll(1_000);
   t.is(two.record.leader.name, 'one');
   t.true(isVacant(two.state));
 });
@@ -219,7 +226,7 @@ test('while the record is being read it is not read again', async (t) => {
 });
 
 test('a record that is removed, or replaced by an older one, is written again, and that is logged', async (t) => {
-  const { log, look, text, one, two } = await startTwo();
+  const { log, poll, text, one, two } = await startTwo();
   await one.write((record) => ({ ...record, after: 'x' }));
   const older = text.content;
   await two.write(begin);
@@ -229,23 +236,23 @@ test('a record that is removed, or replaced by an older one, is written again, a
   ] as const) {
     text.content = content;
     text.writes++;
-    await look(1_000);
+    await poll(1_000);
     const onRecord = parseRecord(text.content ?? '');
     t.deepEqual(onRecord.ok && onRecord.record.rollout, rollout);
     t.regex(log.lines.join(), problem);
-    await look(1_000);
+    await poll(1_000);
     t.deepEqual([one.record.rollout, two.record.rollout], [rollout, rollout]);
   }
 });
 
 // Proof of SECURITY.md: steers and approves rollouts; any other file or text is renamed and reported
 test('whoever can write the text of the record moves a rollout on, approves and ends it', async (t) => {
-  const { look, text, one } = await startTwo();
+  const { poll, text, one } = await startTwo();
   await one.write(begin);
   const write = async (change: (record: RolloutRecord) => RolloutRecord) => {
     text.content = toRecordText(change(one.record));
     text.writes++;
-    await look(1_000);
+    await poll(1_000);
   };
   await write((record) => ({ ...record, rollout: { ...rollout, step: 3 } }));
   t.is(one.record.rollout?.step, 3);
@@ -288,7 +295,7 @@ test('a damaged record is set aside, and nothing is written in its place where n
 test('a record of a newer version is not written over in the state directory alone', async (t) => {
   const { clock, log, own } = createTwo(sharedTiming);
   const newer = toRecordText(emptyRecord).replace('"format":3', '"format":9');
-  own.keep({ text: newer, plane: 'plane' });
+  own.save({ text: newer, plane: 'plane' });
   const id = 'alone';
   const alone = new RecordKeeper({
     ...{ shared: undefined, timing: sharedTiming, own, steps: '', id, name: id, log, clock },
@@ -300,7 +307,7 @@ test('a record of a newer version is not written over in the state directory alo
 });
 
 test('what is kept here is known here and at the next start, and written with the next change', async (t) => {
-  const { one, own, open, text, told } = await startTwo();
+  const { one, own, open, text, notified } = await startTwo();
   const outcome = { content: 'a content', atMs: 5, reason: '', by: '' };
   const note = (record: RolloutRecord) =>
     noteOutcome(record, { ...outcome, kind: 'in_force', revision: 'a' });
@@ -309,7 +316,7 @@ test('what is kept here is known here and at the next start, and written with th
   const before = one.contentId;
   one.keep(note, true);
   t.deepEqual(
-    [text.writes, one.record.outcomes[0]?.revisions, told],
+    [text.writes, one.record.outcomes[0]?.revisions, notified],
     [0, ['a'], ['one: a in_force']],
   );
   t.not(one.contentId, before);

@@ -79,8 +79,8 @@ export class RecordKeeper {
       id,
       name,
       timing,
-      place: shared?.description ?? own.path,
-      ownPlace: own.path,
+      location: shared?.description ?? own.path,
+      ownLocation: own.path,
       steps,
     };
     this.#state = startRecord(options, toNow(clock));
@@ -112,7 +112,7 @@ export class RecordKeeper {
   }
 
   /** Changes the record, and leads from then on. False if nothing was written: the change has become pointless, another
-   * control plane was faster each time, or `trouble` gives the reason. */
+   * control plane was faster each time, or `error` gives the reason. */
   write(change: ChangeRecord): Promise<boolean> {
     return this.#want({ kind: 'write', change, attempt: 1 });
   }
@@ -183,7 +183,7 @@ export class RecordKeeper {
         log[effect.level](effect.text);
         break;
       case 'keep_own':
-        own.keep(effect.kept);
+        own.save(effect.kept);
         break;
       case 'changed':
         this.#listener();

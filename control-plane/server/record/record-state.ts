@@ -5,7 +5,7 @@ import { toDigest } from '../snapshot/snapshot.ts';
 import type { SwapResult, VersionedText } from '../store/shared-text.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
 import type { Outcomes } from './outcomes.ts';
-import type { KeptText } from './own-text.ts';
+import type { OwnRecord } from './own-text.ts';
 import {
   emptyRecord,
   fitRecord,
@@ -47,9 +47,9 @@ export interface RecordOptions {
   /** The human-readable name of this control plane. */
   readonly name: string;
   /** Human-readable: beside the rules. */
-  readonly place: string;
+  readonly location: string;
   /** Human-readable: in the state directory. */
-  readonly ownPlace: string;
+  readonly ownLocation: string;
   /** The value of --rollout; '' without one. */
   readonly steps: string;
   readonly timing: LeaderTiming;
@@ -72,15 +72,15 @@ export interface RecordState {
    * record. */
   readonly ledSinceMs: number;
   /** Identifies the content of the record that a peer has. */
-  readonly heard: string | undefined;
+  readonly peerContentId: string | undefined;
   /** Why the record cannot be read or written at the moment, human-readable. */
-  readonly trouble: string | undefined;
-  readonly isTroubleSaid: boolean;
+  readonly error: string | undefined;
+  readonly isErrorLogged: boolean;
   /** Why the place rejected a write of this control plane, human-readable, until it accepts one or another control
    * plane has written. */
   readonly denied: string | undefined;
   /** Whether the rejection has been logged since the place last accepted a write. */
-  readonly isDenialSaid: boolean;
+  readonly isDenialLogged: boolean;
   /** Which text beside the rules could not be read, and where it is now, human-readable. */
   readonly aside: string | undefined;
   /** The records that this program cannot read, which must not be overwritten. */
@@ -151,7 +151,7 @@ export type RecordEvent =
   /** Applies only to the next start: no other control plane needs the change. `isKnownHere`: whether this process knows
    * it, too. */
   | { readonly kind: 'kept'; readonly change: ChangeRecord; readonly isKnownHere: boolean }
-  | { readonly kind: 'own_read'; readonly kept: KeptText | undefined }
+  | { readonly kind: 'own_read'; readonly kept: OwnRecord | undefined }
   | {
       readonly kind: 'read';
       readonly startedMs: number;
@@ -167,7 +167,7 @@ export type RecordEvent =
  * acted upon. */
 export type RecordEffect =
   | { readonly kind: 'log'; readonly level: 'notice' | 'warning' | 'error'; readonly text: string }
-  | { readonly kind: 'keep_own'; readonly kept: KeptText }
+  | { readonly kind: 'keep_own'; readonly kept: OwnRecord }
   /** The record has changed, whoever wrote it. */
   | { readonly kind: 'changed' }
   /** This control plane, and no other one, has put the outcome of a revision on record: the newest of these. */
@@ -201,11 +201,11 @@ export function startRecord(options: RecordOptions, { monotonicMs }: Now): Recor
     readAtMs: Number.NEGATIVE_INFINITY,
     restUntilMs: Number.NEGATIVE_INFINITY,
     ledSinceMs: 0,
-    heard: undefined,
-    trouble: undefined,
-    isTroubleSaid: false,
+    peerContentId: undefined,
+    error: undefined,
+    isErrorLogged: false,
     denied: undefined,
-    isDenialSaid: false,
+    isDenialLogged: false,
     aside: undefined,
     foreign: { shared: undefined, own: undefined },
     before: undefined,
@@ -216,8 +216,8 @@ export function startRecord(options: RecordOptions, { monotonicMs }: Now): Recor
 }
 
 /** Why no step is taken at the moment, human-readable: the record cannot be read or written. */
-export function troubleOf({ trouble, denied, options }: RecordState): string | undefined {
-  return trouble ?? (denied && toDenied(options, denied));
+export function errorOf({ error, denied, options }: RecordState): string | undefined {
+  return error ?? (denied && toDenied(options, denied));
 }
 
 /** The steps that this control plane takes, which are those of all that share the record. */
@@ -227,7 +227,7 @@ export function stepsOf({ known, options }: RecordState): string {
 
 /** Whether other control planes may have this record. */
 export function isShared({ options }: RecordState): boolean {
-  return options.place !== options.ownPlace;
+  return options.location !== options.ownLocation;
 }
 
 /** Whether the known record is a copy from before the start, so that others may have written since. */
@@ -243,8 +243,8 @@ export function leads({ known, options }: RecordState): boolean {
 
 /** Whether no control plane decides on the record: the rollout ended, or its leader has stopped. */
 export function isVacant(state: RecordState): boolean {
-  const { known, trouble, options } = state;
-  if (trouble !== undefined) return false;
+  const { known, error, options } = state;
+  if (error !== undefined) return false;
   const { leader } = known.record;
   if (openRolloutOf(known.record) === undefined || leader.hasLeft) return true;
   if (leader.id === options.id) return false;
@@ -274,22 +274,22 @@ export function toRevisionMemory({
 }
 
 /** Where control planes store what they have to remember. Plain data. */
-export interface MemoryState extends Pick<RecordState, 'denied' | 'trouble' | 'aside'> {
+export interface MemoryState extends Pick<RecordState, 'denied' | 'error' | 'aside'> {
   /** Human-readable: beside the rules. */
-  readonly place: string;
+  readonly location: string;
   /** Whether the record was only in the state directory, which was empty at the start. */
   readonly isForgetful: boolean;
   /** The verdicts on revisions that did not simply reach all workers, the newest first. */
-  readonly words: readonly Verdict[];
+  readonly verdicts: readonly Verdict[];
   /** The outcomes of the last revisions, the newest first. */
   readonly outcomes: Outcomes;
 }
 
 export function toMemoryState(state: RecordState): MemoryState {
-  const { denied, trouble, aside, options, hadNoCopy, known } = state;
-  const { verdicts: words, outcomes } = known.record;
+  const { denied, error, aside, options, hadNoCopy, known } = state;
+  const { verdicts, outcomes } = known.record;
   const isForgetful = hadNoCopy && (denied !== undefined || aside !== undefined);
-  return { place: options.place, denied, trouble, aside, isForgetful, words, outcomes };
+  return { location: options.location, denied, error, aside, isForgetful, verdicts, outcomes };
 }
 
 export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
@@ -302,7 +302,7 @@ export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
     case 'tick':
       return tick(turn, event.isWaiting, now);
     case 'heard':
-      return become(turn, { heard: event.contentId });
+      return become(turn, { peerContentId: event.contentId });
     case 'kept':
       return keep(turn, event.change, event.isKnownHere);
     case 'own_read':
@@ -360,8 +360,8 @@ function finish(turn: Turn, isWritten: boolean): Turn {
 /** Ends the job or retries it: other control planes may write at the same time, so a write is retried on top of theirs.
  * A sign of life causes a conflict but changes nothing. */
 function end(turn: Turn, isWritten: boolean, now: Now): Turn {
-  const { job, trouble } = turn.state;
-  const isGivenUp = job?.kind !== 'write' || trouble !== undefined || job.attempt === maxAttempts;
+  const { job, error } = turn.state;
+  const isGivenUp = job?.kind !== 'write' || error !== undefined || job.attempt === maxAttempts;
   if (isWritten || isGivenUp) return finish(turn, isWritten);
   return tryToWrite(turn, { ...job, attempt: job.attempt + 1 }, now);
 }
@@ -375,20 +375,22 @@ function tryToWrite(turn: Turn, job: Extract<Job, { kind: 'write' }>, now: Now):
 
 function tick(turn: Turn, isWaiting: boolean, now: Now): Turn {
   const { state } = turn;
-  const { job, known, heard, options, readAtMs } = state;
+  const { job, known, peerContentId, options, readAtMs } = state;
   const { timing } = options;
   const { monotonicMs } = now;
   const isBusy = job !== undefined || state.waiting.length > 0;
   if (isBusy || monotonicMs < state.restUntilMs) return turn;
   const sinceReadMs = monotonicMs - readAtMs;
   const isNews =
-    heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.readAgain;
-  const listened = isNews ? become(turn, { heard: undefined }) : turn;
+    peerContentId !== undefined &&
+    peerContentId !== known.contentId &&
+    sinceReadMs >= timing.readAgain;
+  const listened = isNews ? become(turn, { peerContentId: undefined }) : turn;
   // Another control plane may have begun to take steps.
   const isTimely = sinceReadMs >= (isWaiting ? timing.poll : timing.term);
   const isDue = leadsOpen(state) && monotonicMs - known.sinceMs >= timing.renew;
   if (isDue) return want(listened, { id: 0, kind: 'sign', hasLeft: false }, now);
-  const isRead = isNews || isTimely || state.trouble !== undefined;
+  const isRead = isNews || isTimely || state.error !== undefined;
   return isRead ? want(listened, { id: 0, kind: 'read' }, now) : listened;
 }
 
@@ -397,18 +399,18 @@ function keep(turn: Turn, change: ChangeRecord, isKnownHere: boolean): Turn {
   const changed = change(known.record);
   if (changed === undefined) return turn;
   const record = fitRecord(changed);
-  if (!isKnownHere) return keepOwn(turn, record);
+  if (!isKnownHere) return storeOwn(turn, record);
   const kept = { ...known, record, contentId: toContentId(record) };
-  return tellOutcome(keepOwn(become(turn, { known: kept }), record), known.record);
+  return reportOutcome(storeOwn(become(turn, { known: kept }), record), known.record);
 }
 
 /** Notes the text of an earlier process; what only this control plane knows is written at the next write. */
-function noteOwn(turn: Turn, kept: KeptText | undefined, now: Now): Turn {
+function noteOwn(turn: Turn, kept: OwnRecord | undefined, now: Now): Turn {
   const { state } = turn;
-  const { ownPlace } = state.options;
+  const { ownLocation } = state.options;
   const parsed = kept && parseRecord(kept.text);
   const plane = kept?.plane ?? state.plane;
-  const own = parsed && toForeign(parsed, `remove ${ownPlace} and restart`);
+  const own = parsed && toForeign(parsed, `remove ${ownLocation} and restart`);
   const known = become(turn, {
     plane,
     hadNoCopy: !parsed?.ok,
@@ -459,30 +461,30 @@ function noteRead(turn: Turn, found: VersionedText | undefined, startedMs: numbe
 function noteFailure(turn: Turn, reason: string, now: Now): Turn {
   const { stage, options } = turn.state;
   const what = stage?.kind === 'swapping' ? 'written' : 'read';
-  return end(fail(turn, `${options.place} cannot be ${what} (${reason})`, now), false, now);
+  return end(fail(turn, `${options.location} cannot be ${what} (${reason})`, now), false, now);
 }
 
 function noteSetAside(turn: Turn, where: string | undefined, now: Now): Turn {
   const { stage, options } = turn.state;
   if (stage?.kind !== 'setting_aside') return turn;
   const fate = where === undefined ? 'cannot be moved away' : `is kept as ${where}`;
-  const aside = `${options.place} could not be read (${stage.problem}) and ${fate}`;
+  const aside = `${options.location} could not be read (${stage.problem}) and ${fate}`;
   const text = `Rollout: ${aside}: what was taken back, held back or approved is known from the state directory alone`;
-  const said = become(turn, { aside }, { kind: 'log', level: 'error', text });
+  const logged = become(turn, { aside }, { kind: 'log', level: 'error', text });
   const version = where === undefined ? stage.read.version : undefined;
-  return noteRecord(said, { ...stage.read, version }, 'damaged', now);
+  return noteRecord(logged, { ...stage.read, version }, 'damaged', now);
 }
 
 function noteOwnSetAside(turn: Turn, where: string, now: Now): Turn {
   const { stage, foreign, options } = turn.state;
   if (stage?.kind !== 'setting_own_aside') return turn;
-  const text = `Rollout: ${options.ownPlace} is not read (${foreign.own?.problem}); ${where}`;
-  const said = become(
+  const text = `Rollout: ${options.ownLocation} is not read (${foreign.own?.problem}); ${where}`;
+  const logged = become(
     turn,
     { foreign: { ...foreign, own: undefined } },
     { kind: 'log', level: 'warning', text },
   );
-  return noteRecord(said, stage.read, stage.theirs, now);
+  return noteRecord(logged, stage.read, stage.theirs, now);
 }
 
 /** `theirs`: undefined if it is already known, or there is none. */
@@ -498,10 +500,10 @@ function noteRecord(
   const { known, before } = reached.state;
   const lost = isShared(turn.state) ? describeLoss(known, version, theirs) : undefined;
   if (lost !== undefined) {
-    const text = `Rollout: ${turn.state.options.place} ${lost}: what is known here is written again`;
+    const text = `Rollout: ${turn.state.options.location} ${lost}: what is known here is written again`;
     const isNews = reached.state.denied === undefined;
-    const said = isNews ? [{ kind: 'log', level: 'warning', text } as const] : [];
-    return swap(become(reached, {}, ...said), known.record, false, now, version);
+    const logged = isNews ? [{ kind: 'log', level: 'warning', text } as const] : [];
+    return swap(become(reached, {}, ...logged), known.record, false, now, version);
   }
   if (found === undefined) {
     const isUnwritten = before !== undefined && version !== undefined;
@@ -559,7 +561,7 @@ function swap(
   const record = fitRecord(given);
   const problem = whyUnreadable(record);
   if (problem !== undefined) {
-    return end(fail(turn, `${options.place} cannot be written (${problem})`, now), false, now);
+    return end(fail(turn, `${options.location} cannot be written (${problem})`, now), false, now);
   }
   const text = toRecordText(record);
   const stage = { kind: 'swapping', before, record, isForJob } as const;
@@ -573,8 +575,12 @@ function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
   // What was read on the way is written at the next poll: a place whose reads are behind its writes is not asked for ever.
   if (result.kind === 'stale') return isForJob ? read(turn) : end(turn, false, now);
   if (result.kind === 'written') {
-    const written = noteReachable(noteTaken(turn, now));
-    return end(tellOutcome(setKnown(written, result.version, record, now), before), isForJob, now);
+    const written = noteReachable(noteAccepted(turn, now));
+    return end(
+      reportOutcome(setKnown(written, result.version, record, now), before),
+      isForJob,
+      now,
+    );
   }
   const failed = noteDenied(turn, result.reason, now);
   const { known } = turn.state;
@@ -582,46 +588,50 @@ function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
   const isNobodys = known.version === undefined && isShared(turn.state);
   const isOwn = isNobodys && openRolloutOf(record) === undefined;
   if (!isOwn) return end(failed, false, now);
-  return end(tellOutcome(setKnown(failed, undefined, record, now), before), isForJob, now);
+  return end(reportOutcome(setKnown(failed, undefined, record, now), before), isForJob, now);
 }
 
-function noteTaken(turn: Turn, { monotonicMs }: Now): Turn {
-  const { isDenialSaid, options } = turn.state;
-  const text = `Rollout: ${options.place} takes writes again`;
-  const said = !isDenialSaid ? [] : [{ kind: 'log', level: 'notice', text } as const];
-  const taken = {
+function noteAccepted(turn: Turn, { monotonicMs }: Now): Turn {
+  const { isDenialLogged, options } = turn.state;
+  const text = `Rollout: ${options.location} takes writes again`;
+  const logged = !isDenialLogged ? [] : [{ kind: 'log', level: 'notice', text } as const];
+  const accepted = {
     denied: undefined,
-    isDenialSaid: false,
+    isDenialLogged: false,
     before: undefined,
     readAtMs: monotonicMs,
   };
-  return become(turn, taken, ...said);
+  return become(turn, accepted, ...logged);
 }
 
 function noteDenied(turn: Turn, reason: string, now: Now): Turn {
-  const { options, isDenialSaid, isTroubleSaid } = turn.state;
-  const known = become(turn, { denied: reason, isDenialSaid: true, isTroubleSaid: isDenialSaid });
-  return become(fail(known, toDenied(options, reason), now), { isTroubleSaid });
+  const { options, isDenialLogged, isErrorLogged } = turn.state;
+  const known = become(turn, {
+    denied: reason,
+    isDenialLogged: true,
+    isErrorLogged: isDenialLogged,
+  });
+  return become(fail(known, toDenied(options, reason), now), { isErrorLogged });
 }
 
 function noteReachable(turn: Turn): Turn {
-  const { isTroubleSaid, options } = turn.state;
-  const reached = become(turn, { trouble: undefined });
-  if (!isTroubleSaid) return reached;
-  const text = `Rollout: ${options.place} can be reached again`;
-  return become(reached, { isTroubleSaid: false }, { kind: 'log', level: 'notice', text });
+  const { isErrorLogged, options } = turn.state;
+  const reached = become(turn, { error: undefined });
+  if (!isErrorLogged) return reached;
+  const text = `Rollout: ${options.location} can be reached again`;
+  return become(reached, { isErrorLogged: false }, { kind: 'log', level: 'notice', text });
 }
 
 function fail(turn: Turn, reason: string, { monotonicMs }: Now): Turn {
   const text = `Rollout: ${reason}; no step is taken meanwhile`;
-  const said = { kind: 'log', level: 'warning', text } as const;
+  const logged = { kind: 'log', level: 'warning', text } as const;
   const restMs = Math.max(retryMs, turn.state.options.timing.poll);
-  const failed = { isTroubleSaid: true, trouble: reason, restUntilMs: monotonicMs + restMs };
-  return become(turn, failed, ...(turn.state.isTroubleSaid ? [] : [said]));
+  const failed = { isErrorLogged: true, error: reason, restUntilMs: monotonicMs + restMs };
+  return become(turn, failed, ...(turn.state.isErrorLogged ? [] : [logged]));
 }
 
-function toDenied({ place }: RecordOptions, reason: string): string {
-  return `${place} takes no writes from this control plane (${reason})`;
+function toDenied({ location }: RecordOptions, reason: string): string {
+  return `${location} takes no writes from this control plane (${reason})`;
 }
 
 function setKnown(
@@ -640,18 +650,18 @@ function setKnown(
   const [had, has] = [known.record, record].map(({ takenBack }) => takenBack?.length);
   const text = `Rollout: ${maxTakenBack} contents that were taken back are on record: each further one replaces the oldest`;
   const isFull = has === maxTakenBack && had !== has;
-  const said = isFull ? [{ kind: 'log', level: 'warning', text } as const] : [];
-  return become(keepOwn(set, record), {}, ...said, { kind: 'changed' });
+  const logged = isFull ? [{ kind: 'log', level: 'warning', text } as const] : [];
+  return become(storeOwn(set, record), {}, ...logged, { kind: 'changed' });
 }
 
-function keepOwn(turn: Turn, record: RolloutRecord): Turn {
+function storeOwn(turn: Turn, record: RolloutRecord): Turn {
   const { foreign, plane } = turn.state;
   if (foreign.own !== undefined) return turn;
   const kept = { text: toRecordText(record), plane };
   return become(turn, {}, { kind: 'keep_own', kept });
 }
 
-function tellOutcome(turn: Turn, before: RolloutRecord): Turn {
+function reportOutcome(turn: Turn, before: RolloutRecord): Turn {
   const { outcomes } = turn.state.known.record;
   const [was, is] = [before.outcomes, outcomes].map(
     ([last]) => last && `${last.revisions[0]} ${last.kind} ${last.atMs}`,

@@ -31,7 +31,7 @@ const rollout: RolloutOnRecord = {
   whole: [1],
   reason: '',
 };
-const taken: Verdict = {
+const takenBack: Verdict = {
   revision: 'bad',
   content: 'bad content',
   outcome: 'taken_back',
@@ -43,7 +43,7 @@ const old = { revision: 'old', content: 'old content' };
 const record: RolloutRecord = {
   rollout,
   inForce: [old],
-  verdicts: [taken],
+  verdicts: [takenBack],
   outcomes: [],
   leader: { id: 'process', plane: 'plane', name: 'host:8090', hasLeft: false },
   after: 'another',
@@ -97,13 +97,13 @@ const large: readonly (readonly [string, Partial<RolloutRecord>])[] = [
   ['a list of pools', { rollout: { ...rollout, whole: numbered(1_001) } }],
   ['a list of workers', { rollout: { ...rollout, chosen: many(20_001, '0123456789ab') } }],
   ['a list of what was in force', { inForce: many(200, old) }],
-  ['lists of verdicts', { verdicts: many(500, { ...taken, reason: long, by: long }) }],
+  ['lists of verdicts', { verdicts: many(500, { ...takenBack, reason: long, by: long }) }],
   ['names', { leader: { ...record.leader, name: long }, after: long }],
   [
     'all of them',
     {
       rollout: { ...rollout, reason: long, chosen: many(maxChosen, '0123456789ab') },
-      verdicts: many(50, { ...taken, reason: long, by: long }),
+      verdicts: many(50, { ...takenBack, reason: long, by: long }),
       takenBack: many(4_000, '0'.repeat(16)),
       outcomes: many(50, {
         revisions: many(5, '0'.repeat(40)),
@@ -141,13 +141,13 @@ test('a field that older control planes wrote is no trouble', (t) => {
 });
 
 test('a verdict is found by revision and by content, the last one first', (t) => {
-  const later = { ...taken, revision: 'again', outcome: 'approved' as const };
+  const later = { ...takenBack, revision: 'again', outcome: 'approved' as const };
   const now = withVerdict(record, later);
-  t.is(verdictOf(record, 'bad', 'any'), taken);
-  t.is(verdictOf(record, 'any', 'bad content'), taken);
+  t.is(verdictOf(record, 'bad', 'any'), takenBack);
+  t.is(verdictOf(record, 'any', 'bad content'), takenBack);
   t.is(verdictOf(record, 'any', 'any'), undefined);
   t.deepEqual(now.verdicts, [later], 'the last word about a content');
-  const both = withVerdict(now, { ...taken, content: 'other content' });
+  const both = withVerdict(now, { ...takenBack, content: 'other content' });
   t.deepEqual(pluck(both.verdicts, 'content'), ['other content', 'bad content']);
   t.is(verdictOf(both, 'again', 'other content')?.content, 'other content');
   t.deepEqual(pluck(withoutVerdict(both, 'bad content').verdicts, 'content'), ['other content']);
@@ -155,7 +155,7 @@ test('a verdict is found by revision and by content, the last one first', (t) =>
 
 test('the newest fifty verdicts are kept', (t) => {
   const all = numbered(60).reduce(
-    (before, index) => withVerdict(before, { ...taken, content: `content-${index}` }),
+    (before, index) => withVerdict(before, { ...takenBack, content: `content-${index}` }),
     emptyRecord,
   );
   t.is(all.verdicts.length, 50);
@@ -167,7 +167,7 @@ test('the newest fifty verdicts are kept', (t) => {
   const tried = withInForce(all, { revision: 'r', content: 'content-0' }, end);
   t.is(whyTakenBack(tried, 'content-0'), undefined);
   const more = numbered(4_000).map((at) => `${at}`.padStart(16, '0'));
-  const full = withVerdict({ ...all, takenBack: more }, { ...taken, content: 'content-0' });
+  const full = withVerdict({ ...all, takenBack: more }, { ...takenBack, content: 'content-0' });
   t.is(full.takenBack?.length, 4_000);
   t.is(whyTakenBack(full, more[3_999] ?? ''), undefined, 'the oldest is forgotten');
 });
@@ -191,7 +191,7 @@ test('the revision in force is the newest of twenty, once each, and no verdict i
 });
 
 test('an approval is one of what is in force as long as it is, and of what is not yet', (t) => {
-  const approved = (content: string) => ({ ...taken, content, outcome: 'approved' as const });
+  const approved = (content: string) => ({ ...takenBack, content, outcome: 'approved' as const });
   const contentsOf = (given: RolloutRecord) => given.verdicts.map(({ content }) => content);
   const first = [approved('one'), approved('two')].reduce(withVerdict, emptyRecord);
   const one = withInForce(first, { revision: '1', content: 'one' });
@@ -203,13 +203,13 @@ test('an approval is one of what is in force as long as it is, and of what is no
 });
 
 test('a rollout that came through is in force, and nobody alone has it', (t) => {
-  const ended = withEnd(withVerdict(record, { ...taken, content: 'new content' }), 'in_force', {
+  const ended = withEnd(withVerdict(record, { ...takenBack, content: 'new content' }), 'in_force', {
     ...end,
     reason: '',
   });
   t.deepEqual(ended.rollout, { ...rollout, outcome: 'in_force', chosen: [], whole: [] });
   t.deepEqual(ended.inForce, [{ revision: 'new', content: 'new content' }, old]);
-  t.deepEqual(ended.verdicts, [taken]);
+  t.deepEqual(ended.verdicts, [takenBack]);
   t.is(openRolloutOf(ended), undefined);
 });
 
@@ -225,7 +225,7 @@ test('a rollout that was taken back says why, by whom and when', (t) => {
   t.deepEqual(ended.inForce, [old]);
   t.deepEqual(ended.verdicts, [
     { revision: 'new', content: 'new content', outcome: 'taken_back', ...end, rollout: 'id' },
-    taken,
+    takenBack,
   ]);
   const { outcomes } = ended;
   t.deepEqual(outcomes, [

@@ -19,8 +19,8 @@ const shortContent = 16;
 const shown = Type.String();
 
 const rolloutJson = Type.Object({
-  /** Identifies this rollout, as a revision may be rolled out again. Unknown to workers, whose places are derived from
-   * it. */
+  /** Identifies this rollout, as a revision may be rolled out again. Unknown to workers, whose positions are derived
+   * from it. */
   id: Type.String({ maxLength: 64 }),
   revision: revisionId,
   content,
@@ -32,7 +32,7 @@ const rolloutJson = Type.Object({
   ]),
   /** Counted from 0. */
   step: Type.Integer({ minimum: 0 }),
-  /** The places (pools.ts) of the workers that have it. */
+  /** The positions (pools.ts) of the workers that have it. */
   chosen: Type.Array(Type.String({ maxLength: 16 })),
   /** Pools (pools.ts) in which all workers have it. */
   whole: Type.Array(Type.Integer({ minimum: 0 })),
@@ -62,7 +62,7 @@ const verdictJson = Type.Object({
 export type Verdict = Type.Static<typeof verdictJson>;
 
 /** The reason, the person (human-readable; '' for a control plane) and the time. */
-export type Word = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
+export type VerdictDetails = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
 
 const recordJson = Type.Object({
   format: Type.Literal(currentFormat),
@@ -190,23 +190,23 @@ export function isJudged(record: RolloutRecord, revision: string, content: strin
   return against === record.inForce[0]?.content;
 }
 
-type Tried = Pick<TrialState, 'revision' | 'content' | 'saidBefore'>;
+type Tried = Pick<TrialState, 'revision' | 'content' | 'earlierVerdict'>;
 
-/** The verdict by which the revision is taken back, unless it is `saidBefore`, which was given on an earlier try. */
+/** The verdict by which the revision is taken back, unless it is `earlierVerdict`, which was given on an earlier try. */
 export function takenBackOf(
   record: RolloutRecord,
-  { revision, content, saidBefore }: Tried,
+  { revision, content, earlierVerdict }: Tried,
 ): Verdict | undefined {
-  return takenBackBy(verdictOf(record, revision.id, content), saidBefore, revision.id);
+  return takenBackBy(verdictOf(record, revision.id, content), earlierVerdict, revision.id);
 }
 
 /** The verdict by which the revision is held back because it would remove too much of the rules in force on record. */
 export function heldBackOf(
   record: RolloutRecord,
-  { revision, content, saidBefore }: Tried,
+  { revision, content, earlierVerdict }: Tried,
 ): Verdict | undefined {
-  const said = verdictOf(record, revision.id, content);
-  return heldBackBy(said, saidBefore, record.inForce[0]?.content);
+  const entry = verdictOf(record, revision.id, content);
+  return heldBackBy(entry, earlierVerdict, record.inForce[0]?.content);
 }
 
 /** Whether the content was in force before, as far as that is on record. */
@@ -219,8 +219,8 @@ export function wasServed({ inForce, outcomes }: RolloutRecord, content: string)
  * Being replaced by a newer revision does not count. */
 export function whyTakenBack(record: RolloutRecord, content: string): string | undefined {
   const isTakenBack = takenBackOn(record).includes(toShort(content));
-  const said = record.outcomes.find((each) => each.content === content && isBad(each));
-  return isTakenBack ? (said?.reason ?? 'the reason is not on record any more') : undefined;
+  const entry = record.outcomes.find((each) => each.content === content && isBad(each));
+  return isTakenBack ? (entry?.reason ?? 'the reason is not on record any more') : undefined;
 }
 
 /** Adds the contents that `ours` has as taken back, unless they have come into force in `theirs`. */
@@ -288,15 +288,15 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
 
 /** Gives this revision to all workers from now on, so that it is on trial nowhere. A later revision that was in force
  * was undone and is no state to return to. An approval counts while the approved revision is in force: one that removes
- * everything again later is held back again. `word`: since when, by whom and why, if that is known. */
+ * everything again later is held back again. `details`: since when, by whom and why, if that is known. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
-  word?: Word,
+  details?: VerdictDetails,
 ): RolloutRecord {
   const { revision, content } = now;
-  const said = verdictOf(record, revision, content);
-  const approval = said?.outcome === 'approved' ? said : undefined;
+  const entry = verdictOf(record, revision, content);
+  const approval = entry?.outcome === 'approved' ? entry : undefined;
   const before = record.inForce.findIndex((each) => each.content === content);
   const past = new Set(record.inForce.map((each) => each.content));
   const verdicts = record.verdicts.filter((each) =>
@@ -306,9 +306,9 @@ export function withInForce(
   );
   const open = openRolloutOf(record);
   const noted =
-    word === undefined
+    details === undefined
       ? record
-      : noteOutcome(record, { ...now, ...toApproved(word, approval), kind: 'in_force' });
+      : noteOutcome(record, { ...now, ...toApproved(details, approval), kind: 'in_force' });
   return {
     ...noted,
     rollout: open?.content === content ? toEnded(open, 'in_force', '') : record.rollout,
@@ -318,7 +318,10 @@ export function withInForce(
 }
 
 /** Why the revision is in force, if an operator had to approve it first. */
-function toApproved({ reason, by, atMs }: Word, approval: Verdict | undefined): Word {
+function toApproved(
+  { reason, by, atMs }: VerdictDetails,
+  approval: Verdict | undefined,
+): VerdictDetails {
   if (approval === undefined) return { reason, by, atMs };
   const approved = `approved by ${approval.by}: ${approval.reason}`;
   return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
@@ -329,7 +332,7 @@ function toApproved({ reason, by, atMs }: Word, approval: Verdict | undefined): 
 export function withEnd(
   record: RolloutRecord,
   outcome: 'in_force' | 'taken_back',
-  end: Word,
+  end: VerdictDetails,
 ): RolloutRecord {
   const { rollout } = record;
   if (rollout === null) return record;
@@ -386,13 +389,13 @@ export function fitRecord(record: RolloutRecord): RolloutRecord {
 
 function shorten(record: RolloutRecord, maxReason: number): RolloutRecord {
   const { rollout, verdicts, outcomes, leader, after } = record;
-  const cut = <Said extends Pick<Verdict, 'reason'>>(said: Said): Said => ({
-    ...said,
-    reason: cutText(said.reason, maxReason),
+  const cut = <Entry extends Pick<Verdict, 'reason'>>(entry: Entry): Entry => ({
+    ...entry,
+    reason: cutText(entry.reason, maxReason),
   });
-  const cutBoth = <Said extends Pick<Verdict, 'reason' | 'by'>>(said: Said): Said => ({
-    ...cut(said),
-    by: cutText(said.by, maxName),
+  const cutBoth = <Entry extends Pick<Verdict, 'reason' | 'by'>>(entry: Entry): Entry => ({
+    ...cut(entry),
+    by: cutText(entry.by, maxName),
   });
   return {
     ...record,

@@ -53,7 +53,7 @@ function toNewest(text: string, problems: readonly Problem[]): Newest {
     ...{
       content: problems === errors ? undefined : content,
       isWaiting: false,
-      saidBefore: undefined,
+      earlierVerdict: undefined,
     },
   };
 }
@@ -68,7 +68,7 @@ function toRecord(text: string): RolloutRecord {
 
 /** Parses `taken_back/REVISION`, or `held_back/REVISION/AGAINST` for a revision that would have removed the rules of
  * AGAINST. */
-function withWord(record: RolloutRecord, text: string): RolloutRecord {
+function addVerdict(record: RolloutRecord, text: string): RolloutRecord {
   const [outcome, id = '', against] = text.split('/');
   return withVerdict(record, {
     ...{ outcome: outcome as 'held_back', revision: id, content: toKnown(id).content },
@@ -80,7 +80,7 @@ function withWord(record: RolloutRecord, text: string): RolloutRecord {
 /** Initially revision a is in force and the newest, and was given to all workers at once. */
 class Scene {
   rollsOut = true;
-  isTold = false;
+  reportsOutcomes = false;
   leads = true;
   mayWrite = true;
   isWritable = true;
@@ -93,10 +93,10 @@ class Scene {
   #memory = noMemory;
 
   look(): string {
-    const { rollsOut, isTold, leads, mayWrite, record, inForce, newest, withdrawn } = this;
+    const { rollsOut, reportsOutcomes, leads, mayWrite, record, inForce, newest, withdrawn } = this;
     const reach = { reachable: true, lastSuccessMs: 0, failingSinceMs: undefined };
     const { memory, effects } = remember(this.#memory, {
-      ...{ rollsOut, isTold, leads, mayWrite, record, wallMs: 1_000_000_000_000 },
+      ...{ rollsOut, reportsOutcomes, leads, mayWrite, record, wallMs: 1_000_000_000_000 },
       snapshots: {
         store: { ...reach, lastError: undefined, revision: undefined },
         ...{ newest, inForce, trial: undefined, withdrawn, stale: undefined },
@@ -141,10 +141,10 @@ class Scene {
 /** The words of a look, as `NAME` or `NAME=VALUE`, in any number; they apply to later looks, too. */
 const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<Scene>>> = {
   'no-rollout': () => ({ rollsOut: false }),
-  told: () => ({ isTold: true }),
+  told: () => ({ reportsOutcomes: true }),
   follows: () => ({ leads: false }),
   leads: () => ({ leads: true }),
-  trouble: () => ({ mayWrite: false }),
+  error: () => ({ mayWrite: false }),
   unwritable: () => ({ isWritable: false }),
   fine: () => ({ mayWrite: true, isWritable: true }),
   /** The revision in force, as `REVISION@SINCE` in milliseconds: given to all at once, or retained from an earlier
@@ -159,7 +159,7 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
   'no-newest': () => ({ newest: undefined }),
   withdrawn: (revision) => ({ withdrawn: { revision, by: 'a' } }),
   record: (text) => ({ record: toRecord(text) }),
-  word: (text, { record }) => ({ record: withWord(record, text) }),
+  word: (text, { record }) => ({ record: addVerdict(record, text) }),
   /** Writes the record as the previous version did, without contents: the first revision is in force, the second one
    * taken back. */
   before(text) {
@@ -171,7 +171,7 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
   open: (_, { record }) => ({ record: { ...record, rollout: open } }),
   meanwhile: (text) => ({ meanwhile: toRecord(text) }),
   'meanwhile-word': (text, { meanwhile = emptyRecord }) => ({
-    meanwhile: withWord(meanwhile, text),
+    meanwhile: addVerdict(meanwhile, text),
   }),
 };
 

@@ -35,7 +35,7 @@ export interface Happened {
   /** Whether revisions reach the workers in steps. */
   readonly rollsOut: boolean;
   /** Whether outcomes of revisions are reported to people, each by one of the control planes. */
-  readonly isTold: boolean;
+  readonly reportsOutcomes: boolean;
   readonly snapshots: SnapshotState;
   readonly record: RolloutRecord;
   /** Whether this control plane leads. */
@@ -101,8 +101,8 @@ export function remember(before: Memory, happened: Happened): Turn {
 }
 
 /** Whether the record is shared; if no other control plane needs it, it stays in the state directory. */
-function isShared({ rollsOut, isTold, record }: Happened): boolean {
-  return rollsOut || isTold || record.verdicts.length > 0 || record.inForce.length > 0;
+function isShared({ rollsOut, reportsOutcomes, record }: Happened): boolean {
+  return rollsOut || reportsOutcomes || record.verdicts.length > 0 || record.inForce.length > 0;
 }
 
 function isWanted({ inForce, newest }: SnapshotState): boolean {
@@ -133,7 +133,8 @@ function findInForce(
   // The removals of this revision are known on record but were not known here when it was served: following.ts returns
   // to the revision before.
   const isHeldBack = (record: RolloutRecord) =>
-    !mayRemove && heldBackOf(record, { ...inForce, saidBefore: newest?.saidBefore }) !== undefined;
+    !mayRemove &&
+    heldBackOf(record, { ...inForce, earlierVerdict: newest?.earlierVerdict }) !== undefined;
   const word = { reason: '', by: '', atMs: inForce.sinceMs };
   const change: ChangeRecord = (record) =>
     isOnRecord(record) || isHeldBack(record) ? undefined : withInForce(record, now, word);

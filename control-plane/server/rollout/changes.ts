@@ -5,8 +5,8 @@ import {
   type RolloutOnRecord,
   type RolloutRecord,
   undoableOf,
+  type VerdictDetails,
   verdictOf,
-  type Word,
   withEnd,
   withoutVerdict,
 } from '../record/record.ts';
@@ -30,9 +30,9 @@ export function withBegun(
       : withEnd(record, 'taken_back', { reason: toReplaced(revision), by: '', atMs });
   // The approval is retained for control planes that start while this rollout is under way.
   const isApproved = verdictOf(before, revision, content)?.outcome === 'approved';
-  const kept = isApproved ? before : withoutVerdict(before, content);
+  const others = isApproved ? before : withoutVerdict(before, content);
   const none = { step: 0, chosen: [], whole: [], reason: '' };
-  return { ...kept, rollout: { ...rollout, ...none, outcome: 'running' }, after: '' };
+  return { ...others, rollout: { ...rollout, ...none, outcome: 'running' }, after: '' };
 }
 
 /** Changes the open rollout. */
@@ -57,18 +57,18 @@ export function withChange(
 export function withAction(
   record: RolloutRecord,
   action: RolloutAction,
-  word: Word,
+  details: VerdictDetails,
 ): RolloutRecord {
   switch (action) {
     case 'pause':
-      return withRollout(record, { outcome: 'paused', reason: word.reason });
+      return withRollout(record, { outcome: 'paused', reason: details.reason });
     case 'resume':
     case 'retry':
       return withRollout(record, { outcome: 'running', reason: '' });
     case 'promote':
-      return withEnd(record, 'in_force', word);
+      return withEnd(record, 'in_force', details);
     case 'abort':
-      return withEnd(record, 'taken_back', word);
+      return withEnd(record, 'taken_back', details);
   }
 }
 
@@ -81,17 +81,20 @@ export function withTakenBack(
   {
     endedBefore,
     undoes,
-    ...word
-  }: Word & { readonly endedBefore: string | undefined; readonly undoes?: string | undefined },
+    ...details
+  }: VerdictDetails & {
+    readonly endedBefore: string | undefined;
+    readonly undoes?: string | undefined;
+  },
 ): RolloutRecord | undefined {
   const open = openRolloutOf(record);
   const isThis = open?.revision === rollout.revision || undoableOf(record, undoes) !== undefined;
-  if (isThis) return withEnd(record, 'taken_back', word);
+  if (isThis) return withEnd(record, 'taken_back', details);
   if (open !== undefined) return undefined;
   const { rollout: last, inForce } = record;
   const hasEnded = last?.revision === rollout.revision && last.id !== endedBefore;
   if (hasEnded || inForce[0]?.content === rollout.content) return undefined;
-  return withEnd(withBegun(record, rollout, word.atMs), 'taken_back', word);
+  return withEnd(withBegun(record, rollout, details.atMs), 'taken_back', details);
 }
 
 function toLists({ chosen, whole }: Share): Pick<RolloutOnRecord, 'chosen' | 'whole'> {

@@ -24,7 +24,7 @@ const judgements = {
   unclear: 'worker one alone makes the difference',
 };
 
-const placeAt = (index: number) => String(index).padStart(3, '0');
+const positionAt = (index: number) => String(index).padStart(3, '0');
 
 /** Parses groups of workers, each as `COUNT[@POOL][/NUMBER OF THE FIRST][:pending|nameless|refused[:FOR MS]]`. */
 function toMembers(text: string): Member[] {
@@ -37,7 +37,7 @@ function toMembers(text: string): Member[] {
     return Array.from({ length: Number(count) }, (_, index) => ({
       name: `'w${from + index}'`,
       pool: Number(pool ?? 0),
-      place: state === 'nameless' ? '' : placeAt(from + index),
+      position: state === 'nameless' ? '' : positionAt(from + index),
       isChosen: false,
       state: state === 'pending' || state === 'refused' ? state : 'in_force',
       refusal:
@@ -49,9 +49,9 @@ function toMembers(text: string): Member[] {
 }
 
 /** Parses the places of `[3,4]`, or those of the first workers by their number. */
-function toPlaces(text: string): string[] {
-  if (text.startsWith('[')) return text.slice(1, -1).split(',').map(Number).map(placeAt);
-  return Array.from({ length: Number(text) }, (_, index) => placeAt(index));
+function toPositions(text: string): string[] {
+  if (text.startsWith('[')) return text.slice(1, -1).split(',').map(Number).map(positionAt);
+  return Array.from({ length: Number(text) }, (_, index) => positionAt(index));
 }
 
 function toGroup(text: string, index: number): NodeGroup {
@@ -67,7 +67,7 @@ function toOpen(given: Given): RolloutOnRecord {
     ...{ id: 'id', content: 'new content', outcome: outcome ?? 'running' },
     revision: given.get('record') === 'other' ? 'f'.repeat(40) : 'new',
     step: Number(given.get('step') ?? 0),
-    chosen: toPlaces(given.get('chosen') ?? '2'),
+    chosen: toPositions(given.get('chosen') ?? '2'),
     whole: given.has('whole') ? [Number(given.get('whole'))] : [],
     reason: outcome === 'paused' ? 'lunch' : '',
   };
@@ -125,12 +125,12 @@ function show({ change, phase, text }: Decision): string {
 /** `"` stands for the sentence of the phase. */
 function showChange(change: Change, text: string): string {
   const { kind } = change;
-  const said = 'reason' in change ? change.reason : 'text' in change ? change.text : '';
-  const sentence = said === '' ? '' : `: ${said === text ? '"' : said}`;
+  const reason = 'reason' in change ? change.reason : 'text' in change ? change.text : '';
+  const sentence = reason === '' ? '' : `: ${reason === text ? '"' : reason}`;
   if (change.kind !== 'give') return `${kind}${sentence}`;
   const { chosen, whole } = change.share;
-  const places = chosen.length > 2 ? [chosen[0], 'to', chosen.at(-1)] : chosen;
-  const to = places.length === 0 ? 'nobody' : places.join(' ');
+  const positions = chosen.length > 2 ? [chosen[0], 'to', chosen.at(-1)] : chosen;
+  const to = positions.length === 0 ? 'nobody' : positions.join(' ');
   const pools = whole.length === 0 ? '' : ` and all of pool ${whole}`;
   return `give step ${change.step} to ${to}${pools}${sentence}`;
 }
@@ -143,7 +143,7 @@ test('before a revision comes it is foreseen whether a share can be made at any 
   const foresee = (steps: string, ...given: string[]) => {
     const parsed = parseRolloutPlan(steps);
     if (!parsed.ok) throw new Error(parsed.reason);
-    const named = given.map((place, index) => ({ name: `'w${index}'`, place }));
+    const named = given.map((position, index) => ({ name: `'w${index}'`, position }));
     return foreseeIndivisible(named, parsed.plan);
   };
   t.is(foresee('10%'), undefined, 'nobody is connected');

@@ -258,7 +258,7 @@ function findSmaller({ members }: View, open: RolloutOnRecord, pools: Pools): De
   const isIn = createIsWithin(smaller);
   if (members.every((worker) => !worker.isChosen || isIn(worker))) return undefined;
   const share = {
-    chosen: smaller.chosen.filter((place) => open.chosen.includes(place)),
+    chosen: smaller.chosen.filter((position) => open.chosen.includes(position)),
     whole: open.whole,
   };
   return toGiven(open.step, share, '');
@@ -357,17 +357,17 @@ function give(
 /** Explains, before there is a revision, why it could not go to a share of these workers first; undefined if it
  * could. */
 export function foreseeIndivisible(
-  workers: readonly Pick<Member, 'name' | 'place'>[],
+  workers: readonly Pick<Member, 'name' | 'position'>[],
   { steps, onIndivisible }: RolloutPlan,
 ): string | undefined {
   if (workers.length === 0) return undefined;
-  const places = workers.map(({ place }) => place);
-  if (steps.some(({ percent }) => chooseShare(places, percent).length > 0)) return undefined;
+  const positions = workers.map(({ position }) => position);
+  if (steps.some(({ percent }) => chooseShare(positions, percent).length > 0)) return undefined;
   const what = onIndivisible === 'wait' ? 'have to be approved' : 'reach all workers at once';
   return `the next revision will ${what}, since no share of the workers can be made: ${whyIndivisible(workers)}`;
 }
 
-function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {
+function whyIndivisible(members: readonly Pick<Member, 'name' | 'position'>[]): string {
   if (members.length === 1) return 'only one worker is connected';
   return `none of the ${members.length} workers, such as ${members[0]?.name}, names its instance`;
 }

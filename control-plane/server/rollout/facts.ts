@@ -202,10 +202,10 @@ function boundDomains(workers: WorkerFacts[]): Pick<RolloutFacts, 'workers' | 'l
   }
   if (count <= maxDomains) return { workers };
   const sorted = [...weights].sort(([, a], [, b]) => b - a).map(([name]) => name);
-  const kept = new Set(sorted.splice(0, Math.floor(maxDomains / all.length)));
+  const included = new Set(sorted.splice(0, Math.floor(maxDomains / all.length)));
   const bound = <Of extends FiguresFacts>(figures: Of): Of => ({
     ...figures,
-    domains: figures.domains?.filter(({ name }) => kept.has(name)),
+    domains: figures.domains?.filter(({ name }) => included.has(name)),
   });
   const bounded = workers.map(({ counted, ...worker }) => {
     const recent = counted?.recent && { recent: bound(counted.recent) };
@@ -277,7 +277,7 @@ export function subtract(all: FiguresFacts, part: FiguresFacts): FiguresFacts {
   };
 }
 
-interface RulePlace {
+interface RulePosition {
   readonly domain: string;
   readonly fate: Fate;
 }
@@ -302,7 +302,7 @@ class Change {
   readonly #lost: ReadonlyMap<string, LostRules>;
   readonly #isRemovalMeant: boolean;
   /** The position of each rule by its metric key. */
-  readonly #places = new Map<string, RulePlace>();
+  readonly #places = new Map<string, RulePosition>();
   readonly #figures = new WeakMap<Tallied, FiguresFacts>();
 
   constructor(
@@ -360,7 +360,7 @@ class Change {
     return { decisions, overLimit, errors, noMatch: unmeant, gone, domains: [...domains.values()] };
   }
 
-  #placeOf(rule: string): RulePlace {
+  #placeOf(rule: string): RulePosition {
     const known = this.#places.get(rule);
     if (known !== undefined) return known;
     // One domain can be `shop` and another one `shop.eu`.
@@ -370,9 +370,9 @@ class Change {
     const lost = this.#lost.get(domain);
     const isMeant = this.#isRemovalMeant || lost?.isPure === true;
     const fate = isMeant && lost ? lost.fateOf(rule) : 'kept';
-    const place = { domain, fate };
-    this.#places.set(rule, place);
-    return place;
+    const position = { domain, fate };
+    this.#places.set(rule, position);
+    return position;
   }
 }
 

@@ -12,8 +12,8 @@ test('of a way to a revision that breaks the policy its own steps are approved, 
   const options = {
     id: 'a',
     name: 'a',
-    place: 'p',
-    ownPlace: 'p',
+    location: 'p',
+    ownLocation: 'p',
     steps: '',
     timing: sharedTiming,
   };
@@ -22,7 +22,7 @@ test('of a way to a revision that breaks the policy its own steps are approved, 
   const snapshots: SnapshotState = {
     newest: {
       ...{ revision: revisionOf(3), content: 'c', valid: false, isHeldBack: false },
-      ...{ isWaiting: false, saidBefore: undefined },
+      ...{ isWaiting: false, earlierVerdict: undefined },
       problems: [problemOf('error', 'policy', '(all files)', 'not for everybody')],
     },
     ...{ inForce: undefined, trial: undefined, withdrawn: undefined, stale: undefined },
@@ -32,7 +32,7 @@ test('of a way to a revision that breaks the policy its own steps are approved, 
     },
     counts: { accepted: 0, refused: 0, takenBack: 0 },
   };
-  const state = startFleet({ isTold: false, hasPeers: false }, { record, monotonicMs: 0 });
+  const state = startFleet({ reportsOutcomes: false, hasPeers: false }, { record, monotonicMs: 0 });
   const facts = { ...now, record, snapshots, freshId: 'fresh' };
   const word = { asked: 1, reason: 'it is meant', by: 'ada' };
   const approve = (revision: string, contentOfStep: string | undefined) =>

@@ -20,12 +20,12 @@ import {
 } from '../record/record.ts';
 import {
   type ChangeRecord,
+  errorOf,
   isShared,
   isVacant,
   leads,
   type RecordState,
   stepsOf,
-  troubleOf,
 } from '../record/record-state.ts';
 import { type Memory, noMemory, remember, type ToRemember } from '../record/remembering.ts';
 import { toReplaced } from '../snapshot/admission.ts';
@@ -65,7 +65,7 @@ import type { View } from './view.ts';
 
 export interface FleetOptions {
   /** Whether outcomes of revisions are reported to people. */
-  readonly isTold: boolean;
+  readonly reportsOutcomes: boolean;
   readonly hasPeers: boolean;
 }
 
@@ -86,7 +86,7 @@ export interface FleetState {
   /** The leader's last sign of life: a record with new content, or a question. */
   readonly led: { readonly contentId: string; readonly atMs: number };
   /** How often peers were notified of the record with this content. */
-  readonly told: { readonly contentId: string; readonly times: number };
+  readonly notified: { readonly contentId: string; readonly times: number };
   /** When the store was last asked for a newer revision because of a trial. */
   readonly storeAtMs: number;
   /** The newest revision for which the store was asked whether it follows the one on trial. */
@@ -94,11 +94,11 @@ export interface FleetState {
   /** Whether the check that shares can be made of the workers has run; a problem is logged once. */
   readonly hasForeseen: boolean;
   /** Whether the steps of this control plane have been put on record since its start. */
-  readonly areStepsSaid: boolean;
+  readonly areStepsOnRecord: boolean;
   /** The last sentence about steps that differ from those of this control plane. */
   readonly otherSteps: string | undefined;
   /** Whether a look is between its two steps, which changes what is served: that must not cause another look. */
-  readonly isLooking: boolean;
+  readonly isChecking: boolean;
   /** The number of changes that are being written. */
   readonly writing: number;
   readonly isStopped: boolean;
@@ -190,13 +190,13 @@ export type FleetEffect =
       readonly contentId: string;
       readonly undoes: boolean;
     }
-  | Said
+  | Report
   | { readonly kind: 'answer'; readonly asked: number; readonly problem: string | undefined }
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
   | { readonly kind: 'keep_taken_back'; readonly change: ChangeRecord }
   | { readonly kind: 'write'; readonly write: Write };
 
-type Said =
+type Report =
   | { readonly kind: 'log'; readonly level: 'notice' | 'warning'; readonly text: string }
   | { readonly kind: 'audit'; readonly revision: string; readonly what: string };
 
@@ -204,7 +204,7 @@ type Said =
 export interface Write {
   readonly change: ChangeRecord;
   /** What is reported once the change is on record. */
-  readonly says?: readonly Said[];
+  readonly reports?: readonly Report[];
   /** What happens if the change is not written: `note_again` notes what is in force again, `keep` stores the change for
    * the next start. */
   readonly otherwise?: 'note_again' | 'keep';
@@ -227,7 +227,7 @@ const storeMs = 5_000;
 /** A leader that has neither asked nor written for this long may be gone. */
 const ledMs = 5_000;
 /** How often peers are notified of a record that this control plane wrote while no rollout is under way. */
-const maxTold = 5;
+const maxNotices = 5;
 const noRollout = 'no rollout is under way';
 
 export function startFleet(
@@ -243,13 +243,13 @@ export function startFleet(
     view: undefined,
     decision: { phase: 'gathering', text: '' },
     led: { contentId: record.known.contentId, atMs: monotonicMs },
-    told: { contentId: '', times: 0 },
+    notified: { contentId: '', times: 0 },
     storeAtMs: monotonicMs,
     located: undefined,
     hasForeseen: false,
-    areStepsSaid: false,
+    areStepsOnRecord: false,
     otherSteps: undefined,
-    isLooking: false,
+    isChecking: false,
     writing: 0,
     isStopped: false,
   };
@@ -259,7 +259,7 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
   const turn: Turn = { state, effects: [] };
   switch (event.kind) {
     case 'look':
-      return look(turn, event.mayBeElse, facts);
+      return check(turn, event.mayBeElse, facts);
     case 'followed':
       return noteFollowed(turn, event, facts);
     case 'written':
@@ -280,9 +280,9 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
       const news = answers.flatMap(({ value }) =>
         value === undefined || value.record === event.contentId ? [] : value.record,
       );
-      const hear = news.map((contentId) => ({ kind: 'hear', contentId }) as const);
+      const notices = news.map((contentId) => ({ kind: 'hear', contentId }) as const);
       const peers = { isAsking: false, known: { askedAtMs, answers } };
-      return takeBackToo(become(turn, { peers }, ...hear), answers, facts);
+      return takeBackToo(become(turn, { peers }, ...notices), answers, facts);
     }
     case 'asked': {
       const led = { ...state.led, atMs: facts.monotonicMs };
@@ -307,13 +307,13 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
   }
 }
 
-function look(turn: Turn, mayBeElse: boolean, facts: Facts): Turn {
-  const { isLooking, isStopped, following } = turn.state;
-  if (isLooking || isStopped) return turn;
-  const looking = become(turn, { isLooking: true });
+function check(turn: Turn, mayBeElse: boolean, facts: Facts): Turn {
+  const { isChecking, isStopped, following } = turn.state;
+  if (isChecking || isStopped) return turn;
+  const checking = become(turn, { isChecking: true });
   const plan = planOf(stepsOf(facts.record));
   const followed =
-    plan === undefined ? looking : follow(looking, followTrial(following, facts, plan), facts);
+    plan === undefined ? checking : follow(checking, followTrial(following, facts, plan), facts);
   const judged = mayBeElse ? become(followed, {}, { kind: 'reconsider' }) : followed;
   return become(judged, {}, { kind: 'followed' });
 }
@@ -324,23 +324,23 @@ function noteFollowed(
   event: Extract<FleetEvent, { kind: 'followed' }>,
   facts: Facts,
 ): Turn {
-  const looked = become(turn, { isLooking: false });
+  const checked = become(turn, { isChecking: false });
   const { record, snapshots } = facts;
-  const { following, memory } = looked.state;
+  const { following, memory } = checked.state;
   const inForce = snapshots.inForce?.content;
   const plan = planOf(stepsOf(record));
   const caughtUp =
     plan === undefined
-      ? looked
-      : follow(looked, catchUp(following, facts, inForce !== memory.noted), facts);
+      ? checked
+      : follow(checked, catchUp(following, facts, inForce !== memory.noted), facts);
   const tried = tryFirst(caughtUp, event, plan, facts);
-  const remembered = event.holdOther ? tried : saySteps(rememberNow(tried, facts), facts);
+  const remembered = event.holdOther ? tried : recordSteps(rememberNow(tried, facts), facts);
   const isOpen = openRolloutOf(record.known.record) !== undefined;
   const isHeldBack = snapshots.newest?.isHeldBack === true;
   const isWaiting = snapshots.trial !== undefined || isHeldBack || isOpen;
   const ticked = become(remembered, {}, { kind: 'tick_record', isWaiting });
-  const told = locateTrial(tellPeers(ticked, facts), facts);
-  return plan === undefined ? told : decideNow(told, event, plan, facts);
+  const notified = locateTrial(notifyPeers(ticked, facts), facts);
+  return plan === undefined ? notified : decideNow(notified, event, plan, facts);
 }
 
 /** Rolls out in steps what was served for lack of anything known: a worker holds other rules. */
@@ -365,8 +365,8 @@ function tryFirst(
     return withBegun({ ...known, inForce: [], outcomes }, rollout, wallMs);
   };
   const text = `Rollout of revision ${toShortId(revision.id)}: begins, as workers have other rules`;
-  const says = [{ kind: 'log', level: 'notice', text } as const];
-  return change(facts.record.known.record) ? write(turn, { change, says }, facts) : turn;
+  const reports = [{ kind: 'log', level: 'notice', text } as const];
+  return change(facts.record.known.record) ? write(turn, { change, reports }, facts) : turn;
 }
 
 /** Asks whether the newest revision follows the one on trial: a commit that a force push has dropped is never
@@ -395,10 +395,10 @@ function follow(
   { following, effects }: ReturnType<typeof followTrial>,
   facts: Facts,
 ): Turn {
-  return takeAll(become(turn, { following }), effects, facts);
+  return applyAll(become(turn, { following }), effects, facts);
 }
 
-function takeAll(turn: Turn, effects: readonly (FollowEffect | ToRemember)[], facts: Facts): Turn {
+function applyAll(turn: Turn, effects: readonly (FollowEffect | ToRemember)[], facts: Facts): Turn {
   return effects.reduce((now, each) => {
     if (each.kind === 'give_way') {
       return abort(now, each.open, { reason: toReplaced(each.newest), by: '' }, facts);
@@ -411,34 +411,34 @@ function rememberNow(turn: Turn, facts: Facts): Turn {
   const { options, writing } = turn.state;
   const { record, snapshots, wallMs } = facts;
   const { memory, effects } = remember(turn.state.memory, {
-    ...{ isTold: options.isTold, snapshots, wallMs },
+    ...{ reportsOutcomes: options.reportsOutcomes, snapshots, wallMs },
     rollsOut: planOf(stepsOf(record)) !== undefined,
     ...{ record: record.known.record, leads: leads(record) },
-    mayWrite: writing === 0 && record.trouble === undefined,
+    mayWrite: writing === 0 && record.error === undefined,
   });
-  return takeAll(become(turn, { memory }), effects, facts);
+  return applyAll(become(turn, { memory }), effects, facts);
 }
 
 /** Puts this control plane's steps on record: the steps of the control plane that was started last count for all. */
-function saySteps(turn: Turn, facts: Facts): Turn {
+function recordSteps(turn: Turn, facts: Facts): Turn {
   const { state } = turn;
   const { record } = facts;
   const why = whyOtherSteps(record);
-  const isNews = state.areStepsSaid && why !== undefined && why !== state.otherSteps;
+  const isNews = state.areStepsOnRecord && why !== undefined && why !== state.otherSteps;
   const log = { kind: 'log', level: 'warning', text: `Rollout: ${why}` } as const;
-  const told = become(turn, { otherSteps: why }, ...(isNews ? [log] : []));
+  const notified = become(turn, { otherSteps: why }, ...(isNews ? [log] : []));
   const { steps } = record.options;
   const own = steps === '' ? undefined : steps;
   const isOwn = record.known.record.steps === own || (own === undefined && isShared(record));
-  if (state.areStepsSaid) return told;
-  if (isOwn) return become(told, { areStepsSaid: true, otherSteps: undefined });
-  if (told.state.writing > 0 || record.trouble !== undefined) return told;
+  if (state.areStepsOnRecord) return notified;
+  if (isOwn) return become(notified, { areStepsOnRecord: true, otherSteps: undefined });
+  if (notified.state.writing > 0 || record.error !== undefined) return notified;
   const change: ChangeRecord = (known) => {
     const { steps: _, ...rest } = known;
     if (openRolloutOf(known) !== undefined) return undefined;
     return own === undefined ? rest : { ...rest, steps: own };
   };
-  return change(record.known.record) ? write(told, { change }, facts) : told;
+  return change(record.known.record) ? write(notified, { change }, facts) : notified;
 }
 
 /** Describes steps on record that differ from those of this control plane, for operators. */
@@ -470,21 +470,21 @@ function write(turn: Turn, given: Write, facts: Facts): Turn {
 
 function noteWritten(
   turn: Turn,
-  { says = [], otherwise, asked, change }: Write,
+  { reports = [], otherwise, asked, change }: Write,
   isWritten: boolean,
   facts: Facts,
 ): Turn {
-  const { trouble } = facts.record;
+  const { error } = facts.record;
   const isDone = isWritten || isTakenBack(facts.record.known.record, asked?.ends);
-  const why = trouble ?? (turn.state.isStopped ? 'this control plane stops: try again' : undefined);
+  const why = error ?? (turn.state.isStopped ? 'this control plane stops: try again' : undefined);
   const problem = asked && (isDone ? undefined : `${why ?? asked.problem}${asked.anyway}`);
   const answered = asked ? answer(turn, asked.asked, problem) : turn;
-  if (isWritten) return look(become(answered, {}, ...says), true, facts);
+  if (isWritten) return check(become(answered, {}, ...reports), true, facts);
   if (otherwise === 'note_again') {
     return become(answered, { memory: { ...answered.state.memory, noted: undefined } });
   }
-  const isKept = otherwise === 'keep' && trouble !== undefined;
-  return isKept ? become(answered, {}, { kind: 'keep_taken_back', change }) : answered;
+  const isStored = otherwise === 'keep' && error !== undefined;
+  return isStored ? become(answered, {}, { kind: 'keep_taken_back', change }) : answered;
 }
 
 function isTakenBack({ verdicts }: RolloutRecord, id: string | undefined): boolean {
@@ -496,15 +496,15 @@ function isTakenBack({ verdicts }: RolloutRecord, id: string | undefined): boole
 
 /** Asks the peers, which also notifies them: the leader asks all the time, and its peers learn what is new from the
  * question. */
-function tellPeers(turn: Turn, facts: Facts): Turn {
+function notifyPeers(turn: Turn, facts: Facts): Turn {
   const { contentId, record } = facts.record.known;
   if (!asksPeers(turn.state, facts)) return turn;
-  const { told } = turn.state;
-  const times = told.contentId === contentId ? told.times : 0;
-  const noted = become(turn, { told: { contentId, times: times + 1 } });
+  const { notified } = turn.state;
+  const times = notified.contentId === contentId ? notified.times : 0;
+  const noted = become(turn, { notified: { contentId, times: times + 1 } });
   const isOver = openRolloutOf(record) === undefined && toTakenBack(turn.state, record) === null;
-  const isTold = isOver && times >= maxTold;
-  return isTold ? noted : askPeers(noted, facts);
+  const isDone = isOver && times >= maxNotices;
+  return isDone ? noted : askPeers(noted, facts);
 }
 
 /** Only a control plane that leads knows the facts of all. */
@@ -542,16 +542,16 @@ export function toTakenBack(
 function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
   const { running } = turn.state.following;
   const { record } = facts.record.known;
-  const said = answers
+  const undo = answers
     .flatMap(({ value }) => value?.takenBack ?? [])
     .find(({ rollout }) => undoableOf(record, rollout));
-  if (said === undefined || running?.takenBack) return turn;
+  if (undo === undefined || running?.takenBack) return turn;
   if (running !== undefined && idOf(running) === record.rollout?.revision) {
-    return takeBack(turn, running, said, facts);
+    return takeBack(turn, running, undo, facts);
   }
   if (openRolloutOf(record) !== undefined || turn.state.writing > 0) return turn;
   // The revision is in force here: this control plane had not received the take-back.
-  const { rollout, reason, by } = said;
+  const { rollout, reason, by } = undo;
   const change: ChangeRecord = (known) =>
     undoableOf(known, rollout) && withEnd(known, 'taken_back', { reason, by, atMs: facts.wallMs });
   return write(turn, { change }, facts);
@@ -601,7 +601,7 @@ export function foresee(
   if (options.hasPeers || following.running !== undefined) return undefined;
   const named = workers.map((worker) => ({
     name: `'${toWorkerName(worker, false)}'`,
-    place: worker.instance ?? '',
+    position: worker.instance ?? '',
   }));
   return foreseeIndivisible(named, plan);
 }
@@ -636,14 +636,14 @@ function decideOn(turn: Turn, now: Running, own: OwnFacts, facts: Facts): Turn {
     isLed: monotonicMs - led.atMs < ledMs,
   };
   const { change, phase, text } = decide(view, record, { plan, pools });
-  const trouble = troubleOf(facts.record);
+  const error = errorOf(facts.record);
   const { takenBack } = now;
   const decision = takenBack
-    ? ({ phase: 'taking_back', text: [takenBack.reason, trouble ?? []].flat().join('; ') } as const)
-    : { phase, text: trouble ?? text };
+    ? ({ phase: 'taking_back', text: [takenBack.reason, error ?? []].flat().join('; ') } as const)
+    : { phase, text: error ?? text };
   const isNews = phase === 'indivisible' && state.decision.phase !== phase;
-  const said = isNews ? [toLog(now, 'warning', text)] : [];
-  const decided = become(turn, { led, watch: memory, view, decision }, ...said);
+  const reports = isNews ? [toLog(now, 'warning', text)] : [];
+  const decided = become(turn, { led, watch: memory, view, decision }, ...reports);
   // A bad revision leaves the workers even while a write is under way, which may take long.
   const isNew = takenBack === undefined && change?.kind === 'take_back';
   if (state.writing > 0 && !isNew) return decided;
@@ -663,14 +663,14 @@ function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
       return takeBack(turn, now, { reason: change.reason, by: '' }, facts);
     default: {
       const goOn = "continue with 'rollout resume', 'promote' or 'abort'";
-      const said =
+      const report =
         change.kind === 'pause'
           ? toLog(now, 'warning', `paused (${change.reason}); ${goOn}`)
           : toLog(now, 'notice', change.text);
-      const says = change.kind !== 'pause' && change.text === '' ? [] : [said];
+      const reports = change.kind !== 'pause' && change.text === '' ? [] : [report];
       const changed: ChangeRecord = (record) =>
         isSame(record) ? withChange(record, change, facts.wallMs) : undefined;
-      return write(turn, { change: changed, says }, facts);
+      return write(turn, { change: changed, reports }, facts);
     }
   }
 }
@@ -696,7 +696,7 @@ function begin(
     const isOver = isInForce || isHeldBack || takenBackOf(record, trial) !== undefined;
     return isSame(record) && !isOver ? withBegun(record, rollout, facts.wallMs) : undefined;
   };
-  return write(turn, { change, says: [toLog(now, 'notice', 'begins')] }, facts);
+  return write(turn, { change, reports: [toLog(now, 'notice', 'begins')] }, facts);
 }
 
 /** Continues a rollout whose leader has stopped. */
@@ -714,8 +714,8 @@ function lead(turn: Turn, now: Running, facts: Facts): Turn {
   const what = `lead the rollout of revision ${toShortId(idOf(now))} after ${after}: it ${how}`;
   const log = toLog(now, 'notice', `${how}, ${name} leads after ${after}`);
   const gathering = become(turn, { watch: gatherAgain(turn.state.watch, facts.monotonicMs) });
-  const says = [log, { kind: 'audit', revision: idOf(now), what } as const];
-  return write(gathering, { change, says }, facts);
+  const reports = [log, { kind: 'audit', revision: idOf(now), what } as const];
+  return write(gathering, { change, reports }, facts);
 }
 
 /** Takes the revision back here at once, and everywhere once that is on record. */
@@ -738,8 +738,8 @@ function takeBack(
   const end = { reason, by, atMs: facts.wallMs, endedBefore, undoes };
   const change: ChangeRecord = (record) => withTakenBack(record, rollout, end);
   const what = `take back revision ${toShortId(revision)}: ${reason}`;
-  const says = by === '' ? [{ kind: 'audit', revision, what } as const] : [];
-  return write(withheld, { change, says, otherwise: 'keep', ...(asked && { asked }) }, facts);
+  const reports = by === '' ? [{ kind: 'audit', revision, what } as const] : [];
+  return write(withheld, { change, reports, otherwise: 'keep', ...(asked && { asked }) }, facts);
 }
 
 /** The id of a rollout as users see it: the places of workers can be derived from the full id. */
@@ -768,13 +768,13 @@ function whyOther(
 
 function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, facts: Facts): Turn {
   const { running } = turn.state.following;
-  const { known, trouble } = facts.record;
+  const { known, error } = facts.record;
   const open = openRolloutOf(known.record);
   const refuse = (problem: string) => answer(turn, asked, problem);
   if (open === undefined && action === 'retry') {
     return retry(turn, { asked, reason, by }, facts);
   }
-  if (open === undefined) return refuse((running && trouble) ?? noRollout);
+  if (open === undefined) return refuse((running && error) ?? noRollout);
   if ((action === 'resume' || action === 'retry') && open.outcome !== 'paused')
     return refuse('the rollout is not paused');
   if (action === 'pause' && open.outcome === 'paused') {
@@ -820,10 +820,10 @@ function retry(turn: Turn, { asked, reason, by }: Asked, facts: Facts): Turn {
 
 function writeApproval(
   turn: Turn,
-  { asked, ...said }: Asked & { readonly revision: string; readonly content: string },
+  { asked, ...approval }: Asked & { readonly revision: string; readonly content: string },
   facts: Facts,
 ): Turn {
-  const verdict = { ...said, outcome: 'approved', atMs: facts.wallMs } as const;
+  const verdict = { ...approval, outcome: 'approved', atMs: facts.wallMs } as const;
   const change: ChangeRecord = (record) => withVerdict(record, verdict);
   const problem = 'the approval could not be recorded: try again';
   return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
@@ -837,8 +837,8 @@ function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
   const { asked, revision, reason, by } = event;
   const { following, decision } = turn.state;
   if (following.running?.trial.revision.id === revision && decision.phase === 'indivisible') {
-    const said = { asked, by, reason: `approved by ${by}: ${reason}` };
-    return act(turn, 'promote', said, facts);
+    const request = { asked, by, reason: `approved by ${by}: ${reason}` };
+    return act(turn, 'promote', request, facts);
   }
   // Only the leader knows whether a share can be made: if so, the revision still takes all steps.
   const open = openRolloutOf(facts.record.known.record);
@@ -880,7 +880,7 @@ function undo(
   return isElse ? abort(withdrawn, open, word, facts) : withdrawn;
 }
 
-function toLog(now: Running, level: 'notice' | 'warning', what: string): Said {
+function toLog(now: Running, level: 'notice' | 'warning', what: string): Report {
   return { kind: 'log', level, text: `Rollout of revision ${toShortId(idOf(now))}: ${what}` };
 }
 

@@ -5,8 +5,8 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import { type GoneFacts, noPeers, type PeerFacts, type WorkerFacts } from './facts.ts';
-import { gatherAgain, type Look, startWatch, watch, watchCount } from './fleet-watch.ts';
-import { placeOf, toPools } from './pools.ts';
+import { gatherAgain, type Observation, startWatch, watch, watchCount } from './fleet-watch.ts';
+import { positionOf, toPools } from './pools.ts';
 import type { Seen } from './view.ts';
 
 const rollout: RolloutOnRecord = {
@@ -15,7 +15,7 @@ const rollout: RolloutOnRecord = {
   content: 'new content',
   outcome: 'running',
   step: 0,
-  chosen: ['a', 'b'].map((key) => placeOf('id', key, key)),
+  chosen: ['a', 'b'].map((key) => positionOf('id', key, key)),
   whole: [],
   reason: '',
 };
@@ -54,7 +54,7 @@ const gone = (key: string, hadIt: boolean, forMs: number): GoneFacts => ({ key, 
 function createViews() {
   const clock = createManualClock();
   let memory = startWatch(clock.monotonicMs());
-  const look: Look = {
+  const look: Observation = {
     open: rollout,
     pools: toPools([{ percent: 10, holdMs: 60_000 }], []),
     overLimitPoints: 10,
@@ -74,7 +74,7 @@ function createViews() {
     after(
       ms: number,
       own: readonly WorkerFacts[],
-      given: Partial<Look> & { gone?: readonly GoneFacts[] } = {},
+      given: Partial<Observation> & { gone?: readonly GoneFacts[] } = {},
     ) {
       clock.advance(ms);
       const seen = watch(
@@ -123,7 +123,7 @@ function toGone(word: string): GoneFacts {
   return gone(name, old === undefined, Number(forMs));
 }
 
-const other = { ...rollout, id: 'other', step: 1, chosen: [placeOf('other', 'c', 'c')] };
+const other = { ...rollout, id: 'other', step: 1, chosen: [positionOf('other', 'c', 'c')] };
 
 /** Parses `[stall=MS] [leads] [counted=NUMBER] +MS`, then workers and gone workers, those of a peer with `~`, and
  * `unknown`, `asked=MS AGO`, `step=NUMBER` or `other` for another rollout. */
@@ -186,15 +186,15 @@ test('a worker is chosen by its place in the rollout', (t) => {
   const { after } = createViews();
   const { members } = after(0, all);
   t.deepEqual(
-    members.map(({ name, isChosen, place }) => [name, isChosen, place]),
+    members.map(({ name, isChosen, position }) => [name, isChosen, position]),
     [
-      ["'a'", true, placeOf('id', 'a', 'a')],
-      ["'b'", true, placeOf('id', 'b', 'b')],
-      ["'c'", false, placeOf('id', 'c', 'c')],
-      ["'d'", false, placeOf('id', 'd', 'd')],
+      ["'a'", true, positionOf('id', 'a', 'a')],
+      ["'b'", true, positionOf('id', 'b', 'b')],
+      ["'c'", false, positionOf('id', 'c', 'c')],
+      ["'d'", false, positionOf('id', 'd', 'd')],
     ],
   );
-  const other = { ...rollout, id: 'other', chosen: [placeOf('other', 'c', 'c')] };
+  const other = { ...rollout, id: 'other', chosen: [positionOf('other', 'c', 'c')] };
   t.deepEqual(
     after(1_000, all, { open: other }).members.map(({ isChosen }) => isChosen),
     [false, false, true, false],
@@ -202,7 +202,7 @@ test('a worker is chosen by its place in the rollout', (t) => {
   t.true(after(1_000, all, { open: undefined }).members.every(({ isChosen }) => !isChosen));
   t.is(after(1_000, all).members[0]?.isChosen, true, 'of this rollout again');
   const unnamed = worker('x', { id: 'w', instance: null });
-  t.is(after(1_000, [unnamed]).members[0]?.place, placeOf('id', 'w', undefined));
+  t.is(after(1_000, [unnamed]).members[0]?.position, positionOf('id', 'w', undefined));
 });
 
 test('workers of a whole pool are chosen', (t) => {

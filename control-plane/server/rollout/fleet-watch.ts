@@ -15,10 +15,10 @@ import {
   type WorkerFacts,
 } from './facts.ts';
 import { type CountedWorker, type Figures, type Judgement, judgeAll } from './judgement.ts';
-import { createIsWithin, isGiven, isOfStep, type Pools, placeOf } from './pools.ts';
+import { createIsWithin, isGiven, isOfStep, type Pools, positionOf } from './pools.ts';
 import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
 
-export interface Look {
+export interface Observation {
   /** The rollout of the revision on trial; undefined until it is on record. */
   readonly open: RolloutOnRecord | undefined;
   readonly pools: Pools;
@@ -87,7 +87,7 @@ interface Step {
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
 /** The longest time between two looks that counts as watched: a process that was stopped has not watched. */
-const longestLookMs = 2_000;
+const longestGapMs = 2_000;
 /** A broken connection is no evidence yet: most workers reconnect within this time. */
 const comesBackMs = 3_000;
 /** How much later the same moment may appear in another answer of a peer. */
@@ -145,11 +145,11 @@ export function isGathered({ gatherSinceMs, connected }: WatchMemory, nowMs: num
 
 export function watch(
   before: WatchMemory,
-  look: Look,
+  observation: Observation,
   nowMs: number,
 ): { readonly memory: WatchMemory; readonly seen: Seen } {
-  const { open, own, peers } = look;
-  const passedMs = Math.min(nowMs - before.lastMs, longestLookMs);
+  const { open, own, peers } = observation;
+  const passedMs = Math.min(nowMs - before.lastMs, longestGapMs);
   const watchedMs = before.watchedMs + passedMs;
   const stepKey = open === undefined ? '' : `${open.id} ${open.step}`;
   const isPaused = open?.outcome === 'paused';
@@ -167,8 +167,8 @@ export function watch(
   const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
   const members = workers.map((facts): Member => {
     const { key, id, instance, name, pool, state, refusal, isUnsure } = facts;
-    const place = placeOf(open?.id ?? '', id, instance ?? undefined);
-    const isChosen = isWithin({ pool, place });
+    const position = positionOf(open?.id ?? '', id, instance ?? undefined);
+    const isChosen = isWithin({ pool, position });
     const isRefused = isChosen && refusal !== null;
     const isSilent = state === 'pending' && isUnsure !== true;
     const past = step.waiting.get(key);
@@ -179,7 +179,7 @@ export function watch(
     return {
       name,
       pool,
-      place,
+      position,
       isChosen,
       state,
       refusal: isRefused ? { text: refusal, forMs: watchedMs - sinceMs } : undefined,
@@ -189,7 +189,7 @@ export function watch(
   });
   const chosen = members.filter(({ isChosen }) => isChosen);
   const hasShare = open !== undefined && isGiven(open);
-  const isThere = open !== undefined && isOfStep(look.pools, open, chosen);
+  const isThere = open !== undefined && isOfStep(observation.pools, open, chosen);
   const isUnheld = !isThere || isPaused;
   const isHeldByAll =
     !isUnheld && (step.isHeldByAll || (peers.unknown === undefined && chosen.every(isInForce)));
@@ -197,7 +197,7 @@ export function watch(
   const chosenSeenMs = isThere || !hasShare ? watchedMs : before.chosenSeenMs;
   const gone = [...own.gone, ...peers.gone];
   const cameBack = noteCameBack(step.cameBack, gone, toGoneKeys(byKey.values()), nowMs);
-  const { judgement, ...figures } = judge({ ...step, heldMs }, workers, look, watchedMs);
+  const { judgement, ...figures } = judge({ ...step, heldMs }, workers, observation, watchedMs);
   const lost = workers.filter(
     ({ key, counted }, at) =>
       counted === null && before.reporting.has(key) && members[at]?.isChosen === true,
@@ -230,7 +230,7 @@ export function watch(
     peopled: new Set([...byKey.values()].map(({ pool }) => pool)),
     gone: {
       ...countGone(gone, cameBack, { nowMs, askedAtMs: peers.askedAtMs, sinceMs: step.sinceMs }),
-      mayBeElsewhere: look.hasOthers,
+      mayBeElsewhere: observation.hasOthers,
     },
     judgement: toUnquiet(judgement, lost),
     unknown: peers.unknown,
@@ -291,18 +291,18 @@ function countGone(
 function judge(
   step: Step,
   workers: readonly WorkerFacts[],
-  look: Look,
+  observation: Observation,
   watchedMs: number,
 ): Pick<Step, 'bases' | 'slice'> & { readonly judgement: Judgement } {
   const bases = addBases(step.bases, workers);
   const sliceBases = addBases(step.slice.bases, workers);
   const judgeFrom = (from: ByKey<Base>, hadTime: boolean) =>
-    judgeSince(from, bases, workers, look, hadTime);
+    judgeSince(from, bases, workers, observation, hadTime);
   const hadTime = step.heldMs >= reportedMs;
   const lastedMs = watchedMs - step.slice.sinceMs;
   const whole = judgeFrom(bases, hadTime);
   const slice = judgeFrom(sliceBases, hadTime && lastedMs >= sliceMs);
-  const holdMs = look.pools.steps[look.open?.step ?? 0]?.holdMs ?? 0;
+  const holdMs = observation.pools.steps[observation.open?.step ?? 0]?.holdMs ?? 0;
   const isHeld = step.heldMs > 0;
   const number = isHeld ? Math.floor((step.heldMs - holdMs) / sliceMs) : Number.NEGATIVE_INFINITY;
   const isDue = lastedMs >= sliceMs || number !== step.slice.number;
@@ -317,7 +317,7 @@ function judge(
       ? { ...slice, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
       : whole;
   const isOutage = judgement.kind === 'store';
-  const { leftOut = look.peers.leftOut } = look.own;
+  const { leftOut = observation.peers.leftOut } = observation.own;
   const left =
     leftOut === undefined
       ? ''
@@ -366,7 +366,7 @@ function judgeSince(
   from: ByKey<Base>,
   bases: ByKey<Base>,
   workers: readonly WorkerFacts[],
-  { pools, overLimitPoints }: Look,
+  { pools, overLimitPoints }: Observation,
   hadTime: boolean,
 ): Judgement {
   const sides = new Map<number, { having: CountedWorker[]; others: CountedWorker[] }>();

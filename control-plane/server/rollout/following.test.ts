@@ -39,8 +39,8 @@ test('a revision on record that is not in the store is looked for every five sec
   fleet.text.writes++;
   await fleet.pass(5);
   t.is(fleet.plane.keeper.record.rollout?.id, 'other');
-  t.true(fleet.plane.rollout.tellPeer(undefined).lacks);
-  t.is(fleet.plane.rollout.tellPeer(undefined).serves, null);
+  t.true(fleet.plane.rollout.answerPeer(undefined).lacks);
+  t.is(fleet.plane.rollout.answerPeer(undefined).serves, null);
   const counted = countReads(fleet, '7'.repeat(40));
   let changes = 0;
   fleet.plane.cache.onChange(() => changes++);
@@ -56,11 +56,11 @@ test('a revision that was looked for and found is not said to be missing', async
   await fleet.pass(5);
   const b = fleet.planes.get('b');
   t.is(b?.cache.state().trial?.revision.id, revisionOf(2).id);
-  const { lacks, serves, record } = b?.rollout.tellPeer(undefined) ?? {};
+  const { lacks, serves, record } = b?.rollout.answerPeer(undefined) ?? {};
   t.deepEqual([lacks, serves], [false, record]);
   await fleet.plane.rollout.act('promote', 'it is good', 'Ann');
   await fleet.pass(3);
-  t.false(b?.rollout.tellPeer(undefined).lacks);
+  t.false(b?.rollout.answerPeer(undefined).lacks);
 });
 
 test('a revision that came into force elsewhere is looked for every five seconds until it is there', async (t) => {

@@ -18,7 +18,7 @@ import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import type { Revision } from '../store/revision.ts';
 import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
-import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
+import { createIsWithin, type Pools, positionOf, toPools } from './pools.ts';
 
 /** The rollout of the revision on trial, as this control plane knows it. */
 export interface Running {
@@ -186,7 +186,10 @@ function offer(following: Following, now: Running, open: RolloutOnRecord): Turn 
   if (takenBack !== undefined || isSame) return { following, effects: [] };
   const isWithin = createIsWithin(open);
   const isOffered = (node: NodeIdentity) =>
-    isWithin({ pool: pools.poolOf(node), place: placeOf(open.id, node.id, toInstance(node)) });
+    isWithin({
+      pool: pools.poolOf(node),
+      position: positionOf(open.id, node.id, toInstance(node)),
+    });
   return {
     following: { ...following, running: { ...now, offered: open } },
     effects: [{ kind: 'offer_trial', isOffered }],
@@ -239,11 +242,11 @@ export function noteFoundTrial(before: Following, found: FoundTrial, facts: Fact
  * `isUnwritten`: whether the content in force here is about to be put on record. */
 export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): Turn {
   const { snapshots, monotonicMs } = facts;
-  const { trouble, known } = facts.record;
+  const { error, known } = facts.record;
   const { inForce, trial, newest } = snapshots;
   const nothing: Turn = { following: before, effects: [] };
   const [wanted] = known.record.inForce;
-  if (wanted === undefined || trouble !== undefined) return nothing;
+  if (wanted === undefined || error !== undefined) return nothing;
   if ([inForce?.content, trial?.content].includes(wanted.content)) return nothing;
   // The record was written by another version, which computes content ids differently.
   if (inForce?.revision.id === wanted.revision) return nothing;

@@ -71,7 +71,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
     log,
   );
   const keeper = new RecordKeeper({
-    ...openPlace(deps),
+    ...openEngine(deps),
     own,
     steps: settings.rollout,
     id: randomUUID(),
@@ -92,7 +92,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
     create: (sources) =>
       new Rollout({
         ...sources,
-        isTold: deps.onOutcome !== undefined,
+        reportsOutcomes: deps.onOutcome !== undefined,
         keeper,
         askPeers: peers && createAskPeers(peers, settings.peersTokenFile),
         store,
@@ -119,7 +119,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   };
 }
 
-function openPlace(deps: OpenRolloutDeps): Pick<RecordKeeperDeps, 'shared' | 'timing'> {
+function openEngine(deps: OpenRolloutDeps): Pick<RecordKeeperDeps, 'shared' | 'timing'> {
   const { record, config } = deps.settings;
   const inGit = config.kind === 'git' ? openSharedText(deps, config, 'rollout') : undefined;
   if (record === undefined) return { shared: inGit, timing: inGit ? gitTiming : unsharedTiming };

@@ -6,14 +6,14 @@ import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
 import {
   chooseShare,
   createIsWithin,
-  type PlacedWorker,
-  placeOf,
+  type OrderedWorker,
+  positionOf,
   type Share,
   toPools,
 } from './pools.ts';
 
 const step = { percent: 10, holdMs: 60_000 };
-const nobody = { step: 0, chosen: [], whole: [] };
+const noShare = { step: 0, chosen: [], whole: [] };
 
 function groupOf(name: string, rollout: string | undefined): NodeGroup {
   const parsed = rollout === undefined ? undefined : parseRolloutSteps(rollout);
@@ -28,13 +28,13 @@ function nodeOf(id: string) {
 }
 
 /** Makes this number of workers of each pool. */
-function workersOf(...pools: readonly number[]): PlacedWorker[] {
+function workersOf(...pools: readonly number[]): OrderedWorker[] {
   return pools.flatMap((count, pool) =>
-    Array.from({ length: count }, (_, index) => ({ pool, place: `${pool}-${100 + index}` })),
+    Array.from({ length: count }, (_, index) => ({ pool, position: `${pool}-${100 + index}` })),
   );
 }
 
-function countsOf(share: Share, workers: readonly PlacedWorker[]): number[] {
+function countsOf(share: Share, workers: readonly OrderedWorker[]): number[] {
   const within = workers.filter(createIsWithin(share));
   return [0, 1, 2].map((pool) => within.filter((worker) => worker.pool === pool).length);
 }
@@ -68,7 +68,7 @@ test('each step divides one pool, and all workers of earlier pools have the revi
   const workers = workersOf(20, 4, 2);
   const shares: Share[] = [];
   for (const at of pools.steps.keys()) {
-    const before = { ...(shares.at(-1) ?? nobody), step: at - 1 };
+    const before = { ...(shares.at(-1) ?? noShare), step: at - 1 };
     shares.push(pools.shareAt(at, workers, before));
   }
   t.deepEqual(shares, [
@@ -78,19 +78,19 @@ test('each step divides one pool, and all workers of earlier pools have the revi
     { chosen: [], whole: [1, 2] },
     { chosen: ['0-100', '0-101'], whole: [1, 2] },
   ]);
-  t.deepEqual(pools.shareAt(0, workers.toReversed(), nobody), shares[0]);
+  t.deepEqual(pools.shareAt(0, workers.toReversed(), noShare), shares[0]);
 });
 
 test('a pool that is whole stays so, whoever comes', (t) => {
   const pools = toPools([step], [groupOf('a', '50%:1s')]);
-  const share = pools.shareAt(0, workersOf(10, 10), { ...nobody, whole: [1] });
+  const share = pools.shareAt(0, workersOf(10, 10), { ...noShare, whole: [1] });
   t.deepEqual(share, { chosen: [], whole: [1] });
 });
 
 test('a share may be less than a percent', (t) => {
   const pools = toPools([{ ...step, percent: 0.5 }], []);
   const workers = workersOf(400);
-  t.deepEqual(countsOf(pools.shareAt(0, workers, nobody), workers), [2, 0, 0]);
+  t.deepEqual(countsOf(pools.shareAt(0, workers, noShare), workers), [2, 0, 0]);
 });
 
 test('in each step a share is never all, never more than asked for, and keeps who has it', (t) => {
@@ -98,7 +98,7 @@ test('in each step a share is never all, never more than asked for, and keeps wh
   fc.assert(
     fc.property(fc.nat(60), (all) => {
       const workers = workersOf(all);
-      const first = pools.shareAt(0, workers, nobody);
+      const first = pools.shareAt(0, workers, noShare);
       const second = pools.shareAt(1, workers, { ...first, step: 0 });
       const isIn = createIsWithin(second);
       const isKept = workers.every((worker) => !createIsWithin(first)(worker) || isIn(worker));
@@ -112,21 +112,21 @@ test('in each step a share is never all, never more than asked for, and keeps wh
 
 test('a share in use does not grow when workers come back under other names', (t) => {
   const pools = toPools([step], []);
-  const share = pools.shareAt(0, workersOf(20), nobody);
-  const renamed = workersOf(20).map(({ place }) => ({ pool: 0, place: `${place}-again` }));
+  const share = pools.shareAt(0, workersOf(20), noShare);
+  const renamed = workersOf(20).map(({ position }) => ({ pool: 0, position: `${position}-again` }));
   t.deepEqual(countsOf(share, renamed), [0, 0, 0]);
 });
 
 /** Places, including some of workers of other makes. */
-const places = fc
+const positions = fc
   .uniqueArray(fc.integer({ min: 0, max: 90 }), { maxLength: 60 })
   .map((all) => all.map((each) => (each > 80 ? '' : String(each))));
 const percents = fc.integer({ min: 1, max: 99_999 }).map((each) => each / 1_000);
 
 test('a share is at least one worker where that is possible, never all, and never more than asked for', (t) => {
   fc.assert(
-    fc.property(places, percents, (all, percent) => {
-      const named = all.filter((place) => place !== '');
+    fc.property(positions, percents, (all, percent) => {
+      const named = all.filter((position) => position !== '');
       const asked = Math.max(1, Math.floor((all.length * percent) / 100 + 1e-9));
       const most = Math.max(0, Math.min(asked, all.length - 1, named.length));
       const chosen = chooseShare(all, percent);
@@ -137,7 +137,7 @@ test('a share is at least one worker where that is possible, never all, and neve
 });
 
 test('a share is as large as asked for', (t) => {
-  const all = Array.from({ length: 200 }, (_, index) => placeOf('id', `worker-${index}`, 'x'));
+  const all = Array.from({ length: 200 }, (_, index) => positionOf('id', `worker-${index}`, 'x'));
   for (const [percent, count] of [
     [0.1, 1],
     [0.5, 1],
@@ -158,10 +158,10 @@ test('a share is as large as asked for', (t) => {
 
 test('a worker in the share stays in it, as far as it goes', (t) => {
   fc.assert(
-    fc.property(places, percents, percents, (all, one, other) => {
+    fc.property(positions, percents, percents, (all, one, other) => {
       const small = chooseShare(all, Math.min(one, other));
       const large = chooseShare(all, Math.max(one, other), new Set(small));
-      return small.every((place) => large.includes(place));
+      return small.every((position) => large.includes(position));
     }),
   );
   const all = Array.from({ length: 20 }, (_, index) => `${10 + index}`);
@@ -171,7 +171,7 @@ test('a worker in the share stays in it, as far as it goes', (t) => {
 
 test('a share does not depend on the order of the workers', (t) => {
   fc.assert(
-    fc.property(places, percents, (all, percent) => {
+    fc.property(positions, percents, (all, percent) => {
       const one = chooseShare(all, percent);
       return String(one) === String(chooseShare(all.toReversed(), percent));
     }),
@@ -185,25 +185,25 @@ test('workers of other makes are in no share, and count for its size', (t) => {
   t.deepEqual(chooseShare(['', ''], 50), []);
   t.deepEqual(chooseShare(['1'], 99), []);
   t.deepEqual(chooseShare([], 99), []);
-  t.false(createIsWithin({ chosen: ['1'], whole: [] })({ pool: 0, place: '' }));
+  t.false(createIsWithin({ chosen: ['1'], whole: [] })({ pool: 0, position: '' }));
 });
 
 test('a place is of one rollout, one node id and one instance', (t) => {
   const given = [
-    placeOf('rollout', 'worker', 'instance'),
-    placeOf('another', 'worker', 'instance'),
-    placeOf('rollout', 'other', 'instance'),
-    placeOf('rollout', 'worker', 'another'),
-    placeOf('rollout', 'workerin', 'stance'),
+    positionOf('rollout', 'worker', 'instance'),
+    positionOf('another', 'worker', 'instance'),
+    positionOf('rollout', 'other', 'instance'),
+    positionOf('rollout', 'worker', 'another'),
+    positionOf('rollout', 'workerin', 'stance'),
   ];
   t.is(new Set(given).size, given.length);
-  for (const place of given) t.regex(place, /^[0-9a-f]{12}$/);
-  t.is(placeOf('rollout', 'worker', undefined), '');
+  for (const position of given) t.regex(position, /^[0-9a-f]{12}$/);
+  t.is(positionOf('rollout', 'worker', undefined), '');
 });
 
 test('each rollout begins with other workers', (t) => {
   const firstOf = (rollout: string) => {
-    const named = Array.from({ length: 50 }, (_, index) => placeOf(rollout, `w-${index}`, 'x'));
+    const named = Array.from({ length: 50 }, (_, index) => positionOf(rollout, `w-${index}`, 'x'));
     return named.indexOf(chooseShare(named, 2)[0] ?? '');
   };
   const firsts = Array.from({ length: 30 }, (_, index) => firstOf(`rollout-${index}`));

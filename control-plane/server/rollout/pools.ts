@@ -1,20 +1,20 @@
 // Chooses the workers of each step. A group of nodes with its own steps (node-groups.yaml) is a pool; all other workers
 // are the first pool. The groups take their steps one after the other, in the order of their file, and the other
-// workers follow. Each worker has a place, derived from the rollout's id, its node id and its instance: no worker can
+// workers follow. Each worker has a position, derived from the rollout's id, its node id and its instance: no worker can
 // choose to be first, and each rollout has another order. Pure.
 import { createHash } from 'node:crypto';
 import { matchesNode, type NodeGroup } from '../snapshot/node-groups.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 
-export interface PlacedWorker {
+export interface OrderedWorker {
   readonly pool: number;
-  readonly place: string;
+  readonly position: string;
 }
 
 /** The workers that have the revision. */
 export interface Share {
-  /** The places of single workers. */
+  /** The positions of single workers. */
   readonly chosen: readonly string[];
   /** Pools in which all workers have the revision. */
   readonly whole: readonly number[];
@@ -31,7 +31,7 @@ export function isGiven({ chosen, whole }: Share): boolean {
 }
 
 /** Whether one of these workers is in the pool that the step divides. */
-export function isOfStep({ steps }: Pools, { step }: Given, workers: readonly PlacedWorker[]) {
+export function isOfStep({ steps }: Pools, { step }: Given, workers: readonly OrderedWorker[]) {
   const at = steps[step];
   return workers.some(({ pool }) => at === undefined || pool === at.pool);
 }
@@ -44,7 +44,7 @@ export interface Pools {
   readonly steps: readonly PoolStep[];
   /** The share of the connected workers: those of `before` stay in it as far as the step allows, and those of them that
    * have left also count. */
-  shareAt(step: number, workers: readonly PlacedWorker[], before: Share & Given): Share;
+  shareAt(step: number, workers: readonly OrderedWorker[], before: Share & Given): Share;
 }
 
 export interface PoolStep extends RolloutStep {
@@ -89,26 +89,30 @@ export function toPools(
       const past = all.slice(0, step).flatMap(({ pool }) => (pool === now ? [] : pool));
       const whole = new Set([...before.whole, ...past]);
       if (now !== undefined && percent === 100) whole.add(now);
-      const places = workers.flatMap(({ pool, place }) => (pool === now ? place : []));
-      const isWhole = now === undefined || whole.has(now);
+      const positions = workers.flatMap(({ pool, position }) => (pool === now ? position : []));
+      const isComplete = now === undefined || whole.has(now);
       // If the previous step was of another pool, that pool is complete.
-      const kept = new Set(all[before.step]?.pool === now ? before.chosen : []);
-      const left = kept.difference(new Set(places));
-      const chosen = isWhole ? [] : [...left, ...chooseShare(places, percent, kept)];
+      const chosenBefore = new Set(all[before.step]?.pool === now ? before.chosen : []);
+      const left = chosenBefore.difference(new Set(positions));
+      const chosen = isComplete ? [] : [...left, ...chooseShare(positions, percent, chosenBefore)];
       return { chosen: chosen.sort(), whole: [...whole].sort((a, b) => a - b) };
     },
   };
 }
 
 /** Makes the predicate whether a worker has the revision. */
-export function createIsWithin({ chosen, whole }: Share): (worker: PlacedWorker) => boolean {
-  const places = new Set(chosen);
-  return ({ pool, place }) => places.has(place) || whole.includes(pool);
+export function createIsWithin({ chosen, whole }: Share): (worker: OrderedWorker) => boolean {
+  const positions = new Set(chosen);
+  return ({ pool, position }) => positions.has(position) || whole.includes(pool);
 }
 
 /** 12 hexadecimal digits; '' for workers of other makes, which have no instance and get the revision with the last of
  * their pool. */
-export function placeOf(rolloutId: string, nodeId: string, instance: string | undefined): string {
+export function positionOf(
+  rolloutId: string,
+  nodeId: string,
+  instance: string | undefined,
+): string {
   if (instance === undefined) return '';
   return createHash('sha256')
     .update(JSON.stringify([rolloutId, nodeId, instance]))
@@ -116,19 +120,21 @@ export function placeOf(rolloutId: string, nodeId: string, instance: string | un
     .slice(0, 12);
 }
 
-/** Chooses the places of `percent` of the workers, rounded down, but of at least one worker and never of all: those in
- * `kept` first; others never replace one of these, even if it has left. Empty if no such share can be made. */
+/** Chooses the positions of `percent` of the workers, rounded down, but of at least one worker and never of all: those in
+ * `chosenBefore` first; others never replace one of these, even if it has left. Empty if no such share can be made. */
 export function chooseShare(
-  places: readonly string[],
+  positions: readonly string[],
   percent: number,
-  kept: ReadonlySet<string> = new Set(),
+  chosenBefore: ReadonlySet<string> = new Set(),
 ): readonly string[] {
   const most = Math.min(
-    Math.max(1, Math.floor((places.length * Math.round(percent * 1_000)) / 100_000)),
-    places.length - 1,
+    Math.max(1, Math.floor((positions.length * Math.round(percent * 1_000)) / 100_000)),
+    positions.length - 1,
   );
-  const named = places.filter((place) => place !== '').sort();
-  const isKept = (place: string) => kept.has(place);
-  const others = named.filter((place) => !isKept(place)).slice(0, Math.max(0, most - kept.size));
-  return [...named.filter(isKept).slice(0, Math.max(0, most)), ...others];
+  const named = positions.filter((position) => position !== '').sort();
+  const wasChosen = (position: string) => chosenBefore.has(position);
+  const others = named
+    .filter((position) => !wasChosen(position))
+    .slice(0, Math.max(0, most - chosenBefore.size));
+  return [...named.filter(wasChosen).slice(0, Math.max(0, most)), ...others];
 }

@@ -131,7 +131,7 @@ test('a leader that asks lives, also when it changes nothing for long', async (t
   fleet.standStill(leader);
   fleet.effects.set(2, { overLimit: 1 });
   for (let second = 0; second < 6; second++) {
-    follower?.rollout.tellPeer(follower.keeper.contentId);
+    follower?.rollout.answerPeer(follower.keeper.contentId);
     await fleet.pass(1);
   }
   t.is(fleet.readRecord()?.rollout?.outcome, 'running');

@@ -46,7 +46,7 @@ export type AskPeers = (
 
 export interface RolloutDeps {
   /** Whether outcomes of revisions are reported to people. */
-  readonly isTold: boolean;
+  readonly reportsOutcomes: boolean;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
   /** Counts by instance, for workers that report and whose reports can be trusted. */
@@ -65,7 +65,7 @@ export interface RolloutDeps {
   readonly clock: Clock;
 }
 
-const lookMs = 1_000;
+const checkMs = 1_000;
 /** The time limit for writing the last sign of life. */
 export const handOverMs = 3_000;
 
@@ -80,9 +80,9 @@ export class Rollout {
   #stops: readonly (() => void)[] = [];
 
   constructor(deps: RolloutDeps) {
-    const { isTold, askPeers, keeper, clock } = deps;
+    const { reportsOutcomes, askPeers, keeper, clock } = deps;
     this.#deps = deps;
-    const options = { isTold, hasPeers: askPeers !== undefined };
+    const options = { reportsOutcomes, hasPeers: askPeers !== undefined };
     const monotonicMs = clock.monotonicMs();
     this.#state = startFleet(options, { record: keeper.state, monotonicMs });
     this.#freshId = deps.drawId();
@@ -103,7 +103,7 @@ export class Rollout {
       snapshots.onChange(noteRevision),
       // An operator may repair the record before the next scheduled look.
       snapshots.onNewest(noteRevision),
-      repeatAfter(clock, lookMs, look),
+      repeatAfter(clock, checkMs, look),
     ];
     look();
   }
@@ -154,7 +154,7 @@ export class Rollout {
   }
 
   /** The facts for the control plane that leads, which knows the record with this content. */
-  tellPeer(contentId: string | undefined, undoes = false): RolloutFacts {
+  answerPeer(contentId: string | undefined, undoes = false): RolloutFacts {
     const { keeper, clock } = this.#deps;
     if (contentId !== undefined) {
       keeper.noteNews(contentId);
@@ -297,8 +297,8 @@ export class Rollout {
     await store.trigger();
     const { newest: now, store: status } = snapshots.state();
     const isNewest = now?.revision.id === newest && status.failingSinceMs === undefined;
-    const places = [await store.locate(revision, newest), await store.locate(newest, revision)];
-    const isIncluded = places.some((place) => place?.isIncluded !== false);
+    const positions = [await store.locate(revision, newest), await store.locate(newest, revision)];
+    const isIncluded = positions.some((position) => position?.isIncluded !== false);
     return { kind: 'located', revision, newest, isIncluded: !isNewest || isIncluded };
   }
 
@@ -310,8 +310,8 @@ export class Rollout {
     const state = snapshots.state();
     const newest = state.newest?.revision.id;
     if (newest === undefined) return undefined;
-    const place = await store.locate(open.revision, newest);
-    const past = isPast(open, state, place?.isIncluded === true);
+    const position = await store.locate(open.revision, newest);
+    const past = isPast(open, state, position?.isIncluded === true);
     const revision = past ? undefined : await store.readRevision(open.revision);
     return { kind: 'found_trial', found: { open, newest, isPast: past, revision } };
   }

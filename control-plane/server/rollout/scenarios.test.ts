@@ -193,8 +193,8 @@ const commands: Readonly<Record<string, Command>> = {
         const why = newest?.problems.at(-1)?.message;
         const problem =
           newest?.valid || why === undefined ? '' : `, ${newest?.revision.id} not: ${why}`;
-        const { trouble } = rollout.memory();
-        const said = [`${phase} ${text}`.trim(), ...(trouble === undefined ? [] : [trouble])];
+        const { error } = rollout.memory();
+        const said = [`${phase} ${text}`.trim(), ...(error === undefined ? [] : [error])];
         return `${name}: ${inForce?.revision.id} in force${tried}${problem}; ${said.join('; ')}`;
       })
       .join('\n    '),

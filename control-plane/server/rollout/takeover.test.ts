@@ -10,7 +10,7 @@ import {
 import { emptyRecord, openRolloutOf, parseRecord, toRecordText } from '../record/record.ts';
 import { gitTiming } from '../record/record-keeper.ts';
 import { leads } from '../record/record-state.ts';
-import { createIsWithin, placeOf } from './pools.ts';
+import { createIsWithin, positionOf } from './pools.ts';
 
 const plan = '20%:5s,50%:5s,100%';
 const timings = { engine: sharedTiming, git: gitTiming };
@@ -25,7 +25,8 @@ function findOutsiders(fleet: SimulatedFleet): string[] {
   return fleet.workers
     .filter(({ has, told }) => [has, told].some((each) => each?.resources.has('revision-2')))
     .filter(
-      ({ id, instance }) => !isWithin({ pool: 0, place: placeOf(rollout?.id ?? '', id, instance) }),
+      ({ id, instance }) =>
+        !isWithin({ pool: 0, position: positionOf(rollout?.id ?? '', id, instance) }),
     )
     .map(({ id }) => id);
 }

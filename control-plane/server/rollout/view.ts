@@ -3,14 +3,14 @@
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import type { WorkerFacts } from './facts.ts';
 import type { Judgement } from './judgement.ts';
-import type { PlacedWorker } from './pools.ts';
+import type { OrderedWorker } from './pools.ts';
 
 /** A worker reports every five seconds, and its counts are known from its second report on: until then it does not
  * count as silent. */
 export const reportedMs = 15_000;
 
 /** A worker of any control plane for which the revision changes something, with the state of what it is given. */
-export interface Member extends PlacedWorker, Readonly<Pick<WorkerFacts, 'name' | 'state'>> {
+export interface Member extends OrderedWorker, Readonly<Pick<WorkerFacts, 'name' | 'state'>> {
   /** Whether the worker is given the revision. */
   readonly isChosen: boolean;
   /** Why the worker refuses the revision, and for how long. */

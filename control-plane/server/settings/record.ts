@@ -35,26 +35,27 @@ export function readRecordSettings(
     const warnings = listIdle(`without ${urlRow.names[0]}`, Object.values(others));
     return { settings: undefined, problems: [], warnings };
   }
-  const address = parseRecordAddress(url);
-  if (!address.ok) {
-    return { settings: undefined, problems: [`${show(urlRow)}: ${address.reason}`], warnings: [] };
+  const parsed = parseRecordAddress(url);
+  if (!parsed.ok) {
+    return { settings: undefined, problems: [`${show(urlRow)}: ${parsed.reason}`], warnings: [] };
   }
-  const { place } = address;
-  if (place.kind === 'kubernetes') {
+  const { address } = parsed;
+  if (address.kind === 'kubernetes') {
     const apiServer = findApiServer(environment);
     const warnings = listIdle('with a ConfigMap', Object.values(others));
-    if (apiServer !== undefined) return { settings: { place, apiServer }, problems: [], warnings };
+    if (apiServer !== undefined)
+      return { settings: { address, apiServer }, problems: [], warnings };
     const problem = `${show(urlRow)} needs a pod of Kubernetes: KUBERNETES_SERVICE_HOST is not set; name a Redis or an etcd elsewhere`;
     return { settings: undefined, problems: [problem], warnings };
   }
   const isPlain =
-    place.kind === 'etcd'
-      ? place.endpoints.every(({ protocol }) => protocol === 'http:')
-      : !place.isTls;
-  const passwords = [address.password ?? '', password, passwordFile].filter((each) => each !== '');
+    address.kind === 'etcd'
+      ? address.endpoints.every(({ protocol }) => protocol === 'http:')
+      : !address.isTls;
+  const passwords = [parsed.password ?? '', password, passwordFile].filter((each) => each !== '');
   const isUserMissing =
-    place.kind === 'etcd' && passwords.length > 0 && place.username === undefined;
-  const isPasswordMissing = passwords.length === 0 && place.username !== undefined;
+    address.kind === 'etcd' && passwords.length > 0 && address.username === undefined;
+  const isPasswordMissing = passwords.length === 0 && address.username !== undefined;
   const problems = [
     ...(/^[\w.-]{1,64}$/.test(name)
       ? []
@@ -82,9 +83,9 @@ export function readRecordSettings(
     key: keyFile || undefined,
   };
   const access = {
-    password: address.password ?? password,
+    password: parsed.password ?? password,
     passwordFile: passwordFile || undefined,
     tls,
   };
-  return { settings: { place, name, access }, problems, warnings };
+  return { settings: { address, name, access }, problems, warnings };
 }

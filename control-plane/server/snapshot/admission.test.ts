@@ -6,7 +6,7 @@ import { type Revision, toRevisionInfo } from '../store/revision.ts';
 import { findingRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
 import { buildSnapshots } from './build.ts';
 import { readGroupDomains } from './node-change.ts';
-import type { Said, Serving } from './served.ts';
+import type { Serving, Verdict } from './served.ts';
 
 /** `a: 3` is a domain with three limits. */
 function rulesOf(
@@ -79,11 +79,11 @@ test('a limit that becomes unlimited goes, one that gets another number stays', 
   );
 });
 
-const held: Said = { revision: 'b', outcome: 'held_back', reason: 'it removes all' };
-const takenBack: Said = { revision: 'b', outcome: 'taken_back', reason: 'errors' };
-const approved: Said = { revision: 'b', outcome: 'approved', reason: 'meant' };
+const held: Verdict = { revision: 'b', outcome: 'held_back', reason: 'it removes all' };
+const takenBack: Verdict = { revision: 'b', outcome: 'taken_back', reason: 'errors' };
+const approved: Verdict = { revision: 'b', outcome: 'approved', reason: 'meant' };
 
-const whole: Revision = {
+const revision: Revision = {
   id: 'b',
   atMs: 0,
   author: undefined,
@@ -92,13 +92,13 @@ const whole: Revision = {
   problems: [],
 };
 const options = { mergeDomains: false, maxResponseBytes: 1_000 };
-const outcome = buildSnapshots(whole, options, { encode: () => Buffer.alloc(0) });
+const outcome = buildSnapshots(revision, options, { encode: () => Buffer.alloc(0) });
 if (!outcome.ok) throw new Error('the revision of this test is wrong');
 const { built } = outcome;
 
 /** Whether revision b, judged earlier, must be judged again because of the current verdict on it. */
 function isJudgedAgain(
-  said: Said | undefined,
+  verdict: Verdict | undefined,
   judged: Partial<Judged>,
   serving: Serving = { inForce: undefined, trial: undefined },
 ): boolean {
@@ -108,9 +108,9 @@ function isJudgedAgain(
     inForce: undefined,
     wasInForce: () => false,
     ...{ wasTakenBack: () => false, wasServed: () => false, isRolling: false },
-    verdictOf: () => said,
+    verdictOf: () => verdict,
   };
-  const newest = { whole, outcome, saidBefore: undefined, isHeldBack: false };
+  const newest = { revision, outcome, earlierVerdict: undefined, isHeldBack: false };
   return isOutdated(
     { ...newest, invalidSinceMs: undefined, ...judged },
     {
@@ -121,20 +121,20 @@ function isJudgedAgain(
 }
 
 test('a revision is judged again when a verdict on it is new', (t) => {
-  const revision = toRevisionInfo(whole);
-  const trial = { whole, sinceMs: 0, built, saidBefore: undefined, isOffered: () => true };
-  const inForce = { revision, sinceMs: 0, built, isAtOnce: false };
+  const info = toRevisionInfo(revision);
+  const trial = { revision, sinceMs: 0, built, earlierVerdict: undefined, isOffered: () => true };
+  const inForce = { revision: info, sinceMs: 0, built, isAtOnce: false };
   const refused = { invalidSinceMs: 1 };
   const heldBack = { ...refused, isHeldBack: true };
   const invalid = { ...refused, outcome: { ok: false, problems: [] } } as const;
   t.deepEqual(
-    [undefined, held, takenBack, approved].map((said) => [
-      isJudgedAgain(said, {}),
-      isJudgedAgain(said, {}, { inForce: undefined, trial }),
-      isJudgedAgain(said, {}, { inForce, trial: undefined }),
-      isJudgedAgain(said, refused),
-      isJudgedAgain(said, heldBack),
-      isJudgedAgain(said, invalid),
+    [undefined, held, takenBack, approved].map((verdict) => [
+      isJudgedAgain(verdict, {}),
+      isJudgedAgain(verdict, {}, { inForce: undefined, trial }),
+      isJudgedAgain(verdict, {}, { inForce, trial: undefined }),
+      isJudgedAgain(verdict, refused),
+      isJudgedAgain(verdict, heldBack),
+      isJudgedAgain(verdict, invalid),
     ]),
     [
       [false, false, false, false, false, false],

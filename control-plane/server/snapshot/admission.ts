@@ -23,7 +23,7 @@ import type { Step } from './makers.ts';
 import { describeClass, type RulesForNodes } from './node-change.ts';
 import { findingClasses } from './node-classes.ts';
 import { judgingByPolicy } from './policy-guard.ts';
-import type { InForce, Said, Serving } from './served.ts';
+import type { InForce, Serving, Verdict } from './served.ts';
 
 /** The verdicts on revisions that outlive a control plane; record/record-keeper.ts supplies them. */
 export interface RevisionMemory {
@@ -45,16 +45,16 @@ export interface RevisionMemory {
   /** Whether this content was taken back at its last completed try, even if it is being tried again now. */
   wasTakenBack(content: string): boolean;
   /** The newest verdict on a revision, or on another one with the same content. */
-  verdictOf(revision: string, content: string): Said | undefined;
+  verdictOf(revision: string, content: string): Verdict | undefined;
 }
 
 /** A revision to be judged. */
 export interface Candidate {
-  readonly whole: Revision;
+  readonly revision: Revision;
   readonly outcome: BuildOutcome;
   /** The verdict on the revision or its content from before it became the newest one: it is about an earlier try, and
    * does not count. */
-  readonly saidBefore: Said | undefined;
+  readonly earlierVerdict: Verdict | undefined;
 }
 
 /** The content of a valid revision; undefined for an invalid one. */
@@ -106,24 +106,24 @@ export function judge(candidate: Candidate, given: Circumstances): Judgement {
 
 /** Like `judge`, in steps. */
 export function* judging(candidate: Candidate, given: Circumstances): Generator<void, Judgement> {
-  const { whole, outcome } = candidate;
+  const { revision, outcome } = candidate;
   const { trial } = given.serving;
   const plain = { isHeldBack: false, exception: undefined, trial: 'stays' } as const;
   if (!outcome.ok) return { ...plain, becomes: 'refused', problems: outcome.problems };
   const { built } = outcome;
-  const said = findTakenBack(candidate, given.memory);
-  const takenBack = said && toTakenBack(said.reason);
+  const verdict = findTakenBack(candidate, given.memory);
+  const takenBack = verdict && toTakenBack(verdict.reason);
   const isUndo = given.memory.wasServed(built.content);
   const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given, isUndo));
-  const { id: revision, author, message } = whole;
-  const own = { makers: [{ revision, author, message }], changed: undefined };
+  const { id, author, message } = revision;
+  const own = { makers: [{ revision: id, author, message }], changed: undefined };
   const steps = given.steps.length > 0 ? given.steps : [own];
   const policy = yield* judgingByPolicy(given.before?.built, built, { steps, isUndo });
   const refused = problem === undefined ? policy.refused : [problem, ...policy.refused];
   const problems = [...outcome.warnings, ...policy.tolerated];
-  const goesBack = isBack(whole, built, given);
+  const goesBack = isBack(revision, built, given);
   if (refused.length > 0) {
-    const isTried = trial?.whole.id === whole.id;
+    const isTried = trial?.revision.id === revision.id;
     return {
       becomes: 'refused',
       problems: [...problems, ...refused],
@@ -135,26 +135,29 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
     };
   }
   const { exception } = policy;
-  if (goesBack || !needsTrial(whole, built, given)) {
+  if (goesBack || !needsTrial(revision, built, given)) {
     return { ...plain, becomes: 'in_force', built, problems, exception, trial: 'withdrawn' };
   }
   const isFree =
-    trial === undefined || trial.whole.id === whole.id || saysTrailer(whole, supersedeTrailer);
+    trial === undefined ||
+    trial.revision.id === revision.id ||
+    saysTrailer(revision, supersedeTrailer);
   return { ...plain, becomes: isFree ? 'on_trial' : 'waiting', built, problems, exception };
 }
 
 /** Whether the verdicts that apply now differ from those by which the revision was judged. Verdicts on the trial are
  * handled by whoever follows the rollout. */
 export function isOutdated(newest: Judged, given: Circumstances): boolean {
-  const { whole, isHeldBack, invalidSinceMs } = newest;
+  const { revision, isHeldBack, invalidSinceMs } = newest;
   const { serving, memory, allowsRemoval } = given;
   // Once a rollout has begun, the record no longer has such a verdict.
-  const isHeldNow = !mayRemove(whole, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
-  if (whole.id === serving.trial?.whole.id) return isHeldNow;
+  const isHeldBackNow =
+    !mayRemove(revision, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
+  if (revision.id === serving.trial?.revision.id) return isHeldBackNow;
   if (isHeldBack) return isApproved(newest, memory);
   if (invalidSinceMs !== undefined) return false;
-  const isInForce = whole.id === serving.inForce?.revision.id;
-  return isHeldNow || (!isInForce && findTakenBack(newest, memory) !== undefined);
+  const isInForce = revision.id === serving.inForce?.revision.id;
+  return isHeldBackNow || (!isInForce && findTakenBack(newest, memory) !== undefined);
 }
 
 /** Whether the revision may remove most limits without an approval. */
@@ -164,42 +167,42 @@ export function mayRemove(revision: RevisionInfo, allowsRemoval: boolean): boole
 
 /** The earlier verdict on a revision that has become the newest one after `before`; `seen`: ids of the revisions that
  * have been the newest. */
-export function findSaidBefore(
+export function findEarlierVerdict(
   revision: Revision,
   content: string | undefined,
   before: Candidate | undefined,
   { memory, seen }: { readonly memory: RevisionMemory; readonly seen: ReadonlySet<string> },
-): Said | undefined {
+): Verdict | undefined {
   if (content === undefined) return undefined;
   const { id } = revision;
-  const said = memory.verdictOf(id, content);
-  if (saysTrailer(revision, againTrailer) && said?.revision !== id) return said;
+  const verdict = memory.verdictOf(id, content);
+  if (saysTrailer(revision, againTrailer) && verdict?.revision !== id) return verdict;
   if (before === undefined) return undefined;
-  if (contentOf(before) === content) return before.saidBefore;
+  if (contentOf(before) === content) return before.earlierVerdict;
   // Other control planes found the revision earlier: their verdict is about this try.
-  return said?.revision === id && !seen.has(id) ? undefined : said;
+  return verdict?.revision === id && !seen.has(id) ? undefined : verdict;
 }
 
 /** Whether the revision returns to content that all workers had before: that is an undo, which needs no steps. */
 function isBack(
-  whole: Revision,
+  revision: Revision,
   { content }: BuiltSnapshots,
   { serving, memory }: Circumstances,
 ): boolean {
   const isTried =
     content === serving.trial?.built.content ||
-    [stepsTrailer, againTrailer].some((trailer) => saysTrailer(whole, trailer));
-  return !isTried && !wasBad(whole, content, memory) && memory.wasInForce(content);
+    [stepsTrailer, againTrailer].some((trailer) => saysTrailer(revision, trailer));
+  return !isTried && !wasBad(revision, content, memory) && memory.wasInForce(content);
 }
 
 /** A revision that changes nothing for any node needs no trial. */
 function needsTrial(
-  whole: Revision,
+  revision: Revision,
   { content }: BuiltSnapshots,
   { serving, memory }: Circumstances,
 ): boolean {
   if (!memory.rollsOut) return false;
-  if (saysTrailer(whole, nowTrailer) && !wasBad(whole, content, memory)) return false;
+  if (saysTrailer(revision, nowTrailer) && !wasBad(revision, content, memory)) return false;
   const before = serving.inForce?.built.content ?? memory.inForce?.content;
   return before === undefined ? memory.isRolling : before !== content;
 }
@@ -207,14 +210,14 @@ function needsTrial(
 /** Whether the revision or its content was taken back for a reason other than a newer revision: then it can return only
  * in steps. */
 function wasBad({ id }: Revision, content: string, memory: RevisionMemory): boolean {
-  const said = memory.verdictOf(id, content);
-  const isSaid = said?.outcome === 'taken_back' && !isReplaced(said.reason);
-  return isSaid || memory.wasTakenBack(content);
+  const verdict = memory.verdictOf(id, content);
+  const isBad = verdict?.outcome === 'taken_back' && !isReplaced(verdict.reason);
+  return isBad || memory.wasTakenBack(content);
 }
 
-function findTakenBack(candidate: Candidate, memory: RevisionMemory): Said | undefined {
-  const { whole, saidBefore } = candidate;
-  return takenBackBy(verdictOn(candidate, memory), saidBefore, whole.id);
+function findTakenBack(candidate: Candidate, memory: RevisionMemory): Verdict | undefined {
+  const { revision, earlierVerdict } = candidate;
+  return takenBackBy(verdictOn(candidate, memory), earlierVerdict, revision.id);
 }
 
 function* findLargeRemoval(
@@ -223,20 +226,20 @@ function* findLargeRemoval(
   { before, memory, allowsRemoval }: Circumstances,
   isUndo: boolean,
 ): Generator<void, Problem | undefined> {
-  const { whole } = candidate;
-  if (mayRemove(whole, allowsRemoval) || isApproved(candidate, memory)) return undefined;
+  const { revision } = candidate;
+  if (mayRemove(revision, allowsRemoval) || isApproved(candidate, memory)) return undefined;
   const heldBack = findHeldBack(candidate, memory);
   if (heldBack !== undefined) {
     return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
   }
-  if (before === undefined || before.revision.id === whole.id) return undefined;
+  if (before === undefined || before.revision.id === revision.id) return undefined;
   return yield* findingRemoval(before.built, built, isUndo);
 }
 
 /** The newest verdict on the revision; undefined also if the revision is invalid. */
-function verdictOn(candidate: Candidate, memory: RevisionMemory): Said | undefined {
+function verdictOn(candidate: Candidate, memory: RevisionMemory): Verdict | undefined {
   const content = contentOf(candidate);
-  return content === undefined ? undefined : memory.verdictOf(candidate.whole.id, content);
+  return content === undefined ? undefined : memory.verdictOf(candidate.revision.id, content);
 }
 
 export function isApproved(candidate: Candidate, memory: RevisionMemory): boolean {
@@ -245,10 +248,10 @@ export function isApproved(candidate: Candidate, memory: RevisionMemory): boolea
 
 /** The verdict of the control planes that know what the revision would remove, even if this one does not, or no longer
  * does. */
-function findHeldBack(candidate: Candidate, memory: RevisionMemory): Said | undefined {
+function findHeldBack(candidate: Candidate, memory: RevisionMemory): Verdict | undefined {
   const inForce = memory.inForce?.content;
   if (inForce === contentOf(candidate)) return undefined;
-  return heldBackBy(verdictOn(candidate, memory), candidate.saidBefore, inForce);
+  return heldBackBy(verdictOn(candidate, memory), candidate.earlierVerdict, inForce);
 }
 
 export function toTakenBack(reason: string): Problem {
@@ -266,33 +269,35 @@ export function isReplaced(reason: string): boolean {
   return /^revision \S+ has taken its place$/.test(reason);
 }
 
-/** The verdict that takes this try of `revision` back; `saidBefore` is about an earlier try. If a newer revision
+/** The verdict that takes this try of `revision` back; `earlierVerdict` is about an earlier try. If a newer revision
  * replaced another one with the same content, that does not affect this one. */
-export function takenBackBy<Word extends Said>(
-  said: Word | undefined,
-  saidBefore: Said | undefined,
+export function takenBackBy<Found extends Verdict>(
+  verdict: Found | undefined,
+  earlierVerdict: Verdict | undefined,
   revision: string,
-): Word | undefined {
-  const word = newWord('taken_back', said, saidBefore);
-  return word && isReplaced(word.reason) && word.revision !== revision ? undefined : word;
+): Found | undefined {
+  const newest = newVerdict('taken_back', verdict, earlierVerdict);
+  return newest && isReplaced(newest.reason) && newest.revision !== revision ? undefined : newest;
 }
 
 /** The verdict that holds this try back. A removal depends not on the try, but on the rules that all workers have. */
-export function heldBackBy<Word extends Said>(
-  said: Word | undefined,
-  saidBefore: Said | undefined,
+export function heldBackBy<Found extends Verdict>(
+  verdict: Found | undefined,
+  earlierVerdict: Verdict | undefined,
   inForce: string | undefined,
-): Word | undefined {
-  if (said?.against === undefined) return newWord('held_back', said, saidBefore);
-  return said.outcome === 'held_back' && said.against === inForce ? said : undefined;
+): Found | undefined {
+  if (verdict?.against === undefined) return newVerdict('held_back', verdict, earlierVerdict);
+  return verdict.outcome === 'held_back' && verdict.against === inForce ? verdict : undefined;
 }
 
-function newWord<Word extends Said>(
-  outcome: Said['outcome'],
-  said: Word | undefined,
-  saidBefore: Said | undefined,
-): Word | undefined {
-  return said?.outcome === outcome && !isDeepStrictEqual(said, saidBefore) ? said : undefined;
+function newVerdict<Found extends Verdict>(
+  outcome: Verdict['outcome'],
+  verdict: Found | undefined,
+  earlierVerdict: Verdict | undefined,
+): Found | undefined {
+  return verdict?.outcome === outcome && !isDeepStrictEqual(verdict, earlierVerdict)
+    ? verdict
+    : undefined;
 }
 
 /** Removing fewer limits is routine, whatever share of all limits they are. */
@@ -363,16 +368,16 @@ function* findRemoved(
   after: CheckedDomainRules | undefined,
 ): Generator<void, Names> {
   if (after === undefined) return allOf(before);
-  const kept = new Set<string>();
+  const remaining = new Set<string>();
   for (const name of after.limitNames()) {
-    kept.add(name);
+    remaining.add(name);
     yield;
   }
   let count = 0;
   const first: string[] = [];
   for (const name of before.limitNames()) {
     yield;
-    if (kept.has(name)) continue;
+    if (remaining.has(name)) continue;
     count++;
     if (first.length < maxNamed) first.push(name);
   }
@@ -384,7 +389,7 @@ interface LostLimits {
   readonly domain: string;
   readonly count: number;
   readonly of: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 }
 
 interface RemovalFacts {
@@ -403,7 +408,7 @@ function* toRemoval(
   after: readonly string[],
   where: string,
 ): Generator<void, Problem | undefined> {
-  const kept = new Set(after);
+  const remaining = new Set(after);
   const named: string[] = [];
   const limitCount = countLimits(both.before, before);
   const mostReplaced = countLimits(both.after, after) < limitCount ? 0 : maxReplaced;
@@ -415,22 +420,22 @@ function* toRemoval(
     if (compared === undefined) continue;
     const { rules, removed } = compared;
     const all = rules.limitNameCount;
-    const gone = kept.has(domain) ? removed : allOf(rules);
+    const gone = remaining.has(domain) ? removed : allOf(rules);
     removedCount += gone.count;
     if (!isUndo && gone.count > mostReplaced && gone.count * 2 >= all) {
-      lost ??= { domain, count: gone.count, of: all, isWhole: !kept.has(domain) };
+      lost ??= { domain, count: gone.count, of: all, isComplete: !remaining.has(domain) };
     }
     for (const name of gone.first.slice(0, maxNamed - named.length)) named.push(toExcerpt(name));
   }
   const leavesNothing = before.length > 0 && after.length === 0;
-  const takesMost = removedCount >= minRemoved && removedCount * 2 > limitCount;
-  if (!leavesNothing && !takesMost && lost === undefined) return undefined;
+  const removesMost = removedCount >= minRemoved && removedCount * 2 > limitCount;
+  if (!leavesNothing && !removesMost && lost === undefined) return undefined;
   const more = removedCount - named.length;
   const list = [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ');
   const ofDomain =
     lost &&
-    `domain '${toExcerpt(lost.domain)}' would ${lost.isWhole ? 'go' : `lose ${lost.count} of ${lost.of} limits`}`;
-  const most = takesMost ? `${removedCount} of ${limitCount} limits would go` : ofDomain;
+    `domain '${toExcerpt(lost.domain)}' would ${lost.isComplete ? 'go' : `lose ${lost.count} of ${lost.of} limits`}`;
+  const most = removesMost ? `${removedCount} of ${limitCount} limits would go` : ofDomain;
   const what = `held back: ${leavesNothing ? 'no domain would be left' : most}${where}`;
   const hint = `if that is intended, approve the revision, or declare it beforehand: '${toLine(allowRemovalTrailer)}' in the message of the commit, --allow-removal with a change`;
   return problemOf(

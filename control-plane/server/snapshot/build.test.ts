@@ -96,8 +96,8 @@ test('one invalid file refuses the revision, with the problems of all files', (t
     [nodeGroupsFile]: 'groups: 1',
   });
   t.false(outcome.ok);
-  const places = outcome.ok ? [] : outcome.problems.map(({ file, line }) => `${file}:${line}`);
-  t.deepEqual(places, ['b.yaml:4', 'c.yaml:1', 'node-groups.yaml:1']);
+  const positions = outcome.ok ? [] : outcome.problems.map(({ file, line }) => `${file}:${line}`);
+  t.deepEqual(positions, ['b.yaml:4', 'c.yaml:1', 'node-groups.yaml:1']);
 });
 
 test('metadata that is nested too deeply to be sent is an error of its file', (t) => {

@@ -165,7 +165,7 @@ export function buildSnapshots(
   const advice = new Set(
     advises ? runAtOnce(advisingOnRules(documents, nowMs), check).filter(isNews) : [],
   );
-  const told = applyAllowances([...problems, ...advice], files);
+  const reported = applyAllowances([...problems, ...advice], files);
   return {
     ok: true,
     built: Object.freeze({
@@ -178,8 +178,10 @@ export function buildSnapshots(
       policy,
       policyText,
     }),
-    warnings: told.problems.filter((problem) => !advice.has(problem)),
-    advice: advises ? [...told.problems.filter((each) => advice.has(each)), ...told.idle] : [],
+    warnings: reported.problems.filter((problem) => !advice.has(problem)),
+    advice: advises
+      ? [...reported.problems.filter((each) => advice.has(each)), ...reported.idle]
+      : [],
   };
 }
 

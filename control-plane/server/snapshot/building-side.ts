@@ -50,12 +50,12 @@ function toBounded(outcome: BuildOutcome): BuildOutcome {
 
 function firstOf(problems: readonly Problem[]): readonly Problem[] {
   const left = { error: mostProblems, other: mostProblems };
-  const kept = problems.filter((problem) => left[isError(problem) ? 'error' : 'other']-- > 0);
-  const more = problems.length - kept.length;
+  const shown = problems.filter((problem) => left[isError(problem) ? 'error' : 'other']-- > 0);
+  const more = problems.length - shown.length;
   if (more === 0) return problems;
   const message = `and ${more} more problems`;
   const hint = 'repair these first, then check again';
-  const [first] = kept;
-  const severity = kept.some(isError) ? 'error' : 'warning';
-  return [...kept, problemOf(severity, first?.rule ?? 'too-large', '(all files)', message, hint)];
+  const [first] = shown;
+  const severity = shown.some(isError) ? 'error' : 'warning';
+  return [...shown, problemOf(severity, first?.rule ?? 'too-large', '(all files)', message, hint)];
 }

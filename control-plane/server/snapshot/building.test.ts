@@ -151,8 +151,8 @@ test('an examination of other files leaves the domains of the store as they are 
   t.is(rulesOf(asked).filter((rules) => rulesOf(before).includes(rules)).length, 4);
   const next = [...files.slice(0, 9), { path: 'd9.yaml', text: toDomain('d9', 50) }];
   const after = await store.build({ files: next, problems: [] });
-  const kept = rulesOf(after).filter((rules) => rulesOf(before).includes(rules));
-  t.is(kept.length, 9, 'all but the one that the store has changed');
+  const reused = rulesOf(after).filter((rules) => rulesOf(before).includes(rules));
+  t.is(reused.length, 9, 'all but the one that the store has changed');
 });
 
 test('of files with errors all that can be read is given, with a bounded number of problems', async (t) => {

@@ -104,7 +104,7 @@ export class KnownBuilds {
   }
 
   /** In steps. */
-  *keep({ files, problems }: Files, outcome: Good): Generator<void, void> {
+  *store({ files, problems }: Files, outcome: Good): Generator<void, void> {
     const { built } = outcome;
     const documents = new Map<string, RuleDocument>();
     for (const document of built.documents) {
@@ -214,7 +214,7 @@ export class Building {
       },
       findSnapshot: (version) => known.findSnapshot(version),
     });
-    if (outcome.ok) runAtOnce(known.keep(revision, outcome));
+    if (outcome.ok) runAtOnce(known.store(revision, outcome));
     return { outcome, documents };
   }
 
@@ -224,22 +224,22 @@ export class Building {
     const nowMs = clock.wallMs();
     const same = await runInSlices(known.findBuilt(revision, nowMs));
     if (same !== undefined) return { outcome: same, documents: same.built.documents };
-    const held = await runInSlices(known.findDocuments(revision.files));
-    const needs = { known: new Set(held.keys()) };
-    const received = await this.#inThread(revision, held, needs, nowMs);
+    const unchanged = await runInSlices(known.findDocuments(revision.files));
+    const needs = { known: new Set(unchanged.keys()) };
+    const received = await this.#inThread(revision, unchanged, needs, nowMs);
     const { built, problems, advice, documents } = received;
     if (built === undefined) return { outcome: { ok: false, problems }, documents };
     const checked = await runInSlices(known.checker.check(documents, nowMs));
     if (!checked.ok) return { outcome: checked, documents };
-    const whole = Object.freeze({ ...built, ruleSet: checked.rules });
-    const outcome: Good = { ok: true, built: whole, warnings: problems, advice };
-    await runInSlices(known.keep(revision, outcome));
+    const complete = Object.freeze({ ...built, ruleSet: checked.rules });
+    const outcome: Good = { ok: true, built: complete, warnings: problems, advice };
+    await runInSlices(known.store(revision, outcome));
     return { outcome, documents };
   }
 
   async #inThread(
     revision: Files,
-    held: ReadonlyMap<string, RuleDocument>,
+    unchanged: ReadonlyMap<string, RuleDocument>,
     needs: Needs,
     nowMs = this.#deps.clock.wallMs(),
   ): Promise<Received> {
@@ -250,7 +250,7 @@ export class Building {
         subject,
         size: revision.files.reduce((sum, { text }) => sum + text.length, 0),
         send: toJobPieces({ revision, options, nowMs, needs }),
-        receive: (next) => receiveBuilt(next, { documents: held, findSnapshot }),
+        receive: (next) => receiveBuilt(next, { documents: unchanged, findSnapshot }),
       });
     } catch (error) {
       if (error instanceof TooBusy) throw error;

@@ -84,10 +84,10 @@ interface Harness {
   readonly clock: ManualClock;
   publish(...given: Parameters<typeof revisionOf>): void;
   /** The nodes and revisions as text: `canary b other a, b on trial, newest b`. */
-  tell(): string;
+  report(): string;
   /** The nodes whose streams got something since the last call, and what; the log lines since then; what the nodes
    * have. */
-  told(): string;
+  notified(): string;
   logged(): string;
   has(): string;
   /** Like a control plane that was stopped, with an empty state directory, or while the store cannot be read. */
@@ -121,13 +121,13 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
   };
   const versionOf = (node: NodeIdentity) => cache.current(node)?.version;
   const had = new Map(nodes.map((node) => [node, versionOf(node)]));
-  let told: string[] = [];
+  let notified: string[] = [];
   // Like a stream, it does not accept the same snapshot twice.
   cache.onChange(() => {
     for (const node of nodes) {
       if (versionOf(node) === had.get(node)) continue;
       had.set(node, versionOf(node));
-      told.push(`${node.id} ${domainOf(node)}`);
+      notified.push(`${node.id} ${domainOf(node)}`);
     }
   });
   return {
@@ -138,7 +138,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
     folder,
     clock,
     publish: (...args) => store.publish(revisionOf(...args)),
-    tell() {
+    report() {
       const { inForce, trial, newest } = cache.state();
       const flags = [
         newest?.valid === false && !newest.isHeldBack && 'refused',
@@ -152,9 +152,9 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
       ];
       return parts.join(', ');
     },
-    told() {
-      const all = told;
-      told = [];
+    notified() {
+      const all = notified;
+      notified = [];
       return all.join(', ');
     },
     async restart({ isFresh = false, isAway = false } = {}) {
@@ -174,14 +174,14 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
 
 const reasons = { taken_back: 'errors', held_back: 'it removes all', approved: 'meant' };
 
-function setWord({ verdicts }: Memory, name: string, outcome: keyof typeof reasons): void {
+function setVerdict({ verdicts }: Memory, name: string, outcome: keyof typeof reasons): void {
   verdicts.set(name, { revision: 'other', outcome, reason: reasons[outcome] });
 }
 
 /** Like a rollout, which records the end first. */
 function takeBack({ cache, memory }: Harness): void {
   const { content } = cache.state().trial ?? {};
-  if (content !== undefined) setWord(memory, content, 'taken_back');
+  if (content !== undefined) setVerdict(memory, content, 'taken_back');
   cache.happen({ kind: 'take_back_trial', reason: 'errors' });
 }
 
@@ -227,9 +227,9 @@ const words: Readonly<Record<string, (at: Harness, ...given: string[]) => unknow
     cache.happen({ kind: 'follow_in_force', revision: revisionOf(name) }),
   /** The record: `word NAME taken_back|held_back|approved`, `approve NAME`, `on-record NAME`, which is in force, and
    * `past NAME`, which was in force. */
-  word: ({ memory }, name = '', outcome = '') => setWord(memory, name, outcome as 'approved'),
+  word: ({ memory }, name = '', outcome = '') => setVerdict(memory, name, outcome as 'approved'),
   approve({ memory, cache }, name = '') {
-    setWord(memory, name, 'approved');
+    setVerdict(memory, name, 'approved');
     cache.happen({ kind: 'reconsider' });
   },
   reconsider: ({ cache }) => cache.happen({ kind: 'reconsider' }),
@@ -270,10 +270,10 @@ testLines(test, new URL('cache.txt', import.meta.url), async (text, t) => {
   const [, flags = '', steps = ''] = /^(?:\((.*?)\) )?(.*)$/.exec(text) ?? [];
   const memory = Object.assign(createMemory(), { isKnown: !flags.includes('unknown') });
   const first = /first=(\S+)/.exec(flags)?.[1] ?? 'a';
-  if (flags.includes('taken')) setWord(memory, first, 'taken_back');
+  if (flags.includes('taken')) setVerdict(memory, first, 'taken_back');
   const [rollsOut, allowsRemoval] = [!flags.includes('no-rollout'), flags.includes('removals')];
   let at = await startCache(t, { memory, rollsOut, allowsRemoval, first: revisionOf(first) });
-  let before = at.tell();
+  let before = at.report();
   const out = [before];
   for (const step of steps.split(' ; ')) {
     const [name = '', ...given] = step.split(' ');
@@ -281,9 +281,9 @@ testLines(test, new URL('cache.txt', import.meta.url), async (text, t) => {
     if (word === undefined) throw new Error(`there is no word '${name}'`);
     const answer = await word(at, ...given);
     if (name === 'restart') at = answer as Harness;
-    const told = at.told();
-    const now = at.tell();
-    const follows = told === '' ? (now === before ? '=' : now) : `${told}: ${now}`;
+    const notified = at.notified();
+    const now = at.report();
+    const follows = notified === '' ? (now === before ? '=' : now) : `${notified}: ${now}`;
     out.push(typeof answer === 'string' ? answer : follows);
     before = now;
   }
@@ -330,8 +330,8 @@ test('started while the store hangs: after five seconds what was in force before
   const starting = startCache(t, { store, memory, folder, clock });
   clock.advance(2_000);
   clock.advance(3_000);
-  const { tell, log, publish } = await starting;
-  t.is(tell(), 'a in force');
+  const { report, log, publish } = await starting;
+  t.is(report(), 'a in force');
   t.deepEqual(
     log.lines.map((line) => line.replace(/: the last good .*/, '')),
     [
@@ -341,7 +341,7 @@ test('started while the store hangs: after five seconds what was in force before
   );
   read.resolve(revisionOf('b'));
   publish('b');
-  t.is(tell(), 'a in force, b on trial');
+  t.is(report(), 'a in force, b on trial');
   t.is(clock.pending, 0);
 });
 
@@ -349,8 +349,8 @@ test('started while neither the store nor the copy can be read: both are said', 
   const first = await startCache(t);
   await first.cache.close();
   writeFileSync(join(first.folder, 'last-good.revision.json'), 'damaged');
-  const { tell, log } = await first.restart({ isAway: true });
-  t.is(tell(), 'nothing in force');
+  const { report, log } = await first.restart({ isAway: true });
+  t.is(report(), 'nothing in force');
   t.regex(log.lines.join('\n'), /^error The last good revision cannot be restored: /);
 });
 

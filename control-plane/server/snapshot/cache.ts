@@ -13,7 +13,7 @@ import type { ConfigStore } from '../store/store.ts';
 import { judging, type RevisionMemory } from './admission.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { type Building, type Built, isLarge } from './building.ts';
-import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
+import { LastGood, readNewest, readStored, type StoredRevision } from './last-good.ts';
 import { findingLostRules, type LostRules } from './lost-rules.ts';
 import type { Step } from './makers.ts';
 import { PolicySteps } from './policy-steps.ts';
@@ -92,13 +92,13 @@ export class SnapshotCache implements SnapshotProvider {
    * them. */
   async start(): Promise<void> {
     const { store, memory, building, log } = this.#deps;
-    const [{ revision, trouble }] = await Promise.all([
+    const [{ revision, problem }] = await Promise.all([
       readNewest(this.#deps),
       this.#unfinished.read(),
     ]);
     const build = async (each: Revision) => (await building.build(each)).outcome;
     const own = { lastGood: this.#lastGood, store, build, log };
-    const kept = await readKept({ ...own, memory: memory() });
+    const kept = await readStored({ ...own, memory: memory() });
     if (kept?.outcome?.ok) {
       const before = { revision: kept.revision, built: kept.outcome.built };
       this.happen({ kind: 'had', before });
@@ -116,7 +116,7 @@ export class SnapshotCache implements SnapshotProvider {
     if (isAwaited) await this.#settled();
     const { inForce, trial } = this.#state;
     if (inForce === undefined && trial === undefined) {
-      this.#restore(kept, memory().otherVersion ?? trouble);
+      this.#restore(kept, memory().otherVersion ?? problem);
     }
     this.happen({ kind: 'had', before: undefined });
     this.#stopWatching = store.watch((each) => this.happen({ kind: 'found', revision: each }));
@@ -152,7 +152,7 @@ export class SnapshotCache implements SnapshotProvider {
     if (before === undefined || after === undefined || trial === undefined) lost.found = new Map();
     else {
       const finding = findingLostRules(before.ruleSet, after.ruleSet);
-      if (!isLarge(trial.whole)) lost.found = runAtOnce(finding);
+      if (!isLarge(trial.revision)) lost.found = runAtOnce(finding);
       else {
         void runInSlices(finding).then((found) => {
           lost.found = found;
@@ -200,11 +200,11 @@ export class SnapshotCache implements SnapshotProvider {
 
   /** The steps from the revision in force to another one, each with its makers; empty if the revisions are the same.
    * `built`: undefined if the revision has errors. */
-  async stepsTo(whole: Revision, built: BuiltSnapshots | undefined): Promise<readonly Step[]> {
+  async stepsTo(revision: Revision, built: BuiltSnapshots | undefined): Promise<readonly Step[]> {
     const before = beforeOf(this.#state);
-    if (before === undefined || before.revision.id === whole.id) return [];
-    const steps = await this.#policySteps.find(before, whole, built);
-    return this.#policySteps.toSteps(steps, whole.id);
+    if (before === undefined || before.revision.id === revision.id) return [];
+    const steps = await this.#policySteps.find(before, revision, built);
+    return this.#policySteps.toSteps(steps, revision.id);
   }
 
   /** The content of a revision that an operator can approve by its id: the newest one, or one that was refused together
@@ -238,14 +238,14 @@ export class SnapshotCache implements SnapshotProvider {
   #perform(effect: ServingEffect): void {
     switch (effect.kind) {
       case 'build': {
-        const { purpose, revision: whole } = effect;
-        this.#await(whole, this.#build(whole), (outcome) => {
-          this.happen({ kind: 'built', purpose, whole, outcome });
+        const { purpose, revision } = effect;
+        this.#await(revision, this.#build(revision), (outcome) => {
+          this.happen({ kind: 'built', purpose, revision, outcome });
         });
         break;
       }
       case 'judge':
-        this.#await(effect.whole, this.#judge(effect), (judged) => this.happen(judged));
+        this.#await(effect.revision, this.#judge(effect), (judged) => this.happen(judged));
         break;
       case 'refresh':
         for (const listener of [...this.#listeners]) listener();
@@ -254,7 +254,7 @@ export class SnapshotCache implements SnapshotProvider {
         for (const listener of [...this.#newestListeners]) listener();
         break;
       case 'keep':
-        this.#lastGood.keep(effect.revision);
+        this.#lastGood.store(effect.revision);
         break;
       case 'log':
         this.#deps.log[effect.level](effect.text, effect.detail);
@@ -287,18 +287,18 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   async #judge({
-    whole,
+    revision,
     outcome,
   }: Extract<ServingEffect, { kind: 'judge' }>): Promise<ServingEvent> {
     const { turns } = this.#state;
     const before = beforeOf(this.#state);
-    const isAsked = outcome.ok && before && needsWay(this.#state, whole, outcome);
-    const found = isAsked ? await this.#policySteps.find(before, whole, outcome.built) : [];
+    const isAsked = outcome.ok && before && needsWay(this.#state, revision, outcome);
+    const found = isAsked ? await this.#policySteps.find(before, revision, outcome.built) : [];
     const facts = this.#facts();
     const state = this.#state;
-    const candidate = toCandidate(state, whole, outcome, facts);
-    const way = toWay(whole, found, facts);
-    const steps = this.#policySteps.toSteps(found, whole.id);
+    const candidate = toCandidate(state, revision, outcome, facts);
+    const way = toWay(revision, found, facts);
+    const steps = this.#policySteps.toSteps(found, revision.id);
     const given = toCircumstances(state, steps, facts);
     const judgement = await runInSlices(judging(candidate, given));
     return { kind: 'judged', candidate, judgement, way, turns };
@@ -323,11 +323,11 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   /** `why`: the reason for serving an earlier revision. */
-  #restore(kept: Kept | undefined, why: string): void {
+  #restore(kept: StoredRevision | undefined, why: string): void {
     const { log } = this.#deps;
     if (kept === undefined) {
       log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
-    } else if (kept.trouble !== undefined) log.error(kept.trouble);
+    } else if (kept.problem !== undefined) log.error(kept.problem);
     else {
       const { revision, outcome } = kept;
       this.happen({ kind: 'restored', revision, outcome, why });

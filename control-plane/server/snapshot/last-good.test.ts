@@ -24,10 +24,10 @@ test('a revision that comes while an earlier one fails to be written is kept', a
     },
   };
   const lastGood = new LastGood({ stateDirectory, store: 'here', log });
-  lastGood.keep(revisionOf('first'));
+  lastGood.store(revisionOf('first'));
   // The write begins with this turn, and its failure needs a later one.
   await Promise.resolve();
-  lastGood.keep(revisionOf('second'));
+  lastGood.store(revisionOf('second'));
   await lastGood.settled();
   t.is(recorded.lines.length, 1);
   t.regex(recorded.lines[0] ?? '', /^warning Revision first cannot be kept for the next start: /);
@@ -40,11 +40,11 @@ test('a revision that could not be written is written when it comes again', asyn
   writeFileSync(stateDirectory, '');
   const log = createRecordedLog();
   const lastGood = new LastGood({ stateDirectory, store: 'here', log });
-  lastGood.keep(revisionOf('first'));
+  lastGood.store(revisionOf('first'));
   await lastGood.settled();
   t.is(log.lines.length, 1);
   rmSync(stateDirectory);
-  lastGood.keep(revisionOf('first'));
+  lastGood.store(revisionOf('first'));
   await lastGood.settled();
   t.is((await lastGood.read())?.id, 'first');
 });
@@ -54,17 +54,17 @@ test('a revision that is kept already is not written again, also after a start',
   const file = join(stateDirectory, 'last-good.revision.json');
   const log = createRecordedLog();
   const first = new LastGood({ stateDirectory, store: 'here', log });
-  first.keep(revisionOf('first'));
+  first.store(revisionOf('first'));
   await first.settled();
   const second = new LastGood({ stateDirectory, store: 'here', log });
   await second.read();
   for (const lastGood of [first, second]) {
     rmSync(file, { force: true });
-    lastGood.keep(revisionOf('first'));
+    lastGood.store(revisionOf('first'));
     await lastGood.settled();
     t.false(existsSync(file));
   }
-  second.keep(revisionOf('second'));
+  second.store(revisionOf('second'));
   await second.settled();
   t.true(existsSync(file));
 });

@@ -40,7 +40,7 @@ export class LastGood {
   }
 
   /** Returns at once. Failures are logged. */
-  keep(revision: Revision): void {
+  store(revision: Revision): void {
     if (revision.id === this.#keptId) return;
     this.#keptId = revision.id;
     this.#writing = this.#writing.then(() => this.#write(revision));
@@ -69,11 +69,11 @@ export class LastGood {
 }
 
 /** A revision to start with, or why it cannot be read. */
-export type Kept =
-  | { readonly revision: Revision; readonly outcome: BuildOutcome; readonly trouble?: undefined }
-  | { readonly trouble: string; readonly revision?: undefined; readonly outcome?: undefined };
+export type StoredRevision =
+  | { readonly revision: Revision; readonly outcome: BuildOutcome; readonly problem?: undefined }
+  | { readonly problem: string; readonly revision?: undefined; readonly outcome?: undefined };
 
-export interface KeptSources {
+export interface RestoreSources {
   readonly lastGood: Pick<LastGood, 'read'>;
   readonly store: Pick<ConfigStore, 'readRevision'>;
   readonly memory: Pick<RevisionMemory, 'inForce'>;
@@ -82,48 +82,52 @@ export interface KeptSources {
 }
 
 /** The revision that an earlier process stored, or else the one recorded as in force; undefined if there is neither. */
-export async function readKept(sources: KeptSources): Promise<Kept | undefined> {
+export async function readStored(sources: RestoreSources): Promise<StoredRevision | undefined> {
   const { lastGood, store, memory, build, log } = sources;
-  const kept = await tryToRead(() => lastGood.read(), 'The last good revision cannot be restored');
+  const stored = await tryToRead(
+    () => lastGood.read(),
+    'The last good revision cannot be restored',
+  );
   const { inForce } = memory;
-  const content = kept?.outcome?.ok ? kept.outcome.built.content : undefined;
-  if (inForce === undefined || content === inForce.content) return kept;
+  const content = stored?.outcome?.ok ? stored.outcome.built.content : undefined;
+  if (inForce === undefined || content === inForce.content) return stored;
   const found = await tryToRead(
     () => store.readRevision(inForce.revision),
     'The revision in force before cannot be read',
   );
-  if (found?.revision === undefined) return kept ?? found;
-  if (kept?.trouble !== undefined) log.warning(`${kept.trouble}: the store's copy of it is used`);
+  if (found?.revision === undefined) return stored ?? found;
+  if (stored?.problem !== undefined)
+    log.warning(`${stored.problem}: the store's copy of it is used`);
   return found;
 
   async function tryToRead(
     read: () => Promise<Revision | undefined>,
-    trouble: string,
-  ): Promise<Kept | undefined> {
+    problem: string,
+  ): Promise<StoredRevision | undefined> {
     try {
       const revision = await read();
       return revision && { revision, outcome: await build(revision) };
     } catch (error) {
-      return { trouble: `${trouble}: ${errorText(error)}` };
+      return { problem: `${problem}: ${errorText(error)}` };
     }
   }
 }
 
 const firstReadMs = 5_000;
 /** A program that logs nothing for more than two seconds seems to hang. */
-const firstReadSaidMs = 2_000;
+const firstReadNoticeMs = 2_000;
 
 /** The newest revision of the store, unless the store hangs, which must not keep the workers from getting the last good
- * revision. Reading continues, and its result arrives like any other change. `trouble`: why another revision is
+ * revision. Reading continues, and its result arrives like any other change. `problem`: why another revision is
  * served. */
 export async function readNewest(sources: {
   readonly store: Pick<ConfigStore, 'read' | 'description'>;
   readonly log: Log;
   readonly clock: Clock;
-}): Promise<{ readonly revision: Revision | undefined; readonly trouble: string }> {
+}): Promise<{ readonly revision: Revision | undefined; readonly problem: string }> {
   const { store, log, clock } = sources;
   const late = Promise.withResolvers<never>();
-  const cancelSaying = clock.after(firstReadSaidMs, () => {
+  const cancelNotice = clock.after(firstReadNoticeMs, () => {
     log.info(`Reading ${store.description} takes its time; waiting for it`);
   });
   const cancel = clock.after(firstReadMs, () => {
@@ -132,12 +136,12 @@ export async function readNewest(sources: {
   });
   try {
     const revision = await Promise.race([store.read(), late.promise]);
-    return { revision, trouble: `Revision ${toShortId(revision.id)} is not served` };
+    return { revision, problem: `Revision ${toShortId(revision.id)} is not served` };
   } catch (error) {
-    const trouble = `The store ${store.description} cannot be read (${errorText(error)})`;
-    return { revision: undefined, trouble };
+    const problem = `The store ${store.description} cannot be read (${errorText(error)})`;
+    return { revision: undefined, problem };
   } finally {
-    cancelSaying();
+    cancelNotice();
     cancel();
   }
 }

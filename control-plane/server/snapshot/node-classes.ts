@@ -96,10 +96,10 @@ class Comparison {
     for (const region of this.#regions(this.#before[from] ?? [], this.#after[to] ?? [])) {
       yield;
       if (region === undefined) continue;
-      const isTaken =
+      const isFound =
         (yield* this.#isTaken(region, this.#before, from)) ||
         (yield* this.#isTaken(region, this.#after, to));
-      if (!isTaken) return true;
+      if (!isFound) return true;
     }
     return false;
   }

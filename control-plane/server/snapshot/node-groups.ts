@@ -212,7 +212,7 @@ function checkTogether(groups: readonly NodeGroup[], reporter: Reporter): void {
     if (catchAll !== undefined) {
       const message = `no node reaches group '${toExcerpt(name)}', as group '${toExcerpt(catchAll.name)}' before it matches all`;
       reporter.advise('node-groups', offset, path, message, 'put the group that matches all last');
-    } else if (takesAll(group.match)) {
+    } else if (matchesAll(group.match)) {
       catchAll = group;
     }
   });
@@ -235,7 +235,7 @@ function checkDomains(
 }
 
 /** Whether every node meets these conditions, so that no node reaches a later group. */
-export function takesAll({ id, cluster, metadata }: NodeMatch): boolean {
+export function matchesAll({ id, cluster, metadata }: NodeMatch): boolean {
   const isOpen = (patterns: readonly Pattern[] | undefined) =>
     patterns === undefined ||
     patterns.some(({ text }) => text.startsWith('*') && /^\*+$/.test(text));

@@ -64,9 +64,9 @@ export function* judgingByPolicy(
   }
   const foundBefore = yield* findingViolations(after.policy, before.documents);
   const old = new Set(foundBefore.map(({ identity }) => identity));
-  const isKept = ({ identity }: Violation) => info.isUndo || old.has(identity);
+  const isTolerated = ({ identity }: Violation) => info.isUndo || old.has(identity);
   const made = new Makers(info.steps);
-  const added = violations.filter((violation) => !isKept(violation));
+  const added = violations.filter((violation) => !isTolerated(violation));
   const breaches = [
     ...added.map(({ identity, problem, owners }) => ({
       ...{ problem, owners },
@@ -81,7 +81,7 @@ export function* judgingByPolicy(
   return {
     refused: breaches.filter((breach) => excuses.get(breach) === undefined).map(toRefusal),
     tolerated: [
-      ...told(violations.filter(isKept)),
+      ...told(violations.filter(isTolerated)),
       ...excused.map(({ problem }): Problem => ({ ...problem, severity: 'warning' })),
     ],
     exception: exception && toExcerpt(exception, 500),
@@ -183,13 +183,13 @@ function notOwner(
   what: string,
   owners: readonly string[] = [],
   author: string | undefined,
-  place: string | undefined,
+  position: string | undefined,
 ): Problem {
   const who = author === undefined ? 'an unknown author' : toExcerpt(author, 100);
   const names = owners.slice(0, maxNames).map((owner) => toExcerpt(owner));
   const others = owners.length > maxNames ? ` and ${owners.length - maxNames} more` : '';
   const message = `${what} is changed by ${who}, and only ${names.join(', ')}${others} may change it`;
-  return problemOf('warning', 'policy', file, message, place && `the policy is at ${place}`);
+  return problemOf('warning', 'policy', file, message, position && `the policy is at ${position}`);
 }
 
 /** `author` is `name <address>`, or a name. */

@@ -63,19 +63,22 @@ export class PolicySteps {
    * errors. */
   async find(
     from: From,
-    whole: Revision,
+    revision: Revision,
     built: BuiltSnapshots | undefined,
   ): Promise<readonly KnownStep[]> {
-    const lineage = await this.#readLineage(from.revision.id, whole);
-    const between = lineage.revisions.filter(({ id }) => id !== whole.id);
+    const lineage = await this.#readLineage(from.revision.id, revision);
+    const between = lineage.revisions.filter(({ id }) => id !== revision.id);
     if (built === undefined) {
-      const known = [...between, whole].map((info) => ({ ...toMaker(info), content: undefined }));
+      const known = [...between, revision].map((info) => ({
+        ...toMaker(info),
+        content: undefined,
+      }));
       return [{ makers: lineage.isCut ? [unknown, ...known] : known, changed: undefined }];
     }
     let way = this.#toStart(from.built, built, lineage);
     for (const info of between.slice(way.ids.length)) way = await this.#goOn(way, info, built);
     this.#known = way;
-    const own: KnownMaker = { ...toMaker(whole), content: built.content };
+    const own: KnownMaker = { ...toMaker(revision), content: built.content };
     const makers = [...way.pending, own];
     // A single step has made all changes.
     if (way.steps.length === 0) return [{ makers, changed: undefined }];

@@ -9,9 +9,9 @@ import {
   largestResponseBytes,
   noResources,
   toDelta,
+  toFullBody,
   toSelectedBody,
   toSharedDelta,
-  toWholeBody,
 } from './snapshot.ts';
 
 const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =
@@ -31,7 +31,7 @@ function snapshotOf(given: Readonly<Record<string, Uint8Array>>) {
 
 test('a body that all streams get is encoded once', (t) => {
   const snapshot = snapshotOf({ shop: Buffer.from('x') });
-  t.is(toWholeBody(snapshot), toWholeBody(snapshot));
+  t.is(toFullBody(snapshot), toFullBody(snapshot));
   t.is(toSharedDelta(noResources, snapshot), toSharedDelta(noResources, snapshot));
   const [first, second] = [toSelectedBody(snapshot), toSelectedBody(snapshot)];
   t.true(
@@ -49,7 +49,7 @@ test('a response says what the snapshot has, in both protocols', (t) => {
         value: Buffer.from(given[name] ?? []),
       }));
       const nonce = toStringField(5, '7');
-      for (const body of [toWholeBody(snapshot), toSelectedBody(snapshot)]) {
+      for (const body of [toFullBody(snapshot), toSelectedBody(snapshot)]) {
         t.deepEqual(sotw.responseDeserialize(Buffer.concat([nonce, ...body])), {
           versionInfo: snapshot.version,
           resources: expected,

@@ -2,7 +2,7 @@ import test from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { ruleText } from '../../../test/support/rules-folder.ts';
 import { buildSnapshots } from './build.ts';
-import { type LogLine, sayInForce, sayRestored } from './revision-log.ts';
+import { describeInForce, describeRestored, type LogLine } from './revision-log.ts';
 
 const outcome = buildSnapshots(
   { files: [{ path: 'a.yaml', text: ruleText('shop', 1) }], problems: [] },
@@ -24,7 +24,7 @@ for (const [what, author, message, title] of [
   ['a long message', undefined, 'x'.repeat(80), `0123456789ab ("${'x'.repeat(72)}")`],
 ] as const) {
   test(`a revision with ${what} is named ${title.slice(0, 30)}`, (t) => {
-    const line = sayInForce({ id, atMs: 0, author, message }, built, true, true);
+    const line = describeInForce({ id, atMs: 0, author, message }, built, true, true);
     t.is(toText(line), `notice Revision ${title} is in force: 1 domain, 1 limit`);
   });
 }
@@ -32,7 +32,7 @@ for (const [what, author, message, title] of [
 test('a load that nobody waits for is logged at info, and so is one that changes nothing', (t) => {
   const revision = { id, atMs: 0, author: undefined, message: undefined };
   t.is(
-    toText(sayInForce(revision, built, false, false)),
+    toText(describeInForce(revision, built, false, false)),
     'info Revision 0123456789ab is in force: 1 domain, 1 limit; nothing changes for the workers',
   );
 });
@@ -40,7 +40,7 @@ test('a load that nobody waits for is logged at info, and so is one that changes
 test('an earlier revision is told with its age, which is none where clocks differ', (t) => {
   const restored = (ageMs: number) =>
     toText(
-      sayRestored(
+      describeRestored(
         { id, atMs: 10_000_000, author: undefined, message: undefined },
         built,
         'It is away',

@@ -16,7 +16,7 @@ export interface LogLine {
 }
 
 /** `isAnswer`: logged at the default level, because an operator waits for it. */
-export function sayInForce(
+export function describeInForce(
   revision: RevisionInfo,
   built: BuiltSnapshots,
   isNews: boolean,
@@ -27,7 +27,7 @@ export function sayInForce(
 }
 
 /** An earlier revision is served, for the reason `why`. */
-export function sayRestored(
+export function describeRestored(
   revision: RevisionInfo,
   built: BuiltSnapshots,
   why: string,
@@ -39,7 +39,7 @@ export function sayRestored(
 }
 
 /** `kept` is the id of the revision that stays in force; `store` the description of the store. */
-export function sayRefused(
+export function describeRefused(
   revision: RevisionInfo,
   problems: readonly Problem[],
   kept: string | undefined,
@@ -53,26 +53,29 @@ export function sayRefused(
   return toLines('error', errors, start, inAll);
 }
 
-export function sayWaits(revision: RevisionInfo, trial: RevisionInfo): LogLine {
+export function describeWaiting(revision: RevisionInfo, trial: RevisionInfo): LogLine {
   const text = `Revision ${toTitle(revision)} waits until ${toShortId(trial.id)}, which is on trial, is in force or taken back`;
   return { kind: 'log', level: 'notice', text };
 }
 
 /** The workers that have the revision on trial lose it. */
-export function sayWithdrawn(trial: RevisionInfo, by: RevisionInfo): LogLine {
+export function describeWithdrawn(trial: RevisionInfo, by: RevisionInfo): LogLine {
   const text = `Revision ${toTitle(trial)} is no longer on trial: ${toShortId(by.id)} has taken its place`;
   return { kind: 'log', level: 'notice', text };
 }
 
 /** The revision breaks the policy for a reason that its author gives; the warnings have the details. */
-export function sayExcused(revision: RevisionInfo, reason: string): LogLine {
+export function describeExcused(revision: RevisionInfo, reason: string): LogLine {
   const text = `audit: revision ${toTitle(revision)} breaks the policy, by its own word: ${reason}`;
   return { kind: 'log', level: 'notice', text };
 }
 
 /** The warnings and notes that have not been logged yet. */
-export function sayWarnings(warnings: readonly Problem[], said: ReadonlySet<string>): LogLine[] {
-  const fresh = warnings.filter((each) => !said.has(formatProblem(each)));
+export function describeWarnings(
+  warnings: readonly Problem[],
+  logged: ReadonlySet<string>,
+): LogLine[] {
+  const fresh = warnings.filter((each) => !logged.has(formatProblem(each)));
   return [
     ...toLines('warning', fresh.filter(isWarning), 'Configuration'),
     ...toLines('info', fresh.filter(isNote), 'Configuration'),

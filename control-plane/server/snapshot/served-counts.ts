@@ -2,7 +2,7 @@
 import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { BuiltSnapshots } from './build.ts';
-import { takesAll } from './node-groups.ts';
+import { matchesAll } from './node-groups.ts';
 
 export interface ServedCounts {
   /** Counts of the domains and limits that at least one node gets. */
@@ -29,7 +29,7 @@ export function countServed(built: BuiltSnapshots): ServedCounts {
   const before = known.get(built);
   if (before !== undefined) return before;
   const { groups, ruleSet } = built;
-  const last = groups.findIndex(({ group }) => takesAll(group.match));
+  const last = groups.findIndex(({ group }) => matchesAll(group.match));
   const reached = groups.slice(0, last + 1);
   const domains = new Set<string>();
   for (const group of reached) for (const domain of group.domains) domains.add(domain);

@@ -72,8 +72,8 @@ const inForce = (built: BuiltSnapshots): InForce => ({
 });
 const trialOf = (built: BuiltSnapshots, isOffered: Trial['isOffered']): Trial => ({
   ...inForce(built),
-  whole: { ...revision, files: [], problems: [] },
-  saidBefore: undefined,
+  revision: { ...revision, files: [], problems: [] },
+  earlierVerdict: undefined,
   isOffered,
 });
 const node = (id: string, ...metadata: (readonly [string, string])[]): NodeIdentity => ({
@@ -91,8 +91,8 @@ const nodes = {
   'not chosen, of another group': node('mail-other'),
 };
 const some: Trial['isOffered'] = ({ id }) => id.startsWith('shop-') || id === 'mail-chosen';
-const nobody = () => false;
-const everybody = () => true;
+const noNode = () => false;
+const allNodes = () => true;
 
 /** Revisions by name, with the rules of each group: shop and mail for most groups, mail for one. */
 const states: Readonly<Record<string, () => Serving>> = {
@@ -107,7 +107,7 @@ const states: Readonly<Record<string, () => Serving>> = {
   'A in force without groups': () => ({ inForce: inForce(build(1, 1, '')), trial: undefined }),
   'B on trial with nobody': () => ({
     inForce: inForce(build(1, 1)),
-    trial: trialOf(build(2, 1), nobody),
+    trial: trialOf(build(2, 1), noNode),
   }),
   'B on trial with some': () => ({
     inForce: inForce(build(1, 1)),
@@ -115,7 +115,7 @@ const states: Readonly<Record<string, () => Serving>> = {
   }),
   'B on trial with everybody': () => ({
     inForce: inForce(build(1, 1)),
-    trial: trialOf(build(2, 1), everybody),
+    trial: trialOf(build(2, 1), allNodes),
   }),
   'C on trial with some': () => ({
     inForce: inForce(build(1, 1)),
@@ -229,7 +229,7 @@ test('equal snapshots are the same objects through a trial and its end', (t) => 
   const seen = (): (Snapshot | undefined)[] =>
     Object.values(nodes).map((each) => served.current(each));
   const old = seen();
-  served.change({ trial: trialOf(build(2, 1), everybody) });
+  served.change({ trial: trialOf(build(2, 1), allNodes) });
   const tried = seen();
   served.change({ inForce: inForce(build(2, 1)), trial: undefined });
   t.deepEqual(

@@ -6,7 +6,7 @@ import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
 import { matchesNode } from './node-groups.ts';
 import type { NodeIdentity, Snapshot } from './snapshot.ts';
 
-export interface Said {
+export interface Verdict {
   /** The revision that the verdict is about. */
   readonly revision: string;
   readonly outcome: 'held_back' | 'approved' | 'taken_back';
@@ -31,9 +31,9 @@ export interface InForce {
 
 export interface Trial extends Pick<InForce, 'sinceMs' | 'built'> {
   /** The revision with its files, which are stored once the trial succeeds. */
-  readonly whole: Revision;
+  readonly revision: Revision;
   /** The verdict on an earlier try of this revision, or of its content. */
-  readonly saidBefore: Said | undefined;
+  readonly earlierVerdict: Verdict | undefined;
   /** Whether a node gets the revision on trial. */
   readonly isOffered: (node: NodeIdentity) => boolean;
 }
@@ -73,8 +73,9 @@ export function withServing(
   const { inForce, trial } = { ...before, ...to };
   if (inForce === before.inForce && trial === before.trial) return { now: before, isNews: false };
   const isTried = before.trial !== undefined || trial !== undefined;
-  const isHeld = before.inForce?.isFirst === true;
-  const isNews = isTried || isHeld || before.inForce?.built.content !== inForce?.built.content;
+  const isProvisional = before.inForce?.isFirst === true;
+  const isNews =
+    isTried || isProvisional || before.inForce?.built.content !== inForce?.built.content;
   return { now: { inForce, trial }, isNews };
 }
 

@@ -4,7 +4,7 @@ import { ruleText } from '../../../test/support/rules-folder.ts';
 import { policyFile } from '../../authoring/policy/policy-file.ts';
 import type { Judgement, RevisionMemory } from './admission.ts';
 import { buildSnapshots } from './build.ts';
-import type { Said } from './served.ts';
+import type { Verdict } from './served.ts';
 import { type ServingEvent, type ServingState, startServing, step } from './serving-state.ts';
 
 const memory: RevisionMemory = {
@@ -23,22 +23,22 @@ function toRevision(id: string) {
   return { id, atMs: 0, author: undefined, message: undefined, files: [], problems: [] };
 }
 
-function take(state: ServingState, event: ServingEvent): [ServingState, string[]] {
+function apply(state: ServingState, event: ServingEvent): [ServingState, string[]] {
   const turn = step(state, event, facts);
   return [turn.state, turn.effects.map((each) => (each.kind === 'log' ? each.text : each.kind))];
 }
 
 /** The revision is examined and gets this judgement, made in the state of `turns`. */
 function judged(state: ServingState, id: string, turns: number): [ServingState, string[]] {
-  const whole = toRevision(id);
+  const revision = toRevision(id);
   const judgement: Judgement = {
     ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
     exception: 'an outage',
   };
-  const candidate = { whole, outcome, saidBefore: undefined };
+  const candidate = { revision, outcome, earlierVerdict: undefined };
   const way = { steps: [], approvals: '' };
-  const examined = { ...state, examined: { whole, isBegun: true } };
-  return take(examined, { kind: 'judged', candidate, judgement, way, turns });
+  const examined = { ...state, examined: { revision, isBegun: true } };
+  return apply(examined, { kind: 'judged', candidate, judgement, way, turns });
 }
 
 test('that a revision breaks the policy by its own word is said once for each', (t) => {
@@ -56,23 +56,23 @@ test('that a revision breaks the policy by its own word is said once for each', 
 });
 
 test('what was judged by what is not so any more is judged again', (t) => {
-  const [state] = take(startServing(options), { kind: 'reconsider' });
+  const [state] = apply(startServing(options), { kind: 'reconsider' });
   t.deepEqual(judged(state, 'first', state.turns - 1)[1], ['judge']);
   t.not(judged(state, 'first', state.turns)[1][0], 'judge');
 });
 
 test('a judgement of a revision that is not the newest any more is none', (t) => {
-  const [state] = take(startServing(options), { kind: 'found', revision: toRevision('second') });
-  const whole = toRevision('first');
-  t.deepEqual(take(state, { kind: 'built', purpose: 'examine', whole, outcome }), [state, []]);
-  const candidate = { whole, outcome, saidBefore: undefined };
+  const [state] = apply(startServing(options), { kind: 'found', revision: toRevision('second') });
+  const revision = toRevision('first');
+  t.deepEqual(apply(state, { kind: 'built', purpose: 'examine', revision, outcome }), [state, []]);
+  const candidate = { revision, outcome, earlierVerdict: undefined };
   const judgement: Judgement = {
     ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
     exception: undefined,
   };
   const way = { steps: [], approvals: '' };
   const late = { kind: 'judged', candidate, judgement, way, turns: state.turns } as const;
-  t.deepEqual(take(state, late), [state, []]);
+  t.deepEqual(apply(state, late), [state, []]);
 });
 
 test('who has made what is found out where there is a policy, and not of what is in force already', (t) => {
@@ -84,34 +84,38 @@ test('who has made what is found out where there is a policy, and not of what is
   if (first === undefined || second === undefined) return;
   const { serialize: encode } = loadProtos().rateLimitConfig;
   const built = buildSnapshots(first, { mergeDomains: false, maxResponseBytes: 1e6 }, { encode });
-  const [state] = take(startServing(options), {
+  const [state] = apply(startServing(options), {
     ...{ kind: 'restored', revision: first, outcome: built, why: 'it was kept' },
   });
-  const effectsOf = (whole: typeof first) => {
-    const [examined] = take(state, { kind: 'found', revision: whole });
-    return take(examined, { kind: 'built', purpose: 'examine', whole, outcome: built })[1];
+  const effectsOf = (revision: typeof first) => {
+    const [examined] = apply(state, { kind: 'found', revision: revision });
+    return apply(examined, { kind: 'built', purpose: 'examine', revision, outcome: built })[1];
   };
   t.false(effectsOf(first).includes('judge'));
   t.true(effectsOf(second).includes('judge'));
 });
 
 test('a newer revision is examined to its end when something else is known of the one before it', (t) => {
-  const whole = { ...toRevision('first'), files: [{ path: 'a.yaml', text: ruleText('a', 1) }] };
+  const revision = { ...toRevision('first'), files: [{ path: 'a.yaml', text: ruleText('a', 1) }] };
   const { serialize: encode } = loadProtos().rateLimitConfig;
-  const built = buildSnapshots(whole, { mergeDomains: false, maxResponseBytes: 1e6 }, { encode });
+  const built = buildSnapshots(
+    revision,
+    { mergeDomains: false, maxResponseBytes: 1e6 },
+    { encode },
+  );
   const verdict = { revision: 'first', reason: 'it removes much' };
-  const said = (outcome: Said['outcome']) => ({
+  const said = (outcome: Verdict['outcome']) => ({
     wallMs: 1,
     memory: { ...memory, verdictOf: () => ({ ...verdict, outcome }) },
   });
   const [held, approved] = [said('held_back'), said('approved')];
-  let { state } = step(startServing(options), { kind: 'found', revision: whole }, held);
-  const first: ServingEvent = { kind: 'built', purpose: 'examine', whole, outcome: built };
+  let { state } = step(startServing(options), { kind: 'found', revision: revision }, held);
+  const first: ServingEvent = { kind: 'built', purpose: 'examine', revision, outcome: built };
   ({ state } = step(state, first, held));
   t.true(state.newest?.isHeldBack);
   const second = toRevision('second');
   ({ state } = step(state, { kind: 'found', revision: second }, held));
   ({ state } = step(state, { kind: 'reconsider' }, approved));
-  const done: ServingEvent = { kind: 'built', purpose: 'examine', whole: second, outcome };
-  t.is(step(state, done, approved).state.newest?.whole, second);
+  const done: ServingEvent = { kind: 'built', purpose: 'examine', revision: second, outcome };
+  t.is(step(state, done, approved).state.newest?.revision, second);
 });

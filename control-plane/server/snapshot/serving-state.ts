@@ -16,7 +16,7 @@ import {
   type Candidate,
   type Circumstances,
   contentOf,
-  findSaidBefore,
+  findEarlierVerdict,
   isApproved,
   isOutdated,
   type Judged,
@@ -30,14 +30,14 @@ import { isLarge } from './building.ts';
 import type { Step } from './makers.ts';
 import type { KnownStep } from './policy-steps.ts';
 import {
+  describeExcused,
+  describeInForce,
+  describeRefused,
+  describeRestored,
+  describeWaiting,
+  describeWarnings,
+  describeWithdrawn,
   type LogLine,
-  sayExcused,
-  sayInForce,
-  sayRefused,
-  sayRestored,
-  sayWaits,
-  sayWarnings,
-  sayWithdrawn,
 } from './revision-log.ts';
 import { type InForce, nothingServed, type Serving, type Trial, withServing } from './served.ts';
 
@@ -64,7 +64,7 @@ export interface ServingState extends Serving {
   readonly newest: NewestRevision | undefined;
   /** The newest revision of the store while it is examined; a newer one replaces it. `isBegun`: false until the earlier
    * verdicts on it are known. */
-  readonly examined: { readonly whole: Revision; readonly isBegun: boolean } | undefined;
+  readonly examined: { readonly revision: Revision; readonly isBegun: boolean } | undefined;
   /** A revision whose trial this control plane has abandoned because of the newer revision `by`. */
   readonly withdrawn: { readonly revision: string; readonly by: string } | undefined;
   /** The rules that an earlier process served; used until this process serves some. */
@@ -81,7 +81,7 @@ export interface ServingState extends Serving {
   /** Incremented at each change of state that a judgement may depend on. */
   readonly turns: number;
   /** The warnings of the last valid revision, and the last revision that broke the policy with a reason. */
-  readonly said: { readonly warnings: ReadonlySet<string>; readonly excused: string | undefined };
+  readonly logged: { readonly warnings: ReadonlySet<string>; readonly excused: string | undefined };
 }
 
 interface Way {
@@ -124,7 +124,7 @@ export type ServingEvent =
   | {
       readonly kind: 'built';
       readonly purpose: Purpose;
-      readonly whole: Revision;
+      readonly revision: Revision;
       readonly outcome: BuildOutcome;
     }
   /** `turns`: that of the state in which it was judged. */
@@ -150,7 +150,7 @@ export type ServingEvent =
 export type ServingEffect =
   | { readonly kind: 'build'; readonly purpose: Purpose; readonly revision: Revision }
   /** Judges in slices, with the makers of the changes; the step itself judges small revisions by a single author. */
-  | { readonly kind: 'judge'; readonly whole: Revision; readonly outcome: BuildOutcome }
+  | { readonly kind: 'judge'; readonly revision: Revision; readonly outcome: BuildOutcome }
   /** Some nodes get a different snapshot. */
   | { readonly kind: 'refresh' }
   /** A revision of the store has become the newest one, even if no node gets anything different. */
@@ -179,7 +179,7 @@ export function startServing(options: ServingOptions): ServingState {
     seenIds: new Set(),
     counts: { accepted: 0, refused: 0, takenBack: 0 },
     turns: 0,
-    said: { warnings: new Set(), excused: undefined },
+    logged: { warnings: new Set(), excused: undefined },
   };
 }
 
@@ -205,9 +205,9 @@ export function step(state: ServingState, event: ServingEvent, facts: Facts): Tu
     case 'end_trial': {
       const { trial } = state;
       if (trial === undefined) return turn;
-      const { whole, built } = trial;
+      const { revision, built } = trial;
       const given = { ...followed, trial: undefined, isAnswer: true };
-      return takeWaiting(bringIntoForce(turn, whole, built, given, facts), facts);
+      return startWaiting(bringIntoForce(turn, revision, built, given, facts), facts);
     }
     case 'take_back_trial':
       return takeBack(turn, event.reason, facts);
@@ -228,21 +228,22 @@ export function beforeOf({ inForce, before }: ServingState): Circumstances['befo
 }
 
 /** Whether authors other than that of the revision may have made changes that come into force with it. */
-export function needsWay(state: ServingState, whole: Revision, outcome: BuildOutcome): boolean {
+export function needsWay(state: ServingState, revision: Revision, outcome: BuildOutcome): boolean {
   const before = beforeOf(state);
-  if (!outcome.ok || !state.options.knowsMakers || before?.revision.id === whole.id) return false;
+  if (!outcome.ok || !state.options.knowsMakers || before?.revision.id === revision.id)
+    return false;
   return (before?.built.policyText ?? outcome.built.policyText) !== undefined;
 }
 
 export function toCandidate(
   { newest, seenIds }: ServingState,
-  whole: Revision,
+  revision: Revision,
   outcome: BuildOutcome,
   { memory }: Facts,
 ): Candidate {
   const given = { memory, seen: seenIds };
-  const saidBefore = findSaidBefore(whole, contentOf({ outcome }), newest, given);
-  return { whole, outcome, saidBefore };
+  const earlierVerdict = findEarlierVerdict(revision, contentOf({ outcome }), newest, given);
+  return { revision, outcome, earlierVerdict };
 }
 
 export function toCircumstances(
@@ -255,12 +256,12 @@ export function toCircumstances(
 }
 
 /** Adds the approvals known by now. */
-export function toWay(whole: Revision, steps: readonly KnownStep[], { memory }: Facts): Way {
+export function toWay(revision: Revision, steps: readonly KnownStep[], { memory }: Facts): Way {
   const makers = steps.flatMap((each) => each.makers);
-  const known = [...makers, { revision: whole.id, content: undefined }];
+  const known = [...makers, { revision: revision.id, content: undefined }];
   const approvals = known
-    .flatMap(({ revision = whole.id, content = '' }) =>
-      memory.verdictOf(revision, content)?.outcome === 'approved' ? revision : [],
+    .flatMap(({ revision: id = revision.id, content = '' }) =>
+      memory.verdictOf(id, content)?.outcome === 'approved' ? id : [],
     )
     .join();
   return { steps, approvals };
@@ -269,26 +270,26 @@ export function toWay(whole: Revision, steps: readonly KnownStep[], { memory }: 
 /** The content of a revision that an operator can approve by its id: the newest one, or one that was refused together
  * with the newest. */
 export function contentOfStep({ newest, way }: ServingState, id: string): string | undefined {
-  if (newest?.whole.id === id) return contentOf(newest);
+  if (newest?.revision.id === id) return contentOf(newest);
   const makers = way.steps.flatMap((each) => each.makers);
   return makers.find(({ revision }) => revision === id)?.content;
 }
 
 function build(turn: Turn, purpose: Purpose, revision: Revision, facts: Facts): Turn {
   const { newest } = turn.state;
-  if (newest?.whole.id !== revision.id) {
+  if (newest?.revision.id !== revision.id) {
     return become(turn, {}, { kind: 'build', purpose, revision });
   }
-  return noteBuilt(turn, { purpose, whole: newest.whole, outcome: newest.outcome }, facts);
+  return noteBuilt(turn, { purpose, revision: newest.revision, outcome: newest.outcome }, facts);
 }
 
-function find(turn: Turn, whole: Revision, facts: Facts): Turn {
+function find(turn: Turn, revision: Revision, facts: Facts): Turn {
   const { memory } = facts;
   const isBegun = memory.otherVersion === undefined && memory.isKnown;
-  const isKnown = whole.id === turn.state.newest?.whole.id;
+  const isKnown = revision.id === turn.state.newest?.revision.id;
   if (isBegun && isKnown) return become(turn, { examined: undefined });
-  const found = become(turn, { examined: { whole, isBegun } });
-  return isBegun ? build(found, 'examine', whole, facts) : found;
+  const found = become(turn, { examined: { revision, isBegun } });
+  return isBegun ? build(found, 'examine', revision, facts) : found;
 }
 
 /** Judges the newest revision again after a change of what the verdict depends on. If a newer one is being examined,
@@ -296,17 +297,17 @@ function find(turn: Turn, whole: Revision, facts: Facts): Turn {
 function judgeAgain(turn: Turn, facts: Facts): Turn {
   const { newest, examined } = turn.state;
   if (newest === undefined || examined !== undefined) return turn;
-  const { whole } = newest;
-  return build(become(turn, { examined: { whole, isBegun: true } }), 'examine', whole, facts);
+  const { revision } = newest;
+  return build(become(turn, { examined: { revision, isBegun: true } }), 'examine', revision, facts);
 }
 
 function reconsider(turn: Turn, facts: Facts): Turn {
   const { examined, newest, way } = turn.state;
-  if (examined?.isBegun === false) return find(turn, examined.whole, facts);
+  if (examined?.isBegun === false) return find(turn, examined.revision, facts);
   if (newest === undefined) return turn;
-  const { whole, invalidSinceMs } = newest;
+  const { revision, invalidSinceMs } = newest;
   const isOtherwiseApproved =
-    invalidSinceMs !== undefined && way.approvals !== toWay(whole, way.steps, facts).approvals;
+    invalidSinceMs !== undefined && way.approvals !== toWay(revision, way.steps, facts).approvals;
   const isElse =
     isOtherwiseApproved ||
     isTriedAgain(newest, facts) ||
@@ -321,48 +322,48 @@ function isTriedAgain(newest: NewestRevision, { memory }: Facts): boolean {
 }
 
 /** Judges the revision that waited for the end of a trial. */
-function takeWaiting(turn: Turn, facts: Facts): Turn {
+function startWaiting(turn: Turn, facts: Facts): Turn {
   return turn.state.newest?.isWaiting ? judgeAgain(turn, facts) : turn;
 }
 
 function noteBuilt(
   turn: Turn,
-  { purpose, whole, outcome }: Omit<Extract<ServingEvent, { kind: 'built' }>, 'kind'>,
+  { purpose, revision, outcome }: Omit<Extract<ServingEvent, { kind: 'built' }>, 'kind'>,
   facts: Facts,
 ): Turn {
   const { state } = turn;
   if (purpose === 'examine') {
-    if (state.examined?.whole !== whole) return turn;
-    if (isLarge(whole) || needsWay(state, whole, outcome)) {
-      return become(turn, {}, { kind: 'judge', whole, outcome });
+    if (state.examined?.revision !== revision) return turn;
+    if (isLarge(revision) || needsWay(state, revision, outcome)) {
+      return become(turn, {}, { kind: 'judge', revision, outcome });
     }
-    const candidate = toCandidate(state, whole, outcome, facts);
+    const candidate = toCandidate(state, revision, outcome, facts);
     const judgement = judge(candidate, toCircumstances(state, [], facts));
-    return settle(turn, candidate, judgement, toWay(whole, [], facts), facts);
+    return settle(turn, candidate, judgement, toWay(revision, [], facts), facts);
   }
   if (!outcome.ok) return turn;
-  if (purpose === 'try') return followTrial(turn, whole, outcome, facts);
+  if (purpose === 'try') return followTrial(turn, revision, outcome, facts);
   const given = { ...followed, trial: state.trial, isAnswer: true };
-  const served = bringIntoForce(turn, whole, outcome.built, given, facts);
+  const served = bringIntoForce(turn, revision, outcome.built, given, facts);
   // The limits for whose removal the revision was held back are no longer in force on any control plane.
-  const now = letThrough(served, whole, outcome.warnings);
+  const now = letThrough(served, revision, outcome.warnings);
   return state.inForce?.isFirst ? judgeAgain(now, facts) : now;
 }
 
 /** Puts the revision on trial, without any node until it is offered. */
 function followTrial(
   turn: Turn,
-  whole: Revision,
+  revision: Revision,
   { built, warnings }: Extract<BuildOutcome, { ok: true }>,
   facts: Facts,
 ): Turn {
-  if (turn.state.trial?.whole.id === whole.id) return turn;
+  if (turn.state.trial?.revision.id === revision.id) return turn;
   // A verdict on an earlier try does not apply to the new try.
-  const tried = letThrough(beginTrial(turn, whole, built, facts), whole, warnings);
+  const tried = letThrough(beginTrial(turn, revision, built, facts), revision, warnings);
   const { newest, inForce } = tried.state;
-  if (newest === undefined || newest.whole.id === whole.id) return tried;
+  if (newest === undefined || newest.revision.id === revision.id) return tried;
   if (newest.invalidSinceMs !== undefined) return tried;
-  const isWaiting = newest.whole.id !== inForce?.revision.id;
+  const isWaiting = newest.revision.id !== inForce?.revision.id;
   return become(tried, { newest: { ...newest, isWaiting } });
 }
 
@@ -372,9 +373,9 @@ function noteJudged(
   { candidate, judgement, way, turns }: Extract<ServingEvent, { kind: 'judged' }>,
   facts: Facts,
 ): Turn {
-  const { whole, outcome } = candidate;
-  if (turn.state.examined?.whole !== whole) return turn;
-  if (turns !== turn.state.turns) return become(turn, {}, { kind: 'judge', whole, outcome });
+  const { revision, outcome } = candidate;
+  if (turn.state.examined?.revision !== revision) return turn;
+  if (turns !== turn.state.turns) return become(turn, {}, { kind: 'judge', revision, outcome });
   return settle(turn, candidate, judgement, way, facts);
 }
 
@@ -385,8 +386,8 @@ function settle(
   way: Way,
   facts: Facts,
 ): Turn {
-  const { inForce, trial, newest: last, options, seenIds, said } = turn.state;
-  const { whole } = candidate;
+  const { inForce, trial, newest: last, options, seenIds, logged } = turn.state;
+  const { revision } = candidate;
   const { becomes, isHeldBack, exception } = judgement;
   const problems = toNamed(judgement.problems, options);
   const isRefused = becomes === 'refused';
@@ -395,30 +396,30 @@ function settle(
     invalidSinceMs: isRefused ? (last?.invalidSinceMs ?? facts.wallMs) : undefined,
   };
   const isWithdrawn = judgement.trial === 'withdrawn' && trial !== undefined;
-  const isExcused = exception !== undefined && said.excused !== whole.id;
+  const isExcused = exception !== undefined && logged.excused !== revision.id;
   const settled = become(
     turn,
     {
-      ...{ examined: undefined, way, newest, seenIds: withBounded(seenIds, whole.id) },
-      ...(isWithdrawn && { withdrawn: { revision: trial.whole.id, by: whole.id } }),
-      said: {
-        warnings: isRefused ? said.warnings : new Set(problems.map(formatProblem)),
-        excused: exception === undefined ? said.excused : whole.id,
+      ...{ examined: undefined, way, newest, seenIds: withBounded(seenIds, revision.id) },
+      ...(isWithdrawn && { withdrawn: { revision: trial.revision.id, by: revision.id } }),
+      logged: {
+        warnings: isRefused ? logged.warnings : new Set(problems.map(formatProblem)),
+        excused: exception === undefined ? logged.excused : revision.id,
       },
     },
-    ...(isRefused ? [] : sayWarnings(problems, said.warnings)),
-    ...(isExcused ? [sayExcused(whole, exception)] : []),
-    ...(isWithdrawn ? [sayWithdrawn(trial.whole, whole)] : []),
+    ...(isRefused ? [] : describeWarnings(problems, logged.warnings)),
+    ...(isExcused ? [describeExcused(revision, exception)] : []),
+    ...(isWithdrawn ? [describeWithdrawn(trial.revision, revision)] : []),
   );
   const isAnswer = last?.invalidSinceMs !== undefined || inForce === undefined;
-  const now = bringOn(settled, whole, judgement, isAnswer, facts);
-  return last?.whole.id === whole.id ? now : become(now, {}, { kind: 'newest' });
+  const now = bringOn(settled, revision, judgement, isAnswer, facts);
+  return last?.revision.id === revision.id ? now : become(now, {}, { kind: 'newest' });
 }
 
 /** Carries out the judgement. */
 function bringOn(
   turn: Turn,
-  whole: Revision,
+  revision: Revision,
   judgement: Judgement,
   isAnswer: boolean,
   facts: Facts,
@@ -428,24 +429,28 @@ function bringOn(
     case 'refused': {
       const ended = judgement.trial === 'stays' ? turn : serve(turn, { trial: undefined });
       const counted = become(ended, { counts: { ...counts, refused: counts.refused + 1 } });
-      return refuse(counted, whole, newest?.problems ?? []);
+      return refuse(counted, revision, newest?.problems ?? []);
     }
     case 'in_force': {
-      const isFirst = isFirstKnown(turn.state, whole, facts);
+      const isFirst = isFirstKnown(turn.state, revision, facts);
       const given = { isAtOnce: !isFirst, isFirst, trial: undefined, isAnswer };
-      return bringIntoForce(turn, whole, judgement.built, given, facts);
+      return bringIntoForce(turn, revision, judgement.built, given, facts);
     }
     case 'on_trial':
-      return trial?.whole.id === whole.id ? turn : beginTrial(turn, whole, judgement.built, facts);
+      return trial?.revision.id === revision.id
+        ? turn
+        : beginTrial(turn, revision, judgement.built, facts);
     case 'waiting':
-      return trial === undefined ? turn : become(turn, {}, sayWaits(whole, trial.whole));
+      return trial === undefined
+        ? turn
+        : become(turn, {}, describeWaiting(revision, trial.revision));
   }
 }
 
 /** Whether nothing is known of what the workers had before, and its author does not want it at once. */
-function isFirstKnown(state: ServingState, whole: Revision, { memory }: Facts): boolean {
+function isFirstKnown(state: ServingState, revision: Revision, { memory }: Facts): boolean {
   const isKnown = beforeOf(state) !== undefined || memory.inForce !== undefined;
-  return memory.rollsOut && !isKnown && !saysTrailer(whole, nowTrailer);
+  return memory.rollsOut && !isKnown && !saysTrailer(revision, nowTrailer);
 }
 
 function serve(turn: Turn, to: Partial<Serving>): Turn {
@@ -456,12 +461,12 @@ function serve(turn: Turn, to: Partial<Serving>): Turn {
   return isNews ? become(served, {}, { kind: 'refresh' }) : served;
 }
 
-function beginTrial(turn: Turn, whole: Revision, built: BuiltSnapshots, facts: Facts): Turn {
+function beginTrial(turn: Turn, revision: Revision, built: BuiltSnapshots, facts: Facts): Turn {
   const { withdrawn } = turn.state;
-  const saidBefore = facts.memory.verdictOf(whole.id, built.content);
+  const earlierVerdict = facts.memory.verdictOf(revision.id, built.content);
   // If the revision is put on trial again before the end of its earlier trial is on record, that end no longer applies.
-  const begun = withdrawn?.revision === whole.id ? become(turn, { withdrawn: undefined }) : turn;
-  const trial = { whole, sinceMs: facts.wallMs, built, saidBefore, isOffered: () => false };
+  const begun = withdrawn?.revision === revision.id ? become(turn, { withdrawn: undefined }) : turn;
+  const trial = { revision, sinceMs: facts.wallMs, built, earlierVerdict, isOffered: () => false };
   // Workers that have other rules keep them.
   const isFirst = turn.state.inForce?.isFirst && turn.state.inForce.built.content === built.content;
   return serve(begun, { trial, ...(isFirst && { inForce: undefined }) });
@@ -469,7 +474,7 @@ function beginTrial(turn: Turn, whole: Revision, built: BuiltSnapshots, facts: F
 
 function bringIntoForce(
   turn: Turn,
-  whole: Revision,
+  revision: Revision,
   built: BuiltSnapshots,
   {
     trial,
@@ -485,13 +490,13 @@ function bringIntoForce(
   const { state } = turn;
   const { counts } = state;
   const isNews = state.trial !== undefined || state.inForce?.built.content !== built.content;
-  const revision = toRevisionInfo(whole);
+  const info = toRevisionInfo(revision);
   const counted = become(turn, { counts: { ...counts, accepted: counts.accepted + 1 } });
   return become(
-    serve(counted, { inForce: { revision, sinceMs: wallMs, built, ...how }, trial }),
+    serve(counted, { inForce: { revision: info, sinceMs: wallMs, built, ...how }, trial }),
     {},
-    { kind: 'keep', revision: whole },
-    sayInForce(revision, built, isNews, isAnswer),
+    { kind: 'keep', revision: revision },
+    describeInForce(info, built, isNews, isAnswer),
   );
 }
 
@@ -499,25 +504,25 @@ function bringIntoForce(
 function takeBack(turn: Turn, reason: string, facts: Facts): Turn {
   const { trial, counts, newest, way } = turn.state;
   if (trial === undefined) return turn;
-  const { whole } = trial;
+  const { revision } = trial;
   const problem = toTakenBack(reason);
-  const isNewest = newest?.whole.id === whole.id;
+  const isNewest = newest?.revision.id === revision.id;
   const refused = isNewest && {
     newest: { ...newest, problems: [...newest.problems, problem], invalidSinceMs: facts.wallMs },
     // The end of an approval that allowed another try is no reason to judge the revision again.
-    way: toWay(whole, way.steps, facts),
+    way: toWay(revision, way.steps, facts),
   };
   const counted = become(turn, {
     counts: { ...counts, takenBack: counts.takenBack + 1 },
     ...refused,
   });
-  return takeWaiting(refuse(serve(counted, { trial: undefined }), whole, [problem]), facts);
+  return startWaiting(refuse(serve(counted, { trial: undefined }), revision, [problem]), facts);
 }
 
 /** Marks the newest revision as accepted, because the other control planes have judged it so. */
 function letThrough(turn: Turn, { id }: Revision, problems: readonly Problem[]): Turn {
   const { newest, options } = turn.state;
-  if (newest?.whole.id !== id) return turn;
+  if (newest?.revision.id !== id) return turn;
   const now = {
     problems: toNamed(problems, options),
     invalidSinceMs: undefined,
@@ -535,12 +540,12 @@ function restore(
   if (!outcome.ok) return refuse(turn, info, toNamed(outcome.problems, turn.state.options));
   const { built } = outcome;
   const inForce = { revision: info, sinceMs: wallMs, built, ...followed };
-  return become(serve(turn, { inForce }), {}, sayRestored(info, built, why, wallMs));
+  return become(serve(turn, { inForce }), {}, describeRestored(info, built, why, wallMs));
 }
 
 function refuse(turn: Turn, revision: RevisionInfo, problems: readonly Problem[]): Turn {
   const { inForce, options } = turn.state;
-  const lines = sayRefused(revision, problems, inForce?.revision.id, options.store);
+  const lines = describeRefused(revision, problems, inForce?.revision.id, options.store);
   return become(turn, {}, ...lines);
 }
 

@@ -26,7 +26,7 @@ export interface SnapshotState extends Pick<ServingState, 'withdrawn' | 'counts'
   readonly stale: Staleness | undefined;
 }
 
-interface NewestState extends Omit<NewestRevision, 'whole' | 'outcome' | 'invalidSinceMs'> {
+interface NewestState extends Omit<NewestRevision, 'revision' | 'outcome' | 'invalidSinceMs'> {
   readonly revision: RevisionInfo;
   /** Undefined when it is invalid. */
   readonly content: string | undefined;
@@ -41,7 +41,7 @@ interface ServedState extends Pick<InForce, 'revision' | 'sinceMs'> {
   readonly mayRemove: boolean;
 }
 
-export interface TrialState extends ServedState, Pick<Trial, 'saidBefore'> {
+export interface TrialState extends ServedState, Pick<Trial, 'earlierVerdict'> {
   /** Whether its author wants it to replace another author's rollout. */
   readonly supersedes: boolean;
   /** The groups in the order in which nodes are matched. */
@@ -77,16 +77,22 @@ export function toSnapshotState(
     store,
     newest: newest && toNewestState(newest),
     inForce: inForce && toInForceState(inForce, mayRemoveBy(inForce.revision)),
-    trial: trial && toTrialState(trial, inForce, mayRemoveBy(trial.whole)),
+    trial: trial && toTrialState(trial, inForce, mayRemoveBy(trial.revision)),
     withdrawn,
     stale: toStaleness(newest, store),
     counts,
   };
 }
 
-function toNewestState({ whole, outcome, invalidSinceMs, ...judged }: NewestRevision): NewestState {
-  const [revision, content] = [toRevisionInfo(whole), contentOf({ outcome })];
-  return { ...judged, revision, content, valid: invalidSinceMs === undefined };
+function toNewestState({
+  revision,
+  outcome,
+  invalidSinceMs,
+  ...judged
+}: NewestRevision): NewestState {
+  const content = contentOf({ outcome });
+  const valid = invalidSinceMs === undefined;
+  return { ...judged, revision: toRevisionInfo(revision), content, valid };
 }
 
 function toStaleness(
@@ -102,17 +108,17 @@ function toStaleness(
 }
 
 function toTrialState(
-  { whole, sinceMs, built, saidBefore }: Trial,
+  { revision, sinceMs, built, earlierVerdict }: Trial,
   inForce: InForce | undefined,
   mayRemove: boolean,
 ): TrialState {
   return {
-    revision: toRevisionInfo(whole),
+    revision: toRevisionInfo(revision),
     sinceMs,
     content: built.content,
-    supersedes: saysTrailer(whole, supersedeTrailer),
+    supersedes: saysTrailer(revision, supersedeTrailer),
     mayRemove,
-    saidBefore,
+    earlierVerdict,
     groups: built.groups.map(({ group }) => group),
     unchangedGroups: findUnchanged(inForce?.built.groups ?? [], built.groups),
   };

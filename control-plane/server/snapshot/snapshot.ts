@@ -80,7 +80,7 @@ export function toDigest(content: Buffer | string): string {
 }
 
 /** The versions, by name, that a delta client holds or is assumed to hold. */
-export type HeldResources = ReadonlyMap<string, { readonly version: string }>;
+export type KnownResources = ReadonlyMap<string, { readonly version: string }>;
 
 /** Parts that are never written to; with a nonce they form one message. */
 export type ResponseBody = readonly Buffer[];
@@ -91,16 +91,16 @@ export interface DeltaBody {
   readonly names: readonly string[];
 }
 
-export const noResources: HeldResources = new Map();
+export const noResources: KnownResources = new Map();
 
 /** Bodies are freed with their snapshot. */
-const wholeBodies = new WeakMap<Snapshot, ResponseBody>();
-const deltaBodies = new WeakMap<Snapshot, WeakMap<HeldResources, DeltaBody>>();
+const fullBodies = new WeakMap<Snapshot, ResponseBody>();
+const deltaBodies = new WeakMap<Snapshot, WeakMap<KnownResources, DeltaBody>>();
 const resourceHeads = new WeakMap<Resource, { readonly sotw: Buffer; readonly delta: Buffer }>();
 
 /** A DiscoveryResponse with everything, as one buffer that all subscribers to everything share. */
-export function toWholeBody(snapshot: Snapshot): ResponseBody {
-  return makeOnce(wholeBodies, snapshot, () => [Buffer.concat(toSelectedBody(snapshot))]);
+export function toFullBody(snapshot: Snapshot): ResponseBody {
+  return makeOnce(fullBodies, snapshot, () => [Buffer.concat(toSelectedBody(snapshot))]);
 }
 
 /** A DiscoveryResponse for a selection: many parts, without copying resources. */
@@ -113,7 +113,7 @@ export function toSelectedBody(snapshot: Snapshot): ResponseBody {
 }
 
 /** The delta from `held` to `snapshot`, as one buffer that all clients with the same `held` share. */
-export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBody {
+export function toSharedDelta(held: KnownResources, snapshot: Snapshot): DeltaBody {
   const bodies = makeOnce(deltaBodies, snapshot, () => new WeakMap());
   return makeOnce(bodies, held, () => {
     const { bytes, names } = toDelta(held, snapshot, new Set());
@@ -124,7 +124,7 @@ export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBod
 /** The delta from `held` to `snapshot`, in parts; names in `again` are sent whatever the client holds, or listed as
  * removed if the snapshot does not have them. */
 export function toDelta(
-  held: HeldResources,
+  held: KnownResources,
   snapshot: Snapshot,
   again: ReadonlySet<string>,
 ): DeltaBody {

@@ -3,7 +3,7 @@
 import type { DeltaDiscoveryRequestMessage } from '../../../shared/wire/discovery-messages.ts';
 import {
   type DeltaBody,
-  type HeldResources,
+  type KnownResources,
   noResources,
   type Snapshot,
   toContentVersion,
@@ -28,7 +28,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   #subscription: Subscription | undefined;
   #newest: Snapshot | undefined;
   /** The resources that the client has if it accepts everything that it was sent. */
-  #held: HeldResources = noResources;
+  #held: KnownResources = noResources;
   /** Whether the client has the same resources as many others: then responses are created once for all. */
   #isHeldByMany = true;
   /** Refused names: whether the client has them is unknown, so the next response includes them. */
@@ -234,7 +234,7 @@ function countOthers(names: ReadonlySet<string>, snapshot: Snapshot | undefined)
   return count;
 }
 
-function isSameContent(held: HeldResources, resources: Snapshot['resources']): boolean {
+function isSameContent(held: KnownResources, resources: Snapshot['resources']): boolean {
   if (held.size !== resources.size) return false;
   for (const [name, { version }] of held) {
     if (resources.get(name)?.version !== version) return false;

@@ -2,7 +2,7 @@
 // that the client accepts or refuses.
 import type { DiscoveryRequestMessage } from '../../../shared/wire/discovery-messages.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { toSelectedBody, toWholeBody } from '../snapshot/snapshot.ts';
+import { toFullBody, toSelectedBody } from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toSotwSubscription, wantsNothing } from './session.ts';
@@ -80,7 +80,7 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
     return {
       nonce: String(this.#lastNonce),
       version: wanted.version,
-      body: subscription.wildcard ? toWholeBody(wanted) : toSelectedBody(wanted),
+      body: subscription.wildcard ? toFullBody(wanted) : toSelectedBody(wanted),
     };
   }
 

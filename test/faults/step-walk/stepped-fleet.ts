@@ -4,7 +4,7 @@
 
 import { Tally } from '../../../control-plane/server/fleet/tally.ts';
 import { toTotals } from '../../../control-plane/server/fleet/worker-figures.ts';
-import type { KeptText } from '../../../control-plane/server/record/own-text.ts';
+import type { OwnRecord } from '../../../control-plane/server/record/own-text.ts';
 import {
   openRolloutOf,
   parseRecord,
@@ -100,7 +100,7 @@ export interface SteppedPlane {
   vanished: VanishedWorker[];
   freshId: string;
   /** In its state directory. */
-  own: KeptText | undefined;
+  own: OwnRecord | undefined;
   lastGood: Revision | undefined;
   /** By job of the record: the callback that waits for it. */
   readonly writes: Map<number, (isWritten: boolean) => void>;
@@ -215,7 +215,7 @@ export class SteppedFleet {
     }
     const asked = ++plane.lastAsked;
     plane.asked.set(asked, answer);
-    const revision = plane.serving.newest?.whole.id ?? '';
+    const revision = plane.serving.newest?.revision.id ?? '';
     const contentOfStep = undefined;
     this.happen(
       plane,
@@ -402,7 +402,7 @@ export class SteppedFleet {
         later(() => {
           if (plane.reach === 'away') return;
           const { revision, newest } = effect;
-          const isNewest = plane.serving.newest?.whole.id === newest;
+          const isNewest = plane.serving.newest?.revision.id === newest;
           const isIncluded =
             this.#isIncluded(revision, newest) || this.#isIncluded(newest, revision);
           const located = { kind: 'located', revision, newest } as const;
@@ -417,8 +417,8 @@ export class SteppedFleet {
   #performServing(plane: SteppedPlane, effect: ServingEffect): void {
     switch (effect.kind) {
       case 'build': {
-        const { purpose, revision: whole } = effect;
-        this.#serve(plane, { kind: 'built', purpose, whole, outcome: build(whole) });
+        const { purpose, revision } = effect;
+        this.#serve(plane, { kind: 'built', purpose, revision, outcome: build(revision) });
         break;
       }
       case 'judge':
@@ -555,7 +555,7 @@ export class SteppedFleet {
     if (!isAway) this.#serve(plane, { kind: 'found', revision: this.newest });
     if (plane.serving.inForce === undefined && plane.serving.trial === undefined) restore('away');
     this.#serve(plane, { kind: 'had', before: undefined });
-    const options = { isTold: false, hasPeers: this.planes.length > 1 };
+    const options = { reportsOutcomes: false, hasPeers: this.planes.length > 1 };
     plane.fleet = startFleet(options, { record: plane.record, monotonicMs: this.nowMs });
     this.happen(plane, { kind: 'look', mayBeElse: true });
   }
@@ -563,7 +563,7 @@ export class SteppedFleet {
   #find(plane: SteppedPlane): void {
     const isAble = plane.fleet !== undefined && !plane.isStanding && !plane.isLate;
     if (!isAble || plane.reach === 'away') return;
-    if (plane.serving.newest?.whole !== this.newest) {
+    if (plane.serving.newest?.revision !== this.newest) {
       this.#serve(plane, { kind: 'found', revision: this.newest });
     }
   }
@@ -656,8 +656,8 @@ export class SteppedFleet {
       ...{
         id: this.options.drawId(),
         name,
-        place: 'the shared record',
-        ownPlace: 'the own record',
+        location: 'the shared record',
+        ownLocation: 'the own record',
       },
       ...{ steps: this.options.plan, timing },
     };

@@ -140,8 +140,8 @@ class Walk {
       const { trial, newest } = serving;
       const waits = newest?.isWaiting ? ' waits' : newest?.isHeldBack ? ' held' : '';
       const known = short(own.known.record.rollout?.revision);
-      const on = trial && ` on trial ${short(trial.whole.id)}`;
-      return `${name}${fleet ? '' : ' down'}${isStanding ? ' stands' : ''} in force ${short(serving.inForce?.revision.id)}${on ?? ''} newest ${short(newest?.whole.id)}${waits} knows ${known} ${own.known.record.rollout?.outcome} ${own.trouble ?? ''} ${fleet?.decision.text}`;
+      const on = trial && ` on trial ${short(trial.revision.id)}`;
+      return `${name}${fleet ? '' : ' down'}${isStanding ? ' stands' : ''} in force ${short(serving.inForce?.revision.id)}${on ?? ''} newest ${short(newest?.revision.id)}${waits} knows ${known} ${own.known.record.rollout?.outcome} ${own.error ?? ''} ${fleet?.decision.text}`;
     });
     const told = workers.map(
       (each) => `${each.plane?.name}${contentOf(each.told)}/${contentOf(each.has)}`,
@@ -343,11 +343,11 @@ class Walk {
     ]);
     const open = openRolloutOf(plane.record.known.record);
     const content = this.#fleet.contentOfRevision(
-      open?.revision ?? plane.serving.newest?.whole.id ?? '',
+      open?.revision ?? plane.serving.newest?.revision.id ?? '',
     );
     if (!['pause', 'abort', 'undo'].includes(action)) {
       this.#letThrough.add(content);
-      this.#letThrough.add(this.#fleet.contentOfRevision(plane.serving.newest?.whole.id ?? ''));
+      this.#letThrough.add(this.#fleet.contentOfRevision(plane.serving.newest?.revision.id ?? ''));
     }
     this.#say(`act ${action} ${plane.name}`);
     fleet.act(plane, action, (problem) => {

@@ -92,7 +92,7 @@ test('hints from a reader do not prevent others from taking over a rollout and t
   fleet.effects.set(2, { overLimit: 0.5 });
   let seconds = 0;
   for (; seconds < 60 && fleet.having(2).length > 0; seconds++) {
-    other.rollout.tellPeer(`a hint ${seconds}`);
+    other.rollout.answerPeer(`a hint ${seconds}`);
     await fleet.pass(1);
   }
   t.true(seconds <= 15, `${seconds} seconds`);

@@ -126,7 +126,7 @@ export class Workers extends AdminController {
 
   GET({ record, undoes, peer }: Fields<typeof Workers.GET>) {
     this.refuseItself(peer);
-    return this.api.rollout.tellPeer(record, undoes);
+    return this.api.rollout.answerPeer(record, undoes);
   }
 }
 

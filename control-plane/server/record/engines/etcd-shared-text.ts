@@ -17,7 +17,7 @@ import {
 } from './engine-access.ts';
 import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
-export interface EtcdPlace {
+export interface EtcdAddress {
   readonly kind: 'etcd';
   /** The endpoints of one cluster's members; if one does not answer, the next one is called. */
   readonly endpoints: readonly URL[];
@@ -39,7 +39,7 @@ const loginAnswer = Type.Object({ token: Type.String() });
 const denials = [403, 429];
 
 export class EtcdSharedText extends EngineText<AbortSignal> {
-  readonly #place: EtcdPlace;
+  readonly #place: EtcdAddress;
   readonly #key: string;
   readonly #access: EngineAccess;
   readonly #clocks: ComparedClocks | undefined;
@@ -50,16 +50,16 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
 
   /** `name` distinguishes the records of several fleets in one etcd. */
   constructor(
-    place: EtcdPlace,
+    address: EtcdAddress,
     name: string,
     access: EngineAccess,
     timeoutMs = engineTimeoutMs,
     clocks?: ComparedClocks,
   ) {
     const key = `ratelane/record/${name}`;
-    const hosts = place.endpoints.map(({ host }) => host).join(', ');
+    const hosts = address.endpoints.map(({ host }) => host).join(', ');
     super(`${key} in etcd at ${hosts}`, key + asideSuffix, timeoutMs);
-    this.#place = place;
+    this.#place = address;
     this.#key = key;
     this.#access = access;
     this.#clocks = clocks;

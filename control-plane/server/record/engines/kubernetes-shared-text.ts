@@ -13,7 +13,7 @@ import type { SwapResult } from '../../store/shared-text.ts';
 import { callEngine, readAnswer, readEngineTls, showFailure } from './engine-access.ts';
 import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
-export interface KubernetesPlace {
+export interface KubernetesAddress {
   readonly kind: 'kubernetes';
   readonly namespace: string;
   /** The name of the ConfigMap. */
@@ -49,24 +49,24 @@ const maxAsideLength = 128 * 1024;
 const maxTokenBytes = 64 * 1024;
 
 export class KubernetesSharedText extends EngineText<AbortSignal> {
-  readonly #place: KubernetesPlace;
+  readonly #place: KubernetesAddress;
   readonly #server: ApiServer;
   readonly #clocks: ComparedClocks | undefined;
 
   constructor(
-    place: KubernetesPlace,
+    address: KubernetesAddress,
     server: ApiServer,
     timeoutMs = engineTimeoutMs,
     clocks?: ComparedClocks,
   ) {
-    const { namespace, name } = place;
+    const { namespace, name } = address;
     const at = showHostPort(server.address);
     super(
       `ConfigMap ${namespace}/${name} in Kubernetes at ${at}`,
       `${namespace}/${name} ${asideKey}`,
       timeoutMs,
     );
-    this.#place = place;
+    this.#place = address;
     this.#server = server;
     this.#clocks = clocks;
   }

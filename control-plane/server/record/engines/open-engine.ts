@@ -2,19 +2,19 @@
 import type { ComparedClocks } from '../../compared-clocks.ts';
 import type { SharedText } from '../../store/shared-text.ts';
 import type { EngineAccess } from './engine-access.ts';
-import type { EtcdPlace } from './etcd-shared-text.ts';
+import type { EtcdAddress } from './etcd-shared-text.ts';
 import { EtcdSharedText } from './etcd-shared-text.ts';
 import {
   type ApiServer,
-  type KubernetesPlace,
+  type KubernetesAddress,
   KubernetesSharedText,
 } from './kubernetes-shared-text.ts';
-import { type RedisPlace, RedisSharedText } from './redis-shared-text.ts';
+import { type RedisAddress, RedisSharedText } from './redis-shared-text.ts';
 
 export type EngineSettings =
-  | { readonly place: KubernetesPlace; readonly apiServer: ApiServer }
+  | { readonly address: KubernetesAddress; readonly apiServer: ApiServer }
   | {
-      readonly place: RedisPlace | EtcdPlace;
+      readonly address: RedisAddress | EtcdAddress;
       /** Distinguishes the records of several fleets. */
       readonly name: string;
       readonly access: EngineAccess;
@@ -23,10 +23,10 @@ export type EngineSettings =
 /** The call itself reads and writes nothing. */
 export function openEngineText(settings: EngineSettings, clocks: ComparedClocks): SharedText {
   if ('apiServer' in settings) {
-    return new KubernetesSharedText(settings.place, settings.apiServer, undefined, clocks);
+    return new KubernetesSharedText(settings.address, settings.apiServer, undefined, clocks);
   }
-  const { place, name, access } = settings;
-  return place.kind === 'etcd'
-    ? new EtcdSharedText(place, name, access, undefined, clocks)
-    : new RedisSharedText(place, name, access);
+  const { address, name, access } = settings;
+  return address.kind === 'etcd'
+    ? new EtcdSharedText(address, name, access, undefined, clocks)
+    : new RedisSharedText(address, name, access);
 }

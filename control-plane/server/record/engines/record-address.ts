@@ -1,15 +1,15 @@
 // Reads the location of the record from the text of `--record`.
 import { isHost } from '../../../../shared/host-port.ts';
-import type { EtcdPlace } from './etcd-shared-text.ts';
-import type { KubernetesPlace } from './kubernetes-shared-text.ts';
-import type { RedisPlace } from './redis-shared-text.ts';
+import type { EtcdAddress } from './etcd-shared-text.ts';
+import type { KubernetesAddress } from './kubernetes-shared-text.ts';
+import type { RedisAddress } from './redis-shared-text.ts';
 
-export type RecordPlace = RedisPlace | EtcdPlace | KubernetesPlace;
+export type EngineAddress = RedisAddress | EtcdAddress | KubernetesAddress;
 
 export type RecordAddress =
   | {
       readonly ok: true;
-      readonly place: RecordPlace;
+      readonly address: EngineAddress;
       /** The password in the address; undefined if absent. */
       readonly password: string | undefined;
     }
@@ -41,14 +41,14 @@ function readRedis(text: string): RecordAddress {
   }
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (!isHost(host) || host === '') return bad('the host is missing or has a wrong character');
-  const place: RedisPlace = {
+  const address: RedisAddress = {
     kind: 'redis',
     address: { host, port: url.port === '' ? 6379 : Number(url.port) },
     isTls: url.protocol === 'rediss:',
     database: Number(database),
     username,
   };
-  return { ok: true, place, password };
+  return { ok: true, address, password };
 }
 
 function readEtcd(text: string): RecordAddress {
@@ -68,7 +68,7 @@ function readEtcd(text: string): RecordAddress {
   const [first] = logins;
   if (first === undefined || typeof first === 'string') return bad(forms);
   const { username, password } = first;
-  return { ok: true, place: { kind: 'etcd', endpoints, username }, password };
+  return { ok: true, address: { kind: 'etcd', endpoints, username }, password };
 }
 
 function readKubernetes(text: string): RecordAddress {
@@ -77,7 +77,7 @@ function readKubernetes(text: string): RecordAddress {
   const isNamespace = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/.test(namespace);
   const isName = name.length <= 253 && /^[a-z\d](?:[a-z\d.-]*[a-z\d])?$/.test(name);
   if (isNamespace && isName && others.length === 0) {
-    return { ok: true, place: { kind: 'kubernetes', namespace, name }, password: undefined };
+    return { ok: true, address: { kind: 'kubernetes', namespace, name }, password: undefined };
   }
   return bad(
     'after kubernetes: come a namespace and the name of a ConfigMap, such as kubernetes:rate-limit/ratelane-record',

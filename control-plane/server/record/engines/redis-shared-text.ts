@@ -12,7 +12,7 @@ import { maxSharedTextBytes, type SwapResult } from '../../store/shared-text.ts'
 import { type EngineAccess, readEnginePassword, readEngineTls } from './engine-access.ts';
 import { EngineText, engineTimeoutMs, type Found } from './engine-text.ts';
 
-export interface RedisPlace {
+export interface RedisAddress {
   readonly kind: 'redis';
   readonly address: HostPort;
   readonly isTls: boolean;
@@ -27,15 +27,20 @@ const headPattern = /^[\da-f-]{36}\n/;
 const denials = /^(?:READONLY|NOPERM|OOM|MISCONF|NOREPLICAS)\b/;
 
 export class RedisSharedText extends EngineText<Redis> {
-  readonly #place: RedisPlace;
+  readonly #place: RedisAddress;
   readonly #key: string;
   readonly #access: EngineAccess;
 
   /** `name` distinguishes the records of several fleets in one Redis. */
-  constructor(place: RedisPlace, name: string, access: EngineAccess, timeoutMs = engineTimeoutMs) {
+  constructor(
+    address: RedisAddress,
+    name: string,
+    access: EngineAccess,
+    timeoutMs = engineTimeoutMs,
+  ) {
     const key = `ratelane/record/${name}`;
-    super(`${key} in Redis at ${showHostPort(place.address)}`, key + asideSuffix, timeoutMs);
-    this.#place = place;
+    super(`${key} in Redis at ${showHostPort(address.address)}`, key + asideSuffix, timeoutMs);
+    this.#place = address;
     this.#key = key;
     this.#access = access;
   }

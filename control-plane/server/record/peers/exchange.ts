@@ -31,7 +31,7 @@ const newsAnswer = Type.Object({ looks: Type.Boolean() });
 /** Notifies the others of the store's revision until the result is called, so that they check at once and not at their
  * next poll: a Git host calls the webhook of only one control plane, and a change through the admin API is made at only
  * one. A control plane that cannot be notified polls by itself, and the status reports it as away. */
-export function tellNews(store: Pick<ConfigStore, 'watch'>, ask: ExchangeAsk): () => void {
+export function reportNews(store: Pick<ConfigStore, 'watch'>, ask: ExchangeAsk): () => void {
   return store.watch(({ id: revision }) => {
     void ask({ method: 'POST', path: '/looks', body: { revision } }, newsAnswer);
   });

@@ -56,16 +56,16 @@ const answerOne: RequestListener = (_request, response) => {
   response.end('{"workers":["a"]}');
 };
 
-/** With `clientAuthority`, the server requests a certificate of that CA. */
+/** With `clientCa`, the server requests a certificate of that CA. */
 async function startSecure(
   t: ExecutionContext,
   certificate: TestCertificate = serverCertificate,
-  clientAuthority?: string,
+  clientCa?: string,
 ): Promise<PeerServer> {
   const tokens: (string | undefined)[] = [];
-  const clients = { ca: clientAuthority, requestCert: true, rejectUnauthorized: true };
+  const clients = { ca: clientCa, requestCert: true, rejectUnauthorized: true };
   const server = createHttpsServer(
-    { ...certificate, ...(clientAuthority !== undefined && clients) },
+    { ...certificate, ...(clientCa !== undefined && clients) },
     (request, response) => {
       tokens.push(request.headers.authorization);
       answerOne(request, response);
