@@ -1,8 +1,6 @@
 // The settings of the worker: read from the environment once, with all mistakes reported at once.
 // settings/table.ts has the rows; the composition root passes the environment and uses the values.
 import { errorText } from '../shared/errors.ts';
-import { toHelp } from '../shared/settings/document.ts';
-import { type DumpRow, toDump } from '../shared/settings/dump.ts';
 import { nameOf, parseSettings, showSetting } from '../shared/settings/parse-settings.ts';
 import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
 import { maskFile } from '../shared/settings/shown-value.ts';
@@ -13,6 +11,8 @@ import type { CountingSettings } from './counters/counting-settings.ts';
 import { toStoreSettings } from './counters/redis/redis-settings.ts';
 import { storeKinds } from './counters/store-kinds.ts';
 import { checkSettings, warnSettings } from './settings/checks.ts';
+import { toHelp } from './settings/document.ts';
+import { type DumpRow, toDump } from './settings/dump.ts';
 import { type Mogrifier, type MogrifierReading, readMogrifiers } from './settings/mogrifier.ts';
 import { type WorkerReading, workerTable } from './settings/table.ts';
 import { readTokenFile } from './token-file.ts';

@@ -5,7 +5,7 @@ import { createAdminApp } from '../../control-plane/server/admin/admin-app.ts';
 import { createControlPlaneMetrics } from '../../control-plane/server/metrics/metrics.ts';
 import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
 import { bearer } from '../../shared/router/index.ts';
-import { toMarkdown } from '../../shared/settings/document.ts';
+import { toMarkdown } from '../../worker/settings/document.ts';
 import { type GeneratedSection, toTable } from './generated-section.ts';
 
 const inDocs = (name: string) => new URL(`../../control-plane/docs/${name}`, import.meta.url);

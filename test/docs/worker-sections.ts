@@ -1,7 +1,7 @@
 // The generated sections of the worker's documents: settings, statistics, errors.
 import { errorFacts } from '../../shared/errors.ts';
-import { toMarkdown } from '../../shared/settings/document.ts';
 import { catalogue } from '../../worker/metrics/catalogue.ts';
+import { toMarkdown } from '../../worker/settings/document.ts';
 import { workerTable } from '../../worker/settings/table.ts';
 import { type GeneratedSection, toTable } from './generated-section.ts';
 

@@ -2,7 +2,6 @@
 // workers may arrive later.
 import type { Clock } from '../../../shared/clock.ts';
 import type { RoutedRequest } from '../../../shared/router/index.ts';
-import type { SharedSemaphore } from '../../../shared/semaphore.ts';
 import type { JobThread } from '../../../shared/thread/job-thread.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Activity } from '../history/activity/activity.ts';
@@ -11,6 +10,7 @@ import type { Marks } from '../history/last-hour/marks.ts';
 import type { Peers } from '../record/peers/peers.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { SharedSemaphore } from '../store/semaphore.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Scope } from './authorize.ts';

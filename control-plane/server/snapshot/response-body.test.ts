@@ -2,7 +2,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
-import { toStringField } from '../../../shared/wire/field-bytes.ts';
+import { toStringField } from './field-bytes.ts';
 import {
   createResource,
   createSnapshot,

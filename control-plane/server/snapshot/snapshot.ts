@@ -3,7 +3,7 @@
 // prepends. Sessions decide when to send what; served.ts chooses the snapshot of a node.
 import { createHash } from 'node:crypto';
 import { rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
-import { toFieldHead, toStringField } from '../../../shared/wire/field-bytes.ts';
+import { toFieldHead, toStringField } from './field-bytes.ts';
 
 export interface Resource {
   /** Unique within a snapshot. */

@@ -5,11 +5,11 @@ import { Readable } from 'node:stream';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { redact } from '../../../shared/redact.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
-import { Semaphore } from '../../../shared/semaphore.ts';
 import { maskFile } from '../../../shared/settings/shown-value.ts';
 import { readSecretFile } from '../../../shared/small-file.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
+import { Semaphore } from './semaphore.ts';
 
 export interface RunOptions {
   readonly timeoutMs: number;

@@ -1,10 +1,10 @@
 import test from 'ava';
+import { choice, duration, int, text } from '../../shared/settings/kind.ts';
+import { parseSettings } from '../../shared/settings/parse-settings.ts';
+import { section } from '../../shared/settings/setting.ts';
 import { testScenarios } from '../../test/support/scenarios.ts';
 import { toHelp, toMarkdown } from './document.ts';
 import { toDump } from './dump.ts';
-import { choice, duration, int, text } from './kind.ts';
-import { parseSettings } from './parse-settings.ts';
-import { section } from './setting.ts';
 
 const table = {
   store: section('Store', {

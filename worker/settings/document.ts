@@ -1,5 +1,5 @@
 // Documents generated from a table of settings: the text for --help and the tables of settings.md.
-import { type Setting, type SettingsTable, toRows } from './setting.ts';
+import { type Setting, type SettingsTable, toRows } from '../../shared/settings/setting.ts';
 
 const widthOfHelp = 96;
 

@@ -1,7 +1,7 @@
 // The settings in force, for the debug port: values with their origin, without secrets.
-import type { TableReading } from './parse-settings.ts';
-import { type SettingsTable, toRows } from './setting.ts';
-import { maskSecret } from './shown-value.ts';
+import type { TableReading } from '../../shared/settings/parse-settings.ts';
+import { type SettingsTable, toRows } from '../../shared/settings/setting.ts';
+import { maskSecret } from '../../shared/settings/shown-value.ts';
 
 export interface DumpRow {
   /** The heading under which the setting is documented. */
