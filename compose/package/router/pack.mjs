@@ -50,11 +50,18 @@ async function bundle(outdir) {
     ...common,
     entryPoints: [library, command],
     platform: 'node',
+    plugins: [{ name: 'client', setup: loadClientApart }],
     splitting: true,
     outbase: root,
     chunkNames: 'shared/[name]-[hash]',
   });
   await build({ ...common, entryPoints: [client], outbase: root, platform: 'neutral' });
+}
+
+/** The library loads the client from the file that pages load. */
+function loadClientApart({ onResolve }) {
+  const path = './client/client.js';
+  onResolve({ filter: /^\.\/client\/client\.ts$/ }, () => ({ path, external: true }));
 }
 
 /** The declarations of what neither entry exports: no user could name them. */
