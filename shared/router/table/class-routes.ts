@@ -16,7 +16,6 @@ import { isOp, type Op, type OpSpec, op } from '../op.ts';
 import { mediaTypeOfName } from '../request/media-type.ts';
 import type { Around } from '../request/request.ts';
 import type { Plain } from '../schema/json-schema.ts';
-import { isStandard } from '../standard-schema.ts';
 import {
   type ControllerClass,
   isController,
@@ -135,8 +134,17 @@ function addMethods(
   const handlers = methodsOf(controller);
   const statics = ownEntries(controller);
   reportMisspelt(node.name, { methods: handlers.keys(), statics }, report);
+  if (handlers.size + node.children.size === 0) {
+    report.warning(
+      `${node.name} has no method, so that no path reaches it: a function in a field is none; the name of a base class ends in Controller`,
+    );
+  }
   for (const [name, value] of statics) {
-    if (!isOp(value)) continue;
+    if (!isOp(value)) {
+      const isMeant = parseHandlerName(name) !== undefined && !handlers.has(name);
+      if (isMeant) report.mistake(notByOp(`${node.name}.${name}`, name));
+      continue;
+    }
     const isTwice = value.method !== undefined && Object.hasOwn(controller.prototype, name);
     if (isTwice) report.mistake(`${node.name}.${name} is there twice: in op() and beside it`);
     if (handlers.has(name)) continue;
@@ -202,9 +210,11 @@ function buildRoute(
   const name = `${owner.name}.${method}`;
   const declared: unknown = Reflect.get(controller, method);
   if (declared !== undefined && !isOp(declared)) {
-    report.mistake(`${name}: the static ${method} is not made by op()`);
+    report.mistake(notByOp(name, method));
     return undefined;
   }
+  const surplus = surplusOf(handler, declared ?? (verb === 'POST' ? anyFields : undefined));
+  if (surplus !== undefined) report.mistake(`${name} ${surplus}`);
   const captured = module.split('.').filter(isParameter);
   if (captured.length > requiredPositions(declared)) {
     report.mistake(`${name} must declare a required position for ${captured.join(' and ')}`);
@@ -212,8 +222,8 @@ function buildRoute(
   }
   if (verb === 'PATCH') warnOfDefaults(name, declared, report);
   const spec = declared?.spec;
-  const mediaType =
-    extension !== undefined && spec?.returns !== undefined ? mediaTypeOfName(extension) : undefined;
+  const named = extension !== undefined && spec?.returns !== undefined;
+  const mediaType = spec?.produces ?? (named ? mediaTypeOfName(extension) : undefined);
   const unparsed = spec?.stream ? 'stream' : spec?.raw ? 'raw' : undefined;
   const xml = controller.xml === true;
   // The limits of the method override those of the inner folder, and so on up to the application's.
@@ -228,7 +238,7 @@ function buildRoute(
     const asked = verb === 'CONNECT' ? [ownSockets(owner.cors), ...guards] : guards;
     const isTagged = spec?.etag === true && (verb === 'GET' || verb === 'HEAD');
     const isConditional = spec?.etag === true && !isTagged;
-    const negotiated = xml && mediaType === undefined && spec?.produces === undefined;
+    const negotiated = xml && mediaType === undefined;
     const binder = compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
       ...options,
       limits,
@@ -266,6 +276,24 @@ function buildRoute(
   }
 }
 
+function notByOp(name: string, method: string): string {
+  return `${name}: the static ${method} is not made by op()`;
+}
+
+/** What a method takes beyond its declaration would always be undefined. */
+function surplusOf({ length }: Handler, declared: Op | undefined): string | undefined {
+  if (declared === undefined) {
+    return length === 0
+      ? undefined
+      : 'takes arguments, which a static op(...) of its name declares';
+  }
+  const { path, spec, whole } = declared;
+  const isBehind = spec.raw || spec.stream || whole?.isBehind;
+  const most = spec.rest === undefined ? 1 + (isBehind ? 1 : 0) + path.length : length;
+  if (length <= most) return undefined;
+  return `takes ${length} arguments, of which op() declares ${most}: its fields are one, and each position`;
+}
+
 function toFilters(returns: NonNullable<OpSpec['returns']>, compiler: SchemaCompiler) {
   return new Map(
     Object.entries(returns).map(([status, schema]) => [
@@ -291,9 +319,7 @@ function requiredPositions(declared: Op | undefined): number {
 
 /** `Type.Partial` retains defaults: a PATCH without a field would reset the field. */
 function warnOfDefaults(name: string, declared: Op | undefined, report: Report): void {
-  // Only TypeBox exposes its defaults.
   const names = (['query', 'body'] as const)
-    .filter((where) => !isStandard(declared?.spec[where]))
     .flatMap((where) => Object.entries((declared?.fields[where]?.['properties'] ?? {}) as Plain))
     .flatMap(([key, schema]) => ('default' in (schema as Plain) ? [key] : []));
   if (names.length === 0) return;

@@ -79,7 +79,9 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
       node = node.parameter.node;
     }
     if (isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
-      report.mistake(`${name}:Default: the path of a part alone belongs to the module above it`);
+      report.mistake(
+        `${name}:Default: the path of a part alone belongs to the module above it, as a position`,
+      );
     }
     const holding = foldersOf(parts, folders);
     const building = { module: name, file, folders: holding, within: [], options, report };
