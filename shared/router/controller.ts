@@ -54,6 +54,8 @@ export class Controller<State extends object = object> {
   /** Guards that run before the body is read, after those of the application, of enclosing classes and of base classes,
    * none of which they replace. `open()` if every caller is allowed. */
   static readonly guard?: Guard | readonly Guard[];
+  /** Keeps a guard that is not static, and so would never run, from compiling. */
+  declare private readonly guard: never;
   /** Origins from which browsers may use this class; none by default. */
   static readonly cors?: Cors;
 

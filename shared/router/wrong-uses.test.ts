@@ -4,6 +4,7 @@ import test from 'ava';
 import Type from 'typebox';
 import { client } from './client/client.ts';
 import { Controller } from './controller.ts';
+import { open } from './guard.ts';
 import { ServerEvent } from './live/server-event.ts';
 import { op } from './op.ts';
 import { optional, part } from './path-part.ts';
@@ -144,8 +145,13 @@ async function callWrongly(): Promise<void> {
   if (ticks.ok) ticks.value.length;
   // @ts-expect-error of an event its data arrives, not what it was made with
   if (ticks.ok) for await (const tick of ticks.value) tick.options;
+  class Unguarded extends Controller {
+    // @ts-expect-error a guard is static: that of an instance would never run
+    readonly guard = open();
+  }
+  new Unguarded(undefined as never);
 }
 
 test('each wrong use of a client is refused by the compiler', (t) => {
-  t.is(callWrongly.toString().match(/@ts-expect-error/g)?.length, 23);
+  t.is(callWrongly.toString().match(/@ts-expect-error/g)?.length, 24);
 });
