@@ -20,6 +20,11 @@ export class HttpError extends Error {
   readonly body: unknown;
 
   constructor(status: number, options: HttpErrorOptions = {}) {
+    if (!(status >= 400 && status <= 599)) {
+      throw new RangeError(
+        `HttpError: ${status} is no status of an error; Stop answers with others`,
+      );
+    }
     const { detail, cause } = options;
     // A refusal is an answer: its stack is never read, and capturing it costs more than the answer.
     const limit = Error.stackTraceLimit;

@@ -41,7 +41,7 @@ export interface OpSpec {
   /** Only the fields that `returns` declares for its status are sent, at any depth; a status without a declaration is
    * answered 500. */
   readonly filter?: true;
-  /** The media type of the result; default JSON. Used in descriptions. */
+  /** The media type of the result, unless the method sets another; default JSON. */
   readonly produces?: string;
   /** The method's own error statuses, with a schema if the body has more than the usual members of a problem. Used in
    * descriptions. */

@@ -7,6 +7,7 @@ import Type from 'typebox';
 import { eventually } from '../../../test/support/eventually.ts';
 import { Controller } from '../controller.ts';
 import { HttpError } from '../errors.ts';
+import { ServerEvent } from '../live/server-event.ts';
 import { op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
 
@@ -220,6 +221,53 @@ test('a chunk that is neither bytes nor a text fails its stream', async (t) => {
     answerOf(() => Readable.from(['a', { a: 1 }])),
     { message: /neither bytes/ },
   );
+});
+
+test('a value under a type that is not its own is a defect whose message names what to return', async (t) => {
+  class Value extends Controller {
+    static readonly GET = op({ produces: 'text/csv' }, function* () {
+      yield 'a,b';
+    });
+    static readonly POST = op({}, async function* () {
+      yield new ServerEvent(1);
+    });
+    static readonly PUT = op({}, () => ({ user: Promise.resolve() }));
+    static readonly PATCH = op({}, () => {
+      throw new HttpError(200);
+    });
+  }
+  const { send, reports } = await createTestClient({ '': { Value } });
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH']) {
+    t.is((await send(method, '/value')).status, 500);
+  }
+  t.deepEqual(
+    reports.map(({ error }) => String(error)),
+    [
+      'TypeError: a list is sent as JSON, not as text/csv; return a text, bytes, or a stream such as Readable.from(texts)',
+      "TypeError: a ServerEvent is sent by op({ produces: 'text/event-stream' })",
+      'TypeError: user (Promise) has no JSON text',
+      'RangeError: HttpError: 200 is no status of an error; Stop answers with others',
+    ],
+  );
+});
+
+test('the type is what the method produces, unless it sets another', async (t) => {
+  class Value extends Controller {
+    static readonly GET = op({ produces: 'text/csv' }, () => Readable.from(['a,', 'b']));
+    static readonly POST = op({ produces: 'text/csv' }, () => 'a,b');
+    static readonly PUT = op({ produces: 'image/png' }, function (this: Value) {
+      this.response.headers.set('content-type', 'image/gif');
+      return new Uint8Array([97]);
+    });
+  }
+  const { send } = await createTestClient({ '': { Value } });
+  const typeOf = async (method: string) => {
+    const { headers, text } = await send(method, '/value');
+    return [headers.get('content-type'), text];
+  };
+  t.deepEqual(await typeOf('GET'), ['text/csv;charset=UTF-8', 'a,b']);
+  t.deepEqual(await typeOf('POST'), ['text/csv;charset=UTF-8', 'a,b']);
+  t.deepEqual(await typeOf('PUT'), ['image/gif', 'a']);
 });
 
 test('the extension of a class names the type where the method declares what it returns', async (t) => {

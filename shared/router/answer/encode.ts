@@ -3,6 +3,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { HttpError, Redirect, Stop } from '../errors.ts';
 import { type MaybePromise, then } from '../maybe-promise.ts';
+import { kindOf } from '../near-names.ts';
 import {
   ListedHeaders,
   ofTheServer,
@@ -181,7 +182,13 @@ function toText(
     return toWhole(xml.writeXml(value), withCharset(mediaType ?? 'application/xml'));
   }
   const type = mediaType ?? (isText ? stringReturn : jsonType);
-  if (isText && !/json/i.test(type)) return toWhole(value, withCharset(type));
+  const isJson = /json/i.test(type);
+  if (isText && !isJson) return toWhole(value, withCharset(type));
+  if (!isJson && typeof value === 'object') {
+    throw new TypeError(
+      `${kindOf(value)} is sent as JSON, not as ${type}; return a text, bytes, or a stream such as Readable.from(texts)`,
+    );
+  }
   return toWhole(toJsonText(value), type === jsonType ? type : withCharset(type));
 }
 

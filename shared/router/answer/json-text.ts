@@ -12,13 +12,13 @@ export function toJsonText(value: unknown): string {
 /** `Object` includes classes of the application, which have fields of their own. */
 const ownKinds: ReadonlySet<string> = new Set(['Object', 'Array', 'Number', 'String', 'Boolean']);
 
-function refuseLost(_name: string, value: unknown): unknown {
+function refuseLost(name: string, value: unknown): unknown {
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
   const kind = isEmpty ? Object.prototype.toString.call(value).slice('[object '.length, -1) : '';
-  if (isEmpty && !ownKinds.has(kind)) throw hasNoText(kind);
+  if (isEmpty && !ownKinds.has(kind)) throw hasNoText(kind, name);
   return value;
 }
 
-function hasNoText(kind: string): TypeError {
-  return new TypeError(`a value (${kind}) has no JSON text`);
+function hasNoText(kind: string, name = ''): TypeError {
+  return new TypeError(`${name || 'a value'} (${kind}) has no JSON text`);
 }

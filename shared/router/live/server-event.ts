@@ -25,4 +25,9 @@ export class ServerEvent<Data = unknown> {
     this.data = data;
     this.options = options;
   }
+
+  /** Throws in a method that does not produce events, which would send it as an object. */
+  toJSON(): never {
+    throw new TypeError("a ServerEvent is sent by op({ produces: 'text/event-stream' })");
+  }
 }

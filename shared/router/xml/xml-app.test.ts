@@ -237,7 +237,7 @@ test('whatever would be JSON is XML, and the rest stays what it is', async (t) =
     await send('PATCH', '/widgets', '*/*'),
     '200 application/vnd.widget+xml <value><name>a</name></value>',
   );
-  t.is(await send('DELETE', '/widgets', 'image/png'), '200 application/octet-stream bytes');
+  t.is(await send('DELETE', '/widgets', 'image/png'), '200 image/png bytes');
   t.is(await send('POST', '/plain'), '200 application/json {}', 'where XML is not allowed');
 });
 
