@@ -6,7 +6,7 @@ import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { describeEnd } from '../../shared/rules/rule-end.ts';
 import type { LiftJson } from '../server/admin/controllers/lifts.ts';
 import type { RuleSourceJson } from '../server/admin/controllers/sources.ts';
-import type { CountersJson } from '../server/admin/counters-json.ts';
+import type { CountersJson } from '../server/fleet/counter-answers.ts';
 import type { StatusJson } from '../server/admin/status-report.ts';
 import type { AdminClient } from '../server/admin-client.ts';
 import { toShortId } from '../server/store/revision.ts';

@@ -2,7 +2,7 @@
 // numbers stay valid.
 import test from 'ava';
 import { findingRuleOwners } from '../../control-plane/server/admin/rule-owners.ts';
-import { toTopJson } from '../../control-plane/server/admin/top-json.ts';
+import { toTop } from '../../control-plane/server/admin/top.ts';
 import { toTrafficJson } from '../../control-plane/server/admin/traffic-json.ts';
 import { createFleet } from '../../control-plane/server/fleet/fleet.ts';
 import { TrafficHistory } from '../../control-plane/server/fleet/traffic-history.ts';
@@ -125,9 +125,8 @@ test.serial('a control plane shows numbers within bounds whatever workers report
       if (atLeast > atMost) throw new Error(`${atLeast} to ${atMost}`);
     }
     const workers = fleet.list();
-    checkNumbers(
-      toTopJson(limited, fleet.rules(), runAtOnce(findingRuleOwners([])), workers.length, 20),
-    );
+    const facts = { workers: workers.length, limited, rates: fleet.rules() };
+    checkNumbers(toTop([facts], runAtOnce(findingRuleOwners([])), () => undefined, 20));
     checkNumbers(toTrafficJson(workers));
     checkNumbers(fleet.history());
     checkNumbers(fleet.unmatched());

@@ -1,17 +1,16 @@
 // Actions of users and of the programs in the format of the admin API: the lines of the audit log, and how each
 // revision ended. Pure.
 import Type from 'typebox';
+import { orNull, time, toTime } from '../api-shape.ts';
 import type { ActivityEntry } from '../history/activity/activity.ts';
-import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { toShortId } from '../store/revision.ts';
 import { missingJson } from './peer-json.ts';
-import { toTime } from './revision-json.ts';
 
 const entryJson = Type.Object(
   {
-    at: Type.String({ format: 'date-time' }),
+    at: time,
     who: orNull(
       Type.String({
         description:

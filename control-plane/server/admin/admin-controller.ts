@@ -14,6 +14,7 @@ import {
 } from '../../../shared/router/index.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import { type CountersJson, countersJson, joinCounters } from '../fleet/counter-answers.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
 import {
   itselfStatus,
@@ -33,9 +34,9 @@ import {
   type PlannedChange,
   planChangeOf,
 } from './change.ts';
-import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
 import { creatingFindLift, listingEndedLifts } from './lifted.ts';
 import { toLongAnswer } from './long-answer.ts';
+import { type PeerAnswers, toPeerAnswers } from './peer-json.ts';
 import { type ProblemJson, toProblemJson } from './problem-json.ts';
 import { toPrefixHint } from './revision-json.ts';
 import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
@@ -238,9 +239,19 @@ export class AdminController extends Controller {
     }
   }
 
-  /** The peers' answers to the same question; none when a peer asks (`peer` is its id), and none without peers. Sends a
-   * POST if there is a body. The promise never rejects. */
+  /** What the peers answer to the same question; nothing when a peer asks (`peer` is its id), and without peers. Sends
+   * a POST if there is a body. The promise never rejects. */
   protected askPeers<Schema extends TSchema>(
+    path: string,
+    schema: Schema,
+    peer: string | undefined,
+    asked: Pick<PeerCall, 'body' | 'timeoutMs'> = {},
+  ): Promise<PeerAnswers<Static<Schema>>> {
+    return this.askEachPeer(path, schema, peer, asked).then(toPeerAnswers);
+  }
+
+  /** The same, one answer for each peer. */
+  protected askEachPeer<Schema extends TSchema>(
     path: string,
     schema: Schema,
     peer: string | undefined,
@@ -264,25 +275,27 @@ export class AdminController extends Controller {
   /** Asks the workers of all control planes. 503 when no worker has a link, 404 when no worker has the requested node
    * id; a peer receives the answers of this control plane's workers, which may be an empty list. */
   protected async askCounters(
-    question: CountersQuestion,
-    { path, body }: Pick<PeerCall, 'path' | 'body'>,
+    path: '/counters' | '/resets',
+    asked: Omit<CountersQuestion, 'reset'>,
     peer: string | undefined,
   ): Promise<CountersJson> {
-    const { fleet } = this.api;
-    const timeoutMs = question.reset ? peersMs.reset : peersMs.reading;
-    const asking = this.askPeers(path, countersJson, peer, { body, timeoutMs });
+    const { fleet, peers } = this.api;
+    const reset = path === '/resets';
+    const timeoutMs = reset ? peersMs.reset : peersMs.reading;
+    const asking = this.askPeers(path, countersJson, peer, { body: asked, timeoutMs });
     const linked = fleet.list();
-    const own = mergeCounters(toCountersJson(await fleet.askCounters(question)), []);
-    if (peer !== undefined) return own;
-    const merged = mergeCounters(own, await asking);
-    if (merged.answers.length > 0) return { ...merged, lifted: await this.findLifted(question) };
-    const [away] = merged.missing;
+    const own = await fleet.askCounters({ ...asked, reset });
+    const { values, missing } = await asking;
+    const joined = { ...joinCounters([own, ...values]), missing };
+    if (peer !== undefined) return joined;
+    if (joined.answers.length > 0) return { ...joined, lifted: await this.findLifted(asked) };
+    const [away] = missing;
     if (away !== undefined) {
       const text = `no worker of this control plane was asked, and peer ${away.url} gives no answer`;
       throw this.refuse(503, `${text} (${away.error})`);
     }
-    const { worker } = question;
-    const where = this.api.peers === undefined ? 'this control plane' : 'a control plane';
+    const { worker } = asked;
+    const where = peers === undefined ? 'this control plane' : 'a control plane';
     if (worker === undefined) {
       throw this.refuse(503, `no worker has a link to ${where} (CONFIG_FLEET_LINK)`);
     }
@@ -296,7 +309,9 @@ export class AdminController extends Controller {
   private async findLifted({
     domain,
     descriptors,
-  }: CountersQuestion): Promise<NonNullable<CountersJson['lifted']>> {
+  }: Pick<CountersQuestion, 'domain' | 'descriptors'>): Promise<
+    NonNullable<CountersJson['lifted']>
+  > {
     const { snapshots, clock } = this.api;
     const findLift = await runInSlices(creatingFindLift(snapshots.documents, clock.wallMs()));
     return descriptors.flatMap((entries, descriptor) => {

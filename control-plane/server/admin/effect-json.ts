@@ -6,15 +6,14 @@ import { toCountText } from '../../../shared/count-text.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { type JobThread, TooMuch } from '../../../shared/thread/job-thread.ts';
 import type { Range } from '../../authoring/rehearsal/effect/estimate.ts';
-import { orNull } from '../or-null.ts';
+import { orNull, time, toTime } from '../api-shape.ts';
 import { type FoundChanges, listChanges } from './diff-job.ts';
 import { type BothRules, estimateApart, replayApart } from './effect-job.ts';
 import { unlessBusy } from './examination.ts';
 import { round } from './joined.ts';
-import { toTime } from './revision-json.ts';
 import type { RuleChangeJson } from './rule-change-json.ts';
 import { findingRuleOwners, type RuleOwners } from './rule-owners.ts';
-import type { TopJson } from './top-json.ts';
+import type { TopJson } from './top.ts';
 
 const rangeJson = Type.Object(
   { atLeast: Type.Integer(), atMost: Type.Integer() },
@@ -27,8 +26,8 @@ export const effectJson = Type.Object(
       description:
         '`recorded`: decided again, request by request. `estimate`: from the values that are limited most. `none`: its traffic is not known',
     }),
-    from: orNull(Type.String({ format: 'date-time' })),
-    to: orNull(Type.String({ format: 'date-time' })),
+    from: orNull(time),
+    to: orNull(time),
     decisions: orNull(Type.Integer({ description: 'Recorded ones' })),
     newlyLimited: orNull(
       Type.Integer({ description: 'Recorded requests that passed, and would be refused' }),

@@ -1,17 +1,16 @@
 // The traffic of the last hour in the format of the admin API. Pure.
 import Type from 'typebox';
+import { orNull, time, toTime } from '../api-shape.ts';
 import type { RuleSeries, SeriesSlots } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
 import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
 import { type Mark, markKind } from '../history/last-hour/marks.ts';
-import { orNull } from '../or-null.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { toShortId } from '../store/revision.ts';
 import { joinBy, round, roundFields, sumFields } from './joined.ts';
-import { toTime } from './revision-json.ts';
 
 const slotJson = Type.Object({
-  at: Type.String({ format: 'date-time' }),
+  at: time,
   decisions: Type.Number(),
   overLimit: Type.Number({ description: 'Requests that were answered OVER_LIMIT' }),
   errors: Type.Number({ description: 'Requests that could not be decided' }),
@@ -19,7 +18,7 @@ const slotJson = Type.Object({
 
 const markJson = Type.Object(
   {
-    at: Type.String({ format: 'date-time' }),
+    at: time,
     /** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it.
      * `reset`: counters were reset. `outage`: callers get answers other than those of the rules, until `recovered`. */
     kind: markKind,

@@ -4,15 +4,12 @@
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import { orNull, time, toTime } from '../api-shape.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import { orNull } from '../or-null.ts';
 import type { AgreementsJson } from './agreement-report.ts';
 import { joinBy, sumFields } from './joined.ts';
-import { toTime } from './revision-json.ts';
 import type { UnenforcedJson } from './unenforced-report.ts';
 import type { WorkerJson } from './worker-json.ts';
-
-const time = Type.String({ format: 'date-time' });
 
 /** A fact about some workers of one control plane; `detail` distinguishes facts of the same kind. */
 const noticeFact = Type.Object({

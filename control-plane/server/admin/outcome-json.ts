@@ -4,8 +4,8 @@ import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { toNumberText } from '../../../shared/rules/limit-shape.ts';
 import type { ExplainedDescriptor } from '../../authoring/explain/explained-request.ts';
-import { orNull } from '../or-null.ts';
-import type { CountersJson } from './counters-json.ts';
+import { orNull } from '../api-shape.ts';
+import type { CountersJson } from '../fleet/counter-answers.ts';
 
 export const outcomeJson = Type.Object(
   {

@@ -13,8 +13,16 @@ export const askingPeer = Type.Optional(
 /** Peers that did not answer. */
 export const missingJson = Type.Array(Type.Object({ url: Type.String(), error: Type.String() }));
 
-export function toMissing(
-  answers: readonly PeerAnswer<unknown>[],
-): Type.Static<typeof missingJson> {
-  return answers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error }));
+export interface PeerAnswers<Content> {
+  readonly values: readonly Content[];
+  readonly missing: Type.Static<typeof missingJson>;
+}
+
+export function toPeerAnswers<Content>(
+  answers: readonly PeerAnswer<Content>[],
+): PeerAnswers<Content> {
+  return {
+    values: answers.flatMap(({ value }) => value ?? []),
+    missing: answers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
+  };
 }

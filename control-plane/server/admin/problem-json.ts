@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { isProblemRule } from '../../../shared/rules/problem/problem-rule.ts';
-import { orNull } from '../or-null.ts';
+import { orNull, toNulls } from '../api-shape.ts';
 
 export const problemJson = Type.Object(
   {
@@ -22,32 +22,17 @@ export type ProblemJson = Type.Static<typeof problemJson>;
 
 export function toProblemJson(problem: Problem): ProblemJson {
   const { severity, rule, file, line, column, path, message, hint, sourceLine } = problem;
-  return {
-    severity,
-    rule,
-    file,
-    line: line ?? null,
-    column: column ?? null,
-    path,
-    message,
-    hint: hint ?? null,
-    sourceLine: sourceLine ?? null,
-  };
+  return toNulls({ severity, rule, file, line, column, path, message, hint, sourceLine });
 }
 
 export function fromProblemJson(json: ProblemJson): Problem {
-  const { severity, rule, file, line, column, path, message, hint, sourceLine } = json;
+  const { severity, file, path, message, line, column, hint, sourceLine } = json;
   return {
-    severity,
+    ...{ severity, file, path, message },
     // A newer control plane may have more kinds.
-    rule: isProblemRule(rule) ? rule : 'other',
-    file,
-    line: line ?? undefined,
-    column: column ?? undefined,
-    path,
-    message,
-    hint: hint ?? undefined,
-    sourceLine: sourceLine ?? undefined,
+    rule: isProblemRule(json.rule) ? json.rule : 'other',
+    ...{ line: line ?? undefined, column: column ?? undefined },
+    ...{ hint: hint ?? undefined, sourceLine: sourceLine ?? undefined },
   };
 }
 

@@ -1,12 +1,9 @@
 // How each revision of a list ended, according to the revision that is served now and the record. Pure.
 import Type from 'typebox';
-import { orNull } from '../or-null.ts';
+import { orNull, time, toTime } from '../api-shape.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { RevisionInfo } from '../store/revision.ts';
-import { toTime } from './revision-json.ts';
-
-const time = Type.String({ format: 'date-time' });
 
 export const revisionOutcomeJson = Type.Object(
   {

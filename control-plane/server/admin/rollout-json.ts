@@ -1,7 +1,7 @@
 // A rollout in the format of the admin API, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
-import { orNull } from '../or-null.ts';
+import { orNull, time, toTime } from '../api-shape.ts';
 import { inForceOf } from '../record/outcomes.ts';
 import type { MemoryState } from '../record/record-state.ts';
 import { fewPoints, halfAgain, maxErrorPoints } from '../rollout/judgement.ts';
@@ -9,7 +9,6 @@ import type { RolloutPlan } from '../rollout/plan.ts';
 import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
-import { toTime } from './revision-json.ts';
 
 export const rolloutJson = Type.Object(
   {
@@ -17,7 +16,7 @@ export const rolloutJson = Type.Object(
       orNull(Type.String({ description: 'Null before it begins; older ones do not include it' })),
     ),
     revision: Type.String(),
-    since: Type.String({ format: 'date-time' }),
+    since: time,
     /** Counted from 1; 0 before any worker has the revision. */
     step: Type.Integer(),
     /** The number of steps; the last one is all workers. */
@@ -109,7 +108,7 @@ export const lastWordJson = Type.Object(
     ]),
     reason: Type.String(),
     by: orNull(Type.String({ description: 'Null for a control plane' })),
-    at: Type.String({ format: 'date-time' }),
+    at: time,
   },
   { title: 'LastWord' },
 );

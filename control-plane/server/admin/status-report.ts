@@ -6,8 +6,8 @@ import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { toHeading } from '../../../shared/rules/problem/problem-text.ts';
+import { orNull, time, toTime } from '../api-shape.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import { orNull } from '../or-null.ts';
 import type { PeerWorkers } from '../record/peers/peers.ts';
 import type { MemoryState } from '../record/record-state.ts';
 import type { RolloutState } from '../rollout/rollout-state.ts';
@@ -19,7 +19,7 @@ import { fleetJson, withoutReturned } from './fleet-json.ts';
 import { toLinksJson } from './link-json.ts';
 import { collectFacts, noticeFacts, noticeJson, toNotices } from './notices.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
-import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
+import { revisionFields, toRevisionJson } from './revision-json.ts';
 import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
 import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts';
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
@@ -31,8 +31,6 @@ import {
   type WorkerSnapshots,
   workerJson,
 } from './worker-json.ts';
-
-const time = Type.String({ format: 'date-time' });
 
 /** The state of a requested revision. */
 const askedJson = Type.Object({

@@ -2,12 +2,11 @@
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { decisionDurationBounds, findP99Ms } from '../../../shared/decision-durations.ts';
+import { orNull, time, toTime } from '../api-shape.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { QuotaFigures, WorkerFigures } from '../fleet/worker-figures.ts';
-import { orNull } from '../or-null.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { roundFields, sumFields } from './joined.ts';
-import { toTime } from './revision-json.ts';
 
 const rates = {
   decisionsPerSecond: Type.Number(),
@@ -28,7 +27,7 @@ const rates = {
 export const figuresJson = Type.Object(
   {
     ...rates,
-    at: Type.String({ format: 'date-time' }),
+    at: time,
     version: Type.String(),
     store: Type.Object({
       kind: Type.String(),

@@ -2,17 +2,16 @@
 import Type from 'typebox';
 import { explainingNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
 import { type PlacedRule, toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
+import { orNull, time } from '../api-shape.ts';
 import type { UnmatchedSample } from '../fleet/unmatched-samples.ts';
-import { orNull } from '../or-null.ts';
 import { joinBy, sumFields } from './joined.ts';
-import { toTime } from './revision-json.ts';
 
 const sampleJson = Type.Object(
   {
     domain: Type.String(),
     entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
     samples: Type.Integer({ description: 'How many samples were the same' }),
-    lastAt: Type.String({ format: 'date-time' }),
+    lastAt: time,
     reason: Type.String({ description: 'Why, under the rules in force' }),
     hint: orNull(Type.String()),
     nearest: orNull(
@@ -32,43 +31,39 @@ type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
 const explained = new WeakMap<Placed, Map<string, Explanation>>();
 type Explanation = Pick<SampleJson, 'reason' | 'hint' | 'nearest'>;
 
-/** Explains the first of the given samples, in order. Yields after each one. */
+/** Joins the samples of control planes, and explains the first ones: each descriptor once, and if there are too many, an
+ * equal number from each control plane. In steps. */
 export function* explainSamples(
-  samples: readonly UnmatchedSample[],
+  all: readonly (readonly UnmatchedSample[])[],
   placed: Placed,
-): Generator<void, UnmatchedJson> {
+): Generator<void, SampleJson[]> {
+  const most = Math.max(...all.map(({ length }) => length));
+  const inTurn = Array.from({ length: most }, (_, turn) =>
+    all.flatMap((samples) => samples[turn] ?? []),
+  );
+  const toKey = ({ domain, entries }: UnmatchedSample) => JSON.stringify([domain, entries]);
+  const joined = joinBy(inTurn.flat(), toKey, (same) => ({
+    domain: same[0].domain,
+    entries: [...same[0].entries],
+    ...sumFields(same, ['samples']),
+    lastAt:
+      same
+        .map(({ lastAt }) => lastAt)
+        .sort()
+        .at(-1) ?? '',
+  }));
   const before = explained.get(placed);
   const now = new Map<string, Explanation>();
   const shown: SampleJson[] = [];
-  for (const { lastMs, ...sample } of samples.slice(0, maxShown)) {
-    const text = JSON.stringify([sample.domain, sample.entries]);
-    const explanation = before?.get(text) ?? (yield* explain(sample, placed));
-    now.set(text, explanation);
-    const entries = sample.entries.map((entry) => ({ ...entry }));
-    shown.push({ ...sample, entries, lastAt: toTime(lastMs), ...explanation });
+  for (const sample of joined.slice(0, maxShown)) {
+    const key = toKey(sample);
+    const explanation = before?.get(key) ?? (yield* explain(sample, placed));
+    now.set(key, explanation);
+    shown.push({ ...sample, ...explanation });
     yield;
   }
   explained.set(placed, now);
-  return { samples: shown };
-}
-
-/** Merges the samples of several control planes: each descriptor once, the most recent first; if there are too many, an
- * equal number from each control plane. */
-export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
-  const most = Math.max(...all.map(({ samples }) => samples.length));
-  const inTurn = Array.from({ length: most }, (_, turn) =>
-    all.flatMap(({ samples }) => samples[turn] ?? []),
-  );
-  const byLast = (a: SampleJson, b: SampleJson) => b.lastAt.localeCompare(a.lastAt);
-  const samples = joinBy(
-    inTurn.flat(),
-    ({ domain, entries }) => JSON.stringify([domain, entries]),
-    (same) => {
-      const [newest = same[0]] = same.toSorted(byLast);
-      return { ...newest, ...sumFields(same, ['samples']) };
-    },
-  );
-  return { samples: samples.slice(0, maxShown).sort(byLast) };
+  return shown;
 }
 
 function* explain(

@@ -1,14 +1,12 @@
 // A connected worker in the format of the admin API, and whether it has its rules. Pure.
 import Type from 'typebox';
+import { orNull, time, toTime } from '../api-shape.ts';
 import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
-import { orNull } from '../or-null.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorker, VanishedWorker, VersionAt } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
-import { toTime } from './revision-json.ts';
 import { type FindFigures, figuresJson } from './traffic-json.ts';
 
-const time = Type.String({ format: 'date-time' });
 const versionAt = Type.Object({ version: Type.String(), at: time });
 
 /** `on_trial`: it has the revision that some workers receive first. */

@@ -115,7 +115,7 @@ test('two of those that count together are asked, and each that counts alone', a
       ['alone-2', 1],
     ],
   );
-  t.deepEqual(answers[0]?.counters, [counter]);
+  t.deepEqual(answers[0]?.counters, [{ ...counter, problem: null }]);
   const { ask, asked: named } = startGroup({ a: honest, b: honest });
   await ask(false, 'b');
   t.deepEqual(named, ['b get']);
@@ -131,13 +131,13 @@ test('a reset is read again through another worker, and one that forbids it is n
     'third forget',
     'forbids get',
   ]);
-  t.like(answers, [{ worker: 'allows', together: 3, problem: undefined, confirmedBy: 'another' }]);
+  t.like(answers, [{ worker: 'allows', together: 3, problem: null, confirmedBy: 'another' }]);
   t.is(answers[0]?.counters[0]?.used, 0);
 });
 
 test('a reset that only the same worker can confirm is marked', async (t) => {
   const { ask, asked } = startGroup({ only: honest });
-  t.like((await ask(true)).answers, [{ problem: undefined, confirmedBy: 'itself' }]);
+  t.like((await ask(true)).answers, [{ problem: null, confirmedBy: 'itself' }]);
   t.deepEqual(asked, ['only get', 'only reset', 'only get']);
 });
 
@@ -145,7 +145,7 @@ test('a worker that reports a reset of what another still reads has reset nothin
   const { ask } = startGroup({ liar: lying, honest });
   const { answers } = await ask(true);
   t.is(answers[0]?.problem, 'worker honest reads 3 hits of rule d.k after the reset, and 3 before');
-  t.is(answers[0]?.confirmedBy, undefined);
+  t.is(answers[0]?.confirmedBy, null);
   t.is(answers[0]?.counters[0]?.used, 3);
   t.is((await ask(true, 'honest')).answers[0]?.problem?.replace(/ reads .*/, ''), 'worker liar');
 });
@@ -180,7 +180,7 @@ test('a reset is not confirmed by a worker that fails, knows other counters, or 
     const reader = () => answers.shift() ?? {};
     const { ask } = startGroup({ a: honest, reader });
     const [answer] = (await ask(true)).answers;
-    t.is(answer?.confirmedBy, undefined);
+    t.is(answer?.confirmedBy, null);
     return answer?.problem;
   };
   const used = (count: number) => ({ counters: [{ ...counter, used: count }] });
@@ -200,7 +200,7 @@ test('a reset is not confirmed by a worker that fails, knows other counters, or 
 test('where no rule counts, nothing is confirmed and the reason is shown', async (t) => {
   const none = () => ({ counters: [{ descriptor: 0, problem: 'no rule' }] });
   const { answers } = await startGroup({ a: none, b: none }).ask(true);
-  t.like(answers, [{ problem: undefined, confirmedBy: undefined }]);
+  t.like(answers, [{ problem: null, confirmedBy: null }]);
   t.is(answers[0]?.counters[0]?.problem, 'no rule');
 });
 
@@ -208,7 +208,7 @@ test('a counter that a worker could not reset is not dropped by the other worker
   const failing = (_store: Store, reset: boolean): Answer =>
     reset ? { problem: 'the store is away' } : {};
   const { ask, asked } = startGroup({ failing, other: honest });
-  t.like((await ask(true)).answers, [{ problem: 'the store is away', confirmedBy: undefined }]);
+  t.like((await ask(true)).answers, [{ problem: 'the store is away', confirmedBy: null }]);
   t.deepEqual(asked, ['other get', 'failing reset']);
 });
 

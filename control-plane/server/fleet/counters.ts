@@ -9,6 +9,7 @@ import type {
   HelloMessage,
   ToWorkerMessage,
 } from '../../../shared/wire/fleet-messages.ts';
+import type { AnswerJson, CounterJson, OwnCounters } from './counter-answers.ts';
 import { toCount } from './worker-figures.ts';
 
 export interface CountersQuestion {
@@ -17,30 +18,7 @@ export interface CountersQuestion {
   readonly reset: boolean;
   /** The node id of the workers to ask; undefined: all that have counters of their own, and two of each group that
    * counts together. */
-  readonly worker: string | undefined;
-}
-
-export interface CountersResult {
-  /** After a reading: two workers of each group that counts together, if two can be asked. After a reset: one. */
-  readonly answers: readonly WorkerAnswer[];
-  /** Number of workers with counters of their own that were not asked, because there are too many. */
-  readonly notAsked: number;
-}
-
-export interface WorkerAnswer {
-  readonly worker: string;
-  readonly address: string;
-  /** Equal for workers that count together with the same rules, including those of other control planes. */
-  readonly group: string;
-  /** Number of workers that count together, including this one. */
-  readonly together: number;
-  /** Why there is no answer, or why the reset is not confirmed; human-readable. */
-  readonly problem: string | undefined;
-  /** After a reset: which worker has since read that the counters are reset. Undefined after a reading, and if no
-   * worker has. */
-  readonly confirmedBy: 'another' | 'itself' | undefined;
-  /** After a reset: the counters as read after it. */
-  readonly counters: readonly CounterMessage[];
+  readonly worker?: string | undefined;
 }
 
 /** A link that can be asked. */
@@ -75,7 +53,8 @@ export class Counters {
     this.#clock = clock;
   }
 
-  async ask(workers: readonly AskedWorker[], question: CountersQuestion): Promise<CountersResult> {
+  /** Resolves with two workers of each group that counts together, if two can be asked; after a reset, with one. */
+  async ask(workers: readonly AskedWorker[], question: CountersQuestion): Promise<OwnCounters> {
     const groups = groupWorkers(workers, question.worker);
     const now = groups.slice(0, maxGroups);
     const answers = await Promise.all(
@@ -112,7 +91,7 @@ export class Counters {
     cancel();
     this.#open.delete(id);
     return {
-      problem: problem === '' ? undefined : problem.slice(0, maxTextLength),
+      problem: problem.slice(0, maxTextLength) || null,
       counters: counters
         .slice(0, maxCounters)
         .filter(({ descriptor }) => descriptor < descriptors.length)
@@ -120,18 +99,17 @@ export class Counters {
     };
   }
 
-  #read({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
+  #read({ asked, all }: Group, question: CountersQuestion): Promise<AnswerJson[]> {
     return Promise.all(
       asked.slice(0, askedTogether).map(async (worker) => ({
         ...describe(worker, all),
         ...(await this.#askOne(worker, question, readingMs)),
-        confirmedBy: undefined,
       })),
     );
   }
 
   /** Resets through one worker, and reads through another one whether the counters are reset. */
-  async #reset({ asked, all }: Group, question: CountersQuestion): Promise<WorkerAnswer[]> {
+  async #reset({ asked, all }: Group, question: CountersQuestion): Promise<AnswerJson[]> {
     // A worker that is not allowed to reset is asked only if no worker is.
     const worker = asked.find(({ hello }) => hello.allowsReset) ?? asked[0];
     if (worker === undefined) return [];
@@ -139,14 +117,14 @@ export class Counters {
     const reader = others[0] ?? worker;
     const reading = { ...question, reset: false };
     const before = await this.#askOne(reader, reading, resetStepMs);
-    const answer = { ...describe(worker, all), confirmedBy: undefined };
+    const answer = describe(worker, all);
     // If one of several descriptors has no counter, none is reset.
-    const refusal = before.counters.find(({ problem }) => problem !== '');
-    if (refusal !== undefined && before.counters.some(({ problem }) => problem === '')) {
+    const refusal = before.counters.find(({ problem }) => problem !== null);
+    if (refusal !== undefined && before.counters.some(({ problem }) => problem === null)) {
       return [{ ...answer, ...before, problem: `nothing is reset: ${refusal.problem}` }];
     }
     const said = await this.#askOne(worker, question, resetStepMs);
-    if (said.problem !== undefined) return [{ ...answer, ...said }];
+    if (said.problem !== null) return [{ ...answer, ...said }];
     for (const other of others) other.send({ forget: toAsked(question) });
     const after = await this.#askOne(reader, reading, resetStepMs);
     const doubt = findDoubt({ before, said, after }, question);
@@ -154,17 +132,14 @@ export class Counters {
       const problem = `worker ${nameOf(reader)} ${doubt}`.slice(0, maxTextLength);
       return [{ ...answer, problem, counters: after.counters }];
     }
-    const hasCounters = after.counters.some(({ problem }) => problem === '');
+    const hasCounters = after.counters.some(({ problem }) => problem === null);
     const confirmedBy = reader === worker ? 'itself' : 'another';
-    return [{ ...answer, ...after, confirmedBy: hasCounters ? confirmedBy : undefined }];
+    return [{ ...answer, ...after, confirmedBy: hasCounters ? confirmedBy : null }];
   }
 }
 
 /** The answer of a worker, cut to its bounds. */
-interface Told {
-  readonly problem: string | undefined;
-  readonly counters: readonly CounterMessage[];
-}
+type Told = Pick<AnswerJson, 'problem' | 'counters'>;
 
 /** Workers with the same counters, and those of them that can be asked. */
 interface Group {
@@ -194,9 +169,12 @@ function nameOf({ hello, address }: AskedWorker): string {
   return hello.nodeId || address;
 }
 
-function describe(worker: AskedWorker, all: readonly AskedWorker[]) {
-  const { hello, address } = worker;
-  return { worker: hello.nodeId, address, group: nameGroup(worker), together: all.length };
+function describe(worker: AskedWorker, all: readonly AskedWorker[]): AnswerJson {
+  return {
+    ...{ worker: worker.hello.nodeId, address: worker.address },
+    ...{ group: nameGroup(worker), together: all.length, differs: false },
+    ...{ problem: null, confirmedBy: null, counters: [] },
+  };
 }
 
 function toAsked({ domain, descriptors }: Pick<CountersQuestion, 'domain' | 'descriptors'>) {
@@ -216,7 +194,7 @@ function findDoubt(
   { before, said, after }: ReadReset,
   { descriptors }: CountersQuestion,
 ): string | undefined {
-  if (after.problem !== undefined) return `was asked after the reset: ${after.problem}`;
+  if (after.problem !== null) return `was asked after the reset: ${after.problem}`;
   const isComplete = descriptors.every((_, index) =>
     after.counters.some(({ descriptor }) => descriptor === index),
   );
@@ -224,11 +202,11 @@ function findDoubt(
     return 'has other counters';
   }
   for (const [index, counter] of after.counters.entries()) {
-    const { problem, rule, used = 0 } = counter;
+    const { problem, rule, used } = counter;
     const then = before.counters[index];
     const usedBefore = then && toLimit(then) === toLimit(counter) ? then.used : undefined;
     const isReset = used === 0 || usedBefore === 0 || used < (usedBefore ?? 0);
-    if (problem !== '' || isReset) continue;
+    if (problem !== null || isReset) continue;
     const was = usedBefore === undefined ? 'an unknown number' : `${usedBefore}`;
     return `reads ${toCountText(used, 'hit')} of rule ${rule} after the reset, and ${was} before`;
   }
@@ -236,29 +214,20 @@ function findDoubt(
 }
 
 /** Everything about a counter that does not change with its hits. */
-function toLimit({ descriptor, problem, rule, limit, window }: CounterMessage): string {
+function toLimit({ descriptor, problem, rule, limit, window }: CounterJson): string {
   return JSON.stringify([descriptor, problem, rule, limit, window]);
 }
 
-function toCounter(given: CounterMessage): CounterMessage {
-  const {
-    descriptor,
-    problem = '',
-    rule = '',
-    used,
-    limit,
-    window = '',
-    secondsUntilReset,
-    shadowMode = false,
-  } = given;
+function toCounter(given: CounterMessage): CounterJson {
+  const cut = (text = '') => text.slice(0, maxTextLength);
   return {
-    descriptor,
-    problem: problem.slice(0, maxTextLength),
-    rule: rule.slice(0, maxTextLength),
-    used: toCount(used),
-    limit: toCount(limit),
-    window: window.slice(0, maxTextLength),
-    secondsUntilReset: toCount(secondsUntilReset),
-    shadowMode,
+    descriptor: given.descriptor,
+    problem: cut(given.problem) || null,
+    rule: cut(given.rule),
+    used: toCount(given.used),
+    limit: toCount(given.limit),
+    window: cut(given.window),
+    secondsUntilReset: toCount(given.secondsUntilReset),
+    shadowMode: given.shadowMode ?? false,
   };
 }

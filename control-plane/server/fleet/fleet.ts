@@ -14,12 +14,8 @@ import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { FleetLink } from '../../../shared/wire/fleet.ts';
 import type { HelloMessage, ReportMessage } from '../../../shared/wire/fleet-messages.ts';
 import type { CallHandler, GrpcCall } from '../call-handler.ts';
-import {
-  type AskedWorker,
-  Counters,
-  type CountersQuestion,
-  type CountersResult,
-} from './counters.ts';
+import type { OwnCounters } from './counter-answers.ts';
+import { type AskedWorker, Counters, type CountersQuestion } from './counters.ts';
 import { OpenLink } from './fleet-link.ts';
 import {
   contains,
@@ -84,7 +80,7 @@ export interface Fleet {
   /** Descriptors that matched no rule: the newest sample of each link, then the second newest of each, and so on. */
   unmatched(): readonly UnmatchedSample[];
   /** Asks the reporting workers about counters; answered within 1.5 seconds, a reset with its readings within 3. */
-  askCounters(question: CountersQuestion): Promise<CountersResult>;
+  askCounters(question: CountersQuestion): Promise<OwnCounters>;
   /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;
 }

@@ -22,8 +22,8 @@ export interface LimitedValue {
   readonly atLeast: number;
   readonly atMost: number;
   readonly perSecond: number;
-  /** The rate in the previous minute; undefined if that is unknown. */
-  readonly perSecondBefore: number | undefined;
+  /** The rate in the previous minute; null if that is unknown. */
+  readonly perSecondBefore: number | null;
   /** Number of workers that list it. */
   readonly workers: number;
 }
@@ -82,7 +82,7 @@ export function toLimitedList(
   previous: LimitedPeriod | undefined,
 ): LimitedList {
   const seconds = current.seconds + (previous?.seconds ?? 0);
-  const first = toList(current, seconds, undefined);
+  const first = toList(current, seconds, null);
   if (previous === undefined) return first;
   const sum = new LimitedSum();
   sum.add(first);
@@ -101,14 +101,14 @@ export function toLimitedList(
 function toList(
   { values, unlistedAtMost }: LimitedPeriod,
   seconds: number,
-  secondsBefore: number | undefined,
+  secondsBefore: number | null,
 ): LimitedList {
   const shown = values.map(({ text, count, error }) => ({
     text,
     atLeast: count - error,
     atMost: count,
     perSecond: count / Math.max(1, seconds),
-    perSecondBefore: secondsBefore === undefined ? undefined : count / Math.max(1, secondsBefore),
+    perSecondBefore: secondsBefore === null ? null : count / Math.max(1, secondsBefore),
     workers: 1,
   }));
   return { values: shown, unlistedAtMost };
@@ -118,7 +118,7 @@ interface Sum extends LimitedValue {
   atLeast: number;
   atMost: number;
   perSecond: number;
-  perSecondBefore: number | undefined;
+  perSecondBefore: number | null;
   workers: number;
   /** The sum over the lists that include the value. */
   unlistedThere: number;
@@ -145,7 +145,7 @@ export class LimitedSum {
       sum.atLeast += value.atLeast;
       sum.atMost += value.atMost;
       sum.perSecond += value.perSecond;
-      if (value.perSecondBefore !== undefined) {
+      if (value.perSecondBefore !== null) {
         sum.perSecondBefore = (sum.perSecondBefore ?? 0) + value.perSecondBefore;
       }
       // Different texts can be equal after they were cut, and a worker can report any list.

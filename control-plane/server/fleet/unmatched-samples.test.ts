@@ -9,7 +9,9 @@ test('the same descriptor is listed once, with how often it was sampled, the las
   samples.take(link, [sample('a'), sample('b')], 1);
   samples.take(link, [sample('a')], 2);
   t.deepEqual(
-    samples.read().map(({ entries, samples, lastMs }) => [entries[0]?.value, samples, lastMs]),
+    samples
+      .read()
+      .map(({ entries, samples, lastAt }) => [...[entries[0]?.value, samples, Date.parse(lastAt)]]),
     [
       ['a', 2, 2],
       ['b', 1, 1],

@@ -2,6 +2,7 @@
 // link.
 import type { Entry } from '../../../shared/rules/rule.ts';
 import type { UnmatchedMessage } from '../../../shared/wire/fleet-messages.ts';
+import { toTime } from '../api-shape.ts';
 import { SharedTable } from './shared-table.ts';
 
 export interface UnmatchedSample {
@@ -9,14 +10,14 @@ export interface UnmatchedSample {
   readonly entries: readonly Entry[];
   /** Number of identical samples. */
   readonly samples: number;
-  /** Wall time of the newest sample. */
-  readonly lastMs: number;
+  /** When the newest sample was reported. */
+  readonly lastAt: string;
 }
 
 /** A sample that may be reported again. */
 interface Kept extends UnmatchedSample {
   samples: number;
-  lastMs: number;
+  lastAt: string;
 }
 
 const maxSamples = 200;
@@ -30,6 +31,7 @@ export class UnmatchedSamples {
   /** Adds the samples of one report of a link, which is untrusted. */
   take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void {
     const known = this.#known;
+    const lastAt = toTime(atMs);
     for (const given of reported.slice(0, maxPerReport)) {
       const domain = cut(given.domain);
       const entries = given.entries
@@ -39,11 +41,11 @@ export class UnmatchedSamples {
       const before = known.find(link, text);
       if (before !== undefined) {
         before.samples++;
-        before.lastMs = atMs;
+        before.lastAt = lastAt;
         known.touch(text);
         continue;
       }
-      const sample = { domain, entries, samples: 1, lastMs: atMs };
+      const sample = { domain, entries, samples: 1, lastAt };
       if (known.add(link, text, sample)) continue;
       known.removeOldest(link);
       known.add(link, text, sample);

@@ -5,7 +5,7 @@ import { isError } from '../../../shared/rules/problem/problem.ts';
 import { toReplacement } from '../admin/change.ts';
 import type { Examine } from '../admin/examination.ts';
 import { type ProblemJson, toProblemJson } from '../admin/problem-json.ts';
-import { toTime } from '../admin/revision-json.ts';
+import { toTime } from '../api-shape.ts';
 import type { OutcomeOnRecord, Outcomes } from '../record/outcomes.ts';
 import { comparingGroups } from '../snapshot/node-change.ts';
 import { inRepository, type Revision, toShortId } from '../store/revision.ts';

@@ -1,9 +1,9 @@
 // The facts about their own workers that control planes exchange in a rollout.
 import Type from 'typebox';
 import { sanitizeMetricName } from '../../../shared/rules/lookup/metric-key.ts';
+import { orNull } from '../api-shape.ts';
 import type { Counted, Tallied } from '../fleet/tally.ts';
 import { findSharedIds, toWorkerName } from '../fleet/worker-name.ts';
-import { orNull } from '../or-null.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { Fate, LostRules } from '../snapshot/lost-rules.ts';

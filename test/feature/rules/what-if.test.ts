@@ -97,7 +97,7 @@ const limited = (customer: string, count: number) => ({
     atLeast: count,
     atMost: count,
     perSecond: count / 120,
-    perSecondBefore: undefined,
+    perSecondBefore: null,
     workers: 1,
   },
 });

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { activityJson, entriesJson, findEntries, toEntries } from '../activity-json.ts';
 import { AdminController } from '../admin-controller.ts';
-import { askingPeer, toMissing } from '../peer-json.ts';
+import { askingPeer } from '../peer-json.ts';
 
 /** Authors of older revisions are not included. */
 const searchedRevisions = 200;
@@ -32,11 +32,11 @@ export class Default extends AdminController {
     const { activity, rollout, store } = this.api;
     const history = await this.fromStore(store.history(searchedRevisions));
     const own = toEntries(activity.read(), rollout.memory().outcomes, history);
-    const answered = await answers;
-    const others = answered.flatMap(({ value }) => value?.deeds ?? []);
+    const { values, missing } = await answers;
+    const others = values.flatMap(({ deeds }) => deeds);
     return {
       deeds: findEntries([...own, ...others], { who, object, sinceMs, untilMs, limit }),
-      missing: toMissing(answered),
+      missing,
     };
   }
 }

@@ -1,8 +1,8 @@
 // `/counters`: how much of the limits of given descriptors is used, according to the workers' stores.
 import Type from 'typebox';
 import { type Fields, op } from '../../../../shared/router/index.ts';
+import { countersAsked, countersJson, countersPeer } from '../../fleet/counter-answers.ts';
 import { AdminController } from '../admin-controller.ts';
-import { countersAsked, countersJson, countersPeer } from '../counters-json.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({
@@ -16,8 +16,6 @@ export class Default extends AdminController {
   });
 
   POST({ peer, ...asked }: Fields<typeof Default.POST>) {
-    const { domain, descriptors, worker } = asked;
-    const question = { domain, descriptors, worker, reset: false };
-    return this.askCounters(question, { path: '/counters', body: asked }, peer);
+    return this.askCounters('/counters', asked, peer);
   }
 }

@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { ownTurn, runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
-import { orNull } from '../../or-null.ts';
+import { orNull } from '../../api-shape.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { toFileText } from '../change.ts';

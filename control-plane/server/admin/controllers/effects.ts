@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
-import { orNull } from '../../or-null.ts';
+import { orNull } from '../../api-shape.ts';
 import type { BuiltSnapshots } from '../../snapshot/build.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { judgeChange, toFileText } from '../change.ts';
@@ -11,13 +11,12 @@ import { type FoundChanges, findChanges } from '../diff-job.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
 import { effectJson, findEffect } from '../effect-json.ts';
 import type { Examination } from '../examination.ts';
-import { readTop, toTopPath } from '../limited-now.ts';
 import { toLongAnswer } from '../long-answer.ts';
 import { patching } from '../patch-text.ts';
 import { problemJson } from '../problem-json.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
 import { ruleChangeJson } from '../rule-change-json.ts';
-import { topJson } from '../top-json.ts';
+import { readTop, topJson, toTopPath } from '../top.ts';
 
 const plannedChangeJson = Type.Object(
   {

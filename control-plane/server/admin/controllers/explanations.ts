@@ -4,9 +4,9 @@ import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, Stop } from '../../../../shared/router/index.ts';
 import { explainRequest } from '../../../authoring/explain/explained-request.ts';
 import { toExplanationJson } from '../../../authoring/explain/explanation-json.ts';
-import { orNull } from '../../or-null.ts';
+import { orNull } from '../../api-shape.ts';
+import { type CountersJson, countersJson, mostDescriptors } from '../../fleet/counter-answers.ts';
 import { AdminController } from '../admin-controller.ts';
-import { type CountersJson, countersJson, mostDescriptors } from '../counters-json.ts';
 import { outcomeJson, toOutcome } from '../outcome-json.ts';
 import { findRulesNow, toUnknownDomainText } from '../rules-now.ts';
 
@@ -73,10 +73,8 @@ export class Default extends AdminController {
     if (descriptors.length > mostDescriptors) {
       return `workers are asked about ${mostDescriptors} descriptors at most`;
     }
-    const body = { domain, descriptors };
-    const question = { ...body, worker: undefined, reset: false };
     try {
-      return await this.askCounters(question, { path: '/counters', body }, undefined);
+      return await this.askCounters('/counters', { domain, descriptors }, undefined);
     } catch (error) {
       if (error instanceof HttpError || error instanceof Stop) return error.message;
       throw error;

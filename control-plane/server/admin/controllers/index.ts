@@ -1,13 +1,13 @@
 // The root of the admin API: health, metrics, workers and their versions, and the OpenAPI description.
 import Type from 'typebox';
 import { type Fields, op, open } from '../../../../shared/router/index.ts';
-import { orNull } from '../../or-null.ts';
+import { orNull } from '../../api-shape.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import { type FleetJson, fleetJson, mergeFleets } from '../fleet-json.ts';
 import { toLinksJson } from '../link-json.ts';
 import { mergeStatus } from '../merged-status.ts';
-import { askingPeer, missingJson, toMissing } from '../peer-json.ts';
+import { askingPeer, missingJson } from '../peer-json.ts';
 import {
   type AskedJson,
   judgeShrunk,
@@ -138,7 +138,7 @@ export class Status extends AdminController {
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
     // A peer follows its store by itself: a poll could take longer than the time limit for its answer.
     const path = `/status?look=false&workers=${workers}${query}`;
-    const answers = await this.askPeers(path, statusJson, peer, {}, listInstances);
+    const answers = await this.askEachPeer(path, statusJson, peer, {}, listInstances);
     const own = await this.toOwn(look, revision, workers);
     if (peer !== undefined) return own;
     return this.api.peers === undefined
@@ -212,7 +212,7 @@ export class Workers extends AdminController {
   });
 
   async GET({ state, peer }: Fields<typeof Workers.GET>) {
-    const answers = await this.askPeers('/workers', workersJson, peer);
+    const { values, missing } = await this.askPeers('/workers', workersJson, peer);
     const { workers, snapshots, fleet } = this.api;
     const linked = fleet.list();
     const connected = workers.list();
@@ -222,11 +222,11 @@ export class Workers extends AdminController {
       links: toLinksJson(linked, connected),
       gone: this.readGone(),
     };
-    const all = mergeFleets([own, ...answers.flatMap(({ value }) => value ?? [])]);
+    const all = mergeFleets([own, ...values]);
     return {
       ...all,
       workers: all.workers.filter((worker) => state === undefined || worker.state === state),
-      missing: toMissing(answers),
+      missing,
     };
   }
 }

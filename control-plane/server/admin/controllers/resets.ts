@@ -3,8 +3,13 @@ import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { escapeText } from '../../../../shared/rules/problem/escaped-text.ts';
 import { toExcerpt } from '../../../../shared/text-excerpt.ts';
+import {
+  countersAsked,
+  countersJson,
+  countersPeer,
+  findDoubts,
+} from '../../fleet/counter-answers.ts';
 import { AdminController } from '../admin-controller.ts';
-import { countersAsked, countersJson, countersPeer, findDoubts } from '../counters-json.ts';
 
 /** The most characters of a reason in the audit log; a worker may send it. */
 const maxDoubtLength = 500;
@@ -25,14 +30,13 @@ export class Default extends AdminController {
 
   POST({ peer, ...asked }: Fields<typeof Default.POST>) {
     this.refuseItself(peer);
-    const { domain, descriptors, worker, reason } = asked;
+    const { domain, descriptors, reason } = asked;
     const shown = descriptors
       .map((entries) => entries.map(({ key, value }) => `(${key}=${value})`).join(''))
       .join(', ');
     const what = `reset counters of ${shown} of domain ${domain}: ${reason}`;
     return this.audited(what, async (entry) => {
-      const question = { domain, descriptors, worker, reset: true };
-      const result = await this.askCounters(question, { path: '/resets', body: asked }, peer);
+      const result = await this.askCounters('/resets', asked, peer);
       const { answers } = result;
       const [first, ...others] = findDoubts(result);
       if (answers.length === 0) entry.outcome = 'no such worker has a link here';

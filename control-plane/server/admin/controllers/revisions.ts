@@ -2,7 +2,7 @@
 // all files at once.
 import Type from 'typebox';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
-import { orNull } from '../../or-null.ts';
+import { orNull } from '../../api-shape.ts';
 import type { BuiltSnapshots } from '../../snapshot/build.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';

@@ -1,7 +1,7 @@
 // `/rollouts`: the state of a revision's rollout, actions on it, and the queries of peers.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
-import { orNull } from '../../or-null.ts';
+import { orNull } from '../../api-shape.ts';
 import type { RolloutAction } from '../../rollout/changes.ts';
 import { factsJson } from '../../rollout/facts.ts';
 import { toShortId } from '../../store/revision.ts';

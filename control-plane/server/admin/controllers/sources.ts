@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
-import { orNull } from '../../or-null.ts';
+import { orNull } from '../../api-shape.ts';
 import type { RevisionInfo } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';

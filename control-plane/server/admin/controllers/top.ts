@@ -2,9 +2,8 @@
 import Type from 'typebox';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
-import { mostOfEach, readTop, toTopPath } from '../limited-now.ts';
 import { askingPeer } from '../peer-json.ts';
-import { topJson } from '../top-json.ts';
+import { mostOfEach, readTop, topJson, toTopPath } from '../top.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({

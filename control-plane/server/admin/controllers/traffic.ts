@@ -26,15 +26,12 @@ export class Default extends AdminController {
   });
 
   async GET({ span = '15m', peer }: Fields<typeof Default.GET>) {
-    const answers = await this.askPeers(`/traffic?span=${span}`, historyJson, peer);
+    const { values } = await this.askPeers(`/traffic?span=${span}`, historyJson, peer);
     const { fleet, marks, clock } = this.api;
     const { outcomes } = this.api.rollout.memory();
     const known = { slots: fleet.history(), marks: withOutcomes(marks.read(), outcomes) };
     const own = toHistoryJson(known, span, clock.wallMs());
-    return mergeHistories(
-      own,
-      answers.flatMap(({ value }) => value ?? []),
-    );
+    return mergeHistories(own, values);
   }
 
   static readonly GET_rules = op({
@@ -51,17 +48,16 @@ export class Default extends AdminController {
 
   async GET_rules({ domain, span, peer }: Fields<typeof Default.GET_rules>) {
     const path = `/traffic/rules?domain=${encodeURIComponent(domain)}&span=${span}`;
-    const answers = await this.askPeers(path, ruleSeriesJson, peer);
+    const { values } = await this.askPeers(path, ruleSeriesJson, peer);
     const known = [
-      this.api.fleet.ruleSeries(domain, span),
-      ...answers.map(({ value }) => value?.rules),
+      ...this.api.fleet.ruleSeries(domain, span),
+      ...values.flatMap(({ rules }) => rules),
     ];
     const { documents } = this.api.snapshots;
     const isOfDomain = createIsOfDomain(domain, documents);
-    const series = known.flatMap((each) => each ?? []).filter(({ rule }) => isOfDomain(rule));
+    const series = known.filter(({ rule }) => isOfDomain(rule));
     const owners = await runInSlices(findingRuleOwners(documents));
     const named = await runInSlices(namingRules(series, owners));
-    const others = answers.flatMap(({ value }) => value ?? []);
-    return { rules: mergeSeries(named), ...mergeSlots(this.api.fleet.seriesSlots(span), others) };
+    return { rules: mergeSeries(named), ...mergeSlots(this.api.fleet.seriesSlots(span), values) };
   }
 }

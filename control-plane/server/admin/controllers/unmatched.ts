@@ -5,7 +5,7 @@ import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer } from '../peer-json.ts';
 import { placingRules } from '../rule-rows.ts';
-import { explainSamples, mergeUnmatched, unmatchedJson } from '../unmatched-json.ts';
+import { explainSamples, unmatchedJson } from '../unmatched-json.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -20,11 +20,12 @@ export class Default extends AdminController {
   });
 
   async GET({ peer }: Fields<typeof Default.GET>) {
-    const answers = await this.askPeers('/unmatched', unmatchedJson, peer);
+    const { values } = await this.askPeers('/unmatched', unmatchedJson, peer);
     const placed = await runInSlices(placingRules(this.api.snapshots.documents));
-    const own = await runInSlices(explainSamples(this.api.fleet.unmatched(), placed));
-    // The control plane that asks its peers takes an equal number from each.
-    if (peer !== undefined) return own;
-    return mergeUnmatched([own, ...answers.flatMap(({ value }) => value ?? [])]);
+    const all = [this.api.fleet.unmatched(), ...values.map((value) => value.samples)];
+    const samples = await runInSlices(explainSamples(all, placed));
+    // The control plane that asks its peers takes the first of each.
+    if (peer !== undefined) return { samples };
+    return { samples: samples.sort((a, b) => b.lastAt.localeCompare(a.lastAt)) };
   }
 }

@@ -1,6 +1,6 @@
 // How much of their limits counters have used, according to the workers.
 import { html } from 'htm/preact';
-import type { CountersJson } from '../../admin/counters-json.ts';
+import type { CountersJson } from '../../fleet/counter-answers.ts';
 import { type Pair, toCount, toNumber, toSentence, toShown, toSpan, toTime } from './format.ts';
 import { Badge, Notice } from './parts.ts';
 

@@ -1,7 +1,7 @@
 // The use of a descriptor's counters, and a reset of them.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import type { CountersJson } from '../../admin/counters-json.ts';
+import type { CountersJson } from '../../fleet/counter-answers.ts';
 import { ask } from './api.ts';
 import { Confirm, Dialog } from './confirm.ts';
 import { CountersTable } from './counters.ts';

@@ -1,7 +1,6 @@
 import test from 'ava';
-import { type CountersJson, findDoubts, mergeCounters } from './counters-json.ts';
+import { type AnswerJson, findDoubts, joinCounters, type OwnCounters } from './counter-answers.ts';
 
-type Answer = CountersJson['answers'][number];
 const counter = {
   descriptor: 0,
   problem: null,
@@ -13,7 +12,7 @@ const counter = {
   shadowMode: false,
 };
 
-function toAnswer(worker: string, used: number, given: Partial<Answer> = {}): Answer {
+function toAnswer(worker: string, used: number, given: Partial<AnswerJson> = {}): AnswerJson {
   return {
     worker,
     address: `${worker}:1`,
@@ -27,16 +26,11 @@ function toAnswer(worker: string, used: number, given: Partial<Answer> = {}): An
   };
 }
 
-const toCounters = (...answers: readonly Answer[]): CountersJson => ({
-  answers: [...answers],
-  notAsked: 0,
-  missing: [],
-});
-const shownOf = (own: CountersJson, ...peers: readonly CountersJson[]) =>
-  mergeCounters(
-    own,
-    peers.map((value) => ({ url: 'http://b', value })),
-  ).answers.map(({ worker, together, differs }) => `${worker} of ${together}${differs ? '!' : ''}`);
+const toCounters = (...answers: AnswerJson[]): OwnCounters => ({ answers, notAsked: 0 });
+const shownOf = (...all: readonly OwnCounters[]) =>
+  joinCounters(all).answers.map(
+    ({ worker, together, differs }) => `${worker} of ${together}${differs ? '!' : ''}`,
+  );
 
 test('workers that count together are shown as one answer while they agree, allowing for traffic', (t) => {
   t.deepEqual(shownOf(toCounters(toAnswer('a', 50), toAnswer('b', 50))), ['a of 2']);
@@ -46,7 +40,7 @@ test('workers that count together are shown as one answer while they agree, allo
 
 test('answers that differ are all shown', (t) => {
   const differing = ['a of 2!', 'b of 2!'];
-  const others: readonly Partial<Answer>[] = [
+  const others: readonly Partial<AnswerJson>[] = [
     { counters: [{ ...counter, used: 0 }] },
     { counters: [{ ...counter, used: 60 }] },
     { counters: [{ ...counter, limit: 101 }] },
@@ -62,25 +56,23 @@ test('answers that differ are all shown', (t) => {
 });
 
 test('the answers of several control planes are compared with each other', (t) => {
-  const own = mergeCounters(toCounters(toAnswer('a', 5), toAnswer('b', 5)), []);
-  const peer = mergeCounters(
+  const own = joinCounters([toCounters(toAnswer('a', 5), toAnswer('b', 5))]);
+  const peer = joinCounters([
     toCounters(toAnswer('c', 5, { together: 3 }), toAnswer('d', 9, { together: 3 })),
-    [],
-  );
+  ]);
   t.deepEqual(shownOf(own, peer), ['a of 5!', 'd of 5!']);
   const alone = toCounters(toAnswer('e', 0, { group: 'e', together: 1 }));
   t.deepEqual(shownOf(own, alone), ['a of 2', 'e of 1']);
 });
 
 test('resets of two control planes confirm each other, whatever hits came between them', (t) => {
-  const reset = (worker: string, used: number, given: Partial<Answer> = {}) =>
+  const reset = (worker: string, used: number, given: Partial<AnswerJson> = {}) =>
     toCounters(toAnswer(worker, used, { confirmedBy: 'itself', together: 1, ...given }));
-  const merge = (own: CountersJson, value: CountersJson) =>
-    mergeCounters(own, [{ url: 'http://b', value }]);
-  const both = merge(reset('a', 0), reset('b', 40));
+  const join = (...all: OwnCounters[]) => ({ ...joinCounters(all), missing: [] });
+  const both = join(reset('a', 0), reset('b', 40));
   t.like(both.answers, { length: 1, 0: { worker: 'a', confirmedBy: 'another', together: 2 } });
   t.deepEqual(findDoubts(both), []);
-  const doubt = merge(reset('a', 0), reset('b', 5, { confirmedBy: null, problem: 'not reset' }));
+  const doubt = join(reset('a', 0), reset('b', 5, { confirmedBy: null, problem: 'not reset' }));
   t.deepEqual(findDoubts(doubt), [
     'worker a: another that counts together with it differs',
     'worker b: not reset',

@@ -1,10 +1,7 @@
-// The format of queries for workers' counters in the admin API, and of the answers. Pure.
+// Questions about workers' counters, and the answers of one control plane or of all. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
-import type { CountersResult } from '../fleet/counters.ts';
-import { orNull } from '../or-null.ts';
-import type { PeerAnswer } from '../record/peers/peers.ts';
-import { toMissing } from './peer-json.ts';
+import { orNull } from '../api-shape.ts';
 
 const entry = Type.Object({
   key: Type.String({ minLength: 1, maxLength: 2048 }),
@@ -102,38 +99,13 @@ export const countersJson = Type.Object(
   { title: 'Counters' },
 );
 export type CountersJson = Type.Static<typeof countersJson>;
-type AnswerJson = CountersJson['answers'][number];
+export type CounterJson = Type.Static<typeof counterJson>;
+export type AnswerJson = CountersJson['answers'][number];
+/** The answers of the workers of one control plane. */
+export type OwnCounters = Pick<CountersJson, 'answers' | 'notAsked'>;
 
-export function toCountersJson({ answers, notAsked }: CountersResult): CountersJson {
-  return {
-    answers: answers.map(({ problem, confirmedBy, counters, ...answer }) => ({
-      ...answer,
-      differs: false,
-      problem: problem ?? null,
-      confirmedBy: confirmedBy ?? null,
-      counters: counters.map((counter) => ({
-        descriptor: counter.descriptor,
-        problem: counter.problem || null,
-        rule: counter.rule ?? '',
-        used: counter.used ?? 0,
-        limit: counter.limit ?? 0,
-        window: counter.window ?? '',
-        secondsUntilReset: counter.secondsUntilReset ?? 0,
-        shadowMode: counter.shadowMode ?? false,
-      })),
-    })),
-    notAsked,
-    missing: [],
-  };
-}
-
-/** Merges the answers of all control planes. For workers that count together, one answer represents all that agree with
- * it. */
-export function mergeCounters(
-  own: CountersJson,
-  peers: readonly PeerAnswer<CountersJson>[],
-): CountersJson {
-  const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
+/** Joins the answers of control planes. For workers that count together, one answer represents all that agree with it. */
+export function joinCounters(known: readonly OwnCounters[]): OwnCounters {
   const groups = new Map<string, AnswerJson[]>();
   const together = new Map<string, number>();
   for (const { answers } of known) {
@@ -157,7 +129,6 @@ export function mergeCounters(
       })),
     ),
     notAsked: known.reduce((sum, { notAsked }) => sum + notAsked, 0),
-    missing: toMissing(peers),
   };
 }
 

@@ -2,30 +2,23 @@ import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { findingRuleOwners } from './rule-owners.ts';
-import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
+import { type TopFacts, type TopJson, toFacts, toTop } from './top.ts';
 
+/** Answer of a peer. */
 function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
   return {
     workers: 2,
     values: [
       {
-        domain: 'd',
-        rule: 'd.k',
-        entries: [{ key: 'k', value: name }],
-        atLeast: count,
-        atMost: count,
-        perSecond: count / 60,
-        perSecondBefore: null,
+        ...{ domain: 'd', rule: 'd.k', entries: [{ key: 'k', value: name }] },
+        ...{ atLeast: count, atMost: count, perSecond: count / 60, perSecondBefore: null },
         workers: 2,
       },
     ],
     unlistedAtMost,
     rules: [
       {
-        rule: 'd.k',
-        hitsPerSecond: 2,
-        overLimitPerSecond: 1,
-        nearLimitPerSecond: 0,
+        ...{ rule: 'd.k', hitsPerSecond: 2, overLimitPerSecond: 1, nearLimitPerSecond: 0 },
         shadowMode: name === 'ada',
       },
     ],
@@ -33,34 +26,28 @@ function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
   };
 }
 
-test('the answers of peers are added, and an unreachable peer is named', (t) => {
-  const top = mergeTop(
-    topOf(60, 1),
-    [
-      { url: 'http://b', value: topOf(30, 2) },
-      { url: 'http://c', value: topOf(6, 4, 'bob') },
-      { url: 'http://d', error: 'no answer within 2s', last: undefined },
-    ],
-    runAtOnce(findingRuleOwners([])),
+const noOwners = runAtOnce(findingRuleOwners([]));
+const isNotLifted = () => undefined;
+
+test('what control planes report is added, and a lifted value has the end of its lift', (t) => {
+  const until = Date.parse('2026-11-24T18:00:00Z');
+  const top = toTop(
+    [topOf(60, 1), topOf(30, 2), topOf(6, 4, 'bob')].map(toFacts),
+    noOwners,
+    (domain, [entry]) => (domain === 'd' && entry?.value === 'ada' ? until : undefined),
     10,
   );
   t.like(top, {
-    workers: 6,
-    unlistedAtMost: 7,
+    ...{ workers: 6, unlistedAtMost: 7 },
     rules: [{ rule: 'd.k', hitsPerSecond: 6, overLimitPerSecond: 3, shadowMode: true }],
-    missing: [{ url: 'http://d', error: 'no answer within 2s' }],
   });
   t.deepEqual(
-    top.values.map(({ entries, atLeast, atMost, perSecond, workers }) => [
-      entries[0]?.value,
-      atLeast,
-      atMost,
-      perSecond,
-      workers,
+    top.values.map(({ entries, atLeast, atMost, perSecond, workers, liftedUntil }) => [
+      ...[entries[0]?.value, atLeast, atMost, perSecond, workers, liftedUntil],
     ]),
     [
-      ['ada', 90, 94, 1.5, 4],
-      ['bob', 6, 9, 0.1, 2],
+      ['ada', 90, 94, 1.5, 4, '2026-11-24T18:00:00Z'],
+      ['bob', 6, 9, 0.1, 2, undefined],
     ],
   );
 });
@@ -76,6 +63,7 @@ descriptors:
   'd.yaml',
 );
 const owners = runAtOnce(findingRuleOwners(document ? [document] : []));
+const nothing: TopFacts = { workers: 1, limited: { values: [], unlistedAtMost: 0 }, rates: [] };
 const rate = (rule: string, overLimitPerSecond: number) => ({
   rule,
   ...{ hitsPerSecond: 2, overLimitPerSecond, nearLimitPerSecond: 1 },
@@ -99,19 +87,13 @@ test('a rule is one row: it includes its values and the limits of its list, the 
     },
     { ...rate('gone.k', 1), shadowMode: false },
   ];
-  const top = toTopJson({ values: [], unlistedAtMost: 0 }, rates, owners, 1, 10);
+  const own = { ...nothing, rates };
+  const top = toTop([own], owners, isNotLifted, 10);
   t.deepEqual(top.rules, expected);
+  const peer = toFacts({ ...top, missing: [] });
   // An older peer lists metric keys.
-  const older = { ...top, rules: rates.map((each) => ({ ...each, shadowMode: false })) };
-  const [merged, other] = mergeTop(
-    top,
-    [
-      { url: 'http://b', value: top },
-      { url: 'http://c', value: older },
-    ],
-    owners,
-    10,
-  ).rules;
+  const older = { ...own, rates: rates.map((each) => ({ ...each, shadowMode: false })) };
+  const [merged, other] = toTop([own, peer, older], owners, isNotLifted, 10).rules;
   t.like(merged, { rule: 'd.k', hitsPerSecond: 12, overLimitPerSecond: 9 });
   t.deepEqual(
     merged?.limits?.map(({ limit, overLimitPerSecond }) => [limit, overLimitPerSecond]),
@@ -129,27 +111,8 @@ test('a value that several limits of a list have limited is one row, under its r
     ...{ atLeast: count, atMost: count, perSecond: count, perSecondBefore: 1, workers: 1 },
   });
   const values = [limitedBy('d.k_ada.minute', 3), limitedBy('d.k_ada.day', 4)];
-  const top = toTopJson({ values, unlistedAtMost: 0 }, [], owners, 1, 10);
+  const limited = { values, unlistedAtMost: 0 };
+  const top = toTop([{ ...nothing, limited }], owners, isNotLifted, 10);
   t.like(top.values, [{ rule: 'd.k', atLeast: 7, atMost: 7, workers: 1 }]);
   t.is(top.values.length, 1);
-});
-
-test('a value whose limit has been lifted meanwhile has the end of the lift', (t) => {
-  const top = mergeTop(
-    topOf(60, 1),
-    [{ url: 'http://b', value: topOf(6, 4, 'bob') }],
-    runAtOnce(findingRuleOwners([])),
-    10,
-  );
-  const until = Date.parse('2026-11-24T18:00:00Z');
-  const { values } = withLifts(top, (domain, [entry]) =>
-    domain === 'd' && entry?.value === 'ada' ? until : undefined,
-  );
-  t.deepEqual(
-    values.map(({ entries, liftedUntil }) => [entries[0]?.value, liftedUntil]),
-    [
-      ['ada', '2026-11-24T18:00:00Z'],
-      ['bob', undefined],
-    ],
-  );
 });
