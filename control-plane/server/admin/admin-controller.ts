@@ -34,12 +34,13 @@ import {
   type PlannedChange,
   planChangeOf,
 } from './change.ts';
+import { type FleetJson, toFleetJson } from './fleet-json.ts';
 import { creatingFindLift, listingEndedLifts } from './lifted.ts';
 import { toLongAnswer } from './long-answer.ts';
 import { type PeerAnswers, toPeerAnswers } from './peer-json.ts';
 import { type ProblemJson, toProblemJson } from './problem-json.ts';
 import { toPrefixHint } from './revision-json.ts';
-import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
+import { toGoneJson } from './worker-json.ts';
 
 interface AdminContext extends ControllerContext {
   readonly api: AdminApi;
@@ -320,13 +321,12 @@ export class AdminController extends Controller {
     });
   }
 
-  /** The workers that have left this control plane. */
-  protected readGone(): GoneWorkerJson[] {
-    const { workers, clock } = this.api;
-    return toGoneJson(workers.vanished(), {
-      wallMs: clock.wallMs(),
-      monotonicMs: clock.monotonicMs(),
-    });
+  /** The workers of this control plane. */
+  protected readFleet(): FleetJson {
+    const { workers, snapshots, fleet, clock } = this.api;
+    const now = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+    const gone = toGoneJson(workers.vanished(), now);
+    return toFleetJson(workers.list(), fleet.list(), gone, snapshots);
   }
 
   /** For a value that occupies much memory until its JSON is read: only a few are built at once, the others wait. */

@@ -15,7 +15,7 @@ function link(name: string, given: { readonly sinceMs?: number; readonly mode?: 
       ...{ atMs: 0, version: '', durations: [] },
       store: {
         ...{ kind: 'redis', clockOffsetMs: 0, serversAway: sinceMs === undefined ? 0 : 1 },
-        unreachableSinceMs: sinceMs,
+        ...(sinceMs !== undefined && { unreachableSince: new Date(sinceMs).toISOString() }),
       },
     },
   } as unknown as LinkedWorker;

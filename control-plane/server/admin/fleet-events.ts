@@ -204,7 +204,7 @@ function readFleet({ snapshots, workers, fleet }: FleetEventsDeps, atMs: number)
   const gone = workers.vanished();
   const facts = collectFacts({ workers: rows, linked, nowMs: atMs });
   const reporting = linked.filter(({ figures }) => figures !== undefined).length;
-  const notices = toNotices(facts, {
+  const notices = toNotices([facts], {
     workers: { connected: rows.length, gone: gone.length, reporting },
     lastGoneAt: undefined,
     disagreements: findDisagreements(countAgreements(rows)),

@@ -6,14 +6,14 @@ import type { PeerAnswer, PeerWorkers } from '../record/peers/peers.ts';
 import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
 import { sumFields } from './joined.ts';
-import { clockKind, mergeFacts, type NoticeJson, toNotices } from './notices.ts';
+import { isOfClocks, toNotices } from './notices.ts';
 import {
   judgeShrunk,
   listInstances,
   maxWaitingFor,
+  type OwnStatus,
   type StatusJson,
   statusJson,
-  withoutInstances,
 } from './status-report.ts';
 import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
@@ -22,30 +22,37 @@ import { nameTogether } from './worker-json.ts';
 /** The name of this control plane in messages. */
 const self = 'this control plane';
 
+export interface StatusQuestion {
+  readonly revision?: string | undefined;
+  /** Whether to include the individual workers, as the peers have. */
+  readonly workers?: boolean;
+}
+
 /** Workers are those of all control planes; the store and the revision in force are this one's. If one does not answer,
  * the verdict is `not_known`, unless each of its workers is connected to another one now (behaviour:
- * workers-of-a-lost-peer). */
+ * workers-of-a-lost-peer). `peers` is undefined if no others are part of the answer. */
 export function mergeStatus(
-  own: StatusJson,
-  peers: readonly PeerAnswer<StatusJson>[],
-  revision: string | undefined,
+  own: OwnStatus,
+  peers: readonly PeerAnswer<StatusJson>[] | undefined,
+  { revision, workers: includesFleet = false }: StatusQuestion = {},
 ): StatusJson {
-  const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
+  const known = [own, ...(peers ?? []).flatMap(({ value }) => value ?? [])];
   const present = new Set(known.flatMap((status) => listInstances(status) ?? []));
   const planes: readonly Plane[] = [
     { url: self, status: own },
-    ...peers.map((peer) =>
+    ...(peers ?? []).map(({ url, ...peer }) =>
       peer.value === undefined
-        ? { url: peer.url, ...toSilent(peer, present) }
-        : { url: peer.url, status: peer.value },
+        ? { url, ...toSilent({ url, ...peer }, present) }
+        : { url, status: peer.value },
     ),
   ];
   const answers = planes.filter(({ isMissed }) => isMissed !== false);
-  const judged = judgeAnswers(answers, { revision, minWorkers: 0 });
+  const judged = peers === undefined ? own : judgeAnswers(answers, { revision, minWorkers: 0 });
   const agreements = mergeAgreements(
     known.flatMap((each) => each.agreements ?? each.disagreements),
   );
-  const fleet = own.fleet === null ? null : mergeFleets(known.flatMap(({ fleet }) => fleet ?? []));
+  const hasFleets = includesFleet || peers === undefined;
+  const fleet = hasFleets ? mergeFleets(known.flatMap((each) => each.fleet ?? [])) : null;
   const traffic = mergeTraffic(known.map((status) => status.traffic));
   const unenforced = known.flatMap((status) => status.unenforced);
   const disagreements = findDisagreements(agreements);
@@ -56,38 +63,39 @@ export function mergeStatus(
   const workers = fleet === null ? counts : { ...counts, gone: fleet.gone.length };
   const gone = known
     .flatMap(({ goneLately = [] }) => goneLately)
-    .filter(({ instance }) => instance !== null && !present.has(instance)).length;
+    .filter(({ instance }) => peers === undefined || (instance !== null && !present.has(instance)));
   const { verdict, text } =
     judged.verdict === 'no_such_revision'
       ? { ...judged, verdict: own.verdict }
-      : judgeShrunk({ ...judged, verdict: judged.verdict }, workers.connected, gone);
-  const facts = mergeFacts(known.map((status) => status.facts ?? []));
+      : judgeShrunk({ ...judged, verdict: judged.verdict }, workers.connected, gone.length);
+  const { instances: _, facts: __, goneLately: ___, ...status } = own;
   return {
-    ...withoutInstances(own),
-    notices: [
-      ...toNotices(facts, {
+    ...status,
+    notices: toNotices(
+      known.map(({ facts = [] }) => facts),
+      {
         workers: { ...workers, reporting: traffic?.workers ?? 0 },
         lastGoneAt: fleet?.gone[0]?.at,
         disagreements,
         unenforced,
         store: own.store,
         stale: own.stale,
-      }),
-      ...known.flatMap(({ notices = [] }) => notices.filter(isOfClocks)).slice(0, 1),
-    ],
+        others: known.flatMap(({ notices = [] }) => notices.filter(isOfClocks)).slice(0, 1),
+      },
+    ),
     verdict,
     text,
     asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
     rollout: findLeading(known),
     workers,
-    fleet,
+    fleet: includesFleet ? fleet : null,
     traffic,
     setAside: mergeSetAside(planes),
     waitingFor: nameTogether(known.flatMap(({ waitingFor }) => waitingFor)).slice(0, maxWaitingFor),
     unenforced,
     agreements,
     disagreements,
-    controlPlanes: planes.map(({ url, status, error }) => ({
+    controlPlanes: (peers === undefined ? [] : planes).map(({ url, status, error }) => ({
       url: url === self ? 'this' : url,
       connected: status?.workers.connected ?? null,
       inForce: status?.inForce?.id ?? null,
@@ -136,10 +144,6 @@ function toSilent(
     return { error: `${text}; ${where}; ${whenLost}`, isMissed: false };
   }
   return missing(missed === last.length ? had : `${missed} of its ${had}`);
-}
-
-function isOfClocks({ kind }: NoticeJson): boolean {
-  return kind === clockKind;
 }
 
 function isFound(asked: StatusJson['asked']): boolean {

@@ -1,12 +1,6 @@
 import test from 'ava';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import {
-  collectFacts,
-  mergeFacts,
-  type NoticeSources,
-  toNotices,
-  toNoticeText,
-} from './notices.ts';
+import { collectFacts, type NoticeSources, toNotices, toNoticeText } from './notices.ts';
 import type { WorkerJson } from './worker-json.ts';
 
 const nowMs = Date.parse('2026-03-01T14:10:00Z');
@@ -60,11 +54,12 @@ function format(all: readonly NoticeSources[], context: typeof fine): string[] {
   const sum = (field: 'workers' | 'linked') =>
     all.reduce((total, each) => total + each[field].length, 0);
   const workers = { connected: sum('workers'), gone: 0, reporting: sum('linked') };
-  const facts = mergeFacts(all.map(collectFacts));
-  return toNotices(facts, { workers, ...context }).map((each) => toNoticeText(each, nowMs));
+  const notices = toNotices(all.map(collectFacts), { workers, ...context });
+  return notices.map((each) => toNoticeText(each, nowMs));
 }
 
-const away = { serversAway: 1, unreachableSinceMs: sinceMs };
+const unreachableSince = new Date(sinceMs).toISOString();
+const away = { serversAway: 1, unreachableSince };
 
 for (const [mode, effect] of [
   ['allow', 'all requests are allowed, nothing is counted'],
@@ -83,7 +78,7 @@ test('some workers are named, and each failure mode has its own notice', (t) => 
   const linked = [
     link({ name: 'a', store: away }),
     link({ name: 'b', mode: 'deny', store: { ...away, isPartly: true } }),
-    link({ name: 'c', store: { unreachableSinceMs: sinceMs } }),
+    link({ name: 'c', store: { unreachableSince } }),
     link({ name: 'd', errors: 2 }),
   ];
   t.deepEqual(list({ linked }), [

@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import { orNull, time, toTime } from '../api-shape.ts';
+import { orNull, time } from '../api-shape.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { AgreementsJson } from './agreement-report.ts';
 import { joinBy, sumFields } from './joined.ts';
@@ -58,13 +58,9 @@ export interface NoticeSources {
 /** A worker reports every five seconds, and has its rules within some seconds of its start. */
 const settleMs = 12_000;
 const leastClockOffsetMs = 2_000;
+const storeKinds = ['store_unreachable', 'store_partly_unreachable', 'store_failing'] as const;
 const mostNames = 3;
 const maxNameLength = 100;
-
-interface Having {
-  readonly name: string;
-  readonly sinceMs?: number | undefined;
-}
 
 export function collectFacts({ workers, linked, nowMs }: NoticeSources): NoticeFact[] {
   const reporting = linked.flatMap((link) => {
@@ -72,33 +68,28 @@ export function collectFacts({ workers, linked, nowMs }: NoticeSources): NoticeF
     return figures === undefined ? [] : [{ name: hello.nodeId, hello, figures, ...figures.store }];
   });
   const facts: NoticeFact[] = [];
-  const add = (kind: NoticeFact['kind'], all: readonly Having[], detail = '') => {
+  const add = (
+    kind: NoticeFact['kind'],
+    all: readonly { readonly name: string; readonly since?: string }[],
+    detail = '',
+  ) => {
     if (all.length === 0) return;
-    const since = all.flatMap(({ sinceMs }) => sinceMs ?? []);
     facts.push({
       ...{ kind, detail, workers: all.length },
       names: all.slice(0, mostNames).map(({ name }) => toExcerpt(name, maxNameLength)),
-      since: since.length === 0 ? null : toTime(Math.min(...since)),
+      since: findFirst(all),
     });
   };
-  const away = reporting
-    .filter(({ unreachableSinceMs }) => unreachableSinceMs !== undefined)
-    .map((each) => ({ ...each, sinceMs: each.unreachableSinceMs }));
+  const away = reporting.flatMap((each) =>
+    each.unreachableSince === undefined ? [] : [{ ...each, since: each.unreachableSince }],
+  );
   const byMode = Map.groupBy(away, ({ hello }) => hello.failureMode ?? '');
   for (const [mode, all] of byMode) {
-    const isAll = ({ serversAway, isPartly }: (typeof away)[number]) =>
-      serversAway > 0 && isPartly !== true;
-    add('store_unreachable', all.filter(isAll), mode);
-    add(
-      'store_partly_unreachable',
-      all.filter((each) => each.serversAway > 0 && each.isPartly === true),
-      mode,
-    );
-    add(
-      'store_failing',
-      all.filter(({ serversAway }) => serversAway === 0),
-      mode,
-    );
+    const kinds = Map.groupBy(all, ({ serversAway, isPartly }) => {
+      if (serversAway === 0) return 'store_failing';
+      return isPartly === true ? 'store_partly_unreachable' : 'store_unreachable';
+    });
+    for (const kind of storeKinds) add(kind, kinds.get(kind) ?? [], mode);
   }
   const isExplained = new Set(away.map(({ figures }) => figures));
   add(
@@ -116,26 +107,19 @@ export function collectFacts({ workers, linked, nowMs }: NoticeSources): NoticeF
   const alone = reporting.filter(({ hello }) => hello.countsAlone);
   if (alone.length > 1) add('counting_alone', alone);
 
-  const toWorker = ({ name, connectedSince }: WorkerJson) => ({
-    name,
-    sinceMs: Date.parse(connectedSince),
-  });
-  const isSettled = (since: string) => nowMs - Date.parse(since) >= settleMs;
   add(
     'no_rules',
-    workers
-      .filter(
-        ({ acked, expected, connectedSince }) =>
-          acked === null && expected !== null && isSettled(connectedSince),
-      )
-      .map(toWorker),
+    workers.flatMap(({ name, acked, expected, connectedSince: since }) => {
+      const isSettled = nowMs - Date.parse(since) >= settleMs;
+      return acked === null && expected !== null && isSettled ? { name, since } : [];
+    }),
   );
   add(
     'other_rules',
     workers.flatMap(({ name, acked, figures }) => {
       if (acked === null || figures === null || figures.version === acked.version) return [];
-      const sinceMs = Date.parse(acked.at);
-      return Date.parse(figures.at) - sinceMs < settleMs ? [] : [{ name, sinceMs }];
+      const isSettled = Date.parse(figures.at) - Date.parse(acked.at) >= settleMs;
+      return isSettled ? { name, since: acked.at } : [];
     }),
   );
   const instances = new Set(workers.map(({ instance }) => instance));
@@ -146,8 +130,12 @@ export function collectFacts({ workers, linked, nowMs }: NoticeSources): NoticeF
   return facts;
 }
 
-/** Joins the facts of several control planes. */
-export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[] {
+function findFirst(all: readonly { readonly since?: string | null }[]): string | null {
+  return all.flatMap(({ since }) => since ?? []).sort()[0] ?? null;
+}
+
+/** Joins the facts of control planes. */
+function joinFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[] {
   return joinBy(
     // Behind a balancer, a worker's link and its stream of rules may be at two control planes.
     all.flat().filter(({ kind }) => kind !== 'rules_from_elsewhere' || all.length === 1),
@@ -156,13 +144,25 @@ export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[
       ...same[0],
       ...sumFields(same, ['workers']),
       names: same.flatMap(({ names }) => names).slice(0, mostNames),
-      since: same.flatMap(({ since }) => since ?? []).sort()[0] ?? null,
+      since: findFirst(same),
     }),
   );
 }
 
-/** The kind of a notice that each control plane creates itself. */
-export const clockKind = 'control_plane_clock';
+/** Each control plane creates this notice itself. */
+const clockKind = 'control_plane_clock';
+
+export function isOfClocks({ kind }: NoticeJson): boolean {
+  return kind === clockKind;
+}
+
+/** `problem`: how the clock of this control plane differs from others. */
+export function toClockNotice(problem: string): NoticeJson {
+  return {
+    ...{ kind: clockKind, tone: 'wait', title: 'Clocks of control planes differ', since: null },
+    effect: `${problem}: it makes no lifts, and its times are not theirs`,
+  };
+}
 
 export interface NoticeContext {
   /** Workers that are connected, that were until lately, and that report. */
@@ -183,14 +183,17 @@ export interface NoticeContext {
     readonly error: string | null;
   };
   readonly stale: { readonly reason: string; readonly since: string } | null;
-  /** How the clock of the reporting control plane differs from others. */
-  readonly clockProblem?: string | undefined;
+  /** Notices that control planes have created themselves. */
+  readonly others?: readonly NoticeJson[];
 }
 
-/** The worst first. */
-export function toNotices(facts: readonly NoticeFact[], context: NoticeContext): NoticeJson[] {
-  const { workers, lastGoneAt, disagreements, unenforced, store, stale, clockProblem } = context;
-  const notices = facts.map(
+/** From the facts of each control plane; the worst first. */
+export function toNotices(
+  facts: readonly (readonly NoticeFact[])[],
+  context: NoticeContext,
+): NoticeJson[] {
+  const { workers, lastGoneAt, disagreements, unenforced, store, stale, others = [] } = context;
+  const notices = joinFacts(facts).map(
     (fact): NoticeJson => ({
       kind: fact.kind,
       since: fact.since,
@@ -226,16 +229,7 @@ export function toNotices(facts: readonly NoticeFact[], context: NoticeContext):
       effect: `${store.description} has not been read yet`,
     });
   }
-  if (clockProblem !== undefined) {
-    notices.push({
-      kind: clockKind,
-      tone: 'wait',
-      title: 'Clocks of control planes differ',
-      since: null,
-      effect: `${clockProblem}: it makes no lifts, and its times are not theirs`,
-    });
-  }
-  notices.push(...disagreements.map(toDisagreement), ...unenforced.map(toUnenforced));
+  notices.push(...disagreements.map(toDisagreement), ...unenforced.map(toUnenforced), ...others);
   return notices.sort((a, b) => Number(a.tone !== 'bad') - Number(b.tone !== 'bad'));
 }
 

@@ -14,9 +14,10 @@ import {
 } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
+import { toFleetJson } from './fleet-json.ts';
 import { mergeStatus } from './merged-status.ts';
 import { toReachText } from './rollout-json.ts';
-import { judgeShrunk, statusJson, toStatusJson } from './status-report.ts';
+import { judgeShrunk, type OwnStatus, statusJson, toOwnStatus } from './status-report.ts';
 import type { WorkerSnapshots } from './worker-json.ts';
 
 const nowMs = 1_800_000_000_000;
@@ -115,21 +116,20 @@ function statusOf({
   rollout,
   memory = {},
   snapshots = {},
-}: Partial<Asked>) {
-  return toStatusJson({
-    asked: undefined,
+}: Partial<Asked>): OwnStatus {
+  const allSnapshots = {
+    state: () => state,
+    current: () => (state.inForce ? snapshot : undefined),
+    groupOf: () => 'default',
+    compare: () => undefined,
+    ...snapshots,
+  };
+  return toOwnStatus({
+    asked: null,
     storeDescription: '/rules',
-    snapshots: {
-      state: () => state,
-      current: () => (state.inForce ? snapshot : undefined),
-      groupOf: () => 'default',
-      compare: () => undefined,
-      ...snapshots,
-    },
-    workers,
+    state,
+    fleet: toFleetJson(workers, [], [], allSnapshots),
     linked: [],
-    gone: [],
-    tellsFleet: true,
     nowMs,
     rollout,
     rolloutWarning: undefined,
@@ -282,7 +282,7 @@ test('the answer of an older control plane, which includes only disagreements, i
   };
   const sent = JSON.stringify({ ...older, disagreements: [disagreement] });
   const answer = Value.Parse(statusJson, JSON.parse(sent));
-  const merged = mergeStatus(own, [{ url: 'peer', value: answer }], undefined);
+  const merged = mergeStatus(own, [{ url: 'peer', value: answer }]);
   t.like(merged.disagreements[0], { group: 'default', count: 2 });
 });
 
@@ -294,7 +294,7 @@ test('files that were set aside on any control plane are listed, and a peer is n
     { url: 'http://peer', value: peer },
     { url: 'http://older', value: older },
   ];
-  t.deepEqual(mergeStatus(own, peers, undefined).setAside, [
+  t.deepEqual(mergeStatus(own, peers).setAside, [
     '/state/a.json.unreadable',
     '/state/a.json.unreadable at http://peer',
   ]);

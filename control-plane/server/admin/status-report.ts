@@ -13,24 +13,15 @@ import type { MemoryState } from '../record/record-state.ts';
 import type { RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
-import type { ConnectedWorker } from '../xds/workers.ts';
-import { agreementsJson, countAgreements, findDisagreements } from './agreement-report.ts';
-import { fleetJson, withoutReturned } from './fleet-json.ts';
-import { toLinksJson } from './link-json.ts';
-import { collectFacts, noticeFacts, noticeJson, toNotices } from './notices.ts';
+import { agreementsJson, countAgreements } from './agreement-report.ts';
+import { type FleetJson, fleetJson } from './fleet-json.ts';
+import { collectFacts, noticeFacts, noticeJson, toClockNotice } from './notices.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson } from './revision-json.ts';
 import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
-import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts';
+import { toTrafficJson, trafficJson } from './traffic-json.ts';
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
-import {
-  type GoneWorkerJson,
-  goneWorkerJson,
-  toWorkersJson,
-  type WorkerJson,
-  type WorkerSnapshots,
-  workerJson,
-} from './worker-json.ts';
+import { goneWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
 /** The state of a requested revision. */
 const askedJson = Type.Object({
@@ -177,13 +168,11 @@ export const goneLatelyMs = 300_000;
 
 export interface StatusSources {
   readonly storeDescription: string;
-  readonly snapshots: WorkerSnapshots;
-  readonly workers: readonly ConnectedWorker[];
+  readonly state: SnapshotState;
+  /** The workers of this control plane. */
+  readonly fleet: FleetJson;
   readonly linked: readonly LinkedWorker[];
-  readonly gone: readonly GoneWorkerJson[];
-  /** Whether to include the individual workers. */
-  readonly tellsFleet: boolean;
-  readonly asked: AskedJson | undefined;
+  readonly asked: AskedJson | null;
   readonly nowMs: number;
   /** Undefined when none is running. */
   readonly rollout: RolloutState | undefined;
@@ -196,43 +185,20 @@ export interface StatusSources {
   readonly setAside: readonly string[];
 }
 
-export function toStatusJson(sources: StatusSources): StatusJson {
-  const { snapshots, storeDescription, nowMs } = sources;
-  const state = snapshots.state();
+/** What one control plane knows; `mergeStatus` makes the status from it. */
+export type OwnStatus = StatusJson & { readonly fleet: FleetJson };
+
+export function toOwnStatus(sources: StatusSources): OwnStatus {
+  const { state, fleet, linked, storeDescription, clockProblem, nowMs } = sources;
   const { newest, inForce, store } = state;
+  const { workers, gone } = fleet;
   const stale = findStaleness(state);
-  const findFigures = createFindFigures(sources.linked, sources.workers);
-  const workers = toWorkersJson(sources.workers, snapshots, findFigures);
-  const agreements = countAgreements(workers);
-  const gone = withoutReturned(sources.gone, workers);
   const counts = { ...countWorkers(workers), gone: gone.length };
-  const { verdict, text } = judge(state, counts, workers, sources);
-  const traffic = toTrafficJson(sources.linked);
-  const unenforced = inForce ? findUnenforced(workers, inForce) : [];
-  const disagreements = findDisagreements(agreements);
-  const place = {
-    description: storeDescription,
-    reachable: store.reachable,
-    lastSuccess: toTimeOrNull(store.lastSuccessMs),
-    failingSince: toTimeOrNull(store.failingSinceMs),
-    error: store.lastError ?? null,
-  };
-  const staleness = stale ? { reason: stale.reason, since: toTime(stale.sinceMs) } : null;
-  const facts = collectFacts({ workers, linked: sources.linked, nowMs });
   return {
-    verdict,
-    text,
-    facts,
-    notices: toNotices(facts, {
-      workers: { ...counts, reporting: traffic?.workers ?? 0 },
-      lastGoneAt: gone[0]?.at,
-      disagreements,
-      unenforced,
-      store: place,
-      stale: staleness,
-      clockProblem: sources.clockProblem,
-    }),
-    asked: sources.asked ?? null,
+    ...judge(state, counts, workers, sources),
+    facts: collectFacts({ workers, linked, nowMs }),
+    notices: clockProblem === undefined ? [] : [toClockNotice(clockProblem)],
+    asked: sources.asked,
     newest: newest
       ? {
           ...toRevisionJson(newest.revision),
@@ -252,15 +218,19 @@ export function toStatusJson(sources: StatusSources): StatusJson {
         }
       : null,
     settled: isSettled(state, sources.rollout, nowMs),
-    stale: staleness,
-    store: place,
+    stale: stale ? { reason: stale.reason, since: toTime(stale.sinceMs) } : null,
+    store: {
+      description: storeDescription,
+      reachable: store.reachable,
+      lastSuccess: toTimeOrNull(store.lastSuccessMs),
+      failingSince: toTimeOrNull(store.failingSinceMs),
+      error: store.lastError ?? null,
+    },
     workers: counts,
     instances: workers.map(({ instance }) => instance),
     goneLately: gone.filter(({ at }) => nowMs - Date.parse(at) < goneLatelyMs),
-    fleet: sources.tellsFleet
-      ? { workers, links: toLinksJson(sources.linked, sources.workers), gone }
-      : null,
-    traffic,
+    fleet,
+    traffic: toTrafficJson(linked),
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
     rolloutWarning: sources.rolloutWarning ?? null,
     memory: { place: sources.memory.location, problem: toMemoryProblem(sources.memory) },
@@ -271,21 +241,15 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       fields: [...fields],
     })),
     controlPlanes: [],
-    unenforced,
-    agreements,
-    disagreements,
+    unenforced: inForce ? findUnenforced(workers, inForce) : [],
+    agreements: countAgreements(workers),
+    disagreements: [],
   };
 }
 
 /** Undefined in the answer of an older control plane. */
 export function listInstances({ instances }: StatusJson): PeerWorkers | undefined {
   return instances;
-}
-
-/** The status for all callers except peers. */
-export function withoutInstances(own: StatusJson): StatusJson {
-  const { instances: _, facts: __, goneLately: ___, ...status } = own;
-  return status;
 }
 
 /** A fleet that has lost more than a third of its workers without a goodbye is not well, whatever the state of the

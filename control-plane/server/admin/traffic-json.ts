@@ -91,8 +91,6 @@ export type TrafficJson = Type.Static<typeof trafficJson>;
 
 const ratesOfAll = ['decisionsPerSecond', 'overLimitPerSecond', 'errorsPerSecond'] as const;
 
-const sums = ['workers', ...ratesOfAll, 'withoutStorePerSecond', 'workersWithoutStore'] as const;
-
 const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
 
 /** The traffic of all workers that report; null when none does. */
@@ -154,19 +152,8 @@ export function createFindFigures(
     const all = find(worker);
     const last = all.at(-1);
     if (last === undefined) return null;
-    const { atMs, version, store } = last;
-    const { kind, serversAway, clockOffsetMs, unreachableSinceMs } = store;
-    return {
-      ...toRates(all),
-      at: toTime(atMs),
-      version,
-      store: {
-        kind,
-        serversAway,
-        clockOffsetMs,
-        ...(unreachableSinceMs !== undefined && { unreachableSince: toTime(unreachableSinceMs) }),
-      },
-    };
+    const { isPartly: _, ...store } = last.store;
+    return { ...toRates(all), at: toTime(last.atMs), version: last.version, store };
   };
 }
 
@@ -175,8 +162,9 @@ export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): 
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
   return {
-    ...roundFields(sumFields(known, sums)),
+    ...roundFields(sumFields(known, ['workers', ...ratesOfAll])),
     ...findSlowest(known),
+    ...roundFields(sumFields(known, ['withoutStorePerSecond', 'workersWithoutStore'])),
     storeCalls: findSlowest(known.flatMap(({ storeCalls }) => storeCalls ?? [])),
     ...sumQuota(known),
   };

@@ -6,6 +6,7 @@ import type {
   ReportMessage,
   TotalsMessage,
 } from '../../../shared/wire/fleet-messages.ts';
+import { toTime } from '../api-shape.ts';
 
 export interface WorkerFigures {
   /** Wall time of the last report. */
@@ -28,9 +29,9 @@ export interface WorkerFigures {
     readonly kind: string;
     readonly serversAway: number;
     readonly clockOffsetMs: number;
-    /** Wall time since which requests are answered without the store, or without one of its servers; undefined while it
-     * can be reached. */
-    readonly unreachableSinceMs?: number | undefined;
+    /** Since when requests are answered without the store, or without one of its servers; absent while it can be
+     * reached. */
+    readonly unreachableSince?: string;
     /** Whether the store has answered calls in that time, so that only some requests are answered without it. */
     readonly isPartly?: boolean;
   };
@@ -146,12 +147,12 @@ function toStoreFigures(
   const forSeconds = toCount(store?.unreachableSeconds);
   // An older worker reports only that a server is away, not since when.
   const isAway = forSeconds > 0 || serversAway > 0;
-  const sinceMs = before?.unreachableSinceMs ?? atMs - forSeconds * 1000;
+  const unreachableSince = before?.unreachableSince ?? toTime(atMs - forSeconds * 1000);
   return {
     kind: (store?.kind ?? '').slice(0, maxTextLength),
     serversAway,
     clockOffsetMs: Number.isFinite(store?.clockOffsetMs) ? (store?.clockOffsetMs ?? 0) : 0,
-    unreachableSinceMs: isAway ? sinceMs : undefined,
+    ...(isAway && { unreachableSince }),
     // In the first interval, calls were answered before the outage began.
     isPartly: isAway && hasAnswered && forSeconds > seconds,
   };

@@ -1,10 +1,12 @@
 // Compares what a control plane of a walk reports with the record and the workers: what it serves, its figures of the
 // rollout, the verdict of `status`, which determines its exit code, and the gauges.
 import { isDeepStrictEqual } from 'node:util';
+import { toFleetJson } from '../../../control-plane/server/admin/fleet-json.ts';
 import { mergeStatus } from '../../../control-plane/server/admin/merged-status.ts';
 import {
+  type OwnStatus,
   type StatusJson,
-  toStatusJson,
+  toOwnStatus,
 } from '../../../control-plane/server/admin/status-report.ts';
 import { toOverview } from '../../../control-plane/server/metrics/overview.ts';
 import { openRolloutOf, type RolloutRecord } from '../../../control-plane/server/record/record.ts';
@@ -12,7 +14,7 @@ import { leads, toMemoryState } from '../../../control-plane/server/record/recor
 import { toRolloutState } from '../../../control-plane/server/rollout/rollout-state.ts';
 import { contentOf, type SteppedFleet, type SteppedPlane } from './stepped-fleet.ts';
 
-export type Statuses = ReadonlyMap<SteppedPlane, StatusJson>;
+export type Statuses = ReadonlyMap<SteppedPlane, OwnStatus>;
 
 /** Of all control planes that would answer. */
 export function readStatuses(fleet: SteppedFleet): Statuses {
@@ -20,11 +22,11 @@ export function readStatuses(fleet: SteppedFleet): Statuses {
   return new Map(
     running.map((plane) => [
       plane,
-      toStatusJson({
-        ...{ storeDescription: 'a store', snapshots: fleet.snapshotsOf(plane) },
-        ...{ workers: fleet.list(plane), linked: [], gone: [], tellsFleet: false },
+      toOwnStatus({
+        ...{ storeDescription: 'a store', state: fleet.snapshotsOf(plane).state(), linked: [] },
+        fleet: toFleetJson(fleet.list(plane), [], [], fleet.snapshotsOf(plane)),
         ...{ rollout: rolloutOf(plane), memory: toMemoryState(plane.record), setAside: [] },
-        ...{ asked: undefined, rolloutWarning: undefined, clockProblem: undefined },
+        ...{ asked: null, rolloutWarning: undefined, clockProblem: undefined },
         nowMs: fleet.wallMs,
       }),
     ]),
@@ -102,7 +104,7 @@ function verdictAt(plane: SteppedPlane, statuses: Statuses): StatusJson['verdict
     .map(([{ name: url, isCutOff }, value]) =>
       plane.isCutOff || isCutOff ? { url, error: 'refused', last: undefined } : { url, value },
     );
-  return own && peers.length > 0 ? mergeStatus(own, peers, undefined).verdict : own?.verdict;
+  return own && mergeStatus(own, peers.length > 0 ? peers : undefined).verdict;
 }
 
 function findOtherVerdict(

@@ -4,21 +4,17 @@ import { type Fields, op, open } from '../../../../shared/router/index.ts';
 import { orNull } from '../../api-shape.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
-import { type FleetJson, fleetJson, mergeFleets } from '../fleet-json.ts';
-import { toLinksJson } from '../link-json.ts';
+import { fleetJson, mergeFleets } from '../fleet-json.ts';
 import { mergeStatus } from '../merged-status.ts';
 import { askingPeer, missingJson } from '../peer-json.ts';
 import {
   type AskedJson,
-  judgeShrunk,
   listInstances,
-  type StatusJson,
+  type OwnStatus,
   statusJson,
-  toStatusJson,
-  withoutInstances,
+  toOwnStatus,
 } from '../status-report.ts';
-import { createFindFigures } from '../traffic-json.ts';
-import { toWorkersJson, workerStateJson } from '../worker-json.ts';
+import { workerStateJson } from '../worker-json.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
 
@@ -139,38 +135,30 @@ export class Status extends AdminController {
     // A peer follows its store by itself: a poll could take longer than the time limit for its answer.
     const path = `/status?look=false&workers=${workers}${query}`;
     const answers = await this.askEachPeer(path, statusJson, peer, {}, listInstances);
-    const own = await this.toOwn(look, revision, workers);
-    if (peer !== undefined) return own;
-    return this.api.peers === undefined
-      ? {
-          ...withoutInstances(own),
-          ...judgeShrunk(own, own.workers.connected, own.goneLately?.length ?? 0),
-        }
-      : mergeStatus(own, answers, revision);
+    const own = await this.readOwn(look, revision);
+    const isAlone = this.api.peers === undefined || peer !== undefined;
+    const status = mergeStatus(own, isAlone ? undefined : answers, { revision, workers });
+    if (peer === undefined) return status;
+    // The control plane that asks judges all workers together.
+    const { verdict, text } = own;
+    return { ...own, ...status, verdict, text };
   }
 
-  private async toOwn(
-    look: boolean,
-    revision: string | undefined,
-    tellsFleet: boolean,
-  ): Promise<StatusJson> {
-    const { store, snapshots, workers, fleet, rollout, clock } = this.api;
+  private async readOwn(look: boolean, revision: string | undefined): Promise<OwnStatus> {
+    const { store, snapshots, fleet, rollout, clock } = this.api;
     const hasAnswered = look && (await this.askStore());
-    const asked = revision === undefined ? undefined : await this.locate(revision, hasAnswered);
-    return toStatusJson({
-      asked,
+    return toOwnStatus({
+      asked: revision === undefined ? null : await this.locate(revision, hasAnswered),
+      setAside: await this.api.listSetAside(),
       storeDescription: store.description,
-      snapshots,
-      workers: workers.list(),
+      state: snapshots.state(),
+      fleet: this.readFleet(),
       linked: fleet.list(),
-      gone: this.readGone(),
-      tellsFleet,
       nowMs: clock.wallMs(),
       rollout: rollout.state(),
       rolloutWarning: rollout.warning(),
       memory: rollout.memory(),
       clockProblem: this.api.clockProblem(),
-      setAside: await this.api.listSetAside(),
     });
   }
 
@@ -213,16 +201,7 @@ export class Workers extends AdminController {
 
   async GET({ state, peer }: Fields<typeof Workers.GET>) {
     const { values, missing } = await this.askPeers('/workers', workersJson, peer);
-    const { workers, snapshots, fleet } = this.api;
-    const linked = fleet.list();
-    const connected = workers.list();
-    const findFigures = createFindFigures(linked, connected);
-    const own: FleetJson = {
-      workers: toWorkersJson(connected, snapshots, findFigures),
-      links: toLinksJson(linked, connected),
-      gone: this.readGone(),
-    };
-    const all = mergeFleets([own, ...values]);
+    const all = mergeFleets([this.readFleet(), ...values]);
     return {
       ...all,
       workers: all.workers.filter((worker) => state === undefined || worker.state === state),

@@ -1,9 +1,8 @@
 // The page of workers: each one's rules, decision rate and problems.
 import { html } from 'htm/preact';
 import { useContext } from 'preact/hooks';
-import type { FleetJson } from '../../admin/fleet-json.ts';
+import type { FleetJson, LinkJson } from '../../admin/fleet-json.ts';
 import type { HistoryJson } from '../../admin/history-json.ts';
-import type { LinkJson } from '../../admin/link-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart, toMinute } from './chart.ts';
