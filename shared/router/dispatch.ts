@@ -6,7 +6,7 @@ import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, endUnsent, toBegun, watchStream } from './answer/stream.ts';
-import { surround } from './around/around.ts';
+import { type Innermost, surround } from './around/around.ts';
 import { isConditional, refuseUnmet } from './around/conditions.ts';
 import type { OpenApiDocument } from './controller.ts';
 import { AccessDenied, HttpError, NotImplemented, notFound, TooManyConnections } from './errors.ts';
@@ -54,8 +54,11 @@ export interface DispatchDeps {
 /** The most frequent answer to scanners. Arounds receive the error itself. */
 const answerMissing = prepareErrorResponse(notFound());
 
-/** What a path resolves to, and what surrounds it. */
+/** A request, what its path resolves to, and what surrounds it. */
 interface Place {
+  readonly given: RequestLike;
+  readonly request: LazyRequest;
+  readonly response: LazyDraft;
   readonly arounds: readonly Around[];
   readonly node: ClassNode | undefined;
   readonly route: Route | undefined;
@@ -63,93 +66,101 @@ interface Place {
   readonly positionals: readonly string[];
   /** The target is `*`. */
   readonly isServer: boolean;
+  /** Why the target has no meaning. */
+  readonly refusal: unknown;
 }
 
 /** A method about to be called. */
-interface Call {
+interface Call extends Place {
   readonly node: ClassNode;
   readonly route: Route;
-  readonly given: RequestLike;
-  readonly request: LazyRequest;
-  readonly response: LazyDraft;
-  readonly query: string;
-  readonly positionals: readonly string[];
 }
+
+/** A request before its path is resolved. */
+type Arrival = Pick<Place, 'given' | 'request'>;
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
   const ids = new RequestIds();
   const jsonAlone: Writing = { stringReturn, xml: undefined };
+  /** Where a malformed target leads. */
+  const nowhere = {
+    response: new LazyDraft(undefined),
+    arounds: table.arounds,
+    node: undefined,
+    route: undefined,
+    query: '',
+    positionals: [],
+    isServer: false,
+  };
 
-  function answer(given: RequestLike, request: LazyRequest): MaybePromise<ResponseLike> {
-    let place: Place;
+  function answer(arrival: Arrival): MaybePromise<ResponseLike> {
+    const place = findPlace(arrival);
+    return place.arounds.length === 0 ? answerPlace(place) : surround(place, innermost);
+  }
+
+  function findPlace({ given, request }: Arrival): Place {
     try {
-      place = findPlace(given, request);
-    } catch (error) {
-      if (table.arounds.length === 0) throw error;
-      return answerInside(table.arounds, request, () => {
-        throw error;
-      });
+      const { parts, query, isServer } = parseTarget(given.target, limits);
+      request.setParts(parts);
+      const { module, node, positionals } = resolvePath(table, parts, { strict: strictNames });
+      const socket = given.isUpgrade === true ? node?.verbs.get('CONNECT') : undefined;
+      // Otherwise the request to upgrade is ignored (RFC 9110, section 7.8).
+      if (socket !== undefined) request.method = 'CONNECT';
+      const route = socket ?? node?.answers.get(given.method);
+      const { arounds } = route ?? node ?? module;
+      const response = new LazyDraft(route?.mediaType);
+      const refusal = undefined;
+      return {
+        given,
+        request,
+        response,
+        arounds,
+        node,
+        route,
+        query,
+        positionals,
+        isServer,
+        refusal,
+      };
+    } catch (refusal) {
+      return { ...nowhere, given, request, refusal };
     }
-    const { arounds } = place;
-    if (arounds.length === 0) return answerPlace(given, request, place);
-    return answerInside(arounds, request, () => answerPlace(given, request, place));
   }
 
-  /** Throws if the target is malformed. */
-  function findPlace(given: RequestLike, request: LazyRequest): Place {
-    const { parts, query, isServer } = parseTarget(given.target, limits);
-    request.setParts(parts);
-    const { module, node, positionals } = resolvePath(table, parts, { strict: strictNames });
-    const socket = given.isUpgrade === true ? node?.verbs.get('CONNECT') : undefined;
-    // Otherwise the request to upgrade is ignored (RFC 9110, section 7.8).
-    if (socket !== undefined) request.method = 'CONNECT';
-    const route = socket ?? node?.answers.get(given.method);
-    const { arounds } = route ?? node ?? module;
-    return { arounds, node, route, query, positionals, isServer };
-  }
-
-  function answerPlace(
-    given: RequestLike,
-    request: LazyRequest,
-    { arounds, node, route, query, positionals, isServer }: Place,
-  ): MaybePromise<ResponseLike> {
+  function answerPlace(place: Place): MaybePromise<ResponseLike> {
+    const { given, request, arounds, node, positionals, isServer, refusal } = place;
     const { method } = given;
+    if (refusal !== undefined) throw refusal;
     if (isServer) return answerServer(method, request.id);
+    if (isCall(place)) return settle(place, prepare, callMethod, answerEarly);
     if (node === undefined) {
       if (!knownMethods.has(method)) throw new NotImplemented();
       if (arounds.length > 0) throw notFound();
       return answerMissing(request.id);
     }
-    if (route === undefined) {
-      const partCount = positionals.length;
-      return answerWithoutRoute(node, { method, partCount, missingVerb, requestId: request.id });
-    }
-    const response = new LazyDraft(route.mediaType);
-    return answerMethod({ node, route, given, request, response, query, positionals });
-  }
-
-  function answerMethod(call: Call): MaybePromise<ResponseLike> {
-    const { response, request } = call;
-    return settle(
-      () => prepare(call),
-      (body) => callMethod(call, body),
-      (error) => encodeEarly(error, response, request, writingOf(call)),
-    );
+    const partCount = positionals.length;
+    return answerWithoutRoute(node, { method, partCount, missingVerb, requestId: request.id });
   }
 
   function prepare(call: Call): MaybePromise<BodyArguments> {
-    const { route, given, request } = call;
-    const asked = inTurn(route.guards, (guard) => askGuard(guard, request));
-    return then(asked, () => {
-      refuseMisfit(call);
-      const ran = inTurn(route.folders, (folder) => runBefore(folder, request));
-      return then(ran, () => {
-        if (!route.isConditional || !isConditional(given.headers)) return readBody(call);
-        return refuseUnmet(given.headers, () => answerCurrent(call)).then(() => readBody(call));
-      });
-    });
+    return then(call, inTurn(call.route.guards, call.request, askGuard), prepareAdmitted);
+  }
+
+  function prepareAdmitted(call: Call): MaybePromise<BodyArguments> {
+    refuseMisfit(call);
+    return then(call, inTurn(call.route.folders, call.request, runBefore), prepareBody);
+  }
+
+  function prepareBody(call: Call): MaybePromise<BodyArguments> {
+    const { headers } = call.given;
+    if (!call.route.isConditional || !isConditional(headers)) return readBody(call);
+    return then(
+      call,
+      refuseUnmet(headers, () => answerCurrent(call)),
+      readBody,
+    );
   }
 
   /** The answer to GET on the path of an unsafe method; undefined if absent. */
@@ -159,11 +170,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const current: Call = { ...call, route, response: new LazyDraft(route.mediaType), query: '' };
     try {
       refuseMisfit(current);
-      return await settle(
-        () => noBody,
-        (body) => callMethod(current, body),
-        (error) => encodeEarly(error, current.response, current.request, writingOf(current)),
-      );
+      return await settle(current, () => noBody, callMethod, answerEarly);
     } catch (error) {
       if (error instanceof HttpError && (error.status === 404 || error.status === 410)) {
         return undefined;
@@ -212,7 +219,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       return limitTime(answer, limits.methodTimeoutMs, request);
     }
     const value = toNative(route.handler.apply(new route.controller(context), args));
-    const answer = then(value, (known) => encode(call, known));
+    const answer = then(call, value, encode);
     // The time limit does not apply to events, which wait for something to happen.
     if (route.op?.spec.produces === eventStream) return answer;
     return limitTime(answer, limits.methodTimeoutMs, request);
@@ -226,11 +233,11 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       const events = answerEvents(value, request, response, { live, limits: route.limits });
       if (events !== undefined) return events;
     }
-    return then(encodeResult(value, response, request, writingOf(call)), (answer) => {
-      const { body } = answer;
-      if (isWhole(body)) return answer;
-      return toBegun(body).then((begun) => ({ ...answer, body: begun }));
-    });
+    return then(call, encodeResult(value, response, request, writingOf(call)), begin);
+  }
+
+  function answerEarly(call: Call, error: unknown): MaybePromise<ResponseLike> {
+    return encodeEarly(error, call.response, call.request, writingOf(call));
   }
 
   function writingOf({ route, given }: Call): Writing {
@@ -241,32 +248,26 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return { stringReturn, xml: { ...deps.xml, asked }, filters };
   }
 
-  async function answerInside(
-    arounds: readonly Around[],
-    request: LazyRequest,
-    call: () => MaybePromise<ResponseLike>,
-  ): Promise<ResponseLike> {
-    const answered = await surround(arounds, {
-      request,
-      call: () => then(call(), checkStatus),
-      async toResponse(thrown) {
-        try {
-          const draft = new LazyDraft(undefined);
-          return { response: await encodeEarly(thrown, draft, request, jsonAlone) };
-        } catch (error) {
-          const known = error ?? new TypeError(`${error} was thrown`);
-          return { response: toErrorResponse(error, request.id), error: known };
-        }
-      },
-    });
-    if (answered.error !== undefined) report(answered.error, answered.status, request);
-    return answered.toResponse();
-  }
+  /** Of arounds. */
+  const innermost: Innermost<Place> = {
+    call: (place) => then(place, answerPlace(place), (_place, response) => checkStatus(response)),
+    async toResponse({ request }, thrown) {
+      try {
+        const draft = new LazyDraft(undefined);
+        return { response: await encodeEarly(thrown, draft, request, jsonAlone) };
+      } catch (error) {
+        const known = error ?? new TypeError(`${error} was thrown`);
+        return { response: toErrorResponse(error, request.id), error: known };
+      }
+    },
+    report: ({ request }, error, status) => report(error, status, request),
+  };
 
-  function fail(error: unknown, request: LazyRequest): ResponseLike {
+  function fail(arrival: Arrival, error: unknown): MaybePromise<ResponseLike> {
+    const { request } = arrival;
     const response = toErrorResponse(error, request.id);
     report(error, response.status, request);
-    return response;
+    return finish(arrival, response);
   }
 
   /** Logs failures that are ours. */
@@ -277,13 +278,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   /** Removes the body for HEAD, and reports a stream that fails. */
-  function finish(
-    { method }: RequestLike,
-    request: LazyRequest,
-    response: ResponseLike,
-  ): MaybePromise<ResponseLike> {
+  function finish({ given, request }: Arrival, response: ResponseLike): MaybePromise<ResponseLike> {
     const { status, headers, body } = checkStatus(response);
-    if (method === 'HEAD') return withoutBody(response);
+    if (given.method === 'HEAD') return withoutBody(response);
     if (isWhole(body)) return response;
     const onError = (error: unknown) => reportError({ request, status, error });
     const length = new ListedHeaders(headers).get('content-length');
@@ -291,56 +288,82 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   return function dispatch(given) {
-    const request = new LazyRequest(given, ids);
-    const end = (answered: ResponseLike) => finish(given, request, answered);
-    return settle(
-      () => answer(given, request),
-      end,
-      (error) => end(fail(error, request)),
-    );
+    return settle({ given, request: new LazyRequest(given, ids) }, answer, finish, fail);
   };
 }
 
-/** Runs each step after the previous one. */
+function isCall(place: Place): place is Call {
+  return place.route !== undefined;
+}
+
+/** Waits for the first chunk of a stream. */
+function begin(_call: Call, answer: ResponseLike): MaybePromise<ResponseLike> {
+  const { body } = answer;
+  if (isWhole(body)) return answer;
+  return then(answer, toBegun(body), (whole, begun) => ({ ...whole, body: begun }));
+}
+
+type Ask<Item> = (request: RoutedRequest, item: Item) => MaybePromise<void>;
+
+/** Asks about each item after the previous one. */
 function inTurn<Item>(
   items: readonly Item[],
-  run: (item: Item) => MaybePromise<void>,
-  at = 0,
+  request: RoutedRequest,
+  ask: Ask<Item>,
 ): MaybePromise<void> {
-  const item = items[at];
-  if (item === undefined) return undefined;
-  return then(run(item), () => inTurn(items, run, at + 1));
+  for (let at = 0; at < items.length; at += 1) {
+    const asked = ask(request, items[at] as Item);
+    if (asked instanceof Promise) return continueTurn(asked, items.slice(at + 1), request, ask);
+  }
+  return undefined;
 }
 
-/** Rethrows what the guard throws; throws 403 for a value that does not admit the request, or 401 if the guard
- * authenticates and the request has no credentials. */
-function askGuard(guard: Guard, request: RoutedRequest): MaybePromise<void> {
-  return then(toNative(guard.check(request)), (verdict: unknown) => {
-    if (verdict === undefined || verdict === true) return;
-    const cause = new TypeError(
-      `the check of a guard returned ${kindOf(verdict)}; throw AccessDenied or an HttpError to refuse, return nothing to let the request pass`,
+async function continueTurn<Item>(
+  asked: Promise<void>,
+  items: readonly Item[],
+  request: RoutedRequest,
+  ask: Ask<Item>,
+): Promise<void> {
+  await asked;
+  await inTurn(items, request, ask);
+}
+
+function askGuard(request: RoutedRequest, guard: Guard): MaybePromise<void> {
+  return then({ request, guard }, toNative(guard.check(request)), judge);
+}
+
+/** Throws 403 for a value that does not admit the request, or 401 if the guard authenticates and the request has no
+ * credentials. */
+function judge(
+  { request, guard }: { readonly request: RoutedRequest; readonly guard: Guard },
+  verdict: unknown,
+): void {
+  if (verdict === undefined || verdict === true) return;
+  const cause = new TypeError(
+    `the check of a guard returned ${kindOf(verdict)}; throw AccessDenied or an HttpError to refuse, return nothing to let the request pass`,
+  );
+  const { headers } = request;
+  if (!guard.authenticates || headers.has('authorization') || headers.has('cookie')) {
+    throw new HttpError(403, { detail: 'access denied', cause });
+  }
+  throw new AccessDenied({ scheme: guard.security?.scheme['scheme'] ?? 'bearer', cause });
+}
+
+function runBefore(request: RoutedRequest, folder: Folder): MaybePromise<void> {
+  return folder.before && then(request, toNative(folder.before(request)), storeFound);
+}
+
+/** Throws if what a folder's `before` returned is not an object: a `false` that was intended to refuse would admit
+ * every caller. */
+function storeFound(request: RoutedRequest, found: unknown): void {
+  if (found === undefined) return;
+  if (found instanceof Error) throw found;
+  if (typeof found !== 'object' || found === null || found instanceof Response) {
+    throw new TypeError(
+      `the before of a folder returned ${kindOf(found)}; it returns an object or nothing, and throws to refuse`,
     );
-    const { headers } = request;
-    if (!guard.authenticates || headers.has('authorization') || headers.has('cookie')) {
-      throw new HttpError(403, { detail: 'access denied', cause });
-    }
-    throw new AccessDenied({ scheme: guard.security?.scheme['scheme'] ?? 'bearer', cause });
-  });
-}
-
-/** Stores what a folder's `before` returns. Throws if that is not an object: a `false` that was intended to refuse
- * would admit every caller. */
-function runBefore(folder: Folder, request: RoutedRequest): MaybePromise<void> {
-  return then(toNative(folder.before?.(request)), (found: unknown) => {
-    if (found === undefined) return;
-    if (found instanceof Error) throw found;
-    if (typeof found !== 'object' || found === null || found instanceof Response) {
-      throw new TypeError(
-        `the before of a folder returned ${kindOf(found)}; it returns an object or nothing, and throws to refuse`,
-      );
-    }
-    Object.assign(request.state, found);
-  });
+  }
+  Object.assign(request.state, found);
 }
 
 async function withoutBody({ status, headers, body }: ResponseLike): Promise<ResponseLike> {

@@ -28,8 +28,7 @@ export function bearer(
   check?: (token: string, request: RoutedRequest) => MaybePromise<boolean>,
   options: GuardOptions = {},
 ): Guard {
-  const ask = check && ((token: string, request: RoutedRequest) => () => check(token, request));
-  return ofScheme('bearer', options, 'a bearer token is required', ask);
+  return ofScheme('bearer', options, 'a bearer token is required', (token) => token, check);
 }
 
 /** `Authorization: Basic <user:password in base64>`. Without a check no caller passes: 403. */
@@ -37,34 +36,46 @@ export function basic(
   check?: (user: string, password: string, request: RoutedRequest) => MaybePromise<boolean>,
   options: GuardOptions = {},
 ): Guard {
+  const read = (credentials: string) =>
+    /^([^:]*):(.*)$/s.exec(Buffer.from(credentials, 'base64').toString());
   const ask =
     check &&
-    ((credentials: string, request: RoutedRequest) => {
-      const pair = Buffer.from(credentials, 'base64').toString();
-      const at = pair.indexOf(':');
-      return at < 0 ? undefined : () => check(pair.slice(0, at), pair.slice(at + 1), request);
-    });
-  return ofScheme('basic', options, 'a user name and a password are required', ask);
+    (([, user = '', password = '']: RegExpExecArray, request: RoutedRequest) =>
+      check(user, password, request));
+  return ofScheme('basic', options, 'a user name and a password are required', read, ask);
 }
 
-/** `ask` returns the check for these credentials; undefined if they are malformed. */
-function ofScheme(
+/** `read` returns nothing for malformed credentials. A check that fails admits no caller, but is no verdict on the
+ * credentials: 503, and its error is only logged. An error that it throws as an answer is passed on unchanged. */
+function ofScheme<Credentials>(
   scheme: 'basic' | 'bearer',
   { realm }: GuardOptions,
   required: string,
-  ask:
-    | ((text: string, request: RoutedRequest) => (() => MaybePromise<boolean>) | undefined)
-    | undefined,
+  read: (text: string) => Credentials | null,
+  check: ((credentials: Credentials, request: RoutedRequest) => MaybePromise<boolean>) | undefined,
 ): Guard {
+  interface Asked {
+    readonly credentials: Credentials;
+    readonly request: RoutedRequest;
+  }
+  const ask = ({ credentials, request }: Asked) => toNative(check?.(credentials, request));
+  const admit = (_asked: Asked, passed: unknown): void => {
+    if (passed !== true) throw new AccessDenied({ scheme, realm });
+  };
+  const fail = (_asked: Asked, cause: unknown): never => {
+    const isAnswer =
+      cause instanceof HttpError || cause instanceof Stop || cause instanceof Redirect;
+    throw isAnswer ? cause : new HttpError(503, { cause });
+  };
   return {
     authenticates: true,
     security: { name: scheme, scheme: { type: 'http', scheme } },
     check(request) {
-      if (ask === undefined) throw new HttpError(403, { detail: 'no caller has access' });
-      const credentials = readCredentials(request.headers.get('authorization'), scheme);
-      const check = credentials === undefined ? undefined : ask(credentials, request);
-      if (check === undefined) throw new AccessDenied({ scheme, realm, detail: required });
-      return demand(scheme, realm, check);
+      if (check === undefined) throw new HttpError(403, { detail: 'no caller has access' });
+      const text = readCredentials(request.headers.get('authorization'), scheme);
+      const credentials = text === undefined ? null : read(text);
+      if (credentials === null) throw new AccessDenied({ scheme, realm, detail: required });
+      return settle({ credentials, request }, ask, admit, fail);
     },
   };
 }
@@ -136,34 +147,13 @@ export function areGuards(guard: unknown): guard is Guard | readonly Guard[] | u
   return guard === undefined || [guard].flat().every(isGuard);
 }
 
+const credentialsOf = { basic: /^basic +([^ ]+)$/i, bearer: /^bearer +([^ ]+)$/i };
+
 /** The credentials of an `Authorization` header with this scheme; undefined for another scheme or a malformed
  * header. */
 export function readCredentials(
   authorization: string | null | undefined,
   scheme: 'basic' | 'bearer',
 ): string | undefined {
-  const [given, credentials, more] = (authorization ?? '').split(/ +/);
-  if (given?.toLowerCase() !== scheme || more !== undefined) return undefined;
-  return credentials === '' ? undefined : credentials;
-}
-
-/** A check that fails admits no caller, but is no verdict on the credentials: 503, and its error is only logged. An
- * error that it throws as an answer is passed on unchanged. */
-function demand(
-  scheme: string,
-  realm: string | undefined,
-  check: () => MaybePromise<boolean>,
-): MaybePromise<void> {
-  const failed = (cause: unknown) => {
-    if (cause instanceof HttpError || cause instanceof Stop || cause instanceof Redirect)
-      throw cause;
-    throw new HttpError(503, { cause });
-  };
-  return settle(
-    () => toNative(check()),
-    (passed) => {
-      if (passed !== true) throw new AccessDenied({ scheme, realm });
-    },
-    failed,
-  );
+  return credentialsOf[scheme].exec(authorization ?? '')?.[1];
 }

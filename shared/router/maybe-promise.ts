@@ -1,14 +1,27 @@
 // Steps that may have to wait: a value that is available is passed on synchronously, since each promise in the path of
-// a request costs more than most steps.
+// a request costs more than most steps. `about` is what all steps of a request need: a function made for each request
+// costs more than a step, too.
 
 export type MaybePromise<Value> = Value | Promise<Value>;
 
+export type Step<About, Value, Next> = (about: About, value: Value) => MaybePromise<Next>;
+
 /** Calls `next` with the value, or with what the promise resolves to. */
-export function then<Value, Next>(
+export function then<About, Value, Next>(
+  about: About,
   value: MaybePromise<Value>,
-  next: (value: Value) => MaybePromise<Next>,
+  next: Step<About, Value, Next>,
 ): MaybePromise<Next> {
-  return value instanceof Promise ? value.then(next) : next(value);
+  return value instanceof Promise ? resume(about, value, next) : next(about, value);
+}
+
+async function resume<About, Value, Next>(
+  about: About,
+  value: Promise<Value>,
+  next: Step<About, Value, Next>,
+): Promise<Next> {
+  const result = next(about, await value);
+  return result instanceof Promise ? await result : result;
 }
 
 /** Converts promises of other libraries to the platform's. */
@@ -20,25 +33,36 @@ export function toNative<Value>(value: Value | PromiseLike<Value>): MaybePromise
 
 /** Calls `next` with what `run` returns or resolves to; passes errors of both to `onError`, with one promise for each
  * wait. */
-export function settle<Value, Next>(
-  run: () => MaybePromise<Value>,
-  next: (value: Value) => MaybePromise<Next>,
-  onError: (error: unknown) => MaybePromise<Next>,
+export function settle<About, Value, Next>(
+  about: About,
+  run: (about: About) => MaybePromise<Value>,
+  next: Step<About, Value, Next>,
+  onError: Step<About, unknown, Next>,
 ): MaybePromise<Next> {
-  const proceed = (value: Value): MaybePromise<Next> => {
-    let result: MaybePromise<Next>;
-    try {
-      result = next(value);
-    } catch (error) {
-      return onError(error);
-    }
-    return result instanceof Promise ? result.then(undefined, onError) : result;
-  };
-  let value: MaybePromise<Value>;
   try {
-    value = run();
+    const value = run(about);
+    if (value instanceof Promise) return settleLater(about, value, next, onError);
+    const result = next(about, value);
+    return result instanceof Promise ? settleLater(about, result, pass, onError) : result;
   } catch (error) {
-    return onError(error);
+    return onError(about, error);
   }
-  return value instanceof Promise ? value.then(proceed, onError) : proceed(value);
+}
+
+async function settleLater<About, Value, Next>(
+  about: About,
+  value: Promise<Value>,
+  next: Step<About, Value, Next>,
+  onError: Step<About, unknown, Next>,
+): Promise<Next> {
+  try {
+    const result = next(about, await value);
+    return result instanceof Promise ? await result : result;
+  } catch (error) {
+    return onError(about, error);
+  }
+}
+
+function pass<Value>(_about: unknown, value: Value): Value {
+  return value;
 }

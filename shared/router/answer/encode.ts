@@ -59,7 +59,9 @@ export function encodeResult(
     }
     if (encoded === undefined && isGenerator(value)) {
       // The method has run when the generator ends, and may have set status and headers until then.
-      return then(collect(value, request), (list) => encodeResult(list, draft, request, writing));
+      return then(draft, collect(value, request), (_draft, list) =>
+        encodeResult(list, draft, request, writing),
+      );
     }
     const { chosenType } = draft;
     const { body, type, length } =

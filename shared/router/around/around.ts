@@ -14,66 +14,96 @@ import {
   withoutBody,
 } from '../request/request.ts';
 
-/** The innermost call, and how its errors are answered. */
-export interface Surrounded {
+/** A request, and what surrounds it; the first around is outermost. */
+interface Surrounded {
+  readonly arounds: readonly Around[];
   readonly request: RoutedRequest & { end(): void };
-  readonly call: () => MaybePromise<ResponseLike>;
-  readonly toResponse: (thrown: unknown) => Promise<{
+}
+
+/** What arounds surround, and how errors are answered. */
+export interface Innermost<Place> {
+  call(place: Place): MaybePromise<ResponseLike>;
+  toResponse(
+    place: Place,
+    thrown: unknown,
+  ): Promise<{
     readonly response: ResponseLike;
     /** Undefined if the thrown value is not an error, such as a redirect. */
     readonly error?: unknown;
   }>;
+  /** Called with the error of the answer that is sent. */
+  report(place: Place, error: unknown, status: number): void;
 }
 
-/** Calls the arounds, the first of them outermost. Never rejects. Ends answers that no around returned, and the request
- * if an answer was not waited for. */
-export async function surround(
-  arounds: readonly Around[],
-  { request, call, toResponse }: Surrounded,
-): Promise<SurroundedAnswer> {
-  const made: SurroundedAnswer[] = [];
-  let unanswered = 0;
-  let isOver = false;
+/** Calls the arounds. Ends answers that no around returned, and the request if an answer was not waited for. Rejects if
+ * the answer cannot be sent. */
+export function surround<Place extends Surrounded>(
+  place: Place,
+  innermost: Innermost<Place>,
+): Promise<ResponseLike> {
+  return new Surrounding(place, innermost).answer();
+}
 
-  function keep(answer: SurroundedAnswer): SurroundedAnswer {
-    if (isOver) void answer.end();
-    else made.push(answer);
-    return answer;
+class Surrounding<Place extends Surrounded> {
+  readonly #place: Place;
+  readonly #innermost: Innermost<Place>;
+  readonly #made: SurroundedAnswer[] = [];
+  #unanswered = 0;
+  #isOver = false;
+
+  constructor(place: Place, innermost: Innermost<Place>) {
+    this.#place = place;
+    this.#innermost = innermost;
   }
 
-  async function run(at: number): Promise<SurroundedAnswer> {
-    unanswered += 1;
+  async answer(): Promise<ResponseLike> {
+    const { request } = this.#place;
+    const result = await this.#run(0);
+    this.#isOver = true;
+    if (this.#unanswered > 0) request.end();
+    for (const answer of this.#made) if (answer !== result) void answer.end();
+    const { error, status } = result;
+    if (error !== undefined) this.#innermost.report(this.#place, error, status);
+    return result.toResponse();
+  }
+
+  /** Never rejects. */
+  async #run(at: number): Promise<SurroundedAnswer> {
+    const { arounds, request } = this.#place;
+    this.#unanswered += 1;
     try {
       const around = arounds[at];
       if (at === arounds.length) {
-        const answered = call();
-        return keep(new SurroundedAnswer(answered instanceof Promise ? await answered : answered));
+        const answered = this.#innermost.call(this.#place);
+        return this.#keep(
+          new SurroundedAnswer(answered instanceof Promise ? await answered : answered),
+        );
       }
       let isCalled = false;
       const next = () => {
         if (isCalled) throw new TypeError('an around calls next() once');
         isCalled = true;
-        return run(at + 1);
+        return this.#run(at + 1);
       };
       const returned: unknown = await around?.(next, request);
-      if (returned instanceof SurroundedAnswer && made.includes(returned)) return returned;
+      if (returned instanceof SurroundedAnswer && this.#made.includes(returned)) return returned;
       if (returned instanceof Response) {
-        return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)));
+        return this.#keep(SurroundedAnswer.from(returned, request.id, this.#made.at(-1)));
       }
       throw new TypeError('an around returns the answer of next(), or a Response');
     } catch (thrown) {
-      const { response, error } = await toResponse(thrown);
-      return keep(new SurroundedAnswer(response, error));
+      const { response, error } = await this.#innermost.toResponse(this.#place, thrown);
+      return this.#keep(new SurroundedAnswer(response, error));
     } finally {
-      unanswered -= 1;
+      this.#unanswered -= 1;
     }
   }
 
-  const result = await run(0);
-  isOver = true;
-  if (unanswered > 0) request.end();
-  for (const answer of made) if (answer !== result) void answer.end();
-  return result;
+  #keep(answer: SurroundedAnswer): SurroundedAnswer {
+    if (this.#isOver) void answer.end();
+    else this.#made.push(answer);
+    return answer;
+  }
 }
 
 /** The answer that arounds receive: changing its body keeps its headers consistent, and ends streams that are not

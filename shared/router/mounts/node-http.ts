@@ -37,25 +37,35 @@ export interface ServedApp {
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 60_000;
 
+/** What an answer is sent to. */
+interface Exchange {
+  readonly given: RequestLike;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
 /** `asksForBodies`: for the event `checkContinue`, in which Node leaves it to the listener to request the body. */
 export function createListener(
   dispatch: Dispatch,
   { asksForBodies }: { readonly asksForBodies: boolean } = { asksForBodies: false },
 ): Listener {
+  const answer = ({ given }: Exchange) => dispatch(given);
   return (request, response) => {
-    // Dispatching never fails, but a connection or a stream can fail in the middle of an answer.
-    const fail = () => void response.destroy();
     try {
       const whole = toRequestLike(request, response);
       const given = asksForBodies
         ? { ...whole, askForBody: () => response.headersSent || response.writeContinue() }
         : whole;
-      const finish = (answer: ResponseLike) => send(answer, given, request, response);
-      void settle(() => dispatch(given), finish, fail);
+      void settle({ given, request, response }, answer, send, fail);
     } catch {
-      fail();
+      response.destroy();
     }
   };
+}
+
+/** Dispatching never fails, but a connection or a stream can fail in the middle of an answer. */
+function fail({ response }: Exchange): void {
+  response.destroy();
 }
 
 /** A server that is not listening yet. Unknown methods are 501, as everywhere. */
@@ -153,10 +163,8 @@ async function answerConnect(
 
 /** Waits only if the body is a stream. */
 function send(
+  { given, request, response }: Exchange,
   { status, headers, body }: ResponseLike,
-  given: RequestLike,
-  request: IncomingMessage,
-  response: ServerResponse,
 ): Promise<void> | undefined {
   // A request without a body is complete as well, but the parser has not reported it yet if the answer is synchronous.
   if (given.body !== undefined && !request.complete) endUnread(request, response);
