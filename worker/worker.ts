@@ -205,9 +205,9 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
 
   /** Loaded only with several processes. */
   async function createProcesses() {
-    const { createProcessGroup } = await import('./processes/process-group.ts');
+    const { ProcessGroup } = await import('./processes/process-group.ts');
     const { forkProcess } = await import('./processes/fork-process.ts');
-    return createProcessGroup({
+    return new ProcessGroup({
       count: settings.processes.count,
       environment: deps.environment,
       fork: forkProcess,

@@ -1,7 +1,7 @@
 // The contract of a process that is killed at any effect on the record, run on each place where that can happen: the
 // next process finds the state before or after the effect.
 import type { ExecutionContext } from 'ava';
-import { type OwnText, openOwnText } from '../../control-plane/server/record/own-text.ts';
+import { type OwnText, OwnTextFile } from '../../control-plane/server/record/own-text.ts';
 import {
   type RolloutRecord,
   verdictOf,
@@ -124,7 +124,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
         const owns: OwnText[] = [];
         const settled = () => Promise.all(owns.map((own) => own.settled()));
         const open = (life: Life, shared: SharedText | undefined) => {
-          const own = openOwnText({ stateDirectory: folder, store: name, isInGit: false }, log);
+          const own = new OwnTextFile({ stateDirectory: folder, store: name, isInGit: false }, log);
           return new RecordKeeper({
             shared: shared && mortalText(life, shared),
             own: mortalOwn(life, own),

@@ -8,7 +8,7 @@ import { createRegistry } from '../metrics/registry.ts';
 import type { AcceptedRules } from '../serving.ts';
 import type { ProcessListener } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
-import { createProcessGroup } from './process-group.ts';
+import { ProcessGroup } from './process-group.ts';
 import { RulesReceiver } from './shared-documents.ts';
 
 const addresses = {
@@ -47,7 +47,7 @@ function setUp(count = 2) {
       },
     };
   };
-  const group = createProcessGroup({
+  const group = new ProcessGroup({
     count,
     environment: { PORT: '1' },
     fork,

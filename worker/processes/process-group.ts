@@ -31,15 +31,20 @@ import type { LimitedShare } from '../fleet/limited-values.ts';
 import type { Health } from '../health.ts';
 import type { Profiler } from '../listen/profiler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
+import type { Counter, Gauge } from '../metrics.ts';
 import type { RecordBatch } from '../recording/record-buffer.ts';
 import type { AcceptedRules, Serving, ServingAddresses } from '../serving.ts';
 import type { ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { ProcessSlot } from './process-slot.ts';
-import { createRemoteCounters } from './remote-counters.ts';
+import { createRemoteCounters, type RemoteCounters } from './remote-counters.ts';
 import { createRemoteProfiler, type RemoteProfiler } from './remote-profiler.ts';
 import { RulesSender } from './shared-documents.ts';
-import { createStatisticsMerge, type ReportedProcess } from './statistics-merge.ts';
+import {
+  createStatisticsMerge,
+  type ReportedProcess,
+  type StatisticsMerge,
+} from './statistics-merge.ts';
 
 export interface ProcessGroupDeps {
   readonly count: number;
@@ -70,65 +75,116 @@ interface Member {
   hasConnected: boolean;
 }
 
-export interface ProcessGroup extends Serving {
+export class ProcessGroup implements Serving {
+  readonly counters: RemoteCounters;
   /** One for each process, in the order of their numbers. */
   readonly profilers: readonly Profiler[];
-}
-
-export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
-  const { count, environment, fork, health, log, clock } = deps;
-  const merge = createStatisticsMerge(deps.metrics);
-  const servingCount = deps.metrics.gauge('ratelimit.processes.serving');
-  const replacedCount = deps.metrics.counter('ratelimit.processes.replaced');
-  const openFilesExhausted = deps.metrics.counter('ratelimit.open_files_exhausted');
-  let openFiles: OpenFilesWatch | undefined;
+  readonly #deps: ProcessGroupDeps;
+  readonly #statistics: StatisticsMerge;
+  readonly #servingCount: Gauge;
+  readonly #replacedCount: Counter;
+  readonly #openFilesExhausted: Counter;
+  readonly #members: readonly Member[];
+  readonly #partNumbers = new PartNumbers();
   /** Rejects when a process cannot start while the worker itself starts. */
-  const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {});
-  const partNames = new PartNumbers();
-  let rulesInForce: AcceptedRules | undefined;
-  let hasStarted = false;
-  /** How many processes may listen, in the order of their numbers, and whether one is or was listening. */
-  let listening = 0;
-  let hasListened = false;
-  const first = createMember(1);
-  const others = Array.from({ length: count - 1 }, (_, index) => createMember(index + 2));
-  const members = [first, ...others];
-  const counters = createRemoteCounters({
-    sendToOne(message) {
-      const member = members.find(isServing);
-      void member?.slot.send(message);
-      return member !== undefined;
-    },
-    sendToAll: broadcast,
-    after: clock.after,
-  });
+  readonly #failed = Promise.withResolvers<never>();
+  #openFiles: OpenFilesWatch | undefined;
+  #rulesInForce: AcceptedRules | undefined;
+  #hasStarted = false;
+  /** How many processes can listen, in the order of their numbers. */
+  #listening = 0;
+  /** Whether one is or was listening. */
+  #hasListened = false;
 
-  function createMember(number: number): Member {
-    const slot = new ProcessSlot({
-      number,
-      fork,
-      log,
-      clock,
-      onStart() {
-        member.isStarted = false;
-        member.rules = new RulesSender((message) => slot.send(message), partNames);
-        member.reported = merge.addProcess();
-        if (number === 1 || first.hasConnected) brief(member);
+  constructor(deps: ProcessGroupDeps) {
+    const { count, health, metrics, clock } = deps;
+    this.#deps = deps;
+    this.#statistics = createStatisticsMerge(metrics);
+    this.#servingCount = metrics.gauge('ratelimit.processes.serving');
+    this.#replacedCount = metrics.counter('ratelimit.processes.replaced');
+    this.#openFilesExhausted = metrics.counter('ratelimit.open_files_exhausted');
+    this.#failed.promise.catch(() => {});
+    this.#members = Array.from({ length: count }, (_, index) => this.#createMember(index + 1));
+    this.profilers = this.#members.map(({ profiler }) => profiler);
+    this.counters = createRemoteCounters({
+      sendToOne: (message) => {
+        const member = this.#members.find(isServing);
+        void member?.slot.send(message);
+        return member !== undefined;
       },
-      onMessage: (message) => take(member, message),
-      onEnd(how, reason) {
+      sendToAll: (message) => this.#broadcast(message),
+      after: clock.after,
+    });
+    health.onChange((healthy) => this.#broadcast({ kind: 'health', healthy }));
+  }
+
+  useRules(rules: AcceptedRules): void {
+    this.#rulesInForce = rules;
+    for (const member of this.#members) if (member.isStarted) member.rules.use(rules);
+  }
+
+  async connect(signal: AbortSignal): Promise<void> {
+    for (const { slot } of this.#members) slot.start();
+    await this.#unlessFailed([this.#first.connected.promise], signal);
+    for (const member of this.#members) if (!member.isStarted) this.#startDeciding(member);
+    await this.#unlessFailed(
+      this.#members.map(({ connected }) => connected.promise),
+      signal,
+    );
+  }
+
+  async listen(signal: AbortSignal): Promise<ServingAddresses> {
+    const { count, clock, log } = this.#deps;
+    await this.#letListen(1, signal);
+    await this.#letListen(count, signal);
+    this.#hasStarted = true;
+    this.#updateHealth();
+    // The primary accepts the connections of all; each process only watches its own files.
+    const onExhausted = () => this.#openFilesExhausted.add(1);
+    this.#openFiles = watchOpenFiles({ clock, log, onExhausted });
+    return this.#first.serving.promise;
+  }
+
+  describe(): string[] {
+    return [
+      `processes: ${this.#servingCount.value} of ${this.#deps.count} serve`,
+      ...this.#members.map(({ slot }) => `  ${slot.describe()}`),
+    ];
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.#openFiles?.close();
+    await Promise.all(this.#members.map(({ slot }) => slot.stop(graceMs)));
+  }
+
+  get #first(): Member {
+    return this.#members[0] as Member;
+  }
+
+  #createMember(number: number): Member {
+    const { fork, log, clock } = this.#deps;
+    const createSender = () => new RulesSender((message) => slot.send(message), this.#partNumbers);
+    const slot = new ProcessSlot({
+      ...{ number, fork, log, clock },
+      onStart: () => {
+        member.isStarted = false;
+        member.rules = createSender();
+        member.reported = this.#statistics.addProcess();
+        if (number === 1 || this.#first.hasConnected) this.#startDeciding(member);
+      },
+      onMessage: (message) => this.#receive(member, message),
+      onEnd: (how, reason) => {
         member.rules.close();
         member.reported.end();
         member.profiler.end();
         member.hasStore = true;
-        noteState();
-        if (hasStarted || (member.hasConnected && reason === undefined)) {
-          replacedCount.add(1);
+        this.#updateHealth();
+        if (this.#hasStarted || (member.hasConnected && reason === undefined)) {
+          this.#replacedCount.add(1);
           return true;
         }
         const message = reason ?? `process ${number} ${how} before it could serve`;
-        failed.reject(new AppError('cannot_start', message));
+        this.#failed.reject(new AppError('cannot_start', message));
         return false;
       },
     });
@@ -140,9 +196,9 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
         return true;
       }),
       isStarted: false,
-      rules: new RulesSender((message) => slot.send(message), partNames),
+      rules: createSender(),
       hasStore: true,
-      reported: merge.addProcess(),
+      reported: this.#statistics.addProcess(),
       connected: Promise.withResolvers(),
       serving: Promise.withResolvers(),
       hasConnected: false,
@@ -150,115 +206,81 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     return member;
   }
 
-  function brief(member: Member): void {
+  /** Sends everything that a process needs before it can decide. */
+  #startDeciding(member: Member): void {
+    const { environment, health } = this.#deps;
     const { slot } = member;
     member.isStarted = true;
-    const logsForAll = slot.number === 1 && !hasStarted;
+    const logsForAll = slot.number === 1 && !this.#hasStarted;
     void slot.send({ kind: 'start', environment, number: slot.number, logsForAll });
     void slot.send({ kind: 'health', healthy: health.healthy });
-    if (rulesInForce !== undefined) member.rules.use(rulesInForce);
+    if (this.#rulesInForce !== undefined) member.rules.use(this.#rulesInForce);
   }
 
-  function take(member: Member, message: FromProcess): void {
+  #receive(member: Member, message: FromProcess): void {
     switch (message.kind) {
       case 'connected':
         member.hasConnected = true;
         member.connected.resolve();
-        if (member.slot.number <= listening) letOneListen(member);
+        if (member.slot.number <= this.#listening) this.#letOneListen(member);
         break;
       case 'listening':
-        hasListened = true;
+        this.#hasListened = true;
         member.serving.resolve(message.addresses);
-        noteState();
+        this.#updateHealth();
         break;
       case 'store':
         member.hasStore = message.healthy;
-        noteState();
+        this.#updateHealth();
         break;
       case 'report':
         member.reported.take(message.statistics);
-        message.unmatched.forEach(deps.takeUnmatched);
-        if (message.limited !== undefined) deps.takeLimited(message.limited);
-        if (message.recorded !== undefined) deps.takeRecorded(message.recorded);
+        message.unmatched.forEach(this.#deps.takeUnmatched);
+        if (message.limited !== undefined) this.#deps.takeLimited(message.limited);
+        if (message.recorded !== undefined) this.#deps.takeRecorded(message.recorded);
         break;
       case 'profile':
         member.profiler.take(message);
         break;
       case 'counters':
-        counters.take(message);
+        this.counters.take(message);
         break;
       case 'failed':
         break;
     }
   }
 
-  function noteState(): void {
+  #updateHealth(): void {
+    const { health } = this.#deps;
     health.set(
       'store',
-      members.every(({ hasStore }) => hasStore),
+      this.#members.every(({ hasStore }) => hasStore),
     );
-    servingCount.set(members.filter(isServing).length);
-    health.set('processes', !hasStarted || servingCount.value > 0);
+    this.#servingCount.set(this.#members.filter(isServing).length);
+    health.set('processes', !this.#hasStarted || this.#servingCount.value > 0);
   }
 
-  function broadcast(message: ToProcess): void {
-    for (const { slot, isStarted } of members) if (isStarted) void slot.send(message);
+  #broadcast(message: ToProcess): void {
+    for (const { slot, isStarted } of this.#members) if (isStarted) void slot.send(message);
   }
 
-  function letOneListen({ rules }: Member): void {
-    rules.sendAfter({ kind: 'listen', hasListened });
-  }
-
-  async function letListen(number: number, signal: AbortSignal): Promise<void> {
-    listening = number;
-    const called = members.slice(0, number);
-    for (const member of called) if (member.slot.state === 'connected') letOneListen(member);
-    await unlessFailed(
+  async #letListen(number: number, signal: AbortSignal): Promise<void> {
+    this.#listening = number;
+    const called = this.#members.slice(0, number);
+    for (const member of called) if (member.slot.state === 'connected') this.#letOneListen(member);
+    await this.#unlessFailed(
       called.map(({ serving }) => serving.promise),
       signal,
     );
   }
 
-  async function unlessFailed(promises: Promise<unknown>[], signal: AbortSignal): Promise<void> {
-    await unlessAborted(Promise.race([failed.promise, Promise.all(promises)]), signal);
+  #letOneListen({ rules }: Member): void {
+    rules.sendAfter({ kind: 'listen', hasListened: this.#hasListened });
   }
 
-  health.onChange((healthy) => broadcast({ kind: 'health', healthy }));
-
-  return {
-    counters,
-    profilers: members.map(({ profiler }) => profiler),
-    useRules(rules) {
-      rulesInForce = rules;
-      for (const member of members) if (member.isStarted) member.rules.use(rules);
-    },
-    async connect(signal) {
-      for (const { slot } of members) slot.start();
-      await unlessFailed([first.connected.promise], signal);
-      for (const member of others) if (!member.isStarted) brief(member);
-      await unlessFailed(
-        others.map(({ connected }) => connected.promise),
-        signal,
-      );
-    },
-    async listen(signal) {
-      await letListen(1, signal);
-      await letListen(count, signal);
-      hasStarted = true;
-      noteState();
-      // The primary accepts the connections of all; each process only watches its own files.
-      openFiles = watchOpenFiles({ clock, log, onExhausted: () => openFilesExhausted.add(1) });
-      return first.serving.promise;
-    },
-    describe: () => [
-      `processes: ${servingCount.value} of ${count} serve`,
-      ...members.map(({ slot }) => `  ${slot.describe()}`),
-    ],
-    async stop(graceMs) {
-      openFiles?.close();
-      await Promise.all(members.map(({ slot }) => slot.stop(graceMs)));
-    },
-  };
+  async #unlessFailed(promises: Promise<unknown>[], signal: AbortSignal): Promise<void> {
+    await unlessAborted(Promise.race([this.#failed.promise, Promise.all(promises)]), signal);
+  }
 }
 
 function isServing({ slot }: Member): boolean {

@@ -5,13 +5,13 @@ import type { Log } from '../../../shared/log.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../../test/support/rules-folder.ts';
 import { listSetAside } from '../store/set-aside.ts';
-import { openOwnText } from './own-text.ts';
+import { OwnTextFile } from './own-text.ts';
 import { emptyRecord, parseRecord, toRecordText } from './record.ts';
 
 const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
 const kept = { text: textOf(1), plane: 'p'.repeat(64) };
 const open = (stateDirectory: string, store: string, log: Log, isInGit = false) =>
-  openOwnText({ stateDirectory, store, isInGit }, log);
+  new OwnTextFile({ stateDirectory, store, isInGit }, log);
 
 test('the newest text of a store is found again, also where it was removed, and no other store finds it', async (t) => {
   const log = createRecordedLog();
@@ -87,13 +87,13 @@ test('a record beside the rules is used only with state of an earlier version: a
   writeFileSync(path, JSON.stringify(record));
   const log = createRecordedLog();
   const options = { stateDirectory: state, store: rules, rulesDirectory: rules, isInGit: false };
-  const known = parseRecord((await openOwnText(options, log).read())?.text ?? '');
+  const known = parseRecord((await new OwnTextFile(options, log).read())?.text ?? '');
   t.deepEqual(known, {
     ok: true,
     record: { ...emptyRecord, verdicts: [takenBack], takenBack: [] },
   } as never);
   writeFileSync(join(state, 'last-good.revision.json'), '');
-  t.deepEqual(await openOwnText(options, log).read(), { text: JSON.stringify(record) });
+  t.deepEqual(await new OwnTextFile(options, log).read(), { text: JSON.stringify(record) });
 });
 
 test('where no second file can be written, as on a full disk, the text replaces the first one in place', async (t) => {

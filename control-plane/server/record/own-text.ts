@@ -34,24 +34,6 @@ export interface OwnTextOptions {
   readonly isInGit: boolean;
 }
 
-/** A text that cannot be read is logged; no call rejects. */
-export interface OwnText {
-  /** Human-readable: where it is. */
-  readonly path: string;
-  /** Undefined if this store does not have it. The text may be of a version that this program cannot read. */
-  read(): Promise<OwnRecord | undefined>;
-  /** Renames the text that was read, and resolves with its description for a log line. */
-  setAside(): Promise<string>;
-  /** Returns at once; logs a failure. */
-  save(record: OwnRecord): void;
-  /** Resolves with why the text cannot be written, human-readable; with undefined once it is written. */
-  write(record: OwnRecord): Promise<string | undefined>;
-  /** Returns at once; rewrites what this process has written if it was removed, and logs that. */
-  restore(): void;
-  /** Resolves when no write is under way any more. */
-  settled(): Promise<void>;
-}
-
 /** The limit for the text and the fields around it. */
 const maxBytes = 8 * maxSharedTextBytes;
 
@@ -64,47 +46,123 @@ function parse(text: string): Static<typeof fileJson> {
   return content;
 }
 
-export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
-  const { stateDirectory, store, rulesDirectory, isInGit } = options;
-  const path = join(stateDirectory, 'rollout.json');
-  let newest: OwnRecord | undefined;
-  /** The text on the disk. */
-  let written: string | undefined;
-  let hasFailed = false;
-  let isRemovedBesideRules = false;
-  let writing: Promise<string | undefined> = Promise.resolve(undefined);
+/** Its public members. */
+export type OwnText = Pick<OwnTextFile, keyof OwnTextFile>;
 
-  async function write(given: OwnRecord): Promise<string | undefined> {
+/** A text that cannot be read is logged; no call rejects. */
+export class OwnTextFile {
+  /** Human-readable: where it is. */
+  readonly path: string;
+  readonly #options: OwnTextOptions;
+  readonly #log: Log;
+  #newest: OwnRecord | undefined;
+  /** The text on the disk. */
+  #written: string | undefined;
+  #hasFailed = false;
+  #isRemovedBesideRules = false;
+  #writing: Promise<string | undefined> = Promise.resolve(undefined);
+
+  constructor(options: OwnTextOptions, log: Log) {
+    this.path = join(options.stateDirectory, 'rollout.json');
+    this.#options = options;
+    this.#log = log;
+  }
+
+  /** Undefined if this store does not have it. The text may be of a version that this program cannot read. */
+  async read(): Promise<OwnRecord | undefined> {
+    let content: Static<typeof fileJson>;
+    try {
+      content = parse(await readSmallFile(this.path, maxBytes));
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return this.#readBesideRules();
+      const isFault = error instanceof Error && 'code' in error;
+      const where = isFault ? '' : `; ${await this.setAside()}`;
+      this.#log.warning(`${this.path} cannot be read (${errorText(error)}): it is ignored${where}`);
+      return undefined;
+    }
+    const { store, text, plane } = content;
+    if (store !== this.#options.store) return undefined;
+    return { text, ...(plane !== undefined && { plane }) };
+  }
+
+  /** Renames the text that was read, and resolves with its description for a log line. */
+  setAside(): Promise<string> {
+    return setAside(this.path);
+  }
+
+  /** Returns at once; logs a failure. */
+  save(record: OwnRecord): void {
+    this.#newest = record;
+    this.#writing = this.#writing.then(() => this.#writeOrLog(record));
+  }
+
+  /** Resolves with why the text cannot be written, human-readable; with undefined once it is written. */
+  write(record: OwnRecord): Promise<string | undefined> {
+    this.#newest = record;
+    this.#writing = this.#writing.then(() => this.#writeNewest(record));
+    return this.#writing;
+  }
+
+  /** Returns at once; rewrites what this process has written if it was removed, and logs that. */
+  restore(): void {
+    this.#writing = this.#writing.then(async () => {
+      if (this.#written === undefined || this.#newest === undefined) return undefined;
+      if (await isThere(this.path)) return undefined;
+      this.#log.warning(`${this.path} was removed: writing it again`);
+      this.#written = undefined;
+      return this.#writeOrLog(this.#newest);
+    });
+  }
+
+  /** Resolves when no write is under way any more. */
+  async settled(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeOrLog(given: OwnRecord): Promise<string | undefined> {
+    const problem = await this.#writeNewest(given);
+    if (problem !== undefined && !this.#hasFailed) {
+      const text = `${this.path} cannot be written (${problem})`;
+      this.#log.warning(`${text}: a restart will not find this record`);
+    }
+    this.#hasFailed = problem !== undefined;
+    return problem;
+  }
+
+  async #writeNewest(given: OwnRecord): Promise<string | undefined> {
     // A newer text is waiting.
-    if (given !== newest) return undefined;
+    if (given !== this.#newest) return undefined;
+    const { stateDirectory, store, isInGit } = this.#options;
     // The previous version rejects a file without this field, and continues without the record.
     const text = JSON.stringify({ store, ...given, isAlone: !isInGit });
-    if (text === written) return undefined;
+    if (text === this.#written) return undefined;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
-      await writeFileAtomically(path, text, 0o600).catch((error: unknown) =>
-        writeInPlace(path, text, error),
+      await writeFileAtomically(this.path, text, 0o600).catch((error: unknown) =>
+        writeInPlace(this.path, text, error),
       );
-      written = text;
+      this.#written = text;
     } catch (error) {
       return errorText(error);
     }
-    await removeBesideRules();
+    await this.#removeBesideRules();
     return undefined;
   }
 
-  async function removeBesideRules(): Promise<void> {
-    if (rulesDirectory === undefined || isRemovedBesideRules) return;
-    isRemovedBesideRules = true;
+  async #removeBesideRules(): Promise<void> {
+    const { rulesDirectory } = this.#options;
+    if (rulesDirectory === undefined || this.#isRemovedBesideRules) return;
+    this.#isRemovedBesideRules = true;
     try {
       await removeTextsBesideRules(rulesDirectory);
     } catch (error) {
       const text = `${rulesDirectory}: the record of an earlier version cannot be removed (${errorText(error)})`;
-      log.warning(`${text}: remove .ratelane-rollout.*.json before that version runs again`);
+      this.#log.warning(`${text}: remove .ratelane-rollout.*.json before that version runs again`);
     }
   }
 
-  async function readBesideRules(): Promise<OwnRecord | undefined> {
+  async #readBesideRules(): Promise<OwnRecord | undefined> {
+    const { rulesDirectory, stateDirectory } = this.#options;
     if (rulesDirectory === undefined) return undefined;
     try {
       const found = await readTextBesideRules(rulesDirectory);
@@ -114,63 +172,15 @@ export function openOwnText(options: OwnTextOptions, log: Log): OwnText {
       // Authors of rules can write there: without state of an earlier version it could be their own approval.
       const isOurs = await canAccess(join(stateDirectory, lastGoodFile));
       const what = isOurs ? 'the record' : 'what was taken back';
-      log.notice(`Rollout: ${what} is read from ${found.path}, of an earlier version`);
+      this.#log.notice(`Rollout: ${what} is read from ${found.path}, of an earlier version`);
       return { text: isOurs ? found.text : toRecordText(toTakenBackOnly(parsed.record)) };
     } catch (error) {
-      log.warning(
+      this.#log.warning(
         `The record of an earlier version cannot be read (${errorText(error)}): it is ignored`,
       );
       return undefined;
     }
   }
-
-  async function save(given: OwnRecord): Promise<string | undefined> {
-    const problem = await write(given);
-    if (problem !== undefined && !hasFailed) {
-      log.warning(`${path} cannot be written (${problem}): a restart will not find this record`);
-    }
-    hasFailed = problem !== undefined;
-    return problem;
-  }
-
-  async function restore(): Promise<string | undefined> {
-    if (written === undefined || newest === undefined || (await isThere(path))) return undefined;
-    log.warning(`${path} was removed: writing it again`);
-    written = undefined;
-    return save(newest);
-  }
-
-  return {
-    path,
-    setAside: () => setAside(path),
-    async read() {
-      let content: Static<typeof fileJson>;
-      try {
-        content = parse(await readSmallFile(path, maxBytes));
-      } catch (error) {
-        const isFault = error instanceof Error && 'code' in error;
-        if (codeOf(error) === 'ENOENT') return readBesideRules();
-        const where = isFault ? '' : `; ${await setAside(path)}`;
-        log.warning(`${path} cannot be read (${errorText(error)}): it is ignored${where}`);
-        return undefined;
-      }
-      const { store: of, text, plane } = content;
-      return of === store ? { text, ...(plane !== undefined && { plane }) } : undefined;
-    },
-    save(record) {
-      newest = record;
-      writing = writing.then(() => save(record));
-    },
-    write(record) {
-      newest = record;
-      writing = writing.then(() => write(record));
-      return writing;
-    },
-    restore() {
-      writing = writing.then(restore);
-    },
-    settled: async () => void (await writing),
-  };
 }
 
 /** For example on a full disk: what was taken back must not return after a restart. `why`: why no other file can be

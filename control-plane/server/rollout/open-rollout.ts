@@ -7,7 +7,7 @@ import type { Audit } from '../history/activity/audit.ts';
 import { type EngineSettings, openEngineText } from '../record/engines/open-engine.ts';
 import { MovingText } from '../record/moving-text.ts';
 import type { Outcomes } from '../record/outcomes.ts';
-import { openOwnText } from '../record/own-text.ts';
+import { OwnTextFile } from '../record/own-text.ts';
 import { createExchangeAsk } from '../record/peers/exchange.ts';
 import type { Peers } from '../record/peers/peers.ts';
 import { openRolloutOf } from '../record/record.ts';
@@ -61,7 +61,7 @@ const readMs = 5_000;
 export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const { settings, store, peers, log, clock } = deps;
   const { config, record, stateDirectory } = settings;
-  const own = openOwnText(
+  const own = new OwnTextFile(
     {
       stateDirectory,
       store: store.description,

@@ -284,19 +284,17 @@ async function runProcess(
   const stdout: Buffer[] = [];
   let length = 0;
   let stderr = '';
-  let reason: string | undefined;
-  let cause: unknown;
+  let failure: Pick<ProcessResult, 'reason' | 'cause'> | undefined;
   // Git gets its own process group, without a terminal: ssh cannot prompt, and git's helpers are ended with it. When
   // descriptors run out, the child has no pipes, and `error` follows on the next tick.
   const child: ChildProcess = spawn('git', args, { env, detached: true, stdio: 'pipe' });
   child.on('error', (error) => {
-    reason = `cannot be started: ${errorText(error)}`;
-    cause = error;
+    failure = { reason: `cannot be started: ${errorText(error)}`, cause: error };
     closed.resolve(null);
   });
   child.on('close', closed.resolve);
   const end = (why: string) => {
-    reason ??= why;
+    failure ??= { reason: why, cause: undefined };
     killGroup(child);
   };
   const more = timeoutSetting === undefined ? '' : ` (${timeoutSetting})`;
@@ -327,7 +325,7 @@ async function runProcess(
       // Waits one more turn of the event loop: the timer may be late because reading was blocked.
       setImmediate(() => {
         child.stderr?.destroy();
-        if (reason !== undefined) child.stdout?.destroy();
+        if (failure !== undefined) child.stdout?.destroy();
       });
     }, drainMs);
   });
@@ -335,6 +333,7 @@ async function runProcess(
   clearTimeout(timer);
   clearTimeout(drainTimer);
   signal?.removeEventListener('abort', abort);
+  const { reason, cause } = failure ?? {};
   return { code, stdout: Buffer.concat(stdout), stderr, reason, cause };
 }
 
