@@ -1,7 +1,7 @@
 // The guide for users of other frameworks shows two sides: both are run, and must answer alike. Of the Python side only
 // the methods are run, since endpoints needs a newer Python than many machines have.
 import { execFile, spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -17,6 +17,8 @@ const guide = readFileSync(new URL('docs/coming-from.md', import.meta.url), 'utf
 const guarded = { authorization: 'Bearer t-ann' };
 const folder = createRouterFolder(ownedByFile(test), ['fastify']);
 writeFilesOf(guide, folder);
+const usersOf = (from: string) => join(folder, from, 'controllers/users.ts');
+copyFileSync(usersOf('endpoints'), usersOf('fastify'));
 
 interface Shown {
   readonly method: string;
