@@ -2,14 +2,14 @@
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { RolloutAnswerJson } from '../server/admin/controllers/rollouts.ts';
+import type { StatusJson } from '../server/admin/status-report.ts';
+import type { AdminCall, AdminClient } from '../server/admin-client.ts';
 import {
   type LastWordJson,
   type RolloutJson,
   toLeaderText,
   toReachText,
-} from '../server/admin/rollout-json.ts';
-import type { StatusJson } from '../server/admin/status-report.ts';
-import type { AdminCall, AdminClient } from '../server/admin-client.ts';
+} from '../server/rollout/rollout-json.ts';
 import { toShortId } from '../server/store/revision.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';

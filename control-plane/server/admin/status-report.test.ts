@@ -4,8 +4,10 @@ import test from 'ava';
 import { Value } from 'typebox/value';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
+import { toTime } from '../api-shape.ts';
 import type { MemoryState } from '../record/record-state.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import type { RolloutState } from '../rollout/rollout-json.ts';
+import { toReachText } from '../rollout/rollout-json.ts';
 import {
   createResource,
   createSnapshot,
@@ -16,7 +18,6 @@ import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { toFleetJson } from './fleet-json.ts';
 import { mergeStatus } from './merged-status.ts';
-import { toReachText } from './rollout-json.ts';
 import { judgeShrunk, type OwnStatus, statusJson, toOwnStatus } from './status-report.ts';
 import type { WorkerSnapshots } from './worker-json.ts';
 
@@ -157,10 +158,10 @@ const problems = [
   problemOf('error', 'other', 'a.yaml', 'wrong'),
 ];
 const running: RolloutState = {
-  ...{ id: null, revision: r2.id, sinceMs: nowMs - 20_000, step: 0, steps: 2 },
+  ...{ id: null, revision: r2.id, since: toTime(nowMs - 20_000), step: 0, steps: 2 },
   phase: 'indivisible',
   ...{ text: 'no share can be made', workers: { having: 0, chosen: 0, others: 1 } },
-  ...{ leader: undefined, ledHereSinceMs: 1 },
+  ...{ reach: '', leader: null, ledHereSinceMs: 1 },
 };
 const trial: NonNullable<SnapshotState['trial']> = {
   ...{ revision: r2, sinceMs: nowMs, content: 'two', supersedes: false, mayRemove: false },
@@ -170,9 +171,10 @@ const error = 'it cannot be read (it is cut or damaged: remove it)';
 const withState = (asked: Asked, change: Partial<SnapshotState>) => ({
   state: { ...asked.state, ...change },
 });
-const withRollout = ({ rollout = running }: Asked, change: Partial<RolloutState>) => ({
-  rollout: { ...rollout, ...change },
-});
+const withRollout = ({ rollout = running }: Asked, change: Partial<RolloutState>) => {
+  const all = { ...rollout, ...change };
+  return { rollout: { ...all, reach: toReachText(all.workers, all.leader) } };
+};
 
 /** `WORD` or `WORD=VALUE`, describing the query; revision 1 is in force and newest by default. */
 const words: Readonly<Record<string, (asked: Asked, value: string) => Partial<Asked>>> = {
@@ -200,13 +202,13 @@ const words: Readonly<Record<string, (asked: Asked, value: string) => Partial<As
     ...withRollout(asked, { phase: phase as 'paused' }),
   }),
   says: (asked, text) => withRollout(asked, { text: text.replaceAll('_', ' ') }),
-  'rolls-out-since': (asked, ms) => withRollout(asked, { sinceMs: nowMs - Number(ms) }),
+  'rolls-out-since': (asked, ms) => withRollout(asked, { since: toTime(nowMs - Number(ms)) }),
   reach: (asked, text) => {
     const [having = 0, chosen = 0, others = 0] = text.split('/').map(Number);
     return withRollout(asked, { workers: { having, chosen, others } });
   },
   leader: (asked, name) =>
-    withRollout(asked, { leader: { name, isThis: false, sinceMs: 0, after: undefined } }),
+    withRollout(asked, { leader: { name, isThis: false, since: toTime(0), after: null } }),
   trial: (asked) => ({
     ...withState(asked, { trial }),
     snapshots: {

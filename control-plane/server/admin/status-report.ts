@@ -10,7 +10,12 @@ import { orNull, time, toTime } from '../api-shape.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { PeerWorkers } from '../record/peers/peers.ts';
 import type { MemoryState } from '../record/record-state.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import {
+  type RolloutState,
+  rolloutJson,
+  toRolloutJson,
+  toRolloutText,
+} from '../rollout/rollout-json.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { agreementsJson, countAgreements } from './agreement-report.ts';
@@ -18,7 +23,6 @@ import { type FleetJson, fleetJson } from './fleet-json.ts';
 import { collectFacts, noticeFacts, noticeJson, toClockNotice } from './notices.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson } from './revision-json.ts';
-import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
 import { toTrafficJson, trafficJson } from './traffic-json.ts';
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
 import { goneWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
@@ -231,7 +235,7 @@ export function toOwnStatus(sources: StatusSources): OwnStatus {
     goneLately: gone.filter(({ at }) => nowMs - Date.parse(at) < goneLatelyMs),
     fleet,
     traffic: toTrafficJson(linked),
-    rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
+    rollout: toRolloutJson(sources.rollout),
     rolloutWarning: sources.rolloutWarning ?? null,
     memory: { place: sources.memory.location, problem: toMemoryProblem(sources.memory) },
     setAside: [...sources.setAside],
@@ -278,7 +282,8 @@ function isSettled(
   nowMs: number,
 ): boolean {
   const refusedAtMs = stale?.reason === 'newest_invalid' ? stale.sinceMs : 0;
-  const changedAtMs = Math.max(inForce?.sinceMs ?? 0, rollout?.sinceMs ?? 0, refusedAtMs);
+  const rolloutMs = rollout === undefined ? 0 : Date.parse(rollout.since);
+  const changedAtMs = Math.max(inForce?.sinceMs ?? 0, rolloutMs, refusedAtMs);
   return nowMs - changedAtMs >= settleMs;
 }
 

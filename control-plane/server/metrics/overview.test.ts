@@ -2,7 +2,7 @@ import test from 'ava';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { MemoryState } from '../record/record-state.ts';
 import type { Phase } from '../rollout/decide.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import type { RolloutState } from '../rollout/rollout-json.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
@@ -73,9 +73,9 @@ const memory: MemoryState = {
 function rolloutOf(phase: Phase): RolloutState {
   const workers = { having: 1, chosen: 2, others: 17 };
   return {
-    ...{ id: null, revision: r2?.id ?? '', sinceMs: 1, step: 1, steps: 2, phase, text: '' },
-    workers,
-    leader: undefined,
+    ...{ id: null, revision: r2?.id ?? '', since: '', step: 1, steps: 2, phase, text: '' },
+    ...{ workers, reach: '' },
+    leader: null,
     ledHereSinceMs: 7,
   };
 }

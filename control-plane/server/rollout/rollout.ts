@@ -35,7 +35,8 @@ import {
 } from './fleet-state.ts';
 import { type FollowEffect, isPast } from './following.ts';
 import { planOf, type RolloutPlan } from './plan.ts';
-import { type RolloutState, toRolloutState } from './rollout-state.ts';
+import type { RolloutState } from './rollout-json.ts';
+import { toRolloutState } from './rollout-state.ts';
 
 /** Never rejects. `contentId` identifies the record that this control plane knows; `undoes`: this control plane has
  * taken the rollout back, and its peers have to ask it why. */

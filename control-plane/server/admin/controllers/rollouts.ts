@@ -4,9 +4,6 @@ import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { orNull } from '../../api-shape.ts';
 import type { RolloutAction } from '../../rollout/changes.ts';
 import { factsJson } from '../../rollout/facts.ts';
-import { toShortId } from '../../store/revision.ts';
-import { shortestRevisionPrefix } from '../../store/store.ts';
-import { AdminController } from '../admin-controller.ts';
 import {
   lastWordJson,
   rolloutJson,
@@ -14,7 +11,10 @@ import {
   toLastWordJson,
   toRolloutJson,
   toRolloutPlanJson,
-} from '../rollout-json.ts';
+} from '../../rollout/rollout-json.ts';
+import { toShortId } from '../../store/revision.ts';
+import { shortestRevisionPrefix } from '../../store/store.ts';
+import { AdminController } from '../admin-controller.ts';
 
 const underWay = { rollout: orNull(rolloutJson) };
 const stateJson = Type.Object({
@@ -40,15 +40,10 @@ export class Default extends AdminController {
   GET() {
     const { rollout } = this.api;
     return {
-      rollout: this.toState(),
+      rollout: toRolloutJson(rollout.state()),
       last: toLastWordJson(rollout.memory()),
       plan: rollout.plan ? toRolloutPlanJson(rollout.plan) : null,
     };
-  }
-
-  private toState() {
-    const state = this.api.rollout.state();
-    return state ? toRolloutJson(state) : null;
   }
 
   static readonly POST = op({
@@ -95,7 +90,10 @@ export class Default extends AdminController {
       entry.before = action === 'promote' ? inForce : trial;
       entry.after = action === 'abort' ? inForce : trial;
       const which = trial === undefined ? '' : ` of revision ${toShortId(trial)}`;
-      return { rollout: this.toState(), outcome: `the rollout${which} ${outcomes[action]}` };
+      return {
+        rollout: toRolloutJson(rollout.state()),
+        outcome: `the rollout${which} ${outcomes[action]}`,
+      };
     });
   }
 }

@@ -1,8 +1,8 @@
 // A running rollout: its progress, and actions on it.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import type { RolloutJson, RolloutPlanJson } from '../../admin/rollout-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
+import type { RolloutJson, RolloutPlanJson } from '../../rollout/rollout-json.ts';
 import { ask } from './api.ts';
 import { Changes } from './changes.ts';
 import { Confirm } from './confirm.ts';

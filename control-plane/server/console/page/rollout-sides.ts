@@ -1,9 +1,9 @@
 // The two sides of a rollout: the workers that get the revision and the others, with the figures of each side, and the
 // thresholds at which the revision is taken back.
 import { html } from 'htm/preact';
-import type { RolloutPlanJson } from '../../admin/rollout-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { WorkerJson } from '../../admin/worker-json.ts';
+import type { RolloutPlanJson } from '../../rollout/rollout-json.ts';
 import { toCount } from './format.ts';
 import { WorkerName } from './names.ts';
 import { Badge } from './parts.ts';

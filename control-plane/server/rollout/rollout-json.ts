@@ -4,11 +4,10 @@ import { toCountText } from '../../../shared/count-text.ts';
 import { orNull, time, toTime } from '../api-shape.ts';
 import { inForceOf } from '../record/outcomes.ts';
 import type { MemoryState } from '../record/record-state.ts';
-import { fewPoints, halfAgain, maxErrorPoints } from '../rollout/judgement.ts';
-import type { RolloutPlan } from '../rollout/plan.ts';
-import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
+import { fewPoints, halfAgain, maxErrorPoints } from './judgement.ts';
+import type { RolloutPlan } from './plan.ts';
 
 export const rolloutJson = Type.Object(
   {
@@ -67,6 +66,17 @@ export const rolloutJson = Type.Object(
   { title: 'Rollout' },
 );
 export type RolloutJson = Type.Static<typeof rolloutJson>;
+
+export interface RolloutState extends Required<RolloutJson> {
+  /** The wall time since which this control plane decides, also if it is the only one. Undefined while it does not. */
+  readonly ledHereSinceMs: number | undefined;
+}
+
+export function toRolloutJson(state: RolloutState | undefined): RolloutJson | null {
+  if (state === undefined) return null;
+  const { ledHereSinceMs: _, ...rollout } = state;
+  return rollout;
+}
 
 /** The plan that brings a revision to the workers, and the thresholds at which it is taken back. */
 export const rolloutPlanJson = Type.Object(
@@ -129,26 +139,6 @@ export function toLastWordJson({
   return { revision, outcome, reason, by: by === '' ? null : by, at: toTime(atMs) };
 }
 
-export function toRolloutJson({
-  sinceMs,
-  leader,
-  ledHereSinceMs: _,
-  ...state
-}: RolloutState): RolloutJson {
-  const shownLeader = leader ? toLeaderJson(leader) : null;
-  return {
-    ...state,
-    since: toTime(sinceMs),
-    workers: { ...state.workers },
-    reach: toReachText(state.workers, shownLeader),
-    leader: shownLeader,
-  };
-}
-
-function toLeaderJson({ sinceMs, after, ...leader }: RolloutLeader): RolloutJson['leader'] {
-  return { ...leader, since: toTime(sinceMs), after: after ?? null };
-}
-
 /** Such as `; a:18001 leads since 2026-11-24T10:00:00.000Z after b:18001`; empty if there is only one control plane. */
 export function toLeaderText(leader: RolloutJson['leader']): string {
   if (leader === null) return '';
@@ -171,16 +161,14 @@ export function toReachText(
 /** The text that follows the name of the newest revision. */
 export function toRolloutText(
   newest: NonNullable<SnapshotState['newest']>,
-  rollout: RolloutState,
+  { revision, step, steps, phase, text, reach, leader }: RolloutState,
 ): string {
-  const { step, steps, phase, text, workers, leader } = toRolloutJson(rollout);
   if (phase === 'taking_back') return `is taken back (${text}${toLeaderText(leader)})`;
   const where =
-    newest.revision.id === rollout.revision
+    newest.revision.id === revision
       ? 'is being rolled out'
-      : `waits for the rollout of ${toShortId(rollout.revision)}`;
-  const reach = `step ${step} of ${steps}, ${toReachText(workers, leader)}`;
+      : `waits for the rollout of ${toShortId(revision)}`;
   // A text about a user already contains the word.
   const state = phase !== 'paused' || text.startsWith('paused by ') ? text : `paused (${text})`;
-  return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
+  return `${where} (step ${step} of ${steps}, ${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
 }
