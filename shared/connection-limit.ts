@@ -98,7 +98,7 @@ export function limitConnections(
       handshakes.delete(entry);
       if (byAddress.get(address) === entry) byAddress.delete(address);
     };
-    if (!takeIn(entry, first)) return;
+    if (!admit(entry, first)) return;
     if (maxHandshakes !== undefined) {
       if (handshakes.size >= maxHandshakes) {
         const [oldest] = handshakes;
@@ -113,7 +113,7 @@ export function limitConnections(
   });
 
   /** False when the new connection itself was closed. */
-  function takeIn(entry: Entry, pool: Pool): boolean {
+  function admit(entry: Entry, pool: Pool): boolean {
     const leaving = pool.join(entry);
     if (leaving === undefined) return true;
     if (leaving === entry) {
@@ -146,7 +146,7 @@ export function limitConnections(
       entry.cancelTimer();
       entry.pool.leave(entry);
       entry.pool = main;
-      takeIn(entry, main);
+      admit(entry, main);
     },
   };
 }

@@ -41,14 +41,14 @@ export function parseDuration(text: string): DurationResult {
   const part = /(\d*)(?:\.(\d*))?([^\d.]*)/y;
   let nanoseconds = 0n;
   while (part.lastIndex < unsigned.length) {
-    const [, whole = '', fraction = '', unit = ''] = part.exec(unsigned) ?? [];
-    if (whole === '' && fraction === '') return bad('not a duration');
+    const [, integer = '', fraction = '', unit = ''] = part.exec(unsigned) ?? [];
+    if (integer === '' && fraction === '') return bad('not a duration');
     if (unit === '') return bad(`the unit is missing (one of ${durationUnits})`);
     const factor = nanosecondsPerUnit.get(unit);
     if (factor === undefined) {
       return bad(`unknown unit ${JSON.stringify(unit)} (one of ${durationUnits})`);
     }
-    nanoseconds += BigInt(whole) * factor;
+    nanoseconds += BigInt(integer) * factor;
     nanoseconds += (BigInt(fraction) * factor) / 10n ** BigInt(fraction.length);
   }
   if (nanoseconds > mostNanoseconds) return bad('too long a time');

@@ -98,7 +98,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
   }
 
   /** Logged once for each directory, until it can be watched. */
-  function noteTrouble(directory: string, error: unknown): void {
+  function noteError(directory: string, error: unknown): void {
     drop(directory);
     if (troubled.has(directory)) return;
     troubled.add(directory);
@@ -121,11 +121,11 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
         // The system does not always report which entry changed.
         if (name === null || deps.isNews(directory, name)) noteNews();
       });
-      watcher.on('error', (error) => noteTrouble(directory, error));
+      watcher.on('error', (error) => noteError(directory, error));
       watched.set(directory, { identity, watcher });
       troubled.delete(directory);
     } catch (error) {
-      noteTrouble(directory, error);
+      noteError(directory, error);
     }
   }
 

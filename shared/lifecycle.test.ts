@@ -36,7 +36,7 @@ function run(t: ExecutionContext, program: string) {
   return {
     child,
     /** Resolves when standard output holds `text`. */
-    async says(text: string) {
+    async logs(text: string) {
       while (!out.includes(text)) await once(child.stdout, 'data');
     },
     /** The exit code, or the signal's name, and everything written to standard error. */
@@ -47,23 +47,23 @@ function run(t: ExecutionContext, program: string) {
 const words = { SIGINT: 'interrupt', SIGTERM: 'terminated', SIGHUP: 'hangup' } as const;
 for (const [signal, word] of Object.entries(words)) {
   test(`${signal} stops a serving program in order, with exit code 0`, async (t) => {
-    const { child, says, ended } = run(
+    const { child, logs, ended } = run(
       t,
       `async start() { hold(); say('serving'); },
        onStopping(reason) { say('stopping ' + reason); },
        async stop(reason) { say('stop ' + reason); }`,
     );
-    await says('serving\n');
+    await logs('serving\n');
     child.kill(signal as keyof typeof words);
     const { code, log } = await ended;
-    await says(`stopping ${signal}\nstop ${signal}\n`);
+    await logs(`stopping ${signal}\nstop ${signal}\n`);
     t.is(code, 0);
     t.regex(log, new RegExp(`level=info msg="Received signal ${word}, initiating shutdown"`));
   });
 }
 
 test('a warning of Node is a line of the log', async (t) => {
-  const { child, says, ended } = run(
+  const { child, logs, ended } = run(
     t,
     `async start() {
        hold();
@@ -73,7 +73,7 @@ test('a warning of Node is a line of the log', async (t) => {
      },
      async stop() {}`,
   );
-  await says('serving\n');
+  await logs('serving\n');
   child.kill('SIGTERM');
   const { log } = await ended;
   t.regex(log, /^time="[^"]+" level=warning msg="Warning: for operators"\n/);
@@ -81,7 +81,7 @@ test('a warning of Node is a line of the log', async (t) => {
 });
 
 test('a signal during the start aborts it and still stops with exit code 0', async (t) => {
-  const { child, says, ended } = run(
+  const { child, logs, ended } = run(
     t,
     `start: (signal) => new Promise((resolve, reject) => {
        hold();
@@ -90,22 +90,22 @@ test('a signal during the start aborts it and still stops with exit code 0', asy
      }),
      async stop(reason) { say('stop ' + reason); }`,
   );
-  await says('starting\n');
+  await logs('starting\n');
   child.kill('SIGTERM');
   const { code, log } = await ended;
-  await says('stop SIGTERM\n');
+  await logs('stop SIGTERM\n');
   t.is(code, 0);
   t.notRegex(log, /level=error/);
 });
 
 test('a start that ignores the signal cannot keep the process alive', async (t) => {
-  const { child, says, ended } = run(
+  const { child, logs, ended } = run(
     t,
     `stopTimeoutMs: 100,
      start() { hold(); say('starting'); return never(); },
      async stop() { say('stop'); }`,
   );
-  await says('starting\n');
+  await logs('starting\n');
   child.kill('SIGTERM');
   const { code, log } = await ended;
   t.is(code, 0);
@@ -114,13 +114,13 @@ test('a start that ignores the signal cannot keep the process alive', async (t) 
 
 // Proof of migrating.md: SIGTERM always ends the process, in bounded time; a second signal at once
 test('a stop that never ends is cut short, with exit code 0', async (t) => {
-  const { child, says, ended } = run(
+  const { child, logs, ended } = run(
     t,
     `stopTimeoutMs: 100,
      async start() { hold(); say('serving'); },
      stop: never`,
   );
-  await says('serving\n');
+  await logs('serving\n');
   child.kill('SIGTERM');
   const { code, log } = await ended;
   t.is(code, 0);
@@ -128,14 +128,14 @@ test('a stop that never ends is cut short, with exit code 0', async (t) => {
 });
 
 test('a second signal exits at once with exit code 0', async (t) => {
-  const { child, says, ended } = run(
+  const { child, logs, ended } = run(
     t,
     `async start() { hold(); say('serving'); },
      stop() { say('stopping'); return never(); }`,
   );
-  await says('serving\n');
+  await logs('serving\n');
   child.kill('SIGTERM');
-  await says('stopping\n');
+  await logs('stopping\n');
   child.kill('SIGINT');
   const { code, log } = await ended;
   t.is(code, 0);
@@ -203,13 +203,13 @@ for (const ended of ['npx', 'the shell of npx']) {
 }
 
 test('a start that fails prints the error without a stack and exits with 1', async (t) => {
-  const { says, ended } = run(
+  const { logs, ended } = run(
     t,
     `async start() { hold(); throw new AppError('cannot_start', 'RUNTIME_ROOT: no such directory'); },
      async stop(reason) { say('stop ' + reason); }`,
   );
   const { code, log } = await ended;
-  await says('stop undefined\n');
+  await logs('stop undefined\n');
   t.is(code, 1);
   t.regex(log, /^time="[^"]+" level=error msg="RUNTIME_ROOT: no such directory"\n$/);
 });
@@ -222,12 +222,12 @@ test('a start that fails because of a defect prints a stack and exits with 1', a
 });
 
 test('a stop that fails is logged, and the exit code stays 0', async (t) => {
-  const { child, says, ended } = run(
+  const { child, logs, ended } = run(
     t,
     `async start() { hold(); say('serving'); },
      async stop() { throw new Error('cannot close'); }`,
   );
-  await says('serving\n');
+  await logs('serving\n');
   child.kill('SIGTERM');
   const { code, log } = await ended;
   t.is(code, 0);
@@ -262,7 +262,7 @@ test('an error that nothing catches is logged with its stack, or with the limit 
 });
 
 test('a log without a reader does not keep the process from ending', async (t) => {
-  const { child, says, ended } = run(
+  const { child, logs, ended } = run(
     t,
     `async start() {
        hold();
@@ -272,7 +272,7 @@ test('a log without a reader does not keep the process from ending', async (t) =
      async stop() {}`,
   );
   child.stderr.pause();
-  await says('serving\n');
+  await logs('serving\n');
   child.kill('SIGTERM');
   await once(child, 'exit');
   child.stderr.resume();

@@ -6,7 +6,7 @@ import { toCountText } from './count-text.ts';
 import { AppError, errorText } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { Log } from './log.ts';
-import { stackText } from './source-places.ts';
+import { stackText } from './source-positions.ts';
 import { listenForStopSignals, type StopSignal } from './stop-signals.ts';
 
 export interface Program {

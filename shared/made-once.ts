@@ -39,12 +39,12 @@ class Making<Value> {
       const state = this.#state;
       if (state.kind === 'made') return state.value;
       if (state.kind === 'failed') throw state.error;
-      this.#takeStep(state.steps);
+      this.#runStep(state.steps);
       yield;
     }
   }
 
-  #takeStep(steps: Iterator<void, Value>): void {
+  #runStep(steps: Iterator<void, Value>): void {
     try {
       const step = steps.next();
       if (step.done) this.#state = { kind: 'made', value: step.value };

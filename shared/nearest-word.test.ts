@@ -49,10 +49,10 @@ test('common beginnings and endings of two words do not affect their distance', 
 });
 
 test('no word is compared after one that is equal', (t) => {
-  let looks = 0;
+  let checks = 0;
   const words = function* () {
     for (const word of ['minutes', 'minute', 'minuet', 'hour']) {
-      looks++;
+      checks++;
       yield word;
     }
   };
@@ -60,5 +60,5 @@ test('no word is compared after one that is equal', (t) => {
     nearestWord('MINUTE', { [Symbol.iterator]: words } as unknown as readonly string[]),
     'minute',
   );
-  t.is(looks, 2);
+  t.is(checks, 2);
 });

@@ -26,7 +26,7 @@ export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
   let isClosed = false;
   let isExhausted = false;
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const failure = await tryToOpen().then(
       () => undefined,
       (error: unknown) => error,
@@ -44,7 +44,7 @@ export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
     } else if (wasExhausted) log.notice('files and connections can be opened again');
   }
 
-  const cancel = repeatAfter(clock, intervalMs, look);
+  const cancel = repeatAfter(clock, intervalMs, check);
   return {
     close() {
       isClosed = true;

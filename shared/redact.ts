@@ -31,8 +31,8 @@ function findFirst(text: string, secrets: readonly string[], from: number): numb
 }
 
 function findEnd(text: string, secrets: readonly string[], at: number): number {
-  const whole = secrets.filter((secret) => secret !== '' && text.startsWith(secret, at));
-  if (whole.length > 0) return at + Math.max(...whole.map((secret) => secret.length));
+  const complete = secrets.filter((secret) => secret !== '' && text.startsWith(secret, at));
+  if (complete.length > 0) return at + Math.max(...complete.map((secret) => secret.length));
   let end = at;
   // A secret may contain spaces: continue while the text equals the secret.
   for (const secret of secrets) end = Math.max(end, at + countSame(text, at, secret));

@@ -11,13 +11,7 @@ import {
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
 import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
-import {
-  findExpiryMs,
-  readTlsFiles,
-  type TlsMaterial,
-  TlsWatch,
-  withTrustedAuthorities,
-} from './tls.ts';
+import { findExpiryMs, readTlsFiles, type TlsMaterial, TlsWatch, withTrustedCas } from './tls.ts';
 
 /** Valid for 30 days after it was made. Its key was discarded. */
 const shortCertificate = `-----BEGIN CERTIFICATE-----
@@ -104,11 +98,11 @@ test('a file too large for a certificate is refused', async (t) => {
 });
 
 test('a CA is added to those that the host trusts', (t) => {
-  const all = withTrustedAuthorities(Buffer.from(authority)).toString();
+  const all = withTrustedCas(Buffer.from(authority)).toString();
   t.true(all.includes(authority));
   t.true(all.split('-----BEGIN CERTIFICATE-----').length > 10);
   t.notThrows(() => createSecureContext({ ca: all }));
-  t.false(withTrustedAuthorities(undefined).toString().includes(authority));
+  t.false(withTrustedCas(undefined).toString().includes(authority));
 });
 
 /** A watch of valid files that reports each problem, and a function that makes it poll. */

@@ -101,7 +101,7 @@ export function findExpiryMs({ cert }: TlsMaterial): number | undefined {
 }
 
 /** The CAs that this host trusts plus `ca`, in PEM. */
-export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
+export function withTrustedCas(ca: Buffer | undefined): Buffer {
   const trusted = new Set([...getCACertificates('default'), ...getCACertificates('system')]);
   return Buffer.concat([Buffer.from(`${[...trusted].join('\n')}\n`), ca ?? Buffer.alloc(0)]);
 }
@@ -145,11 +145,11 @@ export class TlsWatch {
     this.#expiryMs = findExpiryMs(deps.material);
     this.#stop = repeatAfter(deps.clock, deps.intervalMs, async () => {
       const reading = await readTlsFiles(deps.files);
-      if (!this.#isClosed) this.#take(reading);
+      if (!this.#isClosed) this.#accept(reading);
     });
   }
 
-  #take(reading: TlsReading): void {
+  #accept(reading: TlsReading): void {
     if (!reading.ok) {
       this.#refuse(reading.problem);
       return;

@@ -16,7 +16,7 @@ import type { Clock } from '../shared/clock.ts';
 import { AppError, errorText } from '../shared/errors.ts';
 import { createTlsCredentials } from '../shared/grpc/client-credentials.ts';
 import { redact } from '../shared/redact.ts';
-import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../shared/tls.ts';
+import { readTlsFiles, type TlsFiles, withTrustedCas } from '../shared/tls.ts';
 import { trimEnd, withoutEnding } from '../shared/trim-end.ts';
 import type { ReadToken } from './token-file.ts';
 
@@ -209,7 +209,7 @@ async function createCredentials(
   const reading = await readTlsFiles(tls);
   if (!reading.ok) return reading.problem;
   const { ca, cert = null, key = null } = reading.material;
-  return createTlsCredentials(withTrustedAuthorities(ca), key, cert);
+  return createTlsCredentials(withTrustedCas(ca), key, cert);
 }
 
 function withToken(headers: ManagementServer['headers'], token: string) {

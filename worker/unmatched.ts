@@ -4,12 +4,12 @@ import { toCountText } from '../shared/count-text.ts';
 import { runInSlices } from '../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../shared/nearest-word.ts';
 import { groupByDomain } from '../shared/rules/file-order.ts';
-import { explainingNoMatch } from '../shared/rules/lookup/nearest-rule.ts';
 import {
-  type PlacedRule,
-  placeDocuments,
-  toPlaceText,
-} from '../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  locateDocuments,
+  toPositionText,
+} from '../shared/rules/lookup/located-rule.ts';
+import { explainingNoMatch } from '../shared/rules/lookup/nearest-rule.ts';
 import { escapeText } from '../shared/rules/problem/escaped-text.ts';
 import type { Entry } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
@@ -55,10 +55,10 @@ export class Unmatched {
     return this.#knownDomains;
   }
 
-  *#placingRulesOf(domain: string): Generator<void, readonly PlacedRule[] | undefined> {
+  *#placingRulesOf(domain: string): Generator<void, readonly LocatedRule[] | undefined> {
     const ofDomain = this.#documents.filter((document) => document.domain === domain);
     const current = groupByDomain(yield* findDocumentsAt(ofDomain, this.#documentsMs)).get(domain);
-    return current && (yield* placeDocuments(current));
+    return current && (yield* locateDocuments(current));
   }
 
   #shapeOf({ domain, entries }: UnmatchedSample): Shape | undefined {
@@ -121,7 +121,8 @@ export class Unmatched {
         if (explained === undefined) continue;
         const { nearest, reason, hint } = explained;
         lines.push(`      ${reason}${hint === undefined ? '' : `; ${hint}`}`);
-        if (nearest !== undefined) lines.push(`      nearest rule: ${toPlaceText(nearest.rule)}`);
+        if (nearest !== undefined)
+          lines.push(`      nearest rule: ${toPositionText(nearest.rule)}`);
       }
     }
     if (left > 0) lines.push(`  and ${toCountText(left, 'sample')} with other keys`);

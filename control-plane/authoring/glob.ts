@@ -26,11 +26,11 @@ export function coversGlob(outer: string, inner: string): boolean {
 }
 
 /** Takes time proportional at most to the product of both lengths: texts are untrusted.
- * @param takes whether a literal character of the pattern matches a character of the text */
+ * @param accepts whether a literal character of the pattern matches a character of the text */
 function covers(
   pattern: string,
   text: string,
-  takes: (wanted: string | undefined, given: string | undefined) => boolean,
+  accepts: (wanted: string | undefined, given: string | undefined) => boolean,
 ): boolean {
   let at = 0;
   let star = -1;
@@ -41,7 +41,7 @@ function covers(
     if (wanted === '*') {
       star = at++;
       resume = position;
-    } else if (takes(wanted, text[position])) {
+    } else if (accepts(wanted, text[position])) {
       at++;
       position++;
     } else if (star >= 0) {

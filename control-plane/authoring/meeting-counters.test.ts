@@ -1,7 +1,7 @@
 import test from 'ava';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
-import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
+import { locateRules } from '../../shared/rules/lookup/located-rule.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import { findingSharers, findMeetingCounters } from './meeting-counters.ts';
@@ -13,7 +13,7 @@ function place(descriptors: string) {
     'rate_limit: {unit: $1, requests_per_unit: 3}',
   );
   const { document } = parseRuleDocument(`domain: d\ndescriptors: [${limits}]`, 'd.yaml');
-  const rules = document && placeRules([document]).get('d');
+  const rules = document && locateRules([document]).get('d');
   if (rules === undefined) throw new Error('the rules are wrong');
   return rules;
 }

@@ -3,9 +3,9 @@
 // match both. shared-counters.ts finds collisions between two domains.
 import {
   createRuleAdvice,
-  type PlacedRule,
-  toPlaceText,
-} from '../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  toPositionText,
+} from '../../shared/rules/lookup/located-rule.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import {
@@ -18,7 +18,7 @@ import {
 } from '../../shared/rules/shared-counters.ts';
 
 interface CountedRule {
-  readonly rule: PlacedRule;
+  readonly rule: LocatedRule;
   /** The keys of all levels: requests with the same keys are matched in the same way, and match one rule. */
   readonly keys: string;
   /** Counters of different windows have different keys. */
@@ -29,7 +29,7 @@ interface CountedRule {
 }
 
 /** At most one note per domain, at the first rule that collides with another. */
-export function findMeetingCounters(domain: string, rules: readonly PlacedRule[]): Problem[] {
+export function findMeetingCounters(domain: string, rules: readonly LocatedRule[]): Problem[] {
   const counted = [...listCounted(rules, [...`${domain}_`], '')];
   const ordered = counted.toSorted((a, b) => (a.lead < b.lead ? -1 : a.lead > b.lead ? 1 : 0));
   /** Rules whose lead is a prefix of the next rule's. */
@@ -56,12 +56,12 @@ const rulesAtOnce = 50;
 /** Rules under whose counter key other requests can be counted, at most three. `found` itself is included if another
  * value gives the same key. In steps. */
 export function* findingSharers(
-  { domain, rules }: { readonly domain: string; readonly rules: readonly PlacedRule[] },
+  { domain, rules }: { readonly domain: string; readonly rules: readonly LocatedRule[] },
   entries: readonly Entry[],
-  found: PlacedRule,
-): Generator<void, PlacedRule[]> {
+  found: LocatedRule,
+): Generator<void, LocatedRule[]> {
   const key = `${domain}_${entries.map((entry) => `${entry.key}_${entry.value}_`).join('')}`;
-  const sharers: PlacedRule[] = [];
+  const sharers: LocatedRule[] = [];
   if (key.length > maxSymbols) return sharers;
   const windows = windowsOf(found);
   const keys = toKeys(entries.map((entry) => entry.key));
@@ -79,7 +79,7 @@ export function* findingSharers(
 }
 
 function* listCounted(
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   before: Symbols,
   keysBefore: string,
 ): Generator<CountedRule, void> {
@@ -101,7 +101,7 @@ function toKeys(keys: readonly string[], before = ''): string {
   return keys.reduce((all, key) => `${all}\0${key}`, before);
 }
 
-function windowsOf({ descriptor: { rateLimit, furtherLimits } }: PlacedRule): ReadonlySet<string> {
+function windowsOf({ descriptor: { rateLimit, furtherLimits } }: LocatedRule): ReadonlySet<string> {
   const limits =
     rateLimit === undefined || rateLimit.unlimited ? [] : [rateLimit, ...furtherLimits];
   return new Set(
@@ -130,6 +130,6 @@ function countWays(text: readonly string[], symbols: Symbols): number {
 function createNote(one: CountedRule, other: CountedRule): Problem {
   const message =
     "values with a '_' can make this rule and another one of the domain count under one key, and use up each other's limit";
-  const hint = `the other one is at ${toPlaceText(one.rule)}; where callers choose the values, give the two different windows, or send no value that has a '_' and a key of these rules`;
+  const hint = `the other one is at ${toPositionText(one.rule)}; where callers choose the values, give the two different windows, or send no value that has a '_' and a key of these rules`;
   return createRuleAdvice('meeting-counters', other.rule, undefined, message, hint);
 }

@@ -1,12 +1,12 @@
 import test from 'ava';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
-import { placeDocuments } from '../../shared/rules/lookup/placed-rule.ts';
+import { locateDocuments } from '../../shared/rules/lookup/located-rule.ts';
 import { pluck } from '../../test/support/pluck.ts';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import { checkRules } from './checked-rules.ts';
 import { type ComparedRules, compareRules } from './rule-change.ts';
-import { findingChangedPlaces } from './wildcard-order.ts';
+import { findingChangedPositions } from './wildcard-order.ts';
 
 const nowMs = Date.parse('2026-01-01T00:00:00Z');
 
@@ -37,6 +37,6 @@ test('for very many patterns that have changed places, their domain is named', (
 
 test('patterns in an unchanged order are compared in steps', (t) => {
   const rules = Array.from({ length: 150 }, (_, at) => `{key: k, value: "*${at}*"}`);
-  const placed = runAtOnce(placeDocuments(rulesOf(rules.join(', ')).documents));
-  t.is([...findingChangedPlaces(placed, placed)].length, 3 * rules.length);
+  const located = runAtOnce(locateDocuments(rulesOf(rules.join(', ')).documents));
+  t.is([...findingChangedPositions(located, located)].length, 3 * rules.length);
 });

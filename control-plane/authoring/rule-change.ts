@@ -9,7 +9,7 @@ import {
   toNumberText,
   windowSecondsOf,
 } from '../../shared/rules/limit-shape.ts';
-import { type PlacedRule, placeDocuments } from '../../shared/rules/lookup/placed-rule.ts';
+import { type LocatedRule, locateDocuments } from '../../shared/rules/lookup/located-rule.ts';
 import { createDomainTree } from '../../shared/rules/lookup/rule-tree.ts';
 import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -17,7 +17,7 @@ import { findDocumentsAt, hasEnds, toTimeText } from '../../shared/rules/rule-en
 import { limitModes } from '../../shared/rules/rule-keys.ts';
 import { sortInSteps } from '../../shared/sorted-in-steps.ts';
 import type { CheckedRules } from './checked-rules.ts';
-import { findingChangedPlaces } from './wildcard-order.ts';
+import { findingChangedPositions } from './wildcard-order.ts';
 
 export type RuleChangeKind =
   | 'domain_added'
@@ -69,8 +69,8 @@ export interface RuleChange {
   /** Whether the change concerns the rules that remain once every rule with an end has ended. */
   readonly isLasting?: true;
   /** The rule for exactly these requests, if any. */
-  readonly ruleBefore: PlacedRule | undefined;
-  readonly ruleAfter: PlacedRule | undefined;
+  readonly ruleBefore: LocatedRule | undefined;
+  readonly ruleAfter: LocatedRule | undefined;
 }
 
 /** One side: valid rules, and the documents that contain them. */
@@ -109,9 +109,12 @@ export function* comparing<Item>(
     const ends = [...had, ...has].some(hasEnds);
     const lastingBefore = ends ? yield* findLasting(domain, had) : undefined;
     const lastingAfter = ends ? yield* findLasting(domain, has) : undefined;
-    const [placedBefore, placedAfter] = [yield* placeDocuments(had), yield* placeDocuments(has)];
-    const groups = yield* groupRequests(placedBefore, placedAfter);
-    if (!(yield* addCommon(groups, placedBefore, placedAfter))) {
+    const [locatedBefore, locatedAfter] = [
+      yield* locateDocuments(had),
+      yield* locateDocuments(has),
+    ];
+    const groups = yield* groupRequests(locatedBefore, locatedAfter);
+    if (!(yield* addCommon(groups, locatedBefore, locatedAfter))) {
       add({ ...ofDomain('order_changed', domain), text: 'many patterns have changed places' });
     }
     for (const group of groups.values()) {
@@ -146,7 +149,14 @@ function compareEnds(domain: string, group: RequestGroup): RuleChange[] {
   if (endBefore === undefined || endAfter === undefined || endBefore === endAfter) return [];
   const text = `until ${toTimeText(endBefore)} -> until ${toTimeText(endAfter)}`;
   return [
-    { ...toPlaces(group), kind: 'end_changed', domain, text, before: undefined, after: undefined },
+    {
+      ...toPositions(group),
+      kind: 'end_changed',
+      domain,
+      text,
+      before: undefined,
+      after: undefined,
+    },
   ];
 }
 
@@ -161,18 +171,18 @@ interface RequestGroup extends Pick<RuleChange, 'requests' | 'ruleBefore' | 'rul
   readonly endAfter?: number | undefined;
 }
 
-function toPlaces({ requests, ruleBefore, ruleAfter }: RequestGroup) {
+function toPositions({ requests, ruleBefore, ruleAfter }: RequestGroup) {
   return { requests, ruleBefore, ruleAfter };
 }
 
 function* groupRequests(
-  before: readonly PlacedRule[],
-  after: readonly PlacedRule[],
+  before: readonly LocatedRule[],
+  after: readonly LocatedRule[],
 ): Generator<void, Map<string, RequestGroup>> {
   const groups = new Map<string, RequestGroup>();
 
   function* visit(
-    rule: PlacedRule,
+    rule: LocatedRule,
     above: readonly Entry[],
     side: 'Before' | 'After',
   ): Generator<void, void> {
@@ -201,13 +211,13 @@ const maxCommon = 5_000;
 /** Adds these groups; false if there are too many. In steps. */
 function* addCommon(
   groups: Map<string, RequestGroup>,
-  before: readonly PlacedRule[],
-  after: readonly PlacedRule[],
+  before: readonly LocatedRule[],
+  after: readonly LocatedRule[],
 ): Generator<void, boolean> {
   let left = maxCommon;
 
   function* visit(
-    rule: PlacedRule,
+    rule: LocatedRule,
     requests: readonly Entry[],
     side: 'ruleBefore' | 'ruleAfter',
   ): Generator<void, void> {
@@ -223,10 +233,10 @@ function* addCommon(
     }
   }
 
-  for (const places of findingChangedPlaces(before, after)) {
+  for (const positions of findingChangedPositions(before, after)) {
     yield;
-    if (places === undefined) continue;
-    const { above, entry, was, now } = places;
+    if (positions === undefined) continue;
+    const { above, entry, was, now } = positions;
     if (entry === undefined || left < 0) return false;
     yield* visit(was, [...above, entry], 'ruleBefore');
     yield* visit(now, [...above, entry], 'ruleAfter');
@@ -253,16 +263,16 @@ function compareMatches(
 ): RuleChange[] {
   const [before, after] = [was?.limit, is?.limit];
   const changes: RuleChange[] = [];
-  const places = toPlaces(group);
+  const positions = toPositions(group);
   const add = (kind: RuleChangeKind, text: string) =>
-    changes.push({ ...places, kind, domain, text, before, after });
+    changes.push({ ...positions, kind, domain, text, before, after });
 
   if (before === undefined || after === undefined) {
     const step = compareLimits(before, after);
     if (step) add(step, describeStep(was, is));
     return changes;
   }
-  changes.push(...compareLists(was, is).map((change) => ({ ...places, domain, ...change })));
+  changes.push(...compareLists(was, is).map((change) => ({ ...positions, domain, ...change })));
 
   for (const { name, property } of limitModes) {
     const has = after[property];

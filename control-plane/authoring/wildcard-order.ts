@@ -1,17 +1,17 @@
 // Finds wildcards that have changed places: text that two of them match then finds another rule, although no rule has
 // changed (behaviour: lookup-order). Pure.
-import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
+import type { LocatedRule } from '../../shared/rules/lookup/located-rule.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { toCompositeKey } from '../../shared/rules/rule-document.ts';
 
 /** Two rules of one level; `now` has moved in front of `was`. */
-export interface ChangedPlaces {
+export interface ChangedPositions {
   /** The entries of the rules above. */
   readonly above: readonly Entry[];
   /** The text that both match, with `*` for any characters; undefined if finding it takes too long. */
   readonly entry: Entry | undefined;
-  readonly was: PlacedRule;
-  readonly now: PlacedRule;
+  readonly was: LocatedRule;
+  readonly now: LocatedRule;
 }
 
 /** The largest product of two patterns' lengths that is compared, and the limit for the sum of these products. */
@@ -21,23 +21,23 @@ const maxCompared = 20_000_000;
 const ofEach = 100;
 
 /** If there are more pairs than can be compared, ends with a pair without an entry. In steps. */
-export function* findingChangedPlaces(
-  before: readonly PlacedRule[],
-  after: readonly PlacedRule[],
-): Generator<ChangedPlaces | undefined, void> {
+export function* findingChangedPositions(
+  before: readonly LocatedRule[],
+  after: readonly LocatedRule[],
+): Generator<ChangedPositions | undefined, void> {
   let left = maxCompared;
 
   function* visit(
-    one: readonly PlacedRule[],
-    other: readonly PlacedRule[],
+    one: readonly LocatedRule[],
+    other: readonly LocatedRule[],
     above: readonly Entry[],
-  ): Generator<ChangedPlaces | undefined, void> {
-    const places = new Map<string, Omit<Kept, 'now'>>();
+  ): Generator<ChangedPositions | undefined, void> {
+    const places = new Map<string, Omit<Ordered, 'now'>>();
     for (const [index, was] of one.entries()) {
       yield undefined;
       places.set(was.composite, { was, index });
     }
-    const kept: Kept[] = [];
+    const ordered: Ordered[] = [];
     for (const now of other) {
       yield undefined;
       const known = places.get(now.composite);
@@ -46,9 +46,9 @@ export function* findingChangedPlaces(
       if (known.was.children.length > 0 && now.children.length > 0) {
         yield* visit(known.was.children, now.children, [...above, { key, value }]);
       }
-      if (now.isWildcard) kept.push({ ...known, now });
+      if (now.isWildcard) ordered.push({ ...known, now });
     }
-    for (const pair of listingOvertaken(kept)) {
+    for (const pair of listingOvertaken(ordered)) {
       yield undefined;
       if (pair === undefined) continue;
       if (left < 0) return;
@@ -64,24 +64,24 @@ export function* findingChangedPlaces(
   yield* visit(before, after, []);
 }
 
-interface Kept {
-  readonly was: PlacedRule;
-  readonly now: PlacedRule;
+interface Ordered {
+  readonly was: LocatedRule;
+  readonly now: LocatedRule;
   /** Its previous index. */
   readonly index: number;
 }
 
 /** Each pair whose second rule used to be in front of the first. In steps. */
 function* listingOvertaken(
-  kept: readonly Kept[],
-): Generator<readonly [Kept, Kept] | undefined, void> {
+  ordered: readonly Ordered[],
+): Generator<readonly [Ordered, Ordered] | undefined, void> {
   /** The rules behind the current one, those of the lowest previous index last: in an unchanged order each is added there. */
-  const behind: Kept[] = [];
-  for (const first of kept.toReversed()) {
+  const behind: Ordered[] = [];
+  for (const first of ordered.toReversed()) {
     yield undefined;
     let at = behind.length;
     for (; at > 0; at--) {
-      const second = behind[at - 1] as Kept;
+      const second = behind[at - 1] as Ordered;
       if (second.index > first.index) break;
       yield [first, second];
     }
@@ -91,8 +91,8 @@ function* listingOvertaken(
 
 /** The text that both match; undefined if no text does. */
 function findCommon(
-  one: PlacedRule['descriptor'],
-  other: PlacedRule['descriptor'],
+  one: LocatedRule['descriptor'],
+  other: LocatedRule['descriptor'],
 ): Entry | undefined {
   if (one.key === other.key && !one.key.includes('*')) {
     const value = findText(one.value, other.value);

@@ -22,7 +22,7 @@ export function formatChanges(changes: readonly RuleChangeJson[]): string {
       lines.push(`  ${words(change)}${isDomain ? '' : `: ${change.text}`}`);
       continue;
     }
-    if (shown !== requests) lines.push(`  ${shown}${formatPlaces(change)}`);
+    if (shown !== requests) lines.push(`  ${shown}${formatPositions(change)}`);
     requests = shown;
     lines.push(`    ${words(change)}: ${change.text}`);
   }
@@ -38,7 +38,7 @@ function formatRequests({ requests }: RuleChangeJson): string {
   return requests.map(({ key, value }) => `${key}=${value === '' ? '(any)' : value}`).join(', ');
 }
 
-function formatPlaces({ ruleBefore, ruleAfter }: RuleChangeJson): string {
+function formatPositions({ ruleBefore, ruleAfter }: RuleChangeJson): string {
   if (ruleBefore === ruleAfter) return `  (${ruleBefore})`;
   return `  (${ruleBefore ?? 'no rule'} -> ${ruleAfter ?? 'no rule'})`;
 }

@@ -11,8 +11,8 @@ import { refuseMisplacedKeys } from '../authoring/advice/rule-advice.ts';
 import { findUnsafeKeys } from '../authoring/advice/unsafe-keys.ts';
 import { findEnvoyProblems } from '../authoring/envoy/envoy-problems.ts';
 import {
+  acceptsShortKeysOnly,
   countsAllAlgorithms,
-  takesShortKeysOnly,
 } from '../authoring/rehearsal/counting-backend.ts';
 import {
   addCheckOptions,
@@ -34,7 +34,12 @@ import {
   exitCodes,
 } from './command-frame.ts';
 import { readPathInput } from './input/path-input.ts';
-import { comparePlaces, type LoadedRules, loadRules, readRuleInput } from './input/rule-input.ts';
+import {
+  comparePositions,
+  type LoadedRules,
+  loadRules,
+  readRuleInput,
+} from './input/rule-input.ts';
 
 export const addCheck: AddCommand = (program, frame) => {
   const command = program
@@ -48,7 +53,7 @@ export const addCheck: AddCommand = (program, frame) => {
   command.action((paths: string[], options: CheckOptions) => {
     const misuse = findMisuse(paths, options);
     if (misuse !== undefined) {
-      command.error(`error: ${misuse}`, { exitCode: exitCodes.trouble });
+      command.error(`error: ${misuse}`, { exitCode: exitCodes.error });
     }
     return options.config_dir === undefined
       ? checkRules(paths, options, frame)
@@ -81,7 +86,7 @@ async function checkRules(
     ...(stopIncrement === 'true'
       ? runAtOnce(findStoppingRules(loaded.documents, Number.POSITIVE_INFINITY))
       : []),
-    ...(backend !== undefined && takesShortKeysOnly(backend)
+    ...(backend !== undefined && acceptsShortKeysOnly(backend)
       ? findUnsafeKeys(loaded.documents)
       : []),
   ];
@@ -165,12 +170,12 @@ function withFindings(
 ): LoadedRules {
   const { problems, idle } = applyAllowances([...rules.problems, ...added], files);
   const isWanted = (problem: Problem) => isError(problem) || !allow.has(problem.rule);
-  const wanted = reportOnce('worker-only-field', problems.filter(isWanted).sort(comparePlaces));
+  const wanted = reportOnce('worker-only-field', problems.filter(isWanted).sort(comparePositions));
   const refusal = refuse(wanted);
   const ruleSet = refusal.some(isError) ? undefined : rules.ruleSet;
   // With errors, not all checks have run.
   const rest = rules.ruleSet === undefined || added.some(isError) ? [] : idle.filter(isWanted);
-  return { ...rules, ruleSet, problems: [...refusal, ...rest].sort(comparePlaces) };
+  return { ...rules, ruleSet, problems: [...refusal, ...rest].sort(comparePositions) };
 }
 
 /** Problems that concern all workers are reported once per run: the first of each kind, and the number of other files

@@ -31,7 +31,7 @@ export type AddCommand = (program: Command, frame: CommandFrame) => void;
 export const exitCodes = {
   ok: 0,
   no: 1,
-  trouble: 2,
+  error: 2,
   pending: 3,
   invalid: 4,
   conflict: 5,
@@ -39,6 +39,6 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /** The paragraph of a command's help about its exit codes. */
-export function describeExitCodes(ok: string, no: string, trouble: string): string {
-  return `\nExit codes:\n  0  ${ok}\n  1  ${no}\n  2  ${trouble}\n`;
+export function describeExitCodes(ok: string, no: string, error: string): string {
+  return `\nExit codes:\n  0  ${ok}\n  1  ${no}\n  2  ${error}\n`;
 }

@@ -97,7 +97,7 @@ ${describeExitCodes('no differences', 'differences', 'wrong usage, a file that c
   }
 
   function refuse(message: string): never {
-    return command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
+    return command.error(`error: ${message}`, { exitCode: exitCodes.error });
   }
 };
 
@@ -136,7 +136,7 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
         io.write((json ? toJson : toText)(asked, number, differences)),
     });
     io.write(json ? toJsonSummary(comparison, reading) : toSummary(comparison));
-    const trouble = describeTrouble(comparison, reading);
+    const trouble = describeError(comparison, reading);
     if (reading.leftOutCount > 0) {
       const [first] = reading.leftOut;
       const place =
@@ -172,7 +172,7 @@ async function readTls({
 }
 
 /** Why the comparison covers less than intended. */
-function describeTrouble(
+function describeError(
   { gone, requests }: Comparison,
   { problem }: RecordReading,
 ): string | undefined {

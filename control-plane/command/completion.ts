@@ -39,7 +39,7 @@ ${describeExitCodes('printed', 'not used', 'wrong usage')}`,
     .action((shell: Shell, { name, json }: { name: string; json?: boolean }) => {
       if (!/^[A-Za-z][\w-]*$/.test(name)) {
         const message = `error: --name '${name}': a name has letters, digits, '-' and '_'`;
-        command.error(message, { exitCode: exitCodes.trouble });
+        command.error(message, { exitCode: exitCodes.error });
       }
       const script = scripts[shell](
         name,

@@ -35,7 +35,7 @@ function parseEntries(command: Command, name: string, text: string): Entry[] {
     const equals = pair.indexOf('=');
     if (equals <= 0) {
       const message = `error: --${name} '${text}': '${pair}' is not a pair; expected key=value,key=value`;
-      command.error(message, { exitCode: exitCodes.trouble });
+      command.error(message, { exitCode: exitCodes.error });
     }
     return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
   });

@@ -1,6 +1,6 @@
 // `diff`: shows the changes for requests between two sets of rules.
 
-import { toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
+import { toPositionText } from '../../shared/rules/lookup/located-rule.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
@@ -78,7 +78,7 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
       if (valid.length < 2 || was === undefined || is === undefined) {
         const errors = loaded.flatMap(({ problems }) => problems.filter(isError));
         io.writeError(`${formatProblems(errors)}\nerror: rules with errors are not compared\n`);
-        finish(exitCodes.trouble);
+        finish(exitCodes.error);
         return;
       }
       const changes = compareForNodes(was, is);
@@ -87,7 +87,7 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
     });
 
   function refuse(message: string): never {
-    return command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
+    return command.error(`error: ${message}`, { exitCode: exitCodes.error });
   }
 
   async function readSide(side: string, options: DiffOptions): Promise<RuleInputResult> {
@@ -112,8 +112,8 @@ function formatJson(changes: readonly RuleChange[]): string {
       text: change.text,
       before: toFullJson(change.before),
       after: toFullJson(change.after),
-      ruleBefore: change.ruleBefore ? toPlaceText(change.ruleBefore) : null,
-      ruleAfter: change.ruleAfter ? toPlaceText(change.ruleAfter) : null,
+      ruleBefore: change.ruleBefore ? toPositionText(change.ruleBefore) : null,
+      ruleAfter: change.ruleAfter ? toPositionText(change.ruleAfter) : null,
     })),
   };
   return `${JSON.stringify(json, undefined, 2)}\n`;

@@ -3,7 +3,7 @@
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { groupByDomain } from '../../shared/rules/file-order.ts';
-import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
+import { locateRules } from '../../shared/rules/lookup/located-rule.ts';
 import { createDomainTree } from '../../shared/rules/lookup/rule-tree.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
@@ -65,7 +65,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         checkRuleInputOptions(paths, options) ??
         checkServerUse(paths, server) ??
         (options.descriptor || options.bucket ? undefined : 'give --descriptor or --bucket');
-      if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.trouble });
+      if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.error });
       const read =
         server === undefined
           ? await readRuleInput(paths, options, io)
@@ -82,10 +82,10 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         return;
       }
       const current = documentsAt(documents, nowMs);
-      const placed = placeRules(current);
+      const placed = locateRules(current);
       const rules = placed.get(domain);
       if (rules === undefined) {
-        tellUnknownDomain(domain, [...placed.keys()].sort(), json);
+        reportUnknownDomain(domain, [...placed.keys()].sort(), json);
         finish(exitCodes.no);
         return;
       }
@@ -128,7 +128,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
     });
   }
 
-  function tellUnknownDomain(domain: string, known: readonly string[], json: boolean): void {
+  function reportUnknownDomain(domain: string, known: readonly string[], json: boolean): void {
     const nearest = nearestWord(domain, known);
     if (json) {
       const body = { domain, error: 'unknown domain', nearest: nearest ?? null, domains: known };

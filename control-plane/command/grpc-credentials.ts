@@ -2,7 +2,7 @@
 // not load gRPC.
 import type { ChannelCredentials } from '@grpc/grpc-js';
 import { createTlsCredentials } from '../../shared/grpc/client-credentials.ts';
-import { withTrustedAuthorities } from '../../shared/tls.ts';
+import { withTrustedCas } from '../../shared/tls.ts';
 import { readTlsOptions, type TlsOptions } from './tls-options.ts';
 
 /** The reason if they cannot be used, including the option or the file. */
@@ -10,5 +10,5 @@ export async function readCredentials(options: TlsOptions): Promise<ChannelCrede
   const reading = await readTlsOptions(options);
   if (!reading.ok) return reading.problem;
   const { ca, cert, key } = reading.material;
-  return createTlsCredentials(withTrustedAuthorities(ca), key ?? null, cert ?? null);
+  return createTlsCredentials(withTrustedCas(ca), key ?? null, cert ?? null);
 }

@@ -42,7 +42,7 @@ export const addHistory: AddCommand = (program, frame) => {
       '\nExit codes:\n  0  there was an answer\n  2  wrong usage, or the admin API gives no answer',
     )
     .action(async (options: HistoryOptions) => {
-      if (options.rule !== undefined) return tellRule(frame, options, options.rule);
+      if (options.rule !== undefined) return reportRule(frame, options, options.rule);
       const path = `/revisions?limit=${encodeURIComponent(options.limit)}`;
       const answer = await askAdmin<{ readonly revisions: readonly ListedRevision[] }>(
         frame,
@@ -57,7 +57,7 @@ export const addHistory: AddCommand = (program, frame) => {
 };
 
 /** Reads further pages until there are enough changes: one answer examines only as many revisions as it has time for. */
-async function tellRule(
+async function reportRule(
   frame: CommandFrame,
   options: HistoryOptions,
   wanted: string,

@@ -25,7 +25,7 @@ export const addPush: AddCommand = (program, frame) => {
     const read = await readDirectory(directory);
     if (!read.ok) {
       io.writeError(`${read.message}\n`);
-      finish(exitCodes.trouble);
+      finish(exitCodes.error);
       return;
     }
     await pushFiles(frame, options, read.files);

@@ -4,7 +4,7 @@ import { type Command, CommanderError } from 'commander';
 import { errorText } from '../../shared/errors.ts';
 import { nearestWord } from '../../shared/nearest-word.ts';
 import { maskArguments } from '../../shared/settings/shown-value.ts';
-import { stackText } from '../../shared/source-places.ts';
+import { stackText } from '../../shared/source-positions.ts';
 import { type CommandFrame, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
 import { createProgram } from './program.ts';
 
@@ -20,7 +20,7 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
     },
     fail(message) {
       io.writeError(`error: ${message}\n`);
-      exitCode = exitCodes.trouble;
+      exitCode = exitCodes.error;
     },
   };
   const program = await createProgram(frame, args[0]);
@@ -30,13 +30,13 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
   } catch (error) {
     // Commander has already printed the error; requested help has the code 0.
     if (error instanceof CommanderError)
-      return error.exitCode === 0 ? exitCodes.ok : exitCodes.trouble;
+      return error.exitCode === 0 ? exitCodes.ok : exitCodes.error;
     if (isOfSystem(error)) {
       io.writeError(`error: ${errorText(error)}\n`);
-      return exitCodes.trouble;
+      return exitCodes.error;
     }
     io.writeError(`unexpected error, a defect of this program: ${stackText(error)}\n`);
-    return exitCodes.trouble;
+    return exitCodes.error;
   }
 }
 

@@ -43,7 +43,7 @@ record of rollouts and approvals that cannot be read or written.`,
       const asked = await askFleet(opened.client, question, wait ? timeout : undefined, io);
       if (!asked.ok) {
         io.writeError(asked.message);
-        finish(exitCodes.trouble);
+        finish(exitCodes.error);
         return;
       }
       if (json) io.write(`${JSON.stringify(toFleetJson(asked.fleet), undefined, 2)}\n`);

@@ -51,7 +51,7 @@ ${describeExitCodes('all tests passed', 'a test failed, or a file or its rules h
       const { json, format = json ? 'json' : 'human', update = false, coverage = false } = options;
       if (json && format !== 'json') {
         const message = `error: --json and --format ${format} exclude each other`;
-        command.error(message, { exitCode: exitCodes.trouble });
+        command.error(message, { exitCode: exitCodes.error });
       }
       const found = await findTestFiles(paths);
       if (!found.ok) return fail(found.message);

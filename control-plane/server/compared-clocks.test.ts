@@ -3,7 +3,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { ComparedClocks } from './compared-clocks.ts';
 
-const place = 'https://b.example:18001';
+const origin = 'https://b.example:18001';
 
 function compare() {
   const clock = createManualClock();
@@ -13,7 +13,7 @@ function compare() {
   const answer = (theirsMs: number, tookMs = 0) => {
     const note = clocks.start();
     clock.advance(tookMs);
-    note(place, new Date(clock.wallMs() + theirsMs).toUTCString());
+    note(origin, new Date(clock.wallMs() + theirsMs).toUTCString());
   };
   return { clock, log, clocks, answer };
 }
@@ -60,7 +60,7 @@ test('that clocks differ is logged once, as is that they no longer do, and an ol
 
 test('an answer without a time is ignored', (t) => {
   const { clocks } = compare();
-  clocks.start()(place, undefined);
-  clocks.start()(place, 'yesterday');
+  clocks.start()(origin, undefined);
+  clocks.start()(origin, 'yesterday');
   t.is(clocks.problem, undefined);
 });

@@ -9,7 +9,7 @@ const mostOffsetMs = 30_000;
 /** What was compared longer ago is ignored. */
 const rememberedMs = 300_000;
 /** Places that are remembered; those above are of names that change. */
-const mostPlaces = 64;
+const mostOrigins = 64;
 /** Date has whole seconds. */
 const dateStepMs = 1_000;
 
@@ -32,43 +32,43 @@ export class ComparedClocks {
   }
 
   /** Call it when something is asked, and the result with the header Date of the answer. */
-  start(): (place: string, date: string | undefined) => void {
+  start(): (origin: string, date: string | undefined) => void {
     const askedMs = this.#clock.wallMs();
-    return (place, date) => this.#note(place, date, askedMs);
+    return (origin, date) => this.#note(origin, date, askedMs);
   }
 
-  #note(place: string, date: string | undefined, askedMs: number): void {
+  #note(origin: string, date: string | undefined, askedMs: number): void {
     const theirsMs = Date.parse(date ?? '');
     if (Number.isNaN(theirsMs)) return;
     const aheadAtMost = this.#clock.wallMs() - theirsMs;
     const aheadAtLeast = askedMs - theirsMs - dateStepMs;
     const isOff = aheadAtLeast > mostOffsetMs || aheadAtMost < -mostOffsetMs;
-    const wasOff = this.#off.delete(place);
-    if (isOff && this.#off.size < mostPlaces) {
+    const wasOff = this.#off.delete(origin);
+    if (isOff && this.#off.size < mostOrigins) {
       const aheadMs = aheadAtLeast > 0 ? aheadAtLeast : aheadAtMost;
       const compared = { aheadMs, atMs: this.#clock.monotonicMs() };
-      this.#off.set(place, compared);
+      this.#off.set(origin, compared);
       if (!wasOff)
         this.#log.warning(
-          `${toText(place, compared)}: new lifts are refused until the clocks agree`,
+          `${toText(origin, compared)}: new lifts are refused until the clocks agree`,
         );
     } else if (wasOff) {
-      this.#log.notice(`The clock of this control plane agrees with that of ${place} again`);
+      this.#log.notice(`The clock of this control plane agrees with that of ${origin} again`);
     }
   }
 
   /** Human-readable, without an end; undefined where no clock is known to be off. */
   get problem(): string | undefined {
     const sinceMs = this.#clock.monotonicMs() - rememberedMs;
-    for (const [place, compared] of this.#off) {
-      if (compared.atMs >= sinceMs) return toText(place, compared);
-      this.#off.delete(place);
+    for (const [origin, compared] of this.#off) {
+      if (compared.atMs >= sinceMs) return toText(origin, compared);
+      this.#off.delete(origin);
     }
     return undefined;
   }
 }
 
-function toText(place: string, { aheadMs }: Compared): string {
+function toText(origin: string, { aheadMs }: Compared): string {
   const by = formatDuration(Math.round(Math.abs(aheadMs) / 1000) * 1000);
-  return `the clock of this control plane is ${by} ${aheadMs > 0 ? 'ahead of' : 'behind'} that of ${place}`;
+  return `the clock of this control plane is ${by} ${aheadMs > 0 ? 'ahead of' : 'behind'} that of ${origin}`;
 }

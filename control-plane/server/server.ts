@@ -397,7 +397,7 @@ function toAdsTls({ ca, cert, key }: TlsMaterial): AdsTls {
   return {
     certificate: cert?.toString() ?? '',
     key: key?.toString() ?? '',
-    ...(ca && { clientAuthorities: ca.toString() }),
+    ...(ca && { clientCa: ca.toString() }),
   };
 }
 

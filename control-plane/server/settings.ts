@@ -120,7 +120,7 @@ export function parseControlPlaneSettings(
   const hasTokens = admin.tokensFile !== '' || config.peersTokenFile !== '';
   const problems = [
     ...reading.problems,
-    ...checkPlace(reading),
+    ...checkSource(reading),
     ...(stateDirectory === undefined
       ? [
           `${joinNames(rows.config.stateDirectory)}: the user has no home directory (HOME), so name a directory for the state`,
@@ -250,7 +250,7 @@ function readAddress(reading: Reading, row: Setting<string>): AddressReading {
   return { row, value: { host: '', port: 0 }, problems: [problem] };
 }
 
-function checkPlace(reading: Reading): string[] {
+function checkSource(reading: Reading): string[] {
   const { directory } = controlPlaneTable.config.settings;
   const { url } = controlPlaneTable.git.settings;
   const isDirectory = reading.of(directory).value !== '';

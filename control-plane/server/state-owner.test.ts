@@ -4,7 +4,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
-import { ownerLookMs, StateOwner } from './state-owner.ts';
+import { ownerCheckMs, StateOwner } from './state-owner.ts';
 
 test('two control planes on one state directory name each other, once each', async (t) => {
   const stateDirectory = createTemporaryFolder(t);
@@ -16,13 +16,13 @@ test('two control planes on one state directory name each other, once each', asy
   await one.owner.start();
   await other.owner.start();
   for (const { log } of [one, other]) {
-    const look = () => {
-      clock.advance(ownerLookMs);
+    const check = () => {
+      clock.advance(ownerCheckMs);
       return log.lines.length > 0;
     };
-    t.true(await waitUntil(look, 30_000));
+    t.true(await waitUntil(check, 30_000));
   }
-  for (const _ of [1, 2, 3]) clock.advance(ownerLookMs);
+  for (const _ of [1, 2, 3]) clock.advance(ownerCheckMs);
   await one.owner.stop();
   await other.owner.stop();
   t.is(one.log.lines.length, 1);
@@ -38,7 +38,7 @@ test('one that was killed before is no other one, and nothing is left behind', a
   await new StateOwner({ stateDirectory, name: 'killed', log, clock: createManualClock() }).start();
   const owner = new StateOwner({ stateDirectory, name: 'next', log, clock });
   await owner.start();
-  clock.advance(ownerLookMs);
+  clock.advance(ownerCheckMs);
   await owner.stop();
   t.deepEqual(log.lines, []);
   t.deepEqual(readdirSync(stateDirectory), []);

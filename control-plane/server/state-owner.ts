@@ -8,7 +8,7 @@ import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { writeFileAtomically } from './store/atomic-file.ts';
 
 export const ownerFile = 'control-plane.owner';
-export const ownerLookMs = 10_000;
+export const ownerCheckMs = 10_000;
 
 export interface StateOwnerDeps {
   readonly stateDirectory: string;
@@ -22,7 +22,7 @@ export class StateOwner {
   readonly #deps: StateOwnerDeps;
   readonly #path: string;
   #named = '';
-  #looking: Promise<void> = Promise.resolve();
+  #checking: Promise<void> = Promise.resolve();
   #stop = () => {};
 
   constructor(deps: StateOwnerDeps) {
@@ -33,21 +33,21 @@ export class StateOwner {
   /** Never rejects. */
   async start(): Promise<void> {
     await this.#write();
-    this.#stop = repeatAfter(this.#deps.clock, ownerLookMs, () => {
-      this.#looking = this.#look();
-      return this.#looking;
+    this.#stop = repeatAfter(this.#deps.clock, ownerCheckMs, () => {
+      this.#checking = this.#check();
+      return this.#checking;
     });
   }
 
   /** Never rejects: what is left behind is logged at the next start. */
   async stop(): Promise<void> {
     this.#stop();
-    await this.#looking;
+    await this.#checking;
     if ((await this.#read()) === this.#deps.name)
       await rm(this.#path, { force: true }).catch(() => {});
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { stateDirectory, name, log } = this.#deps;
     const found = await this.#read();
     if (found === name) return;

@@ -6,14 +6,14 @@ const maxMessageBytes = 100_000;
 
 function createBudget(limit = Number.POSITIVE_INFINITY) {
   const budget = {
-    held: 0,
+    buffered: 0,
     hold(bytes: number) {
-      if (budget.held + bytes > limit) return false;
-      budget.held += bytes;
+      if (budget.buffered + bytes > limit) return false;
+      budget.buffered += bytes;
       return true;
     },
     release(bytes: number) {
-      budget.held -= bytes;
+      budget.buffered -= bytes;
     },
   };
   return budget;
@@ -48,7 +48,7 @@ test('messages are read as they were written, however they are split', (t) => {
       );
       t.is(reader.remaining, 0);
       reader.drop();
-      t.is(budget.held, 0);
+      t.is(budget.buffered, 0);
     }),
   );
 });
@@ -61,7 +61,7 @@ test('a message takes no more memory than it has bytes, also when it arrives in 
     reader.add(wire, position, Math.min(wire.length, position + 1000));
   }
   t.is(reader.next().kind, 'message');
-  t.is(budget.held, wire.length);
+  t.is(budget.buffered, wire.length);
 });
 
 test('a message beyond the budget is refused, and its bytes return to the budget', (t) => {
@@ -72,7 +72,7 @@ test('a message beyond the budget is refused, and its bytes return to the budget
   t.false(reader.add(wire, 400, 1500));
   t.is(reader.remaining, 400);
   reader.drop();
-  t.is(budget.held, 0);
+  t.is(budget.buffered, 0);
   t.is(reader.remaining, 0);
 });
 

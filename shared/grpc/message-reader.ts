@@ -25,7 +25,7 @@ export class MessageReader {
   #bytes: Buffer = nothing;
   #start = 0;
   #end = 0;
-  #held = 0;
+  #buffered = 0;
 
   constructor(maxMessageBytes: number, budget: Budget) {
     this.#maxMessageBytes = maxMessageBytes;
@@ -33,8 +33,8 @@ export class MessageReader {
   }
 
   /** Bytes counted in the budget. */
-  get heldBytes(): number {
-    return this.#held;
+  get bufferedBytes(): number {
+    return this.#buffered;
   }
 
   /** Bytes after the last message returned. */
@@ -53,18 +53,18 @@ export class MessageReader {
 
   /** Makes room for `count` more bytes. The budget counts allocated memory, not the used part. */
   #grow(count: number): boolean {
-    const kept = this.remaining;
+    const rest = this.remaining;
     const before = this.#bytes.length;
     // Doubled, so that a message in many pieces is not copied for each piece, but never beyond what the message needs.
-    const wanted = kept < prefixBytes ? 0 : prefixBytes + this.#bytes.readUInt32BE(this.#start + 1);
-    const size = Math.max(kept + count, Math.min(2 * kept, wanted));
+    const wanted = rest < prefixBytes ? 0 : prefixBytes + this.#bytes.readUInt32BE(this.#start + 1);
+    const size = Math.max(rest + count, Math.min(2 * rest, wanted));
     if (!this.hold(size)) return false;
     const larger = Buffer.allocUnsafeSlow(size);
     this.#bytes.copy(larger, 0, this.#start, this.#end);
     this.#release(before);
     this.#bytes = larger;
     this.#start = 0;
-    this.#end = kept;
+    this.#end = rest;
     return true;
   }
 
@@ -83,13 +83,13 @@ export class MessageReader {
   /** Counts bytes that are retained elsewhere, until `drop`. */
   hold(bytes: number): boolean {
     if (!this.#budget.hold(bytes)) return false;
-    this.#held += bytes;
+    this.#buffered += bytes;
     return true;
   }
 
   /** Forgets everything. */
   drop(): void {
-    this.#release(this.#held);
+    this.#release(this.#buffered);
     this.#bytes = nothing;
     this.#start = 0;
     this.#end = 0;
@@ -97,6 +97,6 @@ export class MessageReader {
 
   #release(bytes: number): void {
     this.#budget.release(bytes);
-    this.#held -= bytes;
+    this.#buffered -= bytes;
   }
 }

@@ -2,7 +2,7 @@
 
 export interface TokenBucket {
   /** Takes tokens, all or none; false when there are too few. `nowMs` is monotonic. */
-  take(tokens: number, nowMs: number): boolean;
+  spend(tokens: number, nowMs: number): boolean;
   /** Puts tokens back, as far as there is room. */
   give(tokens: number): void;
 }
@@ -16,7 +16,7 @@ export function createTokenBucket({ capacity, perSecond }: TokenBucketOptions): 
   let available = capacity;
   let filledMs: number | undefined;
   return {
-    take(tokens, nowMs) {
+    spend(tokens, nowMs) {
       const passedMs = nowMs - (filledMs ?? nowMs);
       filledMs = nowMs;
       available = Math.min(capacity, available + (passedMs / 1000) * perSecond);

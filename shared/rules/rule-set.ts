@@ -149,11 +149,11 @@ export class DomainsBuilder<Made> {
           ? known
           : yield* this.#buildDomain(domain, group, nowMs, reporter.hasErrors, known?.problems);
       yield* addAll(reporter, built.problems);
-      if (isWhole(built)) {
+      if (isComplete(built)) {
         domains.set(domain, built);
         if (first !== undefined) this.#known.set(first, built);
       }
-      const made = isWhole(built) ? built.made : this.#last.get(domain);
+      const made = isComplete(built) ? built.made : this.#last.get(domain);
       if (made !== undefined) last.set(domain, made);
       yield;
     }
@@ -202,7 +202,9 @@ function* addAll(reporter: Reporter, problems: readonly Problem[]): Generator<vo
   }
 }
 
-function isWhole<Made>(built: Pick<CheckedDomain<Made>, 'problems'>): built is CheckedDomain<Made> {
+function isComplete<Made>(
+  built: Pick<CheckedDomain<Made>, 'problems'>,
+): built is CheckedDomain<Made> {
   return 'made' in built;
 }
 
@@ -294,7 +296,7 @@ function checkSingleDocument(documents: readonly RuleDocument[], problems: Probl
   const [first, ...others] = documents;
   for (const document of others) {
     const message = `duplicate domain '${toExcerpt(document.domain)}' in config file`;
-    const hint = `the first one is at ${placeOf(first?.file ?? '', first?.position)}; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)`;
+    const hint = `the first one is at ${positionText(first?.file ?? '', first?.position)}; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)`;
     problems.push(
       createProblem(
         'error',
@@ -316,26 +318,29 @@ function* checkMergedKeys(
 ): Generator<void, void> {
   const last = documents.at(-1);
   if (last === documents[0]) return;
-  type Places = TextMap<{ document: RuleDocument; descriptor: RuleDescriptor }>;
+  type Positions = TextMap<{ document: RuleDocument; descriptor: RuleDescriptor }>;
   /** A rule with an end has a different name than a permanent one with the same key and value. */
-  const places: { ending: Places; lasting: Places } = { ending: new Map(), lasting: new Map() };
+  const positions: { ending: Positions; lasting: Positions } = {
+    ending: new Map(),
+    lasting: new Map(),
+  };
   let seen = 0;
   for (const document of documents) {
     for (const [index, descriptor] of document.descriptors.entries()) {
       if (++seen % keysAtOnce === 0) yield;
       const composite = toCompositeKey(descriptor.key, descriptor.value);
       const kind = descriptor.untilMs === undefined ? 'lasting' : 'ending';
-      const first = places[kind].get(composite);
+      const first = positions[kind].get(composite);
       if (first === undefined) {
         // No later document could repeat these names.
         if (document === last) continue;
-        places[kind] = withRoom(places[kind]);
-        places[kind].set(composite, { document, descriptor });
+        positions[kind] = withRoom(positions[kind]);
+        positions[kind].set(composite, { document, descriptor });
       } else if (first.document !== document) {
         const fullKey = toExcerpt(`${document.domain}.${composite}`, 200);
         const message = `duplicate descriptor composite key '${fullKey}'`;
         const path = `descriptors[${index}]`;
-        const place = placeOf(first.document.file, first.descriptor.position);
+        const place = positionText(first.document.file, first.descriptor.position);
         const joined = describeJoined([toJoinedItem(first.descriptor), toJoinedItem(descriptor)]);
         const hint = `the first one is at ${place}; ${joined}`;
         problems.push(
@@ -500,7 +505,7 @@ function* refuseFarEnds(
   }
 }
 
-function placeOf(file: string, position: Position | undefined): string {
+function positionText(file: string, position: Position | undefined): string {
   return position ? `${file}:${position.line}:${position.column}` : file;
 }
 

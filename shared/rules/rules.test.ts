@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import test from 'ava';
 import { type Outcome, testScenarios } from '../../test/support/scenarios.ts';
 import { parseRuleDocument } from './document/document.ts';
+import { locateRules, toPositionText } from './lookup/located-rule.ts';
 import { explainNoMatch } from './lookup/nearest-rule.ts';
-import { placeRules, toPlaceText } from './lookup/placed-rule.ts';
 import { formatProblems } from './problem/problem-text.ts';
 import type { RuleDocument } from './rule-document.ts';
 import { buildRuleSet } from './rule-set.ts';
@@ -48,11 +48,11 @@ function answer(words: readonly string[], folder: string): Outcome {
   }
   const documents = readDocuments(folder);
   if (command === 'why') {
-    const rules = placeRules(documents).get(domain) ?? [];
+    const rules = locateRules(documents).get(domain) ?? [];
     const explained = explainNoMatch(domain, rules, toEntries(pairs));
     if (explained === undefined) return { out: 'a rule takes it, or may' };
     const { nearest, reason, hint = 'no hint' } = explained;
-    return { out: [reason, hint, nearest ? toPlaceText(nearest.rule) : 'nowhere'].join('\n') };
+    return { out: [reason, hint, nearest ? toPositionText(nearest.rule) : 'nowhere'].join('\n') };
   }
   const built = buildRuleSet(documents, options, nowMs);
   if (!built.ok) return { out: '', err: formatProblems(built.problems), code: 1 };

@@ -5,7 +5,7 @@
 
 import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentsByDomain } from './file-order.ts';
-import { createRuleAdvice, type RulePlace, toPlaceText } from './lookup/placed-rule.ts';
+import { createRuleAdvice, type RulePosition, toPositionText } from './lookup/located-rule.ts';
 import type { Problem } from './problem/problem.ts';
 import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
 
@@ -76,9 +76,9 @@ export function* findSharedCounters(domains: DocumentsByDomain): Generator<void,
   return found;
 }
 
-function createWarning(one: RulePlace, other: RulePlace): Problem {
+function createWarning(one: RulePosition, other: RulePosition): Problem {
   const message = `this rule of domain '${toExcerpt(other.document.domain)}' and one of domain '${toExcerpt(one.document.domain)}' can count under one key, and use up each other's limit`;
-  const hint = `the other one is at ${toPlaceText(one)}; rename a key or a domain so that they differ in more than where a '_' stands`;
+  const hint = `the other one is at ${toPositionText(one)}; rename a key or a domain so that they differ in more than where a '_' stands`;
   return createRuleAdvice('shared-counter', other, undefined, message, hint);
 }
 
@@ -92,7 +92,7 @@ function prefixesOf(name: string): string[] {
 }
 
 interface CountedRule {
-  readonly rule: RulePlace;
+  readonly rule: RulePosition;
   /** The beginning of the counter's key, up to the first value that is not fixed. */
   readonly lead: string;
   readonly symbols: Symbols;

@@ -24,7 +24,7 @@ function createPlaces(t: ExecutionContext) {
   let states = 0;
   const openBefore = () => {
     const options = {
-      ...{ url: repository.url, ref: 'main', folder: '', pollMs: 50, leastLookMs: 0 },
+      ...{ url: repository.url, ref: 'main', folder: '', pollMs: 50, leastPollMs: 0 },
       ...{ timeoutMs: 20_000, fetchTimeoutMs: 20_000 },
       stateDirectory: join(repository.folder, `state-${states++}`),
       committer: { name: 'Ratelane', email: 'ratelane@example.test' },

@@ -123,7 +123,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| a worker's stop | ${time(stopGraceMs + closeGraceMs)} |`,
     `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)}; ${count(xds.maxOpening)} opening |`,
     `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} a second; ${mib(xds.maxUnfinishedBytes)} unfinished; cut when unread for ${time(xds.drainTimeoutMs)} |`,
-    `| names on a stream | ${count(xdsNames.maxNames)} of ${count(xdsNames.maxNameLength)} characters; ${mib(xds.maxKeptBytes)} altogether |`,
+    `| names on a stream | ${count(xdsNames.maxNames)} of ${count(xdsNames.maxNameLength)} characters; ${mib(xds.maxRetainedBytes)} altogether |`,
     `| workers' reports | ${fleet.messagesPerSecond} a second;`,
     `| admin connections | ${count(admin.maxUnauthenticated)} without a token, with TLS ${count(admin.maxUnauthenticatedTls)}, one request in ${time(admin.unauthenticatedLimitMs)}; ${admin.maxConnections} with one |`,
     `| admin bodies | ${mib(maxBodyBytes)}, webhooks ${mib(webhook.maxBytes)}; ${mib(admin.maxHeldBytes)} in all, ${time(admin.bodyTimeoutMs)} each |`,

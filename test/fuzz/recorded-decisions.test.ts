@@ -59,7 +59,7 @@ test('any file of recorded decisions is replayed, or its lines are omitted', asy
       const startMs = batch[0]?.time ?? 0;
       const recordedBy = reading.headers[0]?.settings;
       const replay = createReplay({ rules, against: undefined, recordedBy, startMs });
-      for (const decision of batch) replay.take(decision);
+      for (const decision of batch) replay.receive(decision);
       const { decisions, failed, undecided } = replay.summary();
       if (decisions + failed + undecided !== batch.length) throw new Error('a decision is lost');
       replayed += decisions;

@@ -19,7 +19,7 @@ export function toGitStoreOptions(
     ref: undefined,
     folder: '',
     pollMs: 60_000,
-    leastLookMs: 0,
+    leastPollMs: 0,
     timeoutMs: 60_000,
     fetchTimeoutMs: 60_000,
     stateDirectory: join(repository.folder, 'state'),

@@ -69,7 +69,7 @@ export interface SimulatedWorker {
   /** Whether its store is unreachable. */
   isStoreAway: boolean;
   /** The last version sent on its stream. */
-  told: Snapshot | undefined;
+  notified: Snapshot | undefined;
   /** The version that it has; kept across streams. */
   has: Snapshot | undefined;
   ackedAtMs: number;
@@ -215,7 +215,7 @@ export async function startSimulatedFleet(
           address: worker.address,
           mode: 'sotw',
           sinceMs: 0,
-          sent: worker.told && { version: worker.told.version, atMs: 0 },
+          sent: worker.notified && { version: worker.notified.version, atMs: 0 },
           acked: worker.has && { version: worker.has.version, atMs: 0, sinceMs: worker.ackedAtMs },
           nacked: worker.nacked
             ? { version: worker.nacked, text: 'no such unit', atMs: 0 }
@@ -231,18 +231,18 @@ export async function startSimulatedFleet(
     const plane = planes.get(worker.plane ?? '');
     if (plane === undefined || processes.get(plane.name)?.deferred) return;
     const current = plane.cache.current(nodeOf(worker));
-    if (current === undefined || current.version === worker.told?.version) return;
-    worker.told = current;
+    if (current === undefined || current.version === worker.notified?.version) return;
+    worker.notified = current;
   }
 
   function answer(worker: SimulatedWorker): void {
-    const { told, has } = worker;
-    if (worker.plane === undefined || told === undefined || worker.answer === 'ignore') return;
-    const isRefused = worker.answer === 'refuse' || effects.get(numberOf(told) ?? 0)?.isRefused;
-    if (told.version === has?.version) worker.nacked = undefined;
-    else if (isRefused) worker.nacked = told.version;
+    const { notified, has } = worker;
+    if (worker.plane === undefined || notified === undefined || worker.answer === 'ignore') return;
+    const isRefused = worker.answer === 'refuse' || effects.get(numberOf(notified) ?? 0)?.isRefused;
+    if (notified.version === has?.version) worker.nacked = undefined;
+    else if (isRefused) worker.nacked = notified.version;
     else {
-      worker.has = told;
+      worker.has = notified;
       worker.ackedAtMs = clock.monotonicMs();
       worker.nacked = undefined;
     }
@@ -574,7 +574,13 @@ export async function startSimulatedFleet(
       const worker: SimulatedWorker = {
         ...{ instance: drawId(), plane: undefined, address: '', decisionsPerSecond: 200 },
         ...{ answer: 'take', lies: undefined, callers: {}, isStoreAway: false },
-        ...{ told: undefined, has: undefined, decides: undefined, ackedAtMs: 0, holds: undefined },
+        ...{
+          notified: undefined,
+          has: undefined,
+          decides: undefined,
+          ackedAtMs: 0,
+          holds: undefined,
+        },
         ...{ nacked: undefined, counted: undefined, tally: undefined, totals: toTotals(undefined) },
         ...given,
       };
@@ -602,7 +608,7 @@ export async function startSimulatedFleet(
       vanished.get(plane)?.push({
         ...{ node: nodeOf(worker), instance, address, goneAtMs },
         ...{
-          sent: worker.told && { version: worker.told.version, atMs: 0 },
+          sent: worker.notified && { version: worker.notified.version, atMs: 0 },
           acked,
           nacked: undefined,
         },

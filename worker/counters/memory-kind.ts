@@ -6,7 +6,7 @@ export const memoryKind: StoreKind = {
   limiters: true,
   countsBeforeAnswer: true,
   isShared: false,
-  takesShortKeysOnly: false,
+  acceptsShortKeysOnly: false,
   needsServer: false,
   check: () => [],
   warn: () => [],

@@ -33,7 +33,7 @@ export interface StoreKind {
   /** The settings of files that its TLS needs, including those that were not given. */
   tlsFiles(reading: CountingReading): Setting<string>[];
   /** Whether its servers accept neither long counter keys nor blanks in them. */
-  readonly takesShortKeysOnly: boolean;
+  readonly acceptsShortKeysOnly: boolean;
   /**
    * Whether its servers receive every counter key unchanged, however long; otherwise the SHA-256 of those above 1,024
    * bytes.

@@ -10,7 +10,7 @@ import {
   StringTable,
   ValueType,
 } from 'pprof-format';
-import { createFindPlace } from '../../shared/source-places.ts';
+import { createFindPosition } from '../../shared/source-positions.ts';
 
 /** A function on a stack, as named by the JavaScript engine. */
 export interface Frame {
@@ -50,7 +50,7 @@ export function createProfileBuilder({
   /** Wall time. */
   readonly startedAtMs: number;
 }): ProfileBuilder {
-  const findPlace = createFindPlace();
+  const findPosition = createFindPosition();
   const strings = new StringTable();
   const functions = new Map<string, ProfiledFunction>();
   const locations = new Map<string, Location>();
@@ -61,7 +61,7 @@ export function createProfileBuilder({
 
   function toLocation(frame: Frame): Location {
     const name = frame.functionName || '(anonymous)';
-    const place = findPlace(frame.url, frame.lineNumber, lineEnd);
+    const place = findPosition(frame.url, frame.lineNumber, lineEnd);
     const line = place?.line ?? frame.lineNumber + 1;
     const file = place?.path ?? frame.url.replace(/^file:\/\//, '');
     const functionKey = `${name}\n${file}`;

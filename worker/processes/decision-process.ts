@@ -9,7 +9,7 @@ import type { Log } from '../../shared/log.ts';
 import { createProgramLog } from '../../shared/program-log.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
-import { stackText } from '../../shared/source-places.ts';
+import { stackText } from '../../shared/source-positions.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import { createLimitedValuesFor } from '../fleet/fleet.ts';
 import { createHealth, type Health } from '../health.ts';

@@ -17,7 +17,7 @@ import type { Log } from '../../shared/log.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds, type RulesFile } from '../../shared/rules-file.ts';
-import { stackText } from '../../shared/source-places.ts';
+import { stackText } from '../../shared/source-positions.ts';
 import type { Metrics } from '../metrics.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 

@@ -12,7 +12,7 @@ import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
-import { stackText } from '../../shared/source-places.ts';
+import { stackText } from '../../shared/source-positions.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type {

@@ -7,13 +7,13 @@ import { adviseOnRules } from './rule-advice.ts';
 const zero = 'rate_limit: {unit: hour, requests_per_unit: 0}';
 
 /** The problems that remain, as `line rule`, and the messages about the comments. */
-function notify(...lines: readonly string[]): { told: string[]; idle: string[] } {
+function notify(...lines: readonly string[]): { reported: string[]; idle: string[] } {
   const text = lines.join('\n');
   const { document, problems } = parseRuleDocument(text, 'r.yaml');
   const advice = adviseOnRules(document ? [document] : []);
   const applied = applyAllowances([...problems, ...advice], [{ path: 'r.yaml', text }]);
   return {
-    told: applied.problems.map(({ line, rule }) => `${line} ${rule}`),
+    reported: applied.problems.map(({ line, rule }) => `${line} ${rule}`),
     idle: applied.idle.map(({ line, column, message }) => `${line}:${column} ${message}`),
   };
 }
@@ -29,14 +29,19 @@ test('a comment before the first key is for the whole file, with several names',
     '  - {key: b}',
     '',
   ];
-  t.deepEqual(notify(...lines), { told: [], idle: [] });
-  t.deepEqual(notify(...lines.map((line) => line && `${line}\r`)), { told: [], idle: [] });
+  t.deepEqual(notify(...lines), { reported: [], idle: [] });
+  t.deepEqual(notify(...lines.map((line) => line && `${line}\r`)), { reported: [], idle: [] });
 });
 
 test('a comment for the whole file also allows more than a hundred warnings of a kind', (t) => {
   const rules = Array.from({ length: 120 }, (_, index) => `  - {key: k${index}, ${zero}}`);
-  const { told } = notify('# ratelane: allow limit-zero', 'domain: d', 'descriptors:', ...rules);
-  t.deepEqual(told, []);
+  const { reported } = notify(
+    '# ratelane: allow limit-zero',
+    'domain: d',
+    'descriptors:',
+    ...rules,
+  );
+  t.deepEqual(reported, []);
 });
 
 test('each line is read once, however many comments a file has', (t) => {
@@ -53,7 +58,7 @@ test('each line is read once, however many comments a file has', (t) => {
 });
 
 test('errors cannot be allowed', (t) => {
-  const { told } = notify('domain: d', 'descriptor: [] # ratelane: allow unknown-key');
-  t.deepEqual(told, ['2 unknown-key']);
+  const { reported } = notify('domain: d', 'descriptor: [] # ratelane: allow unknown-key');
+  t.deepEqual(reported, ['2 unknown-key']);
   t.false(advisoryRules.some((rule) => rule === 'unknown-key'));
 });

@@ -2,9 +2,9 @@
 // backtracks (behaviour: lookup-order).
 import {
   createRuleAdvice,
-  type PlacedRule,
-  toPlaceText,
-} from '../../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  toPositionText,
+} from '../../../shared/rules/lookup/located-rule.ts';
 import {
   matchesWildcard,
   parseWildcard,
@@ -17,12 +17,12 @@ import { toExcerpt } from '../../../shared/text-excerpt.ts';
 const maxComparisons = 1_000_000;
 
 /** One warning for each rule that silently frees its value from deeper limits. */
-export function findFreedValues(rules: readonly PlacedRule[]): Problem[] {
+export function findFreedValues(rules: readonly LocatedRule[]): Problem[] {
   const problems: Problem[] = [];
   let comparisons = 0;
 
   /** The rule that would match the value if `rule` did not exist. */
-  function findNeighbour(rule: PlacedRule, level: Level): PlacedRule | undefined {
+  function findNeighbour(rule: LocatedRule, level: Level): LocatedRule | undefined {
     for (const { of: wide, wildcard } of level.wildcards) {
       if (++comparisons > maxComparisons) return undefined;
       if (wide !== rule && matchesWildcard(wildcard, rule.composite)) return wide;
@@ -31,7 +31,7 @@ export function findFreedValues(rules: readonly PlacedRule[]): Problem[] {
   }
 
   /** The first rule with a limit below `neighbour` whose requests match no rule below `rule`. */
-  function findLost(rule: PlacedRule, neighbour: PlacedRule): PlacedRule | undefined {
+  function findLost(rule: LocatedRule, neighbour: LocatedRule): LocatedRule | undefined {
     if (neighbour.children.length === 0) return undefined;
     const level = toLevel(rule.children);
     for (const child of neighbour.children) {
@@ -48,7 +48,7 @@ export function findFreedValues(rules: readonly PlacedRule[]): Problem[] {
     return undefined;
   }
 
-  function visit(rules: readonly PlacedRule[]): void {
+  function visit(rules: readonly LocatedRule[]): void {
     const level = toLevel(rules);
     for (const rule of rules) {
       const neighbour =
@@ -64,15 +64,15 @@ export function findFreedValues(rules: readonly PlacedRule[]): Problem[] {
 }
 
 interface Level {
-  readonly exact: ReadonlyMap<string, PlacedRule>;
+  readonly exact: ReadonlyMap<string, LocatedRule>;
   /** In the order of the configuration. */
-  readonly wildcards: readonly { readonly of: PlacedRule; readonly wildcard: Wildcard }[];
+  readonly wildcards: readonly { readonly of: LocatedRule; readonly wildcard: Wildcard }[];
   /** The rules for any value, by key. */
-  readonly open: ReadonlyMap<string, PlacedRule>;
+  readonly open: ReadonlyMap<string, LocatedRule>;
 }
 
-function toLevel(rules: readonly PlacedRule[]): Level {
-  const isOpen = (rule: PlacedRule) => !rule.isWildcard && rule.descriptor.value === '';
+function toLevel(rules: readonly LocatedRule[]): Level {
+  const isOpen = (rule: LocatedRule) => !rule.isWildcard && rule.descriptor.value === '';
   return {
     exact: new Map(rules.map((rule) => [rule.composite, rule])),
     wildcards: rules
@@ -83,20 +83,20 @@ function toLevel(rules: readonly PlacedRule[]): Level {
 }
 
 /** A rule that declares itself unlimited, with no limit below it: its value is meant to be free. */
-function isExemption({ descriptor, children }: PlacedRule): boolean {
+function isExemption({ descriptor, children }: LocatedRule): boolean {
   return children.length === 0 && descriptor.rateLimit?.unlimited !== false;
 }
 
-function isLimited({ descriptor }: PlacedRule): boolean {
+function isLimited({ descriptor }: LocatedRule): boolean {
   return descriptor.rateLimit?.unlimited === false;
 }
 
 /** A rule with a limit, or one that declares itself unlimited. */
-function isSettled(rule: PlacedRule): boolean {
+function isSettled(rule: LocatedRule): boolean {
   return rule.descriptor.rateLimit !== undefined || isExemption(rule);
 }
 
-function findLimit(rule: PlacedRule): PlacedRule | undefined {
+function findLimit(rule: LocatedRule): LocatedRule | undefined {
   if (isLimited(rule)) return rule;
   for (const child of rule.children) {
     const found = findLimit(child);
@@ -105,10 +105,10 @@ function findLimit(rule: PlacedRule): PlacedRule | undefined {
   return undefined;
 }
 
-function describe(rule: PlacedRule, lost: PlacedRule): Problem {
+function describe(rule: LocatedRule, lost: LocatedRule): Problem {
   const shown = toExcerpt(rule.composite);
   const deeper = toExcerpt(lost.composite);
-  const message = `requests of '${shown}' are freed of the limit of '${deeper}' at ${toPlaceText(lost)}, which its neighbours have: the lookup never backtracks from this rule`;
+  const message = `requests of '${shown}' are freed of the limit of '${deeper}' at ${toPositionText(lost)}, which its neighbours have: the lookup never backtracks from this rule`;
   const hint = `repeat '${deeper}' in the descriptors of this rule, with rate_limit: {unlimited: true} if it is meant to be free`;
   return createRuleAdvice('freed-value', rule, 'value', message, hint);
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import fc from 'fast-check';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
+import { locateRules } from '../../../shared/rules/lookup/located-rule.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
 import { cpuMs } from '../../../test/support/cpu-time.ts';
@@ -46,7 +46,7 @@ test('decisions, advice and explanations apply files in the same order', (t) => 
   const entries = [{ key: 'k', value: 'ab' }];
   const decided = built.ok ? built.ruleSet.domains.get('d')?.match(entries) : undefined;
   t.is(decided?.limit.requestsPerUnit, 2);
-  const { rule: explained } = explainLookup(placeRules(documents).get('d') ?? [], entries);
+  const { rule: explained } = explainLookup(locateRules(documents).get('d') ?? [], entries);
   t.is(explained?.document.file, 'a/b.yaml');
   t.deepEqual(
     adviseOnRules(documents).map(({ rule, file }) => `${rule} ${file}`),

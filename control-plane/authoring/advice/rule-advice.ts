@@ -4,9 +4,9 @@ import { runAtOnce } from '../../../shared/in-slices.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import {
   createRuleAdvice,
-  type PlacedRule,
-  placeDocuments,
-} from '../../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  locateDocuments,
+} from '../../../shared/rules/lookup/located-rule.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { Reporter } from '../../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -35,9 +35,9 @@ export function* advisingOnRules(
   const shadowed = new ShadowModeOnly();
   // One domain at a time: placed rules take more memory than their documents.
   for (const [domain, group] of groupByDomain(documents)) {
-    const rules = runAtOnce(placeDocuments(group));
+    const rules = runAtOnce(locateDocuments(group));
     const lastingGroup = lastingByDomain.get(domain) ?? [];
-    const lasting = areSame(group, lastingGroup) ? rules : runAtOnce(placeDocuments(lastingGroup));
+    const lasting = areSame(group, lastingGroup) ? rules : runAtOnce(locateDocuments(lastingGroup));
     for (const find of [findUnreachableRules, findFreedValues, findUnboundedMetrics]) {
       reporter.addAll(find(lasting));
     }
@@ -45,7 +45,7 @@ export function* advisingOnRules(
     reporter.addAll(findMeetingCounters(domain, lasting));
     reporter.addAll(findWorkerOnlyFields(rules));
     reporter.addAll(findEndedRules(rules, nowMs));
-    shadowed.look(lasting);
+    shadowed.check(lasting);
     yield;
   }
   reporter.addAll(shadowed.toProblems());
@@ -58,7 +58,7 @@ function areSame(a: readonly RuleDocument[], b: readonly RuleDocument[]): boolea
 
 /** A domain with dots: Prometheus labels are made from the parts of a statistic's name, which dots separate. At most
  * one note, at the first rule. */
-function findDottedDomain(rules: readonly PlacedRule[]): Problem[] {
+function findDottedDomain(rules: readonly LocatedRule[]): Problem[] {
   const [first] = rules;
   if (first === undefined || !first.document.domain.includes('.')) return [];
   const { document } = first;
@@ -71,7 +71,7 @@ function findDottedDomain(rules: readonly PlacedRule[]): Problem[] {
 
 /** Rules that have ended have no effect and only clutter the file. Each gets a note, its children do not: a good
  * document must stay good as time passes. */
-function findEndedRules(rules: readonly PlacedRule[], nowMs: number): Problem[] {
+function findEndedRules(rules: readonly LocatedRule[], nowMs: number): Problem[] {
   return rules.flatMap((rule) => {
     const { untilMs } = rule.descriptor;
     if (untilMs === undefined || untilMs > nowMs) return findEndedRules(rule.children, nowMs);
@@ -83,11 +83,11 @@ function findEndedRules(rules: readonly PlacedRule[], nowMs: number): Problem[] 
 /** If every limit is in shadow mode, this is legal but probably left over from a trial: at most one warning, at the
  * first limit. */
 class ShadowModeOnly {
-  #first: PlacedRule | undefined;
+  #first: LocatedRule | undefined;
   #isRefuted = false;
 
   /** `rules` is one level. An unlimited rule refuses no request in any mode. */
-  look(rules: readonly PlacedRule[]): void {
+  check(rules: readonly LocatedRule[]): void {
     for (const rule of rules) {
       if (this.#isRefuted) return;
       const { rateLimit, shadowMode } = rule.descriptor;
@@ -95,7 +95,7 @@ class ShadowModeOnly {
         this.#first ??= rule;
         this.#isRefuted = !shadowMode;
       }
-      this.look(rule.children);
+      this.check(rule.children);
     }
   }
 

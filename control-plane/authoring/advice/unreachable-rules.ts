@@ -3,9 +3,9 @@
 
 import {
   createRuleAdvice,
-  type PlacedRule,
-  toPlaceText,
-} from '../../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  toPositionText,
+} from '../../../shared/rules/lookup/located-rule.ts';
 import {
   matchesWildcard,
   parseWildcard,
@@ -21,12 +21,12 @@ import { toExcerpt } from '../../../shared/text-excerpt.ts';
 const maxComparisons = 5_000_000;
 
 interface ParsedWildcard {
-  readonly rule: PlacedRule;
+  readonly rule: LocatedRule;
   readonly wildcard: Wildcard;
 }
 
 /** One warning for each rule that can never match; its children get none. */
-export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
+export function findUnreachableRules(rules: readonly LocatedRule[]): Problem[] {
   const problems: Problem[] = [];
   let comparisons = 0;
 
@@ -35,7 +35,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
     wildcards: readonly ParsedWildcard[],
     count: number,
     pattern: string,
-  ): PlacedRule | undefined {
+  ): LocatedRule | undefined {
     comparisons += count;
     if (comparisons > maxComparisons) return undefined;
     for (let index = 0; index < count; index++) {
@@ -46,7 +46,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
     return undefined;
   }
 
-  function visitLevel(level: readonly PlacedRule[]): void {
+  function visitLevel(level: readonly LocatedRule[]): void {
     const wildcards = level
       .filter((rule) => rule.isWildcard)
       .map((rule) => ({ rule, wildcard: parseWildcard(rule.composite) }));
@@ -56,7 +56,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
       if (cover === undefined) return;
       reached.delete(rule);
       const message = `this rule can never match: every value of '${shown(rule)}' is taken by '${shown(cover)}' before it`;
-      const hint = `move it before the rule at ${toPlaceText(cover)}, or remove it`;
+      const hint = `move it before the rule at ${toPositionText(cover)}, or remove it`;
       problems.push(createRuleAdvice('unreachable-rule', rule, undefined, message, hint));
     });
     for (const rule of level) {
@@ -66,7 +66,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
       if (cover === undefined) continue;
       reached.delete(rule);
       const message = `this rule can never match: every value of '${shown(rule)}' is taken by the wildcard '${shown(cover)}'`;
-      const hint = `remove it, or the rule at ${toPlaceText(cover)}: a wildcard goes before a rule without a value`;
+      const hint = `remove it, or the rule at ${toPositionText(cover)}: a wildcard goes before a rule without a value`;
       problems.push(createRuleAdvice('unreachable-rule', rule, undefined, message, hint));
     }
     for (const rule of reached) visitLevel(rule.children);
@@ -76,6 +76,6 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
   return problems;
 }
 
-function shown({ composite }: PlacedRule): string {
+function shown({ composite }: LocatedRule): string {
   return toExcerpt(composite);
 }

@@ -1,9 +1,9 @@
 // Finds rules whose counter keys memcached may reject, because they contain values from requests.
 import {
   createRuleAdvice,
-  type PlacedRule,
-  placeRules,
-} from '../../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  locateRules,
+} from '../../../shared/rules/lookup/located-rule.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 
@@ -12,7 +12,7 @@ const hint =
 
 /** At most one note, at the first such rule: a setting fixes it for all. */
 export function findUnsafeKeys(documents: readonly RuleDocument[]): Problem[] {
-  const first = [...placeRules(documents).values()].flat().flatMap(listOpen)[0];
+  const first = [...locateRules(documents).values()].flat().flatMap(listOpen)[0];
   if (first === undefined) return [];
   const { key } = first.descriptor;
   const message = `a memory cache accepts keys of at most 250 bytes without blanks: a request with a long or blank value of '${key}' fails, and Envoy lets it pass by default`;
@@ -20,7 +20,7 @@ export function findUnsafeKeys(documents: readonly RuleDocument[]): Problem[] {
 }
 
 /** The rules that accept any value, or any value that fits a pattern. */
-function listOpen(rule: PlacedRule): PlacedRule[] {
+function listOpen(rule: LocatedRule): LocatedRule[] {
   const { value, shareThreshold, rateLimit } = rule.descriptor;
   const isOpen = value === '' || (rule.isWildcard && !shareThreshold);
   const isUsed = rule.children.length > 0 || (rateLimit !== undefined && !rateLimit.unlimited);

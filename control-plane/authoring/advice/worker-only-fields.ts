@@ -1,7 +1,7 @@
 // Finds documents that only our own workers read completely, because the public RateLimitConfig message
 // lacks some of their fields (behaviour: fields-of-our-own).
 
-import { createRuleAdvice, type PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import { createRuleAdvice, type LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { listExtensions } from '../../../shared/rules/wire/resource-fields.ts';
@@ -13,10 +13,10 @@ const endHint =
   'a management server sends rules with until only to Ratelane workers that can end them; other workers get the document without these rules';
 
 /** One warning for each document, at the first such field. */
-export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
-  const found = new Map<RuleDocument, { first: PlacedRule; count: number; fields: Set<string> }>();
+export function findWorkerOnlyFields(rules: readonly LocatedRule[]): Problem[] {
+  const found = new Map<RuleDocument, { first: LocatedRule; count: number; fields: Set<string> }>();
 
-  function visit(rule: PlacedRule): void {
+  function visit(rule: LocatedRule): void {
     const fields = listExtensions(rule.descriptor);
     if (fields.length > 0) {
       const entry = found.get(rule.document) ?? { first: rule, count: 0, fields: new Set() };

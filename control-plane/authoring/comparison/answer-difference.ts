@@ -52,10 +52,10 @@ export function compareAnswers(
     kind: DifferenceKind,
     one: string,
     other: string,
-    place: { readonly descriptor?: number; readonly header?: string } = {},
+    position: { readonly descriptor?: number; readonly header?: string } = {},
   ) => {
     if (one === other) return;
-    const { descriptor, header } = place;
+    const { descriptor, header } = position;
     found.push({ kind, descriptor, header, reference: one, candidate: other });
   };
   if (!reference.ok || !candidate.ok) {

@@ -252,15 +252,15 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
       leaveOut(reporter, map.offset, 'virtual hosts that come over VHDS');
     }
 
-    function addPlace(
+    function addPosition(
       list: readonly TreeMap[],
       settings: readonly Settings[],
-      takes: (set: FilterSettings) => boolean,
+      accepts: (set: FilterSettings) => boolean,
       cluster: string | undefined,
     ): void {
       const domainsOf = new Map(
         filters.map((filter) => {
-          const sets = settings.flatMap((each) => each.get(filter) ?? []).filter(takes);
+          const sets = settings.flatMap((each) => each.get(filter) ?? []).filter(accepts);
           return [filter, new Set(sets.map(({ domain }) => domain))] as const;
         }),
       );
@@ -283,8 +283,8 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
 
     /** The settings of the filters in `typed_per_filter_config` of a route, host or cluster: the most specific one
      * applies. */
-    function addPerRoute(place: TreeMap, above: Settings, cluster: string | undefined): Settings {
-      const configs = mapOf(place, 'typed_per_filter_config');
+    function addPerRoute(section: TreeMap, above: Settings, cluster: string | undefined): Settings {
+      const configs = mapOf(section, 'typed_per_filter_config');
       if (configs === undefined) return above;
       const changed = new Map(above);
       for (const filter of filters) {
@@ -315,7 +315,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
         const cluster = textOf(action, 'cluster') || undefined;
         const ofRoute = addPerRoute(route, ofHost, cluster);
         const list = mapsOf(action, 'rate_limits');
-        addPlace(list, [ofRoute], ({ hasOwn }) => !hasOwn, cluster);
+        addPosition(list, [ofRoute], ({ hasOwn }) => !hasOwn, cluster);
         const weighted = mapOf(action, 'weighted_clusters');
         const targets = weighted ? mapsOf(weighted, 'clusters') : [];
         const ofTargets = targets.map((target) =>
@@ -323,14 +323,16 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
         );
         const includes = isTrue(action, 'include_vh_rate_limits');
         for (const each of [ofRoute, ...ofTargets]) {
-          const takers = [...each].filter(([, set]) => takesHost(set, list.length > 0, includes));
+          const takers = [...each].filter(([, set]) =>
+            includesHost(set, list.length > 0, includes),
+          );
           all.push(new Map(takers));
         }
       }
       const matcher = mapOf(host, 'matcher');
       if (matcher !== undefined) leaveOut(reporter, matcher.offset, 'routes in a matcher');
       const settings = mapsOf(host, 'routes').length === 0 ? [ofHost] : all;
-      addPlace(mapsOf(host, 'rate_limits'), settings, () => true, undefined);
+      addPosition(mapsOf(host, 'rate_limits'), settings, () => true, undefined);
     }
   }
 
@@ -370,7 +372,7 @@ interface FilterSettings {
 type Settings = ReadonlyMap<RateLimitFilter, FilterSettings>;
 
 /** Whether the limits of the virtual host apply to a route. */
-function takesHost({ hasOwn, ofHost }: FilterSettings, isLimited: boolean, includes: boolean) {
+function includesHost({ hasOwn, ofHost }: FilterSettings, isLimited: boolean, includes: boolean) {
   if (hasOwn) return false;
   return includes || (ofHost === 'IGNORE' ? false : ofHost === 'INCLUDE' || !isLimited);
 }

@@ -4,13 +4,13 @@
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
 import { toLimiter } from '../../../shared/rules/limit-shape.ts';
-import { explainNoMatch, toText } from '../../../shared/rules/lookup/nearest-rule.ts';
 import {
   createRuleAdvice,
-  type PlacedRule,
-  placeRules,
-  toPlaceText,
-} from '../../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  locateRules,
+  toPositionText,
+} from '../../../shared/rules/lookup/located-rule.ts';
+import { explainNoMatch, toText } from '../../../shared/rules/lookup/nearest-rule.ts';
 import {
   findingPossibleRules,
   type SoughtEntry,
@@ -41,7 +41,7 @@ export function findEnvoyProblems(
   files: readonly RulesFile[],
   { isStrict }: EnvoyCheckOptions,
 ): Problem[] {
-  const placed = placeRules(documents);
+  const located = locateRules(documents);
   const parsed: EnvoyFile[] = [];
   const reporters = files.map(({ path, text }) => {
     const { root, reporter } = parseYamlTree(text, path);
@@ -54,19 +54,19 @@ export function findEnvoyProblems(
   const asked = new Set(domains.map(({ domain }) => domain));
 
   for (const { domain, reporter, offset } of domains) {
-    if (placed.has(domain)) continue;
-    const guess = nearestWord(domain, [...placed.keys()]);
+    if (located.has(domain)) continue;
+    const guess = nearestWord(domain, [...located.keys()]);
     const message = `there are no rules for domain '${toExcerpt(domain)}', so none of its requests is limited`;
     reporter[report]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
   for (const { reporter, offset, message, hint } of unsent) {
     reporter[report]('envoy-never-sent', offset, '', message, hint);
   }
-  const reached = new Set<PlacedRule>();
+  const reached = new Set<LocatedRule>();
   const known = new Map<string, boolean>();
   let unmatched = 0;
   for (const descriptor of descriptors) {
-    const rules = placed.get(descriptor.domain);
+    const rules = located.get(descriptor.domain);
     if (rules === undefined) continue;
     const identity = JSON.stringify([
       descriptor.domain,
@@ -74,17 +74,17 @@ export function findEnvoyProblems(
       descriptor.isBucket,
       descriptor.entries.map(({ key, value, isOptional }) => [key, value ?? null, isOptional]),
     ]);
-    let isTaken = known.get(identity);
-    if (isTaken === undefined) {
-      isTaken = reachRules(descriptor, rules, reached);
-      known.set(identity, isTaken);
+    let isReported = known.get(identity);
+    if (isReported === undefined) {
+      isReported = reachRules(descriptor, rules, reached);
+      known.set(identity, isReported);
     }
-    if (isTaken || descriptor.hasOwnLimit) continue;
+    if (isReported || descriptor.hasOwnLimit) continue;
     reportNoRule(descriptor, ++unmatched <= maxExplained ? rules : undefined, report);
   }
   const reporter = new Reporter('(all documents)');
   if (areAllRead && isComplete) {
-    for (const [domain, rules] of placed) {
+    for (const [domain, rules] of located) {
       if (asked.has(domain)) reportUnreached(rules, reached, reporter);
       else reportUnasked(domain, documents, reporter);
     }
@@ -95,11 +95,11 @@ export function findEnvoyProblems(
 /** Records the rules that match the descriptor; false when none does. */
 function reachRules(
   descriptor: AskedDescriptor,
-  rules: readonly PlacedRule[],
-  reached: Set<PlacedRule>,
+  rules: readonly LocatedRule[],
+  reached: Set<LocatedRule>,
 ): boolean {
   const { domain, entries, isBucket, hasOwnLimit } = descriptor;
-  const matched = new Set<PlacedRule>();
+  const matched = new Set<LocatedRule>();
   for (const variant of isBucket ? toOrders(entries) : toVariants(entries)) {
     for (const { rule } of runAtOnce(findingPossibleRules({ name: domain, rules }, variant))
       .matched)
@@ -113,13 +113,13 @@ function reachRules(
 }
 
 /** A request with more hits than a limit ever admits is always refused. */
-function noteCost({ cost, reporter, offset }: AskedDescriptor, rule: PlacedRule): void {
+function noteCost({ cost, reporter, offset }: AskedDescriptor, rule: LocatedRule): void {
   const { rateLimit, furtherLimits } = rule.descriptor;
   for (const limit of rateLimit === undefined ? [] : [rateLimit, ...furtherLimits]) {
     const most = toLimiter(limit)?.capacity ?? limit.requestsPerUnit;
     // A limit of 0 is refusing on purpose.
     if (limit.unlimited || most === 0 || !(cost > most)) continue;
-    const message = `each of these requests has ${cost} hits, and the rule at ${toPlaceText(rule)} admits at most ${most} at once: it always refuses them`;
+    const message = `each of these requests has ${cost} hits, and the rule at ${toPositionText(rule)} admits at most ${most} at once: it always refuses them`;
     reporter.advise('envoy-cost', offset, '', message, 'raise the limit or its burst');
     return;
   }
@@ -150,7 +150,7 @@ function toOrders(entries: readonly ActionEntry[]): readonly (readonly SoughtEnt
 
 function reportNoRule(
   { domain, entries, isBucket, reporter, offset }: AskedDescriptor,
-  rules: readonly PlacedRule[] | undefined,
+  rules: readonly LocatedRule[] | undefined,
   report: 'error' | 'advise',
 ): void {
   const shown = toExcerpt(entries.map(toText).join(''), 200);
@@ -162,7 +162,7 @@ function reportNoRule(
     return;
   }
   const { nearest, reason, depth } = explained;
-  const place = nearest && toPlaceText(nearest.rule);
+  const place = nearest && toPositionText(nearest.rule);
   const toRule = place && `the nearest rule is at ${place}`;
   const hint =
     explained.hint && place ? `${explained.hint} (${place})` : (explained.hint ?? toRule);
@@ -172,11 +172,11 @@ function reportNoRule(
 
 /** The topmost unreached rules: their children are not reported as well. */
 function reportUnreached(
-  rules: readonly PlacedRule[],
-  reached: ReadonlySet<PlacedRule>,
+  rules: readonly LocatedRule[],
+  reached: ReadonlySet<LocatedRule>,
   reporter: Reporter,
 ): void {
-  const leadsOn = (rule: PlacedRule): boolean => reached.has(rule) || rule.children.some(leadsOn);
+  const leadsOn = (rule: LocatedRule): boolean => reached.has(rule) || rule.children.some(leadsOn);
   for (const rule of rules) {
     const isOnTheWay = leadsOn(rule);
     const isEnd = rule.descriptor.rateLimit !== undefined || rule.children.length === 0;

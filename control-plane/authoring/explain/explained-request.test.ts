@@ -1,6 +1,6 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
+import { locateRules } from '../../../shared/rules/lookup/located-rule.ts';
 import { explainRequest } from './explained-request.ts';
 
 test('the explanation yields after each descriptor of a request', (t) => {
@@ -8,7 +8,7 @@ test('the explanation yields after each descriptor of a request', (t) => {
     'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]',
     'd.yaml',
   );
-  const rules = document && placeRules([document]).get('d');
+  const rules = document && locateRules([document]).get('d');
   if (rules === undefined) return t.fail('the rules are good');
   const descriptors = Array.from({ length: 100 }, (_, index) => [{ key: `k${index}`, value: '' }]);
   const work = explainRequest('d', rules, descriptors, 0);

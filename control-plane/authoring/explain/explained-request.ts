@@ -5,8 +5,8 @@ import {
   toKeyEnding,
   type Window,
 } from '../../../shared/counting/counter-key.ts';
+import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import { explainingNoMatch, type NoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
-import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
 import { createDomainTree } from '../../../shared/rules/lookup/rule-tree.ts';
 import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
@@ -25,12 +25,12 @@ export interface ExplainedDescriptor {
 }
 
 export interface MatchedRule {
-  readonly rule: PlacedRule;
+  readonly rule: LocatedRule;
   readonly limit: Limit;
   /** Indexes (from 0) of the descriptors whose rules replace this one, so that it does not apply. */
   readonly replacedBy: readonly number[];
   /** Rules whose requests, with other values, are counted under the same key. */
-  readonly sharers: readonly PlacedRule[];
+  readonly sharers: readonly LocatedRule[];
   /** One for each limit of the rule; empty where nothing is counted: unlimited, or replaced. */
   readonly counted: readonly CountedHits[];
 }
@@ -55,7 +55,7 @@ interface Lookup {
 /** `rules` is the top level of the domain, without rules that had ended at `nowMs` (wall time). In steps. */
 export function* explainRequest(
   domain: string,
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   descriptors: readonly (readonly Entry[])[],
   nowMs: number,
 ): Generator<void, ExplainedDescriptor[]> {

@@ -1,7 +1,7 @@
 // A machine-readable explanation. The shape is stable: fields may be added, but not changed or removed.
 
 import { type Algorithm, describeShape, listShape } from '../../../shared/rules/limit-shape.ts';
-import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import type { Limit } from '../../../shared/rules/rule.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { toModes } from '../../../shared/rules/rule-keys.ts';
@@ -23,7 +23,7 @@ export function toExplanationJson(domain: string, descriptors: readonly Explaine
         ? {
             reason: noMatch.reason,
             hint: noMatch.hint ?? null,
-            nearest: noMatch.nearest ? toPlace(noMatch.nearest.rule) : null,
+            nearest: noMatch.nearest ? toPosition(noMatch.nearest.rule) : null,
           }
         : null,
     })),
@@ -34,7 +34,7 @@ function toLevel({ entry, candidates, othersCount, nearestKey }: ExplainedLevel)
   return {
     entry,
     candidates: candidates.map(({ rule, kind, isChosen, reason }) => ({
-      ...toPlace(rule),
+      ...toPosition(rule),
       kind: kind ?? null,
       chosen: isChosen,
       reason,
@@ -47,7 +47,7 @@ function toLevel({ entry, candidates, othersCount, nearestKey }: ExplainedLevel)
 function toMatch({ rule, limit, replacedBy, sharers, counted: all }: MatchedRule) {
   const [counted, ...others] = all;
   return {
-    rule: toPlace(rule),
+    rule: toPosition(rule),
     limit: toLimitJson(limit),
     /** Indexes of descriptors, from 0. */
     replacedBy,
@@ -57,7 +57,7 @@ function toMatch({ rule, limit, replacedBy, sharers, counted: all }: MatchedRule
       ? { start: counted.window.start, end: counted.window.start + counted.window.seconds }
       : null,
     // Rules by which requests with other values use up the same counter.
-    ...(sharers.length > 0 && { sharedWith: sharers.map(toPlace) }),
+    ...(sharers.length > 0 && { sharedWith: sharers.map(toPosition) }),
     // The limits of a list after the first.
     ...(others.length > 0 && {
       furtherLimits: others.map((other) => ({
@@ -69,7 +69,7 @@ function toMatch({ rule, limit, replacedBy, sharers, counted: all }: MatchedRule
   };
 }
 
-function toPlace({ composite, document, descriptor, path }: PlacedRule) {
+function toPosition({ composite, document, descriptor, path }: LocatedRule) {
   return {
     composite,
     file: document.file,

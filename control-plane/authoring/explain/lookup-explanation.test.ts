@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
+import { locateRules } from '../../../shared/rules/lookup/located-rule.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
 import { explainRequest } from './explained-request.ts';
@@ -11,7 +11,7 @@ import { explainLookup } from './lookup-explanation.ts';
 function rulesOf(yaml: string) {
   const { document, problems } = parseRuleDocument(yaml, 'r.yaml');
   if (document === undefined) throw new Error(JSON.stringify(problems));
-  return { document, rules: placeRules([document]).get(document.domain) ?? [] };
+  return { document, rules: locateRules([document]).get(document.domain) ?? [] };
 }
 
 function entriesOf(text: string): Entry[] {

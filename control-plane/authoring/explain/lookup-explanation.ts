@@ -4,12 +4,12 @@ import { toCountText } from '../../../shared/count-text.ts';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { nearestWord } from '../../../shared/nearest-word.ts';
 import { type FoundAs, findingInOrder } from '../../../shared/rules/lookup/level.ts';
-import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 
 /** A candidate rule of a level for an entry. */
 export interface Candidate {
-  readonly rule: PlacedRule;
+  readonly rule: LocatedRule;
   /** Undefined for a rule that is for another key or value. */
   readonly kind: FoundAs | undefined;
   readonly isChosen: boolean;
@@ -31,7 +31,7 @@ export interface LookupExplanation {
   /** The levels up to the entry at which the lookup ended. */
   readonly levels: readonly ExplainedLevel[];
   /** The rule whose limit applies; it may be unlimited. */
-  readonly rule: PlacedRule | undefined;
+  readonly rule: LocatedRule | undefined;
   /** One sentence. */
   readonly verdict: string;
 }
@@ -45,7 +45,7 @@ const maxOtherValues = 10;
 
 /** `rules` is the top level of the domain. */
 export function explainLookup(
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   entries: readonly Entry[],
 ): LookupExplanation {
   return runAtOnce(explainingLookup(rules, entries));
@@ -53,12 +53,12 @@ export function explainLookup(
 
 /** The same, in steps. */
 export function* explainingLookup(
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   entries: readonly Entry[],
 ): Generator<void, LookupExplanation> {
   const levels: ExplainedLevel[] = [];
   let level = rules;
-  let rule: PlacedRule | undefined;
+  let rule: LocatedRule | undefined;
   for (const [index, entry] of entries.entries()) {
     if (rule !== undefined && level.length === 0) {
       const verdict = `no limit applies: ${toName(rule)} has no descriptors below it, and the request has ${toCountText(entries.length - index, 'more entry', 'more entries')}`;
@@ -91,7 +91,7 @@ export function* explainingLookup(
 }
 
 function* explainLevel(
-  level: readonly PlacedRule[],
+  level: readonly LocatedRule[],
   entry: Entry,
 ): Generator<void, ExplainedLevel> {
   const tried: Candidate[] = [];
@@ -124,21 +124,21 @@ function* explainLevel(
   };
 }
 
-const chosenReasons: Readonly<Record<FoundAs, (rule: PlacedRule, entry: Entry) => string>> = {
+const chosenReasons: Readonly<Record<FoundAs, (rule: LocatedRule, entry: Entry) => string>> = {
   exact: exactReason,
   wildcard: () => 'the first wildcard that matches',
   key_only: () => 'for every value that no exact rule or wildcard matches',
 };
 
 /** Why a matching rule is not the one that applies. */
-function passedReason(as: FoundAs, taken: FoundAs | undefined): string {
-  const winner = taken === 'exact' ? 'the exact rule' : 'the wildcard';
+function passedReason(as: FoundAs, chosen: FoundAs | undefined): string {
+  const winner = chosen === 'exact' ? 'the exact rule' : 'the wildcard';
   if (as === 'key_only') return `for every value, but ${winner} comes first`;
-  if (taken === 'exact') return 'matches, but the exact rule comes first';
+  if (chosen === 'exact') return 'matches, but the exact rule comes first';
   return 'matches, but an earlier wildcard that matches is chosen';
 }
 
-function exactReason({ descriptor, composite, isWildcard }: PlacedRule, entry: Entry): string {
+function exactReason({ descriptor, composite, isWildcard }: LocatedRule, entry: Entry): string {
   if (isWildcard) return 'the value is the text of the pattern itself';
   if (descriptor.key === entry.key) return 'key and value are equal';
   return `key and value, joined by '_', are equal: '${composite}'`;
@@ -158,7 +158,7 @@ function toSought(entry: Entry): Sought {
 }
 
 /** Why a rule does not match the entry; undefined when they have nothing in common. */
-function otherReason(rule: PlacedRule, sought: Sought): string | undefined {
+function otherReason(rule: LocatedRule, sought: Sought): string | undefined {
   const { key, value } = rule.descriptor;
   if (key === sought.entry.key) {
     if (value.toLowerCase() === sought.value) return 'differs in letter case';
@@ -169,11 +169,11 @@ function otherReason(rule: PlacedRule, sought: Sought): string | undefined {
   return rule.composite.toLowerCase() === sought.composite ? 'differs in letter case' : undefined;
 }
 
-function ignoredLimit(rule: PlacedRule, depth: number): string {
+function ignoredLimit(rule: LocatedRule, depth: number): string {
   if (rule.descriptor.rateLimit === undefined) return '';
   return `; its own limit is for requests with ${toCountText(depth, 'entry', 'entries')}`;
 }
 
-function toName({ composite }: PlacedRule): string {
+function toName({ composite }: LocatedRule): string {
   return `'${composite}'`;
 }

@@ -3,9 +3,9 @@ import { runAtOnce } from '../../../shared/in-slices.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import {
   createRuleAdvice,
-  type PlacedRule,
-  placeDocuments,
-} from '../../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  locateDocuments,
+} from '../../../shared/rules/lookup/located-rule.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RateLimitBlock, RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -37,7 +37,7 @@ export function* findingViolations(
   const found: Violation[] = [];
   for (const [domain, group] of groupByDomain(documents)) {
     const policies = yield* policiesOf(policy, domain);
-    if (policies.length > 0) yield* visit(yield* placeDocuments(group), [domain], policies, found);
+    if (policies.length > 0) yield* visit(yield* locateDocuments(group), [domain], policies, found);
     yield;
   }
   return found;
@@ -61,12 +61,12 @@ export function* policiesOf(
 }
 
 /** The policy's file and line. */
-export function placeOf({ line }: Pick<DomainPolicy, 'line'>): string {
+export function positionOf({ line }: Pick<DomainPolicy, 'line'>): string {
   return line === undefined ? policyFile : `${policyFile}:${line}`;
 }
 
 function* visit(
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   above: readonly string[],
   policies: readonly DomainPolicy[],
   found: Violation[],
@@ -93,12 +93,12 @@ function* visit(
 }
 
 function hint(policy: DomainPolicy): string {
-  return `the policy is at ${placeOf(policy)}`;
+  return `the policy is at ${positionOf(policy)}`;
 }
 
 function describeViolations(
   policy: DomainPolicy,
-  { descriptor }: PlacedRule,
+  { descriptor }: LocatedRule,
   limit: RateLimitBlock,
 ): readonly string[] {
   const missing = policy.require.filter((field) =>

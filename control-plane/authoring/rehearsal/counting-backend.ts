@@ -11,7 +11,7 @@ export function countsAllAlgorithms(backend: string): boolean {
 }
 
 /** Whether the store rejects some counter keys made from values of requests. */
-export function takesShortKeysOnly(backend: string): boolean {
+export function acceptsShortKeysOnly(backend: string): boolean {
   const kind = storeKindNames[backend];
-  return kind !== undefined && storeKinds[kind].takesShortKeysOnly;
+  return kind !== undefined && storeKinds[kind].acceptsShortKeysOnly;
 }

@@ -4,7 +4,7 @@
 // Only the parts of a worker that wait are missing: ports, servers and leases, which change no answer.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
 import { MemoryStore } from '../../../worker/counters/memory-store.ts';
 import type { RateLimitRequest } from '../../../worker/decision/message.ts';
@@ -32,7 +32,7 @@ export interface RehearsalDeps {
 export interface MatchedRule {
   /** The domain, and the rule of each level, joined by dots, as `/rlconfig` has it. */
   readonly name: string;
-  readonly rule: PlacedRule;
+  readonly rule: LocatedRule;
 }
 
 /** Resolves each rule once, however many requests match it. */
@@ -133,7 +133,7 @@ function createRuleFinder(rules: () => RulesNow): RuleFinder {
     find(domain, entries, match) {
       const before = known.get(match.limit);
       if (before !== undefined) return before;
-      const { levels, rule } = explainLookup(rules().placed.get(domain) ?? [], entries);
+      const { levels, rule } = explainLookup(rules().located.get(domain) ?? [], entries);
       if (rule === undefined) return undefined;
       const path = levels.flatMap(({ chosen }) => chosen?.rule.composite ?? []);
       const found = { name: [domain, ...path].join('.'), rule };

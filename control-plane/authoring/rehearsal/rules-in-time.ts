@@ -1,6 +1,6 @@
 // The rules of documents at a given time: rules that end exist only before their end (behaviour: rules-that-end).
-import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
-import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
+import { locateRules } from '../../../shared/rules/lookup/located-rule.ts';
 import type { RuleSet } from '../../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { documentsAt, nextEndOf } from '../../../shared/rules/rule-end.ts';
@@ -13,7 +13,7 @@ import {
 export interface RulesNow {
   readonly ruleSet: RuleSet;
   /** The top level of each domain, with the positions of the rules. */
-  readonly placed: ReadonlyMap<string, readonly PlacedRule[]>;
+  readonly located: ReadonlyMap<string, readonly LocatedRule[]>;
 }
 
 export type RulesNowResult =
@@ -34,8 +34,8 @@ export function createRulesInTime(
     if (known !== undefined && nowMs >= fromMs && nowMs < untilMs) return known;
     const built = buildRuleSet(documents, options, nowMs);
     if (built.ok) {
-      const placed = placeRules(documentsAt(documents, nowMs));
-      known = { ok: true, rules: { ruleSet: built.ruleSet, placed } };
+      const located = locateRules(documentsAt(documents, nowMs));
+      known = { ok: true, rules: { ruleSet: built.ruleSet, located } };
     } else known = built;
     const hasEnds = nextEndOf(documents, Number.NEGATIVE_INFINITY) !== undefined;
     fromMs = hasEnds ? nowMs : Number.NEGATIVE_INFINITY;

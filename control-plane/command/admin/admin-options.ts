@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls';
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
 import { maskAddress } from '../../../shared/settings/shown-value.ts';
-import { withTrustedAuthorities } from '../../../shared/tls.ts';
+import { withTrustedCas } from '../../../shared/tls.ts';
 import { type AdminClient, createAdminClient } from '../../server/admin-client.ts';
 import { checkToken, readTokenFile, type TokenResult } from '../../server/token-file.ts';
 import { readTlsOptions, type TlsOptions } from '../tls-options.ts';
@@ -65,7 +65,7 @@ export async function openAdminClient(
   const { ca, cert, key } = tls.material;
   const secureContext =
     url.protocol === 'https:'
-      ? createSecureContext({ ca: withTrustedAuthorities(ca), cert, key })
+      ? createSecureContext({ ca: withTrustedCas(ca), cert, key })
       : undefined;
   return { ok: true, client: createAdminClient({ url, token: token?.value, secureContext }) };
 }

@@ -25,6 +25,6 @@ export async function askAdmin<Value>(
   const { answer } = result;
   if (answer.status === 200) return { value: answer.value as Value, client: opened.client };
   io.writeError(formatRefusal(answer));
-  finish(codes[answer.status] ?? exitCodes.trouble);
+  finish(codes[answer.status] ?? exitCodes.error);
   return undefined;
 }

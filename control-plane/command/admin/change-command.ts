@@ -159,7 +159,7 @@ export async function finishChange(
     io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
   } else if (asked?.ok) writeFleetStatus(asked.fleet, io);
   if (asked?.ok === false) io.writeError(asked.message);
-  if (asked !== undefined) finish(asked.ok ? toExitCode(asked.fleet) : exitCodes.trouble);
+  if (asked !== undefined) finish(asked.ok ? toExitCode(asked.fleet) : exitCodes.error);
 }
 
 function finishRefused({ io, finish, fail }: CommandFrame, result: AdminCallResult): void {
@@ -170,5 +170,5 @@ function finishRefused({ io, finish, fail }: CommandFrame, result: AdminCallResu
   const { status } = result.answer;
   io.writeError(formatRefusal(result.answer));
   if (status === 409 || status === 412) finish(exitCodes.conflict);
-  else finish(status === 422 || status === 404 ? exitCodes.no : exitCodes.trouble);
+  else finish(status === 422 || status === 404 ? exitCodes.no : exitCodes.error);
 }

@@ -15,7 +15,7 @@ import { formatRefusal } from './answer-text.ts';
 
 const pauseMs = 250;
 /** While waiting, only one of this many requests polls the store itself. */
-const asksPerLook = 8;
+const asksPerCheck = 8;
 /** A request gets at least this long, however little time is left. */
 const shortestCallMs = 1_000;
 /** Statuses of a proxy whose control plane is unreachable. */
@@ -46,11 +46,11 @@ export async function askFleet(
   const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
   try {
     for (let asked = 0; ; asked++) {
-      const look = asked % asksPerLook === 0;
+      const isCheck = asked % asksPerCheck === 0;
       const leftMs = Math.max(shortestCallMs, endMs - io.clock.monotonicMs());
       const result = await client.call({
         method: 'GET',
-        path: `/status?look=${look}${query}`,
+        path: `/status?look=${isCheck}${query}`,
         ...(waitMs !== undefined && { timeoutMs: leftMs }),
       });
       // A timer may fire early, and leave too little time for another call.
@@ -98,7 +98,7 @@ const exitCodeOf: Readonly<Record<Verdict['outcome'], ExitCode>> = {
   yes: exitCodes.ok,
   pending: exitCodes.pending,
   refused: exitCodes.invalid,
-  no_such_revision: exitCodes.trouble,
+  no_such_revision: exitCodes.error,
 };
 
 export function toExitCode({ verdict }: FleetStatus): ExitCode {

@@ -26,7 +26,7 @@ export function addWaitOptions(
       const idle = onlyWithIt.find((name) => command.getOptionValueSource(name) === 'cli');
       if (idle === undefined) return;
       const { long } = command.options.find((option) => option.attributeName() === idle) ?? {};
-      command.error(`error: ${long} has no effect without --wait`, { exitCode: exitCodes.trouble });
+      command.error(`error: ${long} has no effect without --wait`, { exitCode: exitCodes.error });
     })
     .option(
       '--min-workers <count>',

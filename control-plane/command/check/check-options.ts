@@ -99,13 +99,13 @@ ${describeExitCodes('no errors; there may be warnings and notes', 'errors, or wi
     if (advisoryRules.some((rule) => rule === name)) return new Set(earlier).add(name);
     const hint = didYouMean(nearestWord(name, advisoryRules), '; ') ?? '';
     const message = `error: --allow '${name}': there is no such warning or note${hint}`;
-    return command.error(message, { exitCode: exitCodes.trouble });
+    return command.error(message, { exitCode: exitCodes.error });
   }
 
   function parseBytes(text: string): number {
     if (/^[1-9]\d{0,9}$/.test(text)) return Number(text);
     const message = `error: --max-response-bytes '${text}': expected a number of bytes, such as 4194304`;
-    return command.error(message, { exitCode: exitCodes.trouble });
+    return command.error(message, { exitCode: exitCodes.error });
   }
 }
 

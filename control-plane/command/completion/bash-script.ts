@@ -45,7 +45,7 @@ function toProgramChoice(programs: readonly CompletedProgram[]): string {
 
 function toValueCases({ name, options }: CompletedCommand): string[] {
   return options
-    .filter(({ takesValue }) => takesValue)
+    .filter(({ hasValue }) => hasValue)
     .map(({ flag, choices }) => `    '${name} ${flag}') words='${choices.join(' ')}' ;;`);
 }
 

@@ -19,13 +19,13 @@ export interface CompletedOption {
   /** Includes the dashes. */
   readonly flag: string;
   readonly summary: string;
-  readonly takesValue: boolean;
+  readonly hasValue: boolean;
   /** The possible values; empty when any is allowed. */
   readonly choices: readonly string[];
 }
 
 export function toCompletedCommands(program: Command): CompletedCommand[] {
-  const help = { flag: '--help', summary: 'show the help', takesValue: false, choices: [] };
+  const help = { flag: '--help', summary: 'show the help', hasValue: false, choices: [] };
   return program.commands.map((command) => ({
     name: command.name(),
     summary: command.summary(),
@@ -35,7 +35,7 @@ export function toCompletedCommands(program: Command): CompletedCommand[] {
         .map((option) => ({
           flag: option.long ?? '',
           summary: option.description,
-          takesValue: option.required || option.optional,
+          hasValue: option.required || option.optional,
           choices: option.argChoices ?? [],
         })),
       help,

@@ -36,8 +36,8 @@ export function toFishScript(
   return lines.map((line) => `${line}\n`).join('');
 }
 
-function toOption({ flag, summary, takesValue, choices }: CompletedOption): string {
-  const value = choices.length > 0 ? ` -x -a ${quote(choices.join(' '))}` : takesValue ? ' -r' : '';
+function toOption({ flag, summary, hasValue, choices }: CompletedOption): string {
+  const value = choices.length > 0 ? ` -x -a ${quote(choices.join(' '))}` : hasValue ? ' -r' : '';
   return `-l ${flag.replace(/^--/, '')}${value} -d ${quote(summary)}`;
 }
 

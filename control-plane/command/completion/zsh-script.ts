@@ -52,9 +52,9 @@ function toCase({ name, options, argumentChoices }: CompletedCommand): string {
   return `        ${name}) _arguments${specs.join('')} ;;`;
 }
 
-function toSpec({ flag, summary, takesValue, choices }: CompletedOption): string {
+function toSpec({ flag, summary, hasValue, choices }: CompletedOption): string {
   const text = summary.replaceAll(/[[\]:\\]/g, '\\$&');
-  if (!takesValue) return `${flag}[${text}]`;
+  if (!hasValue) return `${flag}[${text}]`;
   return `*${flag}[${text}]:value:${choices.length > 0 ? `(${choices.join(' ')})` : '_files'}`;
 }
 

@@ -3,8 +3,8 @@
 import { toCountText } from '../../../shared/count-text.ts';
 import { didYouMean } from '../../../shared/nearest-word.ts';
 import { describeShape } from '../../../shared/rules/limit-shape.ts';
+import { toPositionText } from '../../../shared/rules/lookup/located-rule.ts';
 import type { NoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
-import { toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
 import { describeEnd } from '../../../shared/rules/rule-end.ts';
@@ -57,12 +57,12 @@ const kindWords = { exact: 'exact', wildcard: 'wildcard', key_only: 'any value' 
 
 function formatCandidate({ rule, kind, isChosen, reason }: Candidate): string {
   const word = kind === undefined ? 'no match' : kindWords[kind];
-  return `    ${isChosen ? '>' : ' '} ${word.padEnd(9)} ${rule.composite}  (${toPlaceText(rule)}): ${reason}`;
+  return `    ${isChosen ? '>' : ' '} ${word.padEnd(9)} ${rule.composite}  (${toPositionText(rule)}): ${reason}`;
 }
 
 function formatMatched({ rule, limit, replacedBy, sharers, counted }: MatchedRule): string[] {
   const isList = counted.length > 1;
-  const lines = [`  rule: ${toPlaceText(rule)} (${rule.path})`];
+  const lines = [`  rule: ${toPositionText(rule)} (${rule.path})`];
   if (!isList) lines.push(`  limit: ${toLimitText(limit)}`);
   if (replacedBy.length > 0) {
     const by = replacedBy.map((number) => number + 1).join(' and ');
@@ -84,7 +84,7 @@ function formatMatched({ rule, limit, replacedBy, sharers, counted }: MatchedRul
     }
   }
   for (const sharer of sharers) {
-    const by = sharer === rule ? 'this rule' : `the rule at ${toPlaceText(sharer)}`;
+    const by = sharer === rule ? 'this rule' : `the rule at ${toPositionText(sharer)}`;
     lines.push(`  shared: requests with other values that ${by} takes count under the same key`);
   }
   if (limit.unlimited) {
@@ -103,7 +103,7 @@ function formatEnd({ untilMs, matched }: ExplainedDescriptor, nowMs: number): st
 function formatNoMatch({ reason, hint, nearest }: NoMatch): string[] {
   const lines = [`  why: ${reason}`];
   if (hint !== undefined) lines.push(`  hint: ${hint}`);
-  if (nearest !== undefined) lines.push(`  nearest rule: ${toPlaceText(nearest.rule)}`);
+  if (nearest !== undefined) lines.push(`  nearest rule: ${toPositionText(nearest.rule)}`);
   return lines;
 }
 

@@ -87,7 +87,7 @@ export function loadRules(
   const found = [...input.problems, ...parsed.flatMap((each) => each.problems)];
   const loaded = { fileCount: files.length, documents, nodeGroups, policy, commit: input.commit };
   if (documents.length === 0 && found.some(isError)) {
-    return { ...loaded, ruleSet: undefined, problems: found.sort(comparePlaces) };
+    return { ...loaded, ruleSet: undefined, problems: found.sort(comparePositions) };
   }
   const checked = checkRules(documents, { mergeDomains, fixedWindowsOnly }, nowMs);
   const problems = [
@@ -96,11 +96,11 @@ export function loadRules(
     ...adviseOnRules(documents, nowMs),
   ];
   const ruleSet = checked.ok && !problems.some(isError) ? checked.rules : undefined;
-  return { ...loaded, ruleSet, problems: problems.sort(comparePlaces) };
+  return { ...loaded, ruleSet, problems: problems.sort(comparePositions) };
 }
 
 /** Compares the files and positions of problems. */
-export function comparePlaces(a: Problem, b: Problem): number {
+export function comparePositions(a: Problem, b: Problem): number {
   if (a.file !== b.file) return compareFiles(a.file, b.file);
   // Problems of a whole file are last.
   const line = (a.line ?? Number.MAX_SAFE_INTEGER) - (b.line ?? Number.MAX_SAFE_INTEGER);

@@ -337,7 +337,7 @@ export class AdminController extends Controller {
     const signal = AbortSignal.any([waited, this.request.signal]);
     const caller = this.api.callerOf(this.request);
     const own = caller === localCaller ? undefined : caller;
-    const place = await this.api.longAnswers.take(signal, own).catch((error: unknown) => {
+    const place = await this.api.longAnswers.acquire(signal, own).catch((error: unknown) => {
       if (!waited.aborted) throw error;
       const detail = 'other long answers are still being read; try again';
       throw new HttpError(429, { detail, headers: { 'retry-after': '10' } });

@@ -14,10 +14,10 @@ import {
   type Guard,
   toErrorText,
 } from '../../../shared/router/index.ts';
-import { withSourcePlaces } from '../../../shared/source-places.ts';
+import { withSourcePositions } from '../../../shared/source-positions.ts';
 import type { TlsMaterial } from '../../../shared/tls.ts';
 import { createUnfinishedRequests } from '../unfinished-requests.ts';
-import { ClientCertificate, toAuthorities } from '../xds/client-certificate.ts';
+import { ClientCertificate, toCaCertificates } from '../xds/client-certificate.ts';
 import { OpenRights } from '../xds/open-rights.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
@@ -86,7 +86,7 @@ export async function createAdminServer(
     guard,
     reportError({ request, status, error }) {
       log.error(
-        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${withSourcePlaces(toErrorText(error))}`,
+        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${withSourcePositions(toErrorText(error))}`,
       );
     },
   });
@@ -142,7 +142,7 @@ export async function createAdminServer(
     },
   });
 
-  let authorities = toAuthorities(options.tls);
+  let caCertificates = toCaCertificates(options.tls);
   const rights = new OpenRights<TLSSocket>({
     clock: api.clock,
     onLost(socket, reason) {
@@ -153,7 +153,7 @@ export async function createAdminServer(
   fastify.server.on('secureConnection', (socket: TLSSocket) => {
     const certificate = new ClientCertificate({ socket });
     const nowMs = api.clock.wallMs;
-    rights.add(socket, () => authorities && certificate.reasonAgainst(authorities, nowMs()));
+    rights.add(socket, () => caCertificates && certificate.reasonAgainst(caCertificates, nowMs()));
     socket.once('close', () => rights.delete(socket));
   });
 
@@ -190,7 +190,7 @@ export async function createAdminServer(
       const { server } = fastify;
       if ('setSecureContext' in server) {
         (server as import('node:https').Server).setSecureContext(toTlsOptions(material));
-        authorities = toAuthorities(material);
+        caCertificates = toCaCertificates(material);
       }
     },
   };

@@ -6,12 +6,12 @@ import { HttpError } from '../../../shared/router/index.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { plainShape } from '../../../shared/rules/limit-shape.ts';
 import { inOrder } from '../../../shared/rules/lookup/level.ts';
-import { explainNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
 import {
-  type PlacedRule,
-  placeRules,
-  toPlaceText,
-} from '../../../shared/rules/lookup/placed-rule.ts';
+  type LocatedRule,
+  locateRules,
+  toPositionText,
+} from '../../../shared/rules/lookup/located-rule.ts';
+import { explainNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import type { Entry, JsonValue } from '../../../shared/rules/rule.ts';
 import {
@@ -83,7 +83,7 @@ export function createRememberingParser(): () => Parse {
 function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Parse): StoredFile[] {
   const { domain, entries, untilMs, nowMs } = asked;
   const documents = files.map((file) => parse(file, parseText));
-  const [level = []] = [...placeRules(documents).values()];
+  const [level = []] = [...locateRules(documents).values()];
   refuseOpenEntries(entries);
   if (untilMs !== undefined) refuseUnmatched(documents, asked);
   const target = findTarget(level, asked);
@@ -136,19 +136,19 @@ function refuseOpenEntries(entries: readonly Entry[]): void {
 
 interface Target {
   /** The list that the lift is inserted into. */
-  readonly level: readonly PlacedRule[];
+  readonly level: readonly LocatedRule[];
   /** Index of the entry that the list matches. */
   readonly at: number;
   /** Names of the rules above it. */
   readonly chain: readonly string[];
   /** The rule that applies when rules with an end are ignored. */
-  readonly chosen: PlacedRule | undefined;
+  readonly chosen: LocatedRule | undefined;
   /** The rule with an end, not yet ended, for exactly this value. */
-  readonly lift: PlacedRule | undefined;
+  readonly lift: LocatedRule | undefined;
 }
 
 /** Descends to the first entry for which no rule without an end has exactly this value. */
-function findTarget(level: readonly PlacedRule[], asked: LiftAsked): Target {
+function findTarget(level: readonly LocatedRule[], asked: LiftAsked): Target {
   const chain: string[] = [];
   for (let at = 0, current = level; ; at++) {
     const { key, value } = asked.entries[at] as Entry;
@@ -380,8 +380,8 @@ function toName({ entries }: Pick<LiftAsked, 'entries'>): string {
   return toExcerpt(entries.map(({ key, value }) => `(${key}=${value})`).join(''), 200);
 }
 
-function placeOf(rule: PlacedRule | undefined): string {
-  return rule === undefined ? 'an unknown place' : toPlaceText(rule);
+function placeOf(rule: LocatedRule | undefined): string {
+  return rule === undefined ? 'an unknown place' : toPositionText(rule);
 }
 
 function refuseUnlifted(asked: LiftAsked): HttpError {
@@ -396,10 +396,10 @@ function refuseWithoutLimit(asked: LiftAsked): HttpError {
 /** Refuses, and names the rule that was most likely meant. Rules with an end do not count: a lift is an exception to a
  * permanent rule. */
 function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }: LiftAsked): void {
-  const lasting = placeRules(documentsAt(documents, Number.POSITIVE_INFINITY)).get(domain) ?? [];
+  const lasting = locateRules(documentsAt(documents, Number.POSITIVE_INFINITY)).get(domain) ?? [];
   const why = explainNoMatch(domain, lasting, entries);
   if (why === undefined) return;
-  const nearest = why.nearest ? `; the nearest rule is at ${toPlaceText(why.nearest.rule)}` : '';
+  const nearest = why.nearest ? `; the nearest rule is at ${toPositionText(why.nearest.rule)}` : '';
   const hint = why.hint === undefined ? '' : `; ${why.hint}`;
   const detail = `no rule matches ${toName({ entries })} of domain ${domain}: ${why.reason}${hint}${nearest}`;
   throw new HttpError(404, { detail });

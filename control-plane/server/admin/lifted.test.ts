@@ -1,7 +1,7 @@
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
+import { locateRules } from '../../../shared/rules/lookup/located-rule.ts';
 import { documentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
 import { creatingFindLift, listingEndedLifts } from './lifted.ts';
 import { listRules, toRow } from './rule-rows.ts';
@@ -61,7 +61,7 @@ test('an unlimited rule that ends lifts a descriptor until the first end on its 
 });
 
 test('the rows of rules have the first end on their path, and include no ended rule', (t) => {
-  const current = placeRules(documentsAt(documents, sixMs)).get('shop') ?? [];
+  const current = locateRules(documentsAt(documents, sixMs)).get('shop') ?? [];
   const rows = [...listRules('shop', current)].map(toRow);
   t.deepEqual(
     rows.map(({ rule, until }) => `${rule} ${until}`),

@@ -1,6 +1,6 @@
 // The changes for requests in the format of the admin API.
 import Type from 'typebox';
-import { toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
+import { toPositionText } from '../../../shared/rules/lookup/located-rule.ts';
 import type { RuleChange } from '../../authoring/rule-change.ts';
 
 export const ruleChangeJson = Type.Object({
@@ -20,7 +20,7 @@ export function toRuleChangeJson(change: RuleChange): RuleChangeJson {
     domain,
     requests: [...requests],
     text,
-    ruleBefore: ruleBefore ? toPlaceText(ruleBefore) : null,
-    ruleAfter: ruleAfter ? toPlaceText(ruleAfter) : null,
+    ruleBefore: ruleBefore ? toPositionText(ruleBefore) : null,
+    ruleAfter: ruleAfter ? toPositionText(ruleAfter) : null,
   };
 }

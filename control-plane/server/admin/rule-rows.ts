@@ -4,7 +4,7 @@ import { runAtOnce } from '../../../shared/in-slices.ts';
 import { MadeOnce } from '../../../shared/made-once.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import { describeShape, windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
-import { type PlacedRule, placeDocuments } from '../../../shared/rules/lookup/placed-rule.ts';
+import { type LocatedRule, locateDocuments } from '../../../shared/rules/lookup/located-rule.ts';
 import type {
   RateLimitBlock,
   RuleDescriptor,
@@ -42,13 +42,13 @@ export const ruleRowJson = Type.Object(
 );
 export type RuleRow = Type.Static<typeof ruleRowJson>;
 
-type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
+type Placed = ReadonlyMap<string, readonly LocatedRule[]>;
 const placedByDocuments = new MadeOnce<readonly RuleDocument[], Placed>();
 
 /** Sorts `d2` before `d10`. */
 const names = new Intl.Collator('en', { numeric: true });
 
-/** Like `placeRules`, with domains in the order of their names; the same documents are processed once. */
+/** Like `locateRules`, with domains in the order of their names; the same documents are processed once. */
 export function placedRules(documents: readonly RuleDocument[]): Placed {
   return runAtOnce(placingRules(documents));
 }
@@ -60,9 +60,9 @@ export function placingRules(documents: readonly RuleDocument[]): Generator<void
 
 function* placing(documents: readonly RuleDocument[]): Generator<void, Placed> {
   const byName = ([a]: [string, unknown], [b]: [string, unknown]) => names.compare(a, b);
-  const found: [string, readonly PlacedRule[]][] = [];
+  const found: [string, readonly LocatedRule[]][] = [];
   for (const [domain, group] of groupByDomain(documents)) {
-    found.push([domain, yield* placeDocuments(group)]);
+    found.push([domain, yield* locateDocuments(group)]);
     yield;
   }
   return new Map(found.sort(byName));
@@ -72,21 +72,21 @@ function* placing(documents: readonly RuleDocument[]): Generator<void, Placed> {
 export interface ListedRule {
   /** The same as `RuleRow.rule`. */
   readonly name: string;
-  readonly placed: PlacedRule;
+  readonly placed: LocatedRule;
   readonly above: ListedRule | undefined;
 }
 
 /** Parents before their children. `rules` is the top level of the domain. */
 export function listRules(
   domain: string,
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
 ): Generator<ListedRule, void> {
   return listBelow(domain, rules, undefined);
 }
 
 function* listBelow(
   start: string,
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   above: ListedRule | undefined,
 ): Generator<ListedRule, void> {
   for (const placed of rules) {
@@ -99,7 +99,7 @@ function* listBelow(
 /** Rules per step. */
 const rulesAtOnce = 100;
 
-export function* countingRules(rules: readonly PlacedRule[]): Generator<void, number> {
+export function* countingRules(rules: readonly LocatedRule[]): Generator<void, number> {
   let count = 0;
   for (const _ of listRules('', rules)) if (++count % rulesAtOnce === 0) yield;
   return count;
@@ -121,7 +121,7 @@ export interface FoundRules {
 /** The rules of a domain whose rows contain this text; `rules` is its top level. In steps. */
 export function* findingRules(
   domain: string,
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   { text, offset, limit }: RowsQuestion,
 ): Generator<void, FoundRules> {
   const sought = text.toLowerCase();

@@ -1,6 +1,6 @@
 // The rules of documents at the current time: without those that have ended (behaviour: rules-that-end). Pure.
 import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
-import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { findDocumentsAt } from '../../../shared/rules/rule-end.ts';
 import { placingRules } from './rule-rows.ts';
@@ -10,7 +10,7 @@ export function* findRulesNow(
   documents: readonly RuleDocument[],
   domain: string,
   nowMs: number,
-): Generator<void, readonly PlacedRule[] | undefined> {
+): Generator<void, readonly LocatedRule[] | undefined> {
   return (yield* placingRules(yield* findDocumentsAt(documents, nowMs))).get(domain);
 }
 

@@ -1,7 +1,7 @@
 // Descriptors that matched no rule, in the format of the admin API. Pure.
 import Type from 'typebox';
+import { type LocatedRule, toPositionText } from '../../../shared/rules/lookup/located-rule.ts';
 import { explainingNoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
-import { type PlacedRule, toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
 import { orNull, time } from '../api-shape.ts';
 import type { UnmatchedSample } from '../fleet/unmatched-samples.ts';
 import { joinBy, sumFields } from './joined.ts';
@@ -26,7 +26,7 @@ export const unmatchedJson = Type.Object({ samples: Type.Array(sampleJson) });
 export type UnmatchedJson = Type.Static<typeof unmatchedJson>;
 
 const maxShown = 50;
-type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
+type Placed = ReadonlyMap<string, readonly LocatedRule[]>;
 /** Finding the nearest rule is expensive: each sample is explained once under the same rules. */
 const explained = new WeakMap<Placed, Map<string, Explanation>>();
 type Explanation = Pick<SampleJson, 'reason' | 'hint' | 'nearest'>;
@@ -79,5 +79,5 @@ function* explain(
     return { reason: 'the rules in force now have one for it', hint: null, nearest: null };
   }
   const { reason, hint, nearest } = found;
-  return { reason, hint: hint ?? null, nearest: nearest ? toPlaceText(nearest.rule) : null };
+  return { reason, hint: hint ?? null, nearest: nearest ? toPositionText(nearest.rule) : null };
 }

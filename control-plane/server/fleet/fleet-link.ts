@@ -69,7 +69,7 @@ export class OpenLink implements CallHandler {
     const { method, clock } = this.#deps;
     this.#cancelTimer();
     const tokens = 1 + Math.floor(bytes.length / bytesPerToken);
-    if (!this.#bucket.take(tokens, clock.monotonicMs())) {
+    if (!this.#bucket.spend(tokens, clock.monotonicMs())) {
       this.#refuse(grpcStatus.resourceExhausted, 'too many messages on this link');
       return;
     }

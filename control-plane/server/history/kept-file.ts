@@ -9,7 +9,7 @@ import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
 import { writeFileAtomically } from '../store/atomic-file.ts';
-import { toOtherVersion } from '../store/kept-version.ts';
+import { toOtherVersion } from '../store/format-version.ts';
 import { setAside } from '../store/set-aside.ts';
 
 export interface KeptFile<Content> {

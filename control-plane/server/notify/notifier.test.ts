@@ -69,12 +69,12 @@ async function start(t: ExecutionContext, ...statuses: readonly number[]) {
     server.close();
     server.closeAllConnections();
   });
-  const said = () => log.lines.map((line) => line.replaceAll(origin, 'ORIGIN'));
-  return { calls, create, ends, said, secretFile, server };
+  const logged = () => log.lines.map((line) => line.replaceAll(origin, 'ORIGIN'));
+  return { calls, create, ends, logged, secretFile, server };
 }
 
 test('a notification is posted as JSON, with a signature that its receiver can verify', async (t) => {
-  const { calls, create, ends, said } = await start(t);
+  const { calls, create, ends, logged } = await start(t);
   create('url').notify(notificationOf('abc'));
   await eventually('it arrives', () => ends.length === 1);
   const [call] = calls;
@@ -89,7 +89,7 @@ test('a notification is posted as JSON, with a signature that its receiver can v
     'x-ratelane-delivery': 'delivery-abc',
     'x-ratelane-signature-256': `sha256=${wanted}`,
   });
-  t.deepEqual([ends, said()], [['url delivered'], []]);
+  t.deepEqual([ends, logged()], [['url delivered'], []]);
 });
 
 test('a commit gets its status, with the beginning of the reason and a link', async (t) => {
@@ -117,7 +117,7 @@ test("the status of a held-back commit contains 'held back' once", async (t) => 
 });
 
 test('delivery to an unreachable target is retried, and logged once when that begins and once when it ends', async (t) => {
-  const { calls, create, ends, said } = await start(t, 503, 429, 500);
+  const { calls, create, ends, logged } = await start(t, 503, 429, 500);
   create('url').notify(notificationOf('abc'));
   await eventually('it arrives', () => ends.length === 1);
   t.deepEqual(
@@ -125,7 +125,7 @@ test('delivery to an unreachable target is retried, and logged once when that be
     Array(4).fill('delivery-abc'),
   );
   t.deepEqual(ends, ['url delivered']);
-  t.deepEqual(said(), [
+  t.deepEqual(logged(), [
     'warning Notifications to the notification URL at ORIGIN fail (it answers HTTP 503); giving up on each after 6 attempts',
     'notice Notifications to the notification URL at ORIGIN are accepted again',
   ]);
@@ -139,25 +139,25 @@ test('attempts end: after six of them, or at once when a retry is useless', asyn
   t.is(away.calls.length, retries.retries + 1 + 3);
   t.false(away.calls.some(({ path }) => path === '/elsewhere'));
   t.deepEqual(away.ends, ['url failed', 'url failed', 'url failed', 'url delivered']);
-  t.is(away.said().length, 2, 'logged once, and once when it is over');
+  t.is(away.logged().length, 2, 'logged once, and once when it is over');
 });
 
 test('an unreachable or silent server and an unreadable secret are logged without the secret or the path', async (t) => {
-  const { create, said, secretFile, server } = await start(t);
+  const { create, logged, secretFile, server } = await start(t);
   server.close();
   server.closeAllConnections();
   const gone = create('url');
   gone.notify(notificationOf('abc'));
-  await eventually('it is logged', () => said().length === 1);
+  await eventually('it is logged', () => logged().length === 1);
   gone.stop();
   writeFileSync(secretFile, '');
   const unread = create('url');
   unread.notify(notificationOf('abc'));
-  await eventually('it is logged', () => said().length === 2);
+  await eventually('it is logged', () => logged().length === 2);
   unread.stop();
-  t.regex(said()[0] ?? '', /fail \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)/);
-  t.regex(said()[1] ?? '', /fail \(--notify-secret-file: \S+secret does not hold a secret\)/);
-  t.false(said().some((line) => /the-secret-path|the-shared-secret/.test(line)));
+  t.regex(logged()[0] ?? '', /fail \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)/);
+  t.regex(logged()[1] ?? '', /fail \(--notify-secret-file: \S+secret does not hold a secret\)/);
+  t.false(logged().some((line) => /the-secret-path|the-shared-secret/.test(line)));
 });
 
 test('a hundred notifications wait for a target, and the oldest make room', async (t) => {

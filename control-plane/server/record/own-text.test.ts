@@ -9,7 +9,7 @@ import { OwnTextFile } from './own-text.ts';
 import { emptyRecord, parseRecord, toRecordText } from './record.ts';
 
 const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
-const kept = { text: textOf(1), plane: 'p'.repeat(64) };
+const record = { text: textOf(1), plane: 'p'.repeat(64) };
 const open = (stateDirectory: string, store: string, log: Log, isInGit = false) =>
   new OwnTextFile({ stateDirectory, store, isInGit }, log);
 
@@ -18,10 +18,10 @@ test('the newest text of a store is found again, also where it was removed, and 
   const folder = join(createRulesFolder(t).path, 'new', 'state');
   const own = open(folder, 'one store', log);
   t.is(await own.read(), undefined);
-  own.save(kept);
-  own.save({ ...kept, text: textOf(2) });
+  own.save(record);
+  own.save({ ...record, text: textOf(2) });
   await own.settled();
-  t.deepEqual(await open(folder, 'one store', log).read(), { ...kept, text: textOf(2) });
+  t.deepEqual(await open(folder, 'one store', log).read(), { ...record, text: textOf(2) });
   t.is(await open(folder, 'another', log).read(), undefined);
   t.deepEqual(log.lines, []);
   const file = join(folder, 'rollout.json');
@@ -30,7 +30,7 @@ test('the newest text of a store is found again, also where it was removed, and 
   rmSync(folder, { recursive: true });
   own.restore();
   await own.settled();
-  t.deepEqual(await own.read(), { ...kept, text: textOf(2) });
+  t.deepEqual(await own.read(), { ...record, text: textOf(2) });
   t.deepEqual(log.lines, [`warning ${file} was removed: writing it again`]);
 });
 
@@ -60,9 +60,9 @@ for (const content of [
 test('the version before reads the file: it has whether the record is beside the rules, in Git', async (t) => {
   for (const isInGit of [false, true]) {
     const { path } = createRulesFolder(t);
-    await open(path, 'a store', createRecordedLog(), isInGit).write(kept);
+    await open(path, 'a store', createRecordedLog(), isInGit).write(record);
     const written = JSON.parse(readFileSync(join(path, 'rollout.json'), 'utf8'));
-    t.deepEqual(written, { store: 'a store', ...kept, isAlone: !isInGit });
+    t.deepEqual(written, { store: 'a store', ...record, isAlone: !isInGit });
   }
 });
 
@@ -104,10 +104,10 @@ test('where no second file can be written, as on a full disk, the text replaces 
   const file = join(folder, 'rollout.json');
   writeFileSync(file, 'x'.repeat(4_000));
   const own = open(folder, 'a store', createRecordedLog());
-  t.is(await own.write(kept), undefined);
-  t.like(JSON.parse(readFileSync(file, 'utf8')), kept);
-  t.regex((await own.write({ ...kept, text: 'x'.repeat(9_000) })) ?? '', /ENAMETOOLONG/);
-  t.like(JSON.parse(readFileSync(file, 'utf8')), kept);
+  t.is(await own.write(record), undefined);
+  t.like(JSON.parse(readFileSync(file, 'utf8')), record);
+  t.regex((await own.write({ ...record, text: 'x'.repeat(9_000) })) ?? '', /ENAMETOOLONG/);
+  t.like(JSON.parse(readFileSync(file, 'utf8')), record);
 });
 
 test('a failure to write is logged once, and again after a success', async (t) => {
@@ -117,7 +117,7 @@ test('a failure to write is logged once, and again after a success', async (t) =
   writeFileSync(folder, 'in its way');
   const own = open(folder, 'a store', log);
   const save = async (text: string) => {
-    own.save({ ...kept, text });
+    own.save({ ...record, text });
     await own.settled();
   };
   await save(textOf(1));

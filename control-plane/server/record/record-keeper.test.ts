@@ -264,14 +264,14 @@ test('whoever can write the text of the record moves a rollout on, approves and 
 });
 
 test('of what the process before could not write, what was taken back is written at the start', async (t) => {
-  for (const isKept of [true, false]) {
+  for (const isStored of [true, false]) {
     const { text, one, open } = await startTwo();
     await one.write(begin);
     const end = (record: RolloutRecord) =>
       withEnd(record, 'taken_back', { reason: 'a typo', by: 'ops', atMs: 5 });
     text.mode = 'away';
     t.false(await one.write(end));
-    if (isKept) one.keep(end, false);
+    if (isStored) one.store(end, false);
     text.mode = 'fine';
     const again = open('again');
     await again.start();
@@ -279,7 +279,7 @@ test('of what the process before could not write, what was taken back is written
     const outcome = onRecord.ok && onRecord.record.rollout?.outcome;
     t.deepEqual(
       [outcome, again.record.rollout?.outcome],
-      Array(2).fill(isKept ? 'taken_back' : 'running'),
+      Array(2).fill(isStored ? 'taken_back' : 'running'),
     );
   }
 });
@@ -311,10 +311,10 @@ test('what is kept here is known here and at the next start, and written with th
   const outcome = { content: 'a content', atMs: 5, reason: '', by: '' };
   const note = (record: RolloutRecord) =>
     noteOutcome(record, { ...outcome, kind: 'in_force', revision: 'a' });
-  one.keep(() => undefined, true);
+  one.store(() => undefined, true);
   t.is(await own.read(), undefined);
   const before = one.contentId;
-  one.keep(note, true);
+  one.store(note, true);
   t.deepEqual(
     [text.writes, one.record.outcomes[0]?.revisions, notified],
     [0, ['a'], ['one: a in_force']],

@@ -119,7 +119,7 @@ export class RecordKeeper {
 
   /** Changes the record only in the state directory, for the next start: no other control plane needs the change, or it
    * could not be written and is not known here either (`isKnownHere`). */
-  keep(change: ChangeRecord, isKnownHere: boolean): void {
+  store(change: ChangeRecord, isKnownHere: boolean): void {
     this.#happen({ kind: 'kept', change, isKnownHere });
   }
 
@@ -183,7 +183,7 @@ export class RecordKeeper {
         log[effect.level](effect.text);
         break;
       case 'keep_own':
-        own.save(effect.kept);
+        own.save(effect.stored);
         break;
       case 'changed':
         this.#listener();
@@ -199,7 +199,7 @@ export class RecordKeeper {
         this.#happen({ kind: 'next' });
         break;
       case 'read_own':
-        this.#await(own.read(), (kept) => ({ kind: 'own_read', kept }));
+        this.#await(own.read(), (stored) => ({ kind: 'own_read', stored }));
         break;
       case 'read': {
         const startedMs = this.#deps.clock.monotonicMs();
@@ -215,14 +215,14 @@ export class RecordKeeper {
         this.#await(own.setAside(), (where) => ({ kind: 'own_set_aside', where }));
         break;
       case 'swap': {
-        const swapped = shared?.swap(effect.before, effect.text) ?? this.#keep(effect.text);
+        const swapped = shared?.swap(effect.before, effect.text) ?? this.#store(effect.text);
         this.#await(swapped, (result) => ({ kind: 'swapped', result }));
         break;
       }
     }
   }
 
-  async #keep(text: string): Promise<SwapResult> {
+  async #store(text: string): Promise<SwapResult> {
     const reason = await this.#deps.own.write({ text, plane: this.#state.plane });
     // The own text is read only at the start.
     return reason === undefined ? { kind: 'written', version: 'own' } : { kind: 'denied', reason };

@@ -151,7 +151,7 @@ export type RecordEvent =
   /** Applies only to the next start: no other control plane needs the change. `isKnownHere`: whether this process knows
    * it, too. */
   | { readonly kind: 'kept'; readonly change: ChangeRecord; readonly isKnownHere: boolean }
-  | { readonly kind: 'own_read'; readonly kept: OwnRecord | undefined }
+  | { readonly kind: 'own_read'; readonly stored: OwnRecord | undefined }
   | {
       readonly kind: 'read';
       readonly startedMs: number;
@@ -167,7 +167,7 @@ export type RecordEvent =
  * acted upon. */
 export type RecordEffect =
   | { readonly kind: 'log'; readonly level: 'notice' | 'warning' | 'error'; readonly text: string }
-  | { readonly kind: 'keep_own'; readonly kept: OwnRecord }
+  | { readonly kind: 'keep_own'; readonly stored: OwnRecord }
   /** The record has changed, whoever wrote it. */
   | { readonly kind: 'changed' }
   /** This control plane, and no other one, has put the outcome of a revision on record: the newest of these. */
@@ -304,9 +304,9 @@ export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
     case 'heard':
       return become(turn, { peerContentId: event.contentId });
     case 'kept':
-      return keep(turn, event.change, event.isKnownHere);
+      return store(turn, event.change, event.isKnownHere);
     case 'own_read':
-      return noteOwn(turn, event.kept, now);
+      return noteOwn(turn, event.stored, now);
     case 'read':
       return noteRead(turn, event.found, event.startedMs, now);
     case 'failed':
@@ -394,22 +394,22 @@ function tick(turn: Turn, isWaiting: boolean, now: Now): Turn {
   return isRead ? want(listened, { id: 0, kind: 'read' }, now) : listened;
 }
 
-function keep(turn: Turn, change: ChangeRecord, isKnownHere: boolean): Turn {
+function store(turn: Turn, change: ChangeRecord, isKnownHere: boolean): Turn {
   const { known } = turn.state;
   const changed = change(known.record);
   if (changed === undefined) return turn;
   const record = fitRecord(changed);
   if (!isKnownHere) return storeOwn(turn, record);
-  const kept = { ...known, record, contentId: toContentId(record) };
-  return reportOutcome(storeOwn(become(turn, { known: kept }), record), known.record);
+  const stored = { ...known, record, contentId: toContentId(record) };
+  return reportOutcome(storeOwn(become(turn, { known: stored }), record), known.record);
 }
 
 /** Notes the text of an earlier process; what only this control plane knows is written at the next write. */
-function noteOwn(turn: Turn, kept: OwnRecord | undefined, now: Now): Turn {
+function noteOwn(turn: Turn, stored: OwnRecord | undefined, now: Now): Turn {
   const { state } = turn;
   const { ownLocation } = state.options;
-  const parsed = kept && parseRecord(kept.text);
-  const plane = kept?.plane ?? state.plane;
+  const parsed = stored && parseRecord(stored.text);
+  const plane = stored?.plane ?? state.plane;
   const own = parsed && toForeign(parsed, `remove ${ownLocation} and restart`);
   const known = become(turn, {
     plane,
@@ -419,7 +419,7 @@ function noteOwn(turn: Turn, kept: OwnRecord | undefined, now: Now): Turn {
   if (!parsed?.ok) return read(known);
   const { leader } = parsed.record;
   // A text of the previous version does not identify its control plane: its leader was this one.
-  const isOwn = kept?.plane === undefined;
+  const isOwn = stored?.plane === undefined;
   const record = isOwn ? { ...parsed.record, leader: { ...leader, plane } } : parsed.record;
   const copied = become(known, {
     before: record,
@@ -517,9 +517,9 @@ function noteRecord(
     withTakenBackOf(addEnd(theirs, ours, reached.state), ours);
   const record = ends.reduce(add, found);
   const isWritten = record === found;
-  const held = become(reached, { denied: undefined, before: isWritten ? undefined : before });
+  const accepted = become(reached, { denied: undefined, before: isWritten ? undefined : before });
   // Until it is written, the next reading finds an older record.
-  const read = setKnown(held, isWritten ? version : known.version, record, now);
+  const read = setKnown(accepted, isWritten ? version : known.version, record, now);
   return isWritten ? end(read, false, now) : swap(read, record, false, now, version);
 }
 
@@ -657,8 +657,8 @@ function setKnown(
 function storeOwn(turn: Turn, record: RolloutRecord): Turn {
   const { foreign, plane } = turn.state;
   if (foreign.own !== undefined) return turn;
-  const kept = { text: toRecordText(record), plane };
-  return become(turn, {}, { kind: 'keep_own', kept });
+  const stored = { text: toRecordText(record), plane };
+  return become(turn, {}, { kind: 'keep_own', stored });
 }
 
 function reportOutcome(turn: Turn, before: RolloutRecord): Turn {

@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { Value } from 'typebox/value';
 import { heldBackBy, isReplaced, takenBackBy } from '../snapshot/admission.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
-import { toOtherVersion } from '../store/kept-version.ts';
+import { toOtherVersion } from '../store/format-version.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
 import { cutText, maxOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
 import { formatBefore, fromRecordBefore, unknownContent } from './record-before.ts';
@@ -443,8 +443,8 @@ export interface OtherVersion {
 /** Replaces a record that has moved to an engine. No other version reads it as a record, so none takes a step by it. */
 const movedJson = Type.Object({ movedTo: Type.String({ maxLength: maxName }) });
 
-export function toMovedText(place: string): string {
-  return JSON.stringify({ movedTo: cutText(place, maxName) });
+export function toMovedText(location: string): string {
+  return JSON.stringify({ movedTo: cutText(location, maxName) });
 }
 
 export function isMovedText(text: string): boolean {

@@ -164,8 +164,14 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
    * taken back. */
   before(text) {
     const [inForce = '', takenBack = ''] = text.split(',');
-    const word = { outcome: 'taken_back', reason: 'said', by: '', atMs: 0, content: '' } as const;
-    const verdicts = takenBack === '' ? [] : [{ ...word, revision: takenBack }];
+    const verdict = {
+      outcome: 'taken_back',
+      reason: 'said',
+      by: '',
+      atMs: 0,
+      content: '',
+    } as const;
+    const verdicts = takenBack === '' ? [] : [{ ...verdict, revision: takenBack }];
     return { record: { ...emptyRecord, verdicts, inForce: [{ revision: inForce, content: '' }] } };
   },
   open: (_, { record }) => ({ record: { ...record, rollout: open } }),

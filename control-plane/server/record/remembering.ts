@@ -173,8 +173,8 @@ function findHeldBack({ snapshots, record, wallMs }: Happened): ToRemember | und
         ? withInForce(record, { revision: inForce.revision.id, content: inForce.content })
         : record;
     const against = known.inForce[0]?.content;
-    const said = { ...verdict, ...(against !== undefined && { against }) };
-    return withVerdict(known, { ...said, by: '', atMs: wallMs });
+    const found = { ...verdict, ...(against !== undefined && { against }) };
+    return withVerdict(known, { ...found, by: '', atMs: wallMs });
   });
 }
 

@@ -146,12 +146,12 @@ function toWorker(text: string) {
     of('wants'),
   ];
   const metadata = new Map(own === undefined ? [] : [[instanceKey, own]]);
-  const told = words.includes('long') ? 'x'.repeat(9_000) : 'no such unit';
+  const message = words.includes('long') ? 'x'.repeat(9_000) : 'no such unit';
   const worker: ConnectedWorker & VanishedWorker = {
     ...{ node: { id, cluster: '', metadata }, instance: own, mode: 'sotw' as const, sinceMs: 0 },
     ...{ address: of('at') ?? '10.0.0.1:1', sent: at(of('sent')), acked: at(of('has') ?? '2') },
     nacked:
-      refuses === undefined ? undefined : { version: at(refuses)?.version, text: told, atMs: 0 },
+      refuses === undefined ? undefined : { version: at(refuses)?.version, text: message, atMs: 0 },
     wantedVersion: ({ version }) => (wants === undefined ? version : parts[wants]),
     goneAtMs: Number(of('since') ?? 4_000),
   };

@@ -302,7 +302,7 @@ class Change {
   readonly #lost: ReadonlyMap<string, LostRules>;
   readonly #isRemovalMeant: boolean;
   /** The position of each rule by its metric key. */
-  readonly #places = new Map<string, RulePosition>();
+  readonly #positions = new Map<string, RulePosition>();
   readonly #figures = new WeakMap<Tallied, FiguresFacts>();
 
   constructor(
@@ -341,7 +341,7 @@ class Change {
     for (const name of failures?.keys() ?? []) if (this.#changed.has(name)) of(name);
     let gone = 0;
     for (const [rule, hits] of rules) {
-      const { domain, fate } = this.#placeOf(rule);
+      const { domain, fate } = this.#positionOf(rule);
       if (fate === 'gone') gone += hits.hits;
       if (fate === 'listed' || !this.#changed.has(domain)) continue;
       const sums = of(domain);
@@ -360,8 +360,8 @@ class Change {
     return { decisions, overLimit, errors, noMatch: unmeant, gone, domains: [...domains.values()] };
   }
 
-  #placeOf(rule: string): RulePosition {
-    const known = this.#places.get(rule);
+  #positionOf(rule: string): RulePosition {
+    const known = this.#positions.get(rule);
     if (known !== undefined) return known;
     // One domain can be `shop` and another one `shop.eu`.
     let end = rule.lastIndexOf('.');
@@ -371,7 +371,7 @@ class Change {
     const isMeant = this.#isRemovalMeant || lost?.isPure === true;
     const fate = isMeant && lost ? lost.fateOf(rule) : 'kept';
     const position = { domain, fate };
-    this.#places.set(rule, position);
+    this.#positions.set(rule, position);
     return position;
   }
 }

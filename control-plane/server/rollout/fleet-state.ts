@@ -444,10 +444,10 @@ function recordSteps(turn: Turn, facts: Facts): Turn {
 /** Describes steps on record that differ from those of this control plane, for operators. */
 export function whyOtherSteps(record: RecordState): string | undefined {
   const { steps } = record.options;
-  const taken = stepsOf(record);
-  if (taken === steps) return undefined;
+  const planned = stepsOf(record);
+  if (planned === steps) return undefined;
   const own = steps === '' ? 'no --rollout' : `--rollout=${steps}`;
-  return `the steps on record apply, ${taken}, which another control plane has written; this one has ${own}`;
+  return `the steps on record apply, ${planned}, which another control plane has written; this one has ${own}`;
 }
 
 function abort(
@@ -567,7 +567,7 @@ function decideNow(
   const decided =
     running !== undefined && own !== undefined
       ? decideOn(turn, running, own, facts)
-      : lookAhead(turn, workers, plan, facts);
+      : checkShares(turn, workers, plan, facts);
   const isDue = facts.monotonicMs - decided.state.storeAtMs >= storeMs;
   if (facts.snapshots.trial === undefined || !isDue) return decided;
   // An undo does not wait for the next scheduled look.
@@ -575,7 +575,7 @@ function decideNow(
 }
 
 /** Nothing is being rolled out. */
-function lookAhead(
+function checkShares(
   turn: Turn,
   workers: readonly ConnectedWorker[],
   plan: RolloutPlan,

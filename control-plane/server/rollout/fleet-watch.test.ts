@@ -54,7 +54,7 @@ const gone = (key: string, hadIt: boolean, forMs: number): GoneFacts => ({ key, 
 function createViews() {
   const clock = createManualClock();
   let memory = startWatch(clock.monotonicMs());
-  const look: Observation = {
+  const observation: Observation = {
     open: rollout,
     pools: toPools([{ percent: 10, holdMs: 60_000 }], []),
     overLimitPoints: 10,
@@ -79,7 +79,7 @@ function createViews() {
       clock.advance(ms);
       const seen = watch(
         memory,
-        { ...look, own: { workers: [...own], gone: [...(given.gone ?? [])] }, ...given },
+        { ...observation, own: { workers: [...own], gone: [...(given.gone ?? [])] }, ...given },
         clock.monotonicMs(),
       );
       memory = seen.memory;
@@ -127,9 +127,9 @@ const other = { ...rollout, id: 'other', step: 1, chosen: [positionOf('other', '
 
 /** Parses `[stall=MS] [leads] [counted=NUMBER] +MS`, then workers and gone workers, those of a peer with `~`, and
  * `unknown`, `asked=MS AGO`, `step=NUMBER` or `other` for another rollout. */
-function lookAt({ clock, after, ...views }: ReturnType<typeof createViews>, text: string): Seen {
+function observe({ clock, after, ...views }: ReturnType<typeof createViews>, text: string): Seen {
   const words = text.split(' ');
-  const saidOf = (name: string) =>
+  const outputOf = (name: string) =>
     words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1);
   const isElse = /^(?:\+|stall=|counted=|asked=|step=|leads$|other$|unknown$)/;
   const known = words.filter((word) => !isElse.test(word));
@@ -140,7 +140,7 @@ function lookAt({ clock, after, ...views }: ReturnType<typeof createViews>, text
   const workersOf = (some: readonly string[]) =>
     some.filter((word) => !word.startsWith('-')).flatMap(toWorkers);
   if (words.includes('leads')) views.leadAfterAnother();
-  const [stallMs, count, askedMs, step] = ['stall', 'counted', 'asked', 'step'].map(saidOf);
+  const [stallMs, count, askedMs, step] = ['stall', 'counted', 'asked', 'step'].map(outputOf);
   if (count !== undefined) views.countBefore(Number(count));
   if (stallMs !== undefined) clock.stall(Number(stallMs));
   clock.advance(Number(words.find((word) => word.startsWith('+'))));
@@ -170,12 +170,12 @@ const shown: Readonly<Record<string, (seen: Seen) => string>> = {
 };
 
 testLines(test, new URL('watches.txt', import.meta.url), (given) => {
-  const [what = '', looks = ''] = given.split(': ');
+  const [what = '', observations = ''] = given.split(': ');
   const views = createViews();
-  const seen = looks.split(' ; ').flatMap((look) => {
-    const [, times, text = ''] = /^(?:(\d+)x )?(.*)$/.exec(look) ?? [];
+  const seen = observations.split(' ; ').flatMap((observation) => {
+    const [, times, text = ''] = /^(?:(\d+)x )?(.*)$/.exec(observation) ?? [];
     const each = Array.from({ length: Number(times ?? 1) }, () =>
-      shown[what]?.(lookAt(views, text)),
+      shown[what]?.(observe(views, text)),
     );
     return [...new Set(each)];
   });

@@ -303,8 +303,10 @@ function judge(
   const whole = judgeFrom(bases, hadTime);
   const slice = judgeFrom(sliceBases, hadTime && lastedMs >= sliceMs);
   const holdMs = observation.pools.steps[observation.open?.step ?? 0]?.holdMs ?? 0;
-  const isHeld = step.heldMs > 0;
-  const number = isHeld ? Math.floor((step.heldMs - holdMs) / sliceMs) : Number.NEGATIVE_INFINITY;
+  const isHolding = step.heldMs > 0;
+  const number = isHolding
+    ? Math.floor((step.heldMs - holdMs) / sliceMs)
+    : Number.NEGATIVE_INFINITY;
   const isDue = lastedMs >= sliceMs || number !== step.slice.number;
   // An open slice lasts until it can be judged.
   const isOpen = slice.kind === 'silent' || slice.kind === 'unclear';

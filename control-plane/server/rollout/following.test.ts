@@ -125,7 +125,7 @@ test('while another revision is rolled out, nobody gets the newer one that is kn
   fleet.store.publish(revisionOf(3));
   let hasGot = false;
   fleet.planes.get('b')?.cache.onChange(() => {
-    hasGot ||= fleet.workers.some(({ told }) => told?.resources.has('revision-3'));
+    hasGot ||= fleet.workers.some(({ notified }) => notified?.resources.has('revision-3'));
   });
   fleet.reach.delete('b');
   await fleet.pass(15);

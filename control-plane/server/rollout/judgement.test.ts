@@ -11,8 +11,8 @@ function toFigures(words: readonly string[]): Figures {
   const domains = [...counts].flatMap(([name, text]) => {
     const [overLimit, hits, errors, noMatch, gone = 0] = text.split('/').map(Number);
     if (overLimit === undefined || hits === undefined) return [];
-    const isTold = errors !== undefined && noMatch !== undefined;
-    return [[name, { overLimit, hits, ...(isTold && { errors, noMatch, gone }) }] as const];
+    const isReported = errors !== undefined && noMatch !== undefined;
+    return [[name, { overLimit, hits, ...(isReported && { errors, noMatch, gone }) }] as const];
   });
   const countOf = (name: string) => Number(counts.get(name) ?? 0);
   return {

@@ -219,7 +219,7 @@ export class Rollout {
         this.#await(unlessAway(this.#findInForce(effect)));
         break;
       case 'followed':
-        this.#happen(this.#lookAtWorkers());
+        this.#happen(this.#readWorkers());
         break;
       case 'locate':
         this.#await(unlessAway(this.#locate(effect)));
@@ -248,7 +248,7 @@ export class Rollout {
         break;
       case 'keep_here':
       case 'keep_taken_back':
-        keeper.keep(effect.change, effect.kind === 'keep_here');
+        keeper.store(effect.change, effect.kind === 'keep_here');
         break;
       case 'write':
         this.#await(this.#write(effect));
@@ -264,7 +264,7 @@ export class Rollout {
     void event.then((happened) => happened && this.#happen(happened));
   }
 
-  #lookAtWorkers(): FleetEvent {
+  #readWorkers(): FleetEvent {
     const { workers, snapshots, clock } = this.#deps;
     const { running } = this.#state.following;
     const own = running && readOwnFacts(this.#deps, running, clock.monotonicMs());

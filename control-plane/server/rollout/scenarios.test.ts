@@ -116,7 +116,8 @@ const commands: Readonly<Record<string, Command>> = {
    * counted from 0. */
   workers({ fleet }, which = '', what = '', plane = '', share = '') {
     const [, offered, name = '', at] = /^(offered-)?(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
-    const isOffered = ({ told }: SimulatedWorker) => told?.resources.has(`revision-${name}`);
+    const isOffered = ({ notified }: SimulatedWorker) =>
+      notified?.resources.has(`revision-${name}`);
     const having = offered ? fleet.workers.filter(isOffered) : fleet.having(Number(name));
     const known = /^\d+$/.test(name) ? having : fleet.workers;
     const isMeant = ({ id }: SimulatedWorker) => known !== fleet.workers || id.startsWith(name);
@@ -194,8 +195,8 @@ const commands: Readonly<Record<string, Command>> = {
         const problem =
           newest?.valid || why === undefined ? '' : `, ${newest?.revision.id} not: ${why}`;
         const { error } = rollout.memory();
-        const said = [`${phase} ${text}`.trim(), ...(error === undefined ? [] : [error])];
-        return `${name}: ${inForce?.revision.id} in force${tried}${problem}; ${said.join('; ')}`;
+        const lines = [`${phase} ${text}`.trim(), ...(error === undefined ? [] : [error])];
+        return `${name}: ${inForce?.revision.id} in force${tried}${problem}; ${lines.join('; ')}`;
       })
       .join('\n    '),
   /** `audit`: the actions that control planes took by themselves. */
@@ -261,8 +262,8 @@ function toEffect(what: string, share: string): Effect {
 
 function killLoaders({ fleet, deadly }: Scene): void {
   for (const worker of [...fleet.workers]) {
-    const { plane, told, id } = worker;
-    const isDeadly = [...deadly].some((number) => told?.resources.has(`revision-${number}`));
+    const { plane, notified, id } = worker;
+    const isDeadly = [...deadly].some((number) => notified?.resources.has(`revision-${number}`));
     if (plane === undefined || !isDeadly) continue;
     fleet.disconnect(worker, 'broken');
     fleet.addWorker({ id, plane, answer: worker.answer });
@@ -281,9 +282,9 @@ function show(scene: Scene): string[] {
     );
   const states = [...fleet.planes.values()].map(({ name, rollout }) => {
     const { phase, step, text = '' } = rollout.state() ?? {};
-    return { brief: `${name} ${phase} ${step}`, text: phase ? `${name}: ${phase} ${text}` : '' };
+    return { summary: `${name} ${phase} ${step}`, text: phase ? `${name}: ${phase} ${text}` : '' };
   });
-  const shown = [...having, ...states.map(({ brief }) => brief)].join();
+  const shown = [...having, ...states.map(({ summary }) => summary)].join();
   const lines = fleet.log.lines.slice(scene.logged).filter((line) => !line.startsWith('debug'));
   scene.logged = fleet.log.lines.length;
   const logged = lines.map((line) => `    ${shorten(line)}`);

@@ -23,7 +23,9 @@ function findOutsiders(fleet: SimulatedFleet): string[] {
   if (rollout?.outcome === 'in_force') return [];
   const isWithin = createIsWithin(rollout ?? { chosen: [], whole: [] });
   return fleet.workers
-    .filter(({ has, told }) => [has, told].some((each) => each?.resources.has('revision-2')))
+    .filter(({ has, notified }) =>
+      [has, notified].some((each) => each?.resources.has('revision-2')),
+    )
     .filter(
       ({ id, instance }) =>
         !isWithin({ pool: 0, position: positionOf(rollout?.id ?? '', id, instance) }),
@@ -78,7 +80,7 @@ for (const [kind, timing] of Object.entries(timings)) {
             if (second === 80 && killed !== undefined) await fleet.startPlane(killed);
             most = Math.max(
               most,
-              fleet.workers.filter(({ told }) => told?.resources.has('revision-2')).length,
+              fleet.workers.filter(({ notified }) => notified?.resources.has('revision-2')).length,
             );
             // A take-back is on record at once, and everywhere a moment later.
             if (openOf(fleet) !== undefined)
@@ -156,13 +158,13 @@ for (const [kind, timing] of Object.entries(timings)) {
     }
     fleet.goOn(name);
     await fleet.settle();
-    const isTaken = timing.term < 15_000;
+    const isTakenOver = timing.term < 15_000;
     for (let second = 0; second < 12; second++) {
       await fleet.pass(1);
       t.deepEqual(findOutsiders(fleet), []);
     }
-    t.is(fleet.readRecord()?.leader.name, isTaken ? otherOf(name) : name);
-    t.is(takeovers(fleet).length, isTaken ? 1 : 0);
+    t.is(fleet.readRecord()?.leader.name, isTakenOver ? otherOf(name) : name);
+    t.is(takeovers(fleet).length, isTakenOver ? 1 : 0);
     t.is(fleet.readRecord()?.rollout?.step, 0, 'what passed meanwhile is no hold');
     await fleet.pass(150);
     t.is(fleet.having(2).length, 12);

@@ -1,11 +1,11 @@
 // Reads the setting for the address of rules files, which is a template.
 
-const places = ['file', 'line', 'revision'];
+const placeholders = ['file', 'line', 'revision'];
 
 /** Why the template cannot be used, without a final full stop; undefined for a good one. */
 export function findSourceUrlProblem(template: string): string | undefined {
   const named = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
-  const unknown = named.find((name) => !places.includes(name));
+  const unknown = named.find((name) => !placeholders.includes(name));
   if (unknown !== undefined) {
     // Quotes a name only, not arbitrary text in braces.
     const shown = /^[a-z_]{1,20}$/.test(unknown) ? `{${unknown}}` : 'a placeholder';

@@ -9,10 +9,10 @@ import type { CheckedDomainRules, CheckedRules } from '../../authoring/checked-r
 import {
   againTrailer,
   allowRemovalTrailer,
+  hasTrailer,
   nowTrailer,
   type Revision,
   type RevisionInfo,
-  saysTrailer,
   stepsTrailer,
   supersedeTrailer,
   toLine,
@@ -141,7 +141,7 @@ export function* judging(candidate: Candidate, given: Circumstances): Generator<
   const isFree =
     trial === undefined ||
     trial.revision.id === revision.id ||
-    saysTrailer(revision, supersedeTrailer);
+    hasTrailer(revision, supersedeTrailer);
   return { ...plain, becomes: isFree ? 'on_trial' : 'waiting', built, problems, exception };
 }
 
@@ -162,7 +162,7 @@ export function isOutdated(newest: Judged, given: Circumstances): boolean {
 
 /** Whether the revision may remove most limits without an approval. */
 export function mayRemove(revision: RevisionInfo, allowsRemoval: boolean): boolean {
-  return allowsRemoval || saysTrailer(revision, allowRemovalTrailer);
+  return allowsRemoval || hasTrailer(revision, allowRemovalTrailer);
 }
 
 /** The earlier verdict on a revision that has become the newest one after `before`; `seen`: ids of the revisions that
@@ -176,7 +176,7 @@ export function findEarlierVerdict(
   if (content === undefined) return undefined;
   const { id } = revision;
   const verdict = memory.verdictOf(id, content);
-  if (saysTrailer(revision, againTrailer) && verdict?.revision !== id) return verdict;
+  if (hasTrailer(revision, againTrailer) && verdict?.revision !== id) return verdict;
   if (before === undefined) return undefined;
   if (contentOf(before) === content) return before.earlierVerdict;
   // Other control planes found the revision earlier: their verdict is about this try.
@@ -191,7 +191,7 @@ function isBack(
 ): boolean {
   const isTried =
     content === serving.trial?.built.content ||
-    [stepsTrailer, againTrailer].some((trailer) => saysTrailer(revision, trailer));
+    [stepsTrailer, againTrailer].some((trailer) => hasTrailer(revision, trailer));
   return !isTried && !wasBad(revision, content, memory) && memory.wasInForce(content);
 }
 
@@ -202,7 +202,7 @@ function needsTrial(
   { serving, memory }: Circumstances,
 ): boolean {
   if (!memory.rollsOut) return false;
-  if (saysTrailer(revision, nowTrailer) && !wasBad(revision, content, memory)) return false;
+  if (hasTrailer(revision, nowTrailer) && !wasBad(revision, content, memory)) return false;
   const before = serving.inForce?.built.content ?? memory.inForce?.content;
   return before === undefined ? memory.isRolling : before !== content;
 }

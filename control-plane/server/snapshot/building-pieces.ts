@@ -251,7 +251,7 @@ class Lists {
   readonly #snapshots = new Map<string, Snapshot>();
   #chosen: Omit<GroupSnapshots, 'group'> | undefined;
   #joiner: DocumentJoiner | undefined;
-  readonly #take: { readonly [Of in List]: (item: Items[Of]) => void } = {
+  readonly #receive: { readonly [Of in List]: (item: Items[Of]) => void } = {
     problems: (problem) => this.problems.push(problem),
     advice: (problem) => this.advice.push(problem),
     resources: (each) => {
@@ -274,7 +274,7 @@ class Lists {
       if (this.#chosen === undefined) throw new Error('a piece of a group is missing');
       this.groups.push(Object.freeze({ group, ...this.#chosen }));
     },
-    documents: (piece) => this.#takeDocument(piece),
+    documents: (piece) => this.#receiveDocument(piece),
   };
 
   constructor(domains: readonly string[], known: ReceiverKnows) {
@@ -283,7 +283,7 @@ class Lists {
   }
 
   add<Of extends List>({ list, items }: Piece<Of>): void {
-    items.forEach(this.#take[list]);
+    items.forEach(this.#receive[list]);
   }
 
   endDocument(): void {
@@ -303,7 +303,7 @@ class Lists {
     return new Map(chosen.map((resource) => [resource.name, resource]));
   }
 
-  #takeDocument(piece: Items['documents']): void {
+  #receiveDocument(piece: Items['documents']): void {
     if (typeof piece === 'string') {
       this.endDocument();
       const known = this.#known.documents.get(piece);

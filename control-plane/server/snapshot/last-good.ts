@@ -23,7 +23,7 @@ export const lastGoodFile = 'last-good.revision.json';
 export class LastGood {
   readonly #deps: LastGoodDeps;
   readonly #file: string;
-  #keptId: string | undefined;
+  #storedId: string | undefined;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: LastGoodDeps) {
@@ -35,14 +35,14 @@ export class LastGood {
    * file is damaged. */
   async read(): Promise<Revision | undefined> {
     const revision = await readRevisionFile(this.#file, this.#deps.store);
-    this.#keptId = revision?.id;
+    this.#storedId = revision?.id;
     return revision;
   }
 
   /** Returns at once. Failures are logged. */
   store(revision: Revision): void {
-    if (revision.id === this.#keptId) return;
-    this.#keptId = revision.id;
+    if (revision.id === this.#storedId) return;
+    this.#storedId = revision.id;
     this.#writing = this.#writing.then(() => this.#write(revision));
   }
 
@@ -54,13 +54,13 @@ export class LastGood {
   async #write(revision: Revision): Promise<void> {
     const { stateDirectory, store, log } = this.#deps;
     // A newer one is waiting.
-    if (this.#keptId !== revision.id) return;
+    if (this.#storedId !== revision.id) return;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
       await writeRevisionFile(this.#file, store, revision);
     } catch (error) {
       // Unless a newer one is waiting, which is written anyway.
-      if (this.#keptId === revision.id) this.#keptId = undefined;
+      if (this.#storedId === revision.id) this.#storedId = undefined;
       log.warning(
         `Revision ${revision.id} cannot be kept for the next start: ${errorText(error)}; it is served all the same`,
       );

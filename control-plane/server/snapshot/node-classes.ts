@@ -97,8 +97,8 @@ class Comparison {
       yield;
       if (region === undefined) continue;
       const isFound =
-        (yield* this.#isTaken(region, this.#before, from)) ||
-        (yield* this.#isTaken(region, this.#after, to));
+        (yield* this.#isFound(region, this.#before, from)) ||
+        (yield* this.#isFound(region, this.#after, to));
       if (!isFound) return true;
     }
     return false;
@@ -136,7 +136,7 @@ class Comparison {
   }
 
   /** Whether all of these nodes are in an earlier group. */
-  *#isTaken(
+  *#isFound(
     region: Region,
     groups: readonly (readonly Condition[])[],
     index: number,

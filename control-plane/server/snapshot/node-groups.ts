@@ -5,8 +5,8 @@ import { didYouMean } from '../../../shared/nearest-word.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { Reporter } from '../../../shared/rules/problem/reporter.ts';
 import {
+  type LocatedNode,
   type MapReader,
-  type PlacedNode,
   readMap,
   reportKind,
 } from '../../../shared/rules/yaml/map-reader.ts';
@@ -174,7 +174,7 @@ function readPatterns(fields: MapReader, name: string): readonly Pattern[] | und
 }
 
 /** Numbers and booleans are read as their text. */
-function readPattern(given: PlacedNode, name: string, reporter: Reporter): Pattern | undefined {
+function readPattern(given: LocatedNode, name: string, reporter: Reporter): Pattern | undefined {
   const { node, path } = given;
   if (!('source' in node) || node.source === '') {
     reportKind(given, name, 'text', reporter);

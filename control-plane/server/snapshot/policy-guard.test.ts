@@ -66,23 +66,28 @@ test('each change is judged by who made it, whoever goes on from it, until an ow
   const other = ', {key: c, rate_limit: {unit: day, requests_per_unit: 1}}';
   const refusedOf = (...steps: [GovernedRules, ...Maker[]][]) => refusedSince(before, ...steps);
   const mine = "domain 'shop' is changed by bob, and only ada may change it";
-  const said = (problems: readonly { message: string }[]) => problems.map(({ message }) => message);
+  const messagesOf = (problems: readonly { message: string }[]) =>
+    problems.map(({ message }) => message);
   const kept = refusedOf([rules(55), bob], [rules(55, other), ada]);
-  t.deepEqual(said(kept), [mine]);
+  t.deepEqual(messagesOf(kept), [mine]);
   t.regex(
     kept[0]?.hint ?? '',
     /revision bbbbbbbbbbbb made it: revert that, or let an owner approve/,
   );
-  t.deepEqual(said(refusedOf([rules(55), bob], [rules(50, other), ada])), [], 'it is undone');
-  t.deepEqual(said(refusedOf([rules(55), bob], [rules(52, other), ada])), [], 'and so it is');
+  t.deepEqual(messagesOf(refusedOf([rules(55), bob], [rules(50, other), ada])), [], 'it is undone');
+  t.deepEqual(messagesOf(refusedOf([rules(55), bob], [rules(52, other), ada])), [], 'and so it is');
   const named = governed(`${limit(55, ', name: x').slice(0, -1)}, {key: b}]`, policy);
-  t.deepEqual(said(refusedOf([rules(55), bob], [named, ada])), [mine], 'another field of the rule');
-  const approved = { ...bob, approvedBy: 'ada' };
-  t.deepEqual(said(refusedOf([rules(55), approved], [rules(55, other), ada])), []);
-  const byBob = { ...bob, approvedBy: 'bob' };
-  t.deepEqual(said(refusedOf([rules(55), byBob], [rules(55, other), ada])), [mine]);
   t.deepEqual(
-    said(refusedOf([rules(55, other), bob, ada])),
+    messagesOf(refusedOf([rules(55), bob], [named, ada])),
+    [mine],
+    'another field of the rule',
+  );
+  const approved = { ...bob, approvedBy: 'ada' };
+  t.deepEqual(messagesOf(refusedOf([rules(55), approved], [rules(55, other), ada])), []);
+  const byBob = { ...bob, approvedBy: 'bob' };
+  t.deepEqual(messagesOf(refusedOf([rules(55), byBob], [rules(55, other), ada])), [mine]);
+  t.deepEqual(
+    messagesOf(refusedOf([rules(55, other), bob, ada])),
     [mine],
     'two whose parts are not known',
   );
@@ -95,11 +100,14 @@ test('each change is judged by who made it, whoever goes on from it, until an ow
   ) as [string, string, string, string];
   before = lists(second, hour, day);
   t.deepEqual(
-    said(refusedOf([lists(second, hour), bob], [lists(second, hour, week), ada])),
+    messagesOf(refusedOf([lists(second, hour), bob], [lists(second, hour, week), ada])),
     [mine],
     'another limit of the list',
   );
-  t.deepEqual(said(refusedOf([lists(second, hour), bob], [lists(second, hour, day), ada])), []);
+  t.deepEqual(
+    messagesOf(refusedOf([lists(second, hour), bob], [lists(second, hour, day), ada])),
+    [],
+  );
 });
 
 test('a change of the policy is judged by who made each part of it, whoever goes on from it', (t) => {

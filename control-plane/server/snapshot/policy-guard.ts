@@ -9,8 +9,8 @@ import { matchesGlob } from '../../authoring/glob.ts';
 import { policyFile } from '../../authoring/policy/policy-file.ts';
 import {
   findingViolations,
-  placeOf,
   policiesOf,
+  positionOf,
   type Violation,
 } from '../../authoring/policy/violations.ts';
 import type { RuleChange } from '../../authoring/rule-change.ts';
@@ -143,7 +143,7 @@ function* findChangeProblems(
       for (const maker of strangers.slice(0, maxNamed)) {
         const file = fileOf(changes, after) ?? '(all files)';
         const what = `domain '${toExcerpt(domain)}'`;
-        const problem = notOwner(file, what, owners, maker.author, placeOf(each));
+        const problem = notOwner(file, what, owners, maker.author, positionOf(each));
         breaches.push({ problem, owners, makers: [maker] });
       }
       for (const change of changes) {
@@ -151,7 +151,7 @@ function* findChangeProblems(
         const message = describeFactor(change, each.largestFactor);
         if (message === undefined) continue;
         const file = change.ruleAfter?.document.file ?? '(all files)';
-        const hint = `the policy is at ${placeOf(each)}`;
+        const hint = `the policy is at ${positionOf(each)}`;
         const problem = problemOf('warning', 'policy', file, message, hint);
         breaches.push({
           problem: {

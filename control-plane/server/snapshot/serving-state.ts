@@ -4,11 +4,11 @@
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import {
+  hasTrailer,
   inRepository,
   nowTrailer,
   type Revision,
   type RevisionInfo,
-  saysTrailer,
   toRevisionInfo,
 } from '../store/revision.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
@@ -450,7 +450,7 @@ function bringOn(
 /** Whether nothing is known of what the workers had before, and its author does not want it at once. */
 function isFirstKnown(state: ServingState, revision: Revision, { memory }: Facts): boolean {
   const isKnown = beforeOf(state) !== undefined || memory.inForce !== undefined;
-  return memory.rollsOut && !isKnown && !saysTrailer(revision, nowTrailer);
+  return memory.rollsOut && !isKnown && !hasTrailer(revision, nowTrailer);
 }
 
 function serve(turn: Turn, to: Partial<Serving>): Turn {

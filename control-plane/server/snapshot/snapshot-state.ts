@@ -1,7 +1,7 @@
 // The state of the snapshots in force, from cache.ts, for the API, commands and metrics.
 import {
+  hasTrailer,
   type RevisionInfo,
-  saysTrailer,
   supersedeTrailer,
   toRevisionInfo,
 } from '../store/revision.ts';
@@ -116,7 +116,7 @@ function toTrialState(
     revision: toRevisionInfo(revision),
     sinceMs,
     content: built.content,
-    supersedes: saysTrailer(revision, supersedeTrailer),
+    supersedes: hasTrailer(revision, supersedeTrailer),
     mayRemove,
     earlierVerdict,
     groups: built.groups.map(({ group }) => group),

@@ -255,7 +255,7 @@ test('an unreadable index of the history is logged once, and again after it was 
   for (const times of [1, 2]) {
     rmSync(index, { force: true });
     mkdirSync(index);
-    for (let look = 0; look < 3; look++) await store.history(5);
+    for (let poll = 0; poll < 3; poll++) await store.history(5);
     t.is(logged(), times);
     rmSync(index, { recursive: true });
     await store.history(5);

@@ -91,7 +91,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 
   const loop = new PollLoop({
     description: directory,
-    look: () => look(),
+    poll: () => poll(),
     onIdle: follower.pause,
     pollMs: timing.poll,
     leastMs: 0,
@@ -100,7 +100,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   });
 
   /** `own`: the author and reason of the state found, if it was not known before. */
-  async function look(own?: Omit<RevisionInfo, 'id'>): Promise<Revision> {
+  async function poll(own?: Omit<RevisionInfo, 'id'>): Promise<Revision> {
     const { files, problems } = await read();
     const id = await toContentId({ files, problems });
     const { seen } = loop;
@@ -141,7 +141,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 
   async function write(change: Change, options: WriteOptions): Promise<WriteResult> {
     return loop.exclusively(async (publish) => {
-      const before = await look();
+      const before = await poll();
       publish(before);
       const { expectedRevision } = options;
       if (expectedRevision !== undefined && expectedRevision !== before.id) {
@@ -150,7 +150,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
       const impossible = await runInSlices(checkingChange(change, existingPaths(before), bounds));
       const problems = impossible.length > 0 ? impossible : await writeChange(directory, change);
       if (problems.length > 0) return { ok: false, reason: 'refused', problems };
-      return { ok: true, revision: publish(await look(toMade(options))) };
+      return { ok: true, revision: publish(await poll(toMade(options))) };
     });
   }
 

@@ -130,11 +130,11 @@ export function createGit({
     return redact(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), secrets);
   }
 
-  const places = new Semaphore(most);
+  const slots = new Semaphore(most);
 
   return {
     async run(args, options) {
-      await using _place = await places.take(options.signal);
+      await using _slot = await slots.acquire(options.signal);
       const credentials = options.isRemote ? await readCredentials() : undefined;
       const own = credentials ? toSecrets(credentials) : [];
       if (credentials) latest = own;

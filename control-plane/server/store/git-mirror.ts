@@ -72,7 +72,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   /** The filter for a partial fetch; undefined if the host rejects filters. Hosts that ignore filters send
    * everything. */
   let filter: string | undefined = `blob:limit=${maxFileBytes + 1}`;
-  let isFilterSaid = false;
+  let isFilterLogged = false;
   /** Whether the host cannot send the files of one folder separately. */
   let sendsAtOnce = false;
 
@@ -122,7 +122,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
             throw error;
           await runFetch(target, wanted, signal, undefined);
           filter = undefined;
-          sayWhatStays();
+          logLargeFiles();
         });
       }
     } catch (error) {
@@ -185,7 +185,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
       signal,
       isRemote: true,
       onWarnings(text) {
-        if (text.includes('filtering not recognized')) sayWhatStays();
+        if (text.includes('filtering not recognized')) logLargeFiles();
       },
       // Only a fetch may know which files were omitted on purpose: any other command would fetch them. The name of such
       // a remote cannot be a path.
@@ -202,9 +202,9 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     });
   }
 
-  function sayWhatStays(): void {
-    if (isFilterSaid) return;
-    isFilterSaid = true;
+  function logLargeFiles(): void {
+    if (isFilterLogged) return;
+    isFilterLogged = true;
     log.info(
       `The host of ${address.shown} cannot leave large files out of what it sends (uploadpack.allowFilter): ` +
         `a file of more than ${maxFileBytes} bytes is refused, and stays in the copy, ${folder}`,

@@ -501,13 +501,13 @@ test("of a large repository, only the history and the folder's files are copied,
   await t.throwsAsync(cut.store.read(), { message: /within 3s \(--git-fetch-timeout\)$/ });
   await cut.store.close();
   const state = join(repository.folder, 'state');
-  const kept = bytesIn(state);
+  const storedBytes = bytesIn(state);
   const { store } = openGitStore(t, repository, { folder });
   const { id, ...revision } = await store.read();
   t.is(textsOf({ id, ...revision }), 'a.yaml=2');
   const before = await store.readRevision(first);
   t.is(before && textsOf(before), 'a.yaml=1');
-  t.true(bytesIn(state) < 200_000, `${kept}, then ${bytesIn(state)} bytes`);
+  t.true(bytesIn(state) < 200_000, `${storedBytes}, then ${bytesIn(state)} bytes`);
   const written = await store.write(put('b.yaml', 'b'), { ...unconditional, expectedRevision: id });
   t.true(written.ok);
   repository.push({ [`${folder}/a.yaml`]: '3' });

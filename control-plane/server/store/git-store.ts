@@ -48,7 +48,7 @@ export interface GitStoreOptions {
   readonly folder: string;
   readonly pollMs: number;
   /** The least time between two polls of the remote, whoever requests them. */
-  readonly leastLookMs: number;
+  readonly leastPollMs: number;
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
@@ -115,7 +115,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
 
   const loop = new PollLoop({
     description,
-    look,
+    poll,
     async readLastKnown(signal) {
       try {
         const commit = await mirror.tip(signal);
@@ -127,12 +127,12 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
       }
     },
     pollMs: options.pollMs,
-    leastMs: options.leastLookMs,
+    leastMs: options.leastPollMs,
     log,
     clock,
   });
 
-  async function look(signal: AbortSignal): Promise<Revision> {
+  async function poll(signal: AbortSignal): Promise<Revision> {
     const commit = await mirror.fetch(signal);
     try {
       return await readAt(commit, signal, (id) => leftOut.has(id));
@@ -193,7 +193,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     publish: (revision: Revision) => Revision,
     signal: AbortSignal,
   ): Promise<WriteResult | 'lost'> {
-    const before = publish(await look(signal));
+    const before = publish(await poll(signal));
     if (expectedRevision !== undefined && !(await isSame(expectedRevision, before.id, signal))) {
       return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
     }

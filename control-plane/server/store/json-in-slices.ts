@@ -85,7 +85,7 @@ class JsonReader {
     else if (first === openObject) value = yield* this.#object(depthLeft - 1);
     else if (first === openList) value = yield* this.#list(depthLeft - 1);
     else {
-      source = this.#word();
+      source = this.#literal();
       value = literals.has(source) ? literals.get(source) : toNumber(source);
     }
     this.#check?.(key, value, source === undefined ? {} : { source });
@@ -96,19 +96,19 @@ class JsonReader {
     if (depthLeft < 0) throw new TooDeep();
     const object: Record<string, unknown> = {};
     this.#at++;
-    if (this.#takes(closeObject)) return object;
+    if (this.#accepts(closeObject)) return object;
     do {
       if (this.#next() !== quote) throw new SyntaxError('a name is expected');
       const key = yield* this.#text();
-      if (!this.#takes(colon)) throw new SyntaxError('a colon is expected');
+      if (!this.#accepts(colon)) throw new SyntaxError('a colon is expected');
       const value = yield* this.#value(key, depthLeft);
       if (key !== '__proto__') object[key] = value;
       else {
         const own = { value, enumerable: true, configurable: true, writable: true };
         Object.defineProperty(object, key, own);
       }
-    } while (this.#takes(comma));
-    if (!this.#takes(closeObject)) throw new SyntaxError('the end of an object is expected');
+    } while (this.#accepts(comma));
+    if (!this.#accepts(closeObject)) throw new SyntaxError('the end of an object is expected');
     return object;
   }
 
@@ -116,10 +116,10 @@ class JsonReader {
     if (depthLeft < 0) throw new TooDeep();
     const list: unknown[] = [];
     this.#at++;
-    if (this.#takes(closeList)) return list;
+    if (this.#accepts(closeList)) return list;
     do list.push(yield* this.#value('', depthLeft));
-    while (this.#takes(comma));
-    if (!this.#takes(closeList)) throw new SyntaxError('the end of a list is expected');
+    while (this.#accepts(comma));
+    if (!this.#accepts(closeList)) throw new SyntaxError('the end of a list is expected');
     return list;
   }
 
@@ -154,15 +154,15 @@ class JsonReader {
   }
 
   /** Reads a number or a literal. */
-  #word(): string {
+  #literal(): string {
     const from = this.#at;
-    while (isOfWord(this.#bytes[this.#at])) this.#at++;
+    while (isOfLiteral(this.#bytes[this.#at])) this.#at++;
     const length = this.#at - from;
     if (length > maxNumberLength) throw new SyntaxError('a number is too long');
     return String.fromCharCode(...this.#bytes.subarray(from, this.#at));
   }
 
-  #takes(byte: number): boolean {
+  #accepts(byte: number): boolean {
     if (this.#next() !== byte) return false;
     this.#at++;
     return true;
@@ -180,7 +180,7 @@ class JsonReader {
 }
 
 /** Letters, digits and the signs of numbers. */
-function isOfWord(byte: number | undefined): boolean {
+function isOfLiteral(byte: number | undefined): boolean {
   if (byte === undefined) return false;
   return (
     (byte >= 0x30 && byte <= 0x39) ||
@@ -218,13 +218,13 @@ class JsonWriter {
 
   *write(value: unknown): Generator<string | Uint8Array, void> {
     if (value instanceof WrittenJson) {
-      yield this.#take();
+      yield this.#cutSlice();
       yield* value.parts;
     } else if (isShort(value)) this.rest += JSON.stringify(value) ?? 'null';
     else if (typeof value === 'string') yield* this.#writeLong(value);
     else if (isIterable(value)) yield* this.#writeList(value);
     else yield* this.#writeObject(value as object);
-    if (this.rest.length >= atOnce) yield this.#take();
+    if (this.rest.length >= atOnce) yield this.#cutSlice();
   }
 
   *#writeList(list: Iterable<unknown>): Generator<string | Uint8Array, void> {
@@ -256,12 +256,12 @@ class JsonWriter {
       if (isInsideCharacter(text, to)) to++;
       this.rest += JSON.stringify(text.slice(from, to)).slice(1, -1);
       from = to;
-      yield this.#take();
+      yield this.#cutSlice();
     }
     this.rest += '"';
   }
 
-  #take(): string {
+  #cutSlice(): string {
     const part = this.rest;
     this.rest = '';
     return part;

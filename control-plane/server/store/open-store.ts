@@ -41,7 +41,7 @@ export interface OpenStoreDeps {
 
 const gitTimeoutMs = 60_000;
 /** Requests to the admin API cause no more than one poll a second. */
-const leastLookMs = 1_000;
+const leastPollMs = 1_000;
 /** A step of a rollout waits for this read. */
 const gitTextTimeoutMs = 10_000;
 
@@ -84,7 +84,7 @@ function toGitOptions(
     ref: ref === '' ? undefined : ref,
     folder: trimEnd(path, '/'),
     pollMs,
-    leastLookMs,
+    leastPollMs,
     timeoutMs,
     fetchTimeoutMs,
     stateDirectory,

@@ -6,10 +6,10 @@ import { PollLoop } from './poll-loop.ts';
 
 test('however many callers ask, and however often, a remote store is polled once per interval', async (t) => {
   const clock = createManualClock();
-  let looks = 0;
+  let polls = 0;
   const loop = new PollLoop({
     description: 'a remote',
-    look: async () => revisionOf(++looks),
+    poll: async () => revisionOf(++polls),
     pollMs: 60_000,
     leastMs: 1_000,
     log: createRecordedLog(),
@@ -18,12 +18,12 @@ test('however many callers ask, and however often, a remote store is polled once
   const first = await loop.read();
   const asked = Array.from({ length: 50 }, () => [loop.read(), loop.trigger()]).flat();
   loop.watch(() => {});
-  await loop.exclusively(async () => t.is(looks, 1, 'a write does not wait for it'));
+  await loop.exclusively(async () => t.is(polls, 1, 'a write does not wait for it'));
   clock.advance(999);
-  t.is(looks, 1);
+  t.is(polls, 1);
   clock.advance(1);
   const answers = await Promise.all(asked);
-  t.is(looks, 2);
+  t.is(polls, 2);
   t.not(answers[0], first, 'an answer is never older than its question');
   const last = loop.read();
   await loop.close();

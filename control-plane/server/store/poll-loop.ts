@@ -1,5 +1,5 @@
 // The loop shared by all stores: one poll at a time, watchers notified in order, failures logged once. Stores implement
-// `look`.
+// `poll`.
 
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
@@ -19,7 +19,7 @@ export interface PollLoopDeps {
   readonly description: string;
   /** Returns the newest revision. Rejects with an AppError `store` when the store cannot be reached; `signal` aborts
    * when the store is closed. */
-  look(signal: AbortSignal): Promise<Revision>;
+  poll(signal: AbortSignal): Promise<Revision>;
   /** Reads the newest revision that an earlier process saw; called once, when the first poll fails. */
   readLastKnown?(signal: AbortSignal): Promise<Revision | undefined>;
   /** Called when the last watcher is gone. */
@@ -52,14 +52,14 @@ export class PollLoop
   readonly #watchers = new Set<Watcher>();
   readonly #closing = new AbortController();
   #queue: Promise<unknown> = Promise.resolve();
-  #waitingLook: Promise<Revision> | undefined;
+  #waitingPoll: Promise<Revision> | undefined;
   /** When the last poll began. */
-  #lookAtMs = Number.NEGATIVE_INFINITY;
+  #pollAtMs = Number.NEGATIVE_INFINITY;
   #seen: Revision | undefined;
   #hasReadLastKnown;
   #lastSuccessMs: number | undefined;
   #failure: { readonly sinceMs: number; readonly text: string } | undefined;
-  #kept: Revision | undefined;
+  #copy: Revision | undefined;
   #stopPolling = () => {};
   readonly #failures;
 
@@ -77,9 +77,9 @@ export class PollLoop
       again: 'when-changed',
       write: (text) => {
         const consequence =
-          this.#kept === undefined
+          this.#copy === undefined
             ? 'no revision of it is known'
-            : `revision ${this.#kept.id} is kept${this.#ageOf(this.#kept)}`;
+            : `revision ${this.#copy.id} is kept${this.#ageOf(this.#copy)}`;
         deps.log.warning(
           `The store ${deps.description} cannot be read: ${text}; ${consequence}; next attempt in ${formatDuration(deps.pollMs)}`,
         );
@@ -101,10 +101,10 @@ export class PollLoop
 
   /** A poll that has not started yet serves all callers. Nothing else waits for its turn. */
   read(): Promise<Revision> {
-    const waitMs = this.#lookAtMs + this.#leastMs - this.#clock.monotonicMs();
-    this.#waitingLook ??=
-      waitMs <= 0 ? this.#lookNow() : this.#pass(waitMs).then(() => this.#lookNow());
-    return this.#waitingLook;
+    const waitMs = this.#pollAtMs + this.#leastMs - this.#clock.monotonicMs();
+    this.#waitingPoll ??=
+      waitMs <= 0 ? this.#pollNow() : this.#pass(waitMs).then(() => this.#pollNow());
+    return this.#waitingPoll;
   }
 
   /** Resolves after this time, or when the store is closed. */
@@ -119,13 +119,13 @@ export class PollLoop
     });
   }
 
-  #lookNow(): Promise<Revision> {
+  #pollNow(): Promise<Revision> {
     return this.exclusively(async (_publish, signal) => {
-      this.#waitingLook = undefined;
-      this.#lookAtMs = this.#clock.monotonicMs();
+      this.#waitingPoll = undefined;
+      this.#pollAtMs = this.#clock.monotonicMs();
       let newest: Revision | undefined;
       try {
-        newest = await this.#deps.look(signal);
+        newest = await this.#deps.poll(signal);
         this.#noteSuccess();
       } catch (error) {
         if (signal.aborted) throw error;
@@ -181,7 +181,7 @@ export class PollLoop
     this.#failure = { sinceMs: this.#failure?.sinceMs ?? this.#clock.wallMs(), text };
     // Callers that do not watch receive the rejection, or read the status.
     if (this.#watchers.size === 0) return;
-    this.#kept = known;
+    this.#copy = known;
     this.#failures.report(text);
   }
 

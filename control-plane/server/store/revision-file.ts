@@ -4,9 +4,9 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { codeOf } from '../../../shared/rules-directory.ts';
 import { writeFileAtomically } from './atomic-file.ts';
+import { toOtherVersion } from './format-version.ts';
 import { toJsonDigest } from './json-digest.ts';
 import { readingJson, writingJson } from './json-in-slices.ts';
-import { toOtherVersion } from './kept-version.ts';
 import type { Revision } from './revision.ts';
 import { setAside } from './set-aside.ts';
 
@@ -53,8 +53,8 @@ export async function readRevisionFile(path: string, store: string): Promise<Rev
   const other = toOtherVersion(content, [format]);
   if (other !== undefined) throw new AppError('store', `${path} is of ${other}`);
   const { revision } = content ?? {};
-  const isWhole = content?.format === format && revision !== undefined;
-  if (!isWhole || content.sha256 !== (await toJsonDigest([revision]))) {
+  const isComplete = content?.format === format && revision !== undefined;
+  if (!isComplete || content.sha256 !== (await toJsonDigest([revision]))) {
     const where = await setAside(path);
     throw new AppError('store', `${path} is not a stored revision, or it was changed; ${where}`);
   }

@@ -85,28 +85,28 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
 
   /** The entries within the limits, without those whose files were removed. */
   async function choose(infos: readonly RevisionInfo[]): Promise<RevisionInfo[]> {
-    const kept: RevisionInfo[] = [];
-    const keptIds = new Set<string>();
+    const chosen: RevisionInfo[] = [];
+    const chosenIds = new Set<string>();
     let bytes = 0;
     for (const info of infos) {
-      const size = keptIds.has(info.id) ? 0 : await sizeOf(fileOf(info.id));
+      const size = chosenIds.has(info.id) ? 0 : await sizeOf(fileOf(info.id));
       if (size === undefined) continue;
-      const isWithin = kept.length < maxRevisions && bytes + size <= maxBytes;
+      const isWithin = chosen.length < maxRevisions && bytes + size <= maxBytes;
       // The newest is kept whatever its size.
-      if (!isWithin && kept.length > 0) break;
+      if (!isWithin && chosen.length > 0) break;
       bytes += size;
-      kept.push(info);
-      keptIds.add(info.id);
+      chosen.push(info);
+      chosenIds.add(info.id);
     }
-    return kept;
+    return chosen;
   }
 
   /** Removes the files that are not in the index. */
   async function prune(infos: readonly RevisionInfo[]): Promise<void> {
-    const keptIds = new Set(infos.map(({ id }) => id));
+    const chosenIds = new Set(infos.map(({ id }) => id));
     for (const name of await readdir(folder)) {
       const id = idOf(name) ?? idOf(name.replace(asideSuffix, ''));
-      if (id !== undefined && !keptIds.has(id)) await rm(join(folder, name), { force: true });
+      if (id !== undefined && !chosenIds.has(id)) await rm(join(folder, name), { force: true });
     }
   }
 

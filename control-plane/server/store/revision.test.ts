@@ -2,8 +2,8 @@
 import test from 'ava';
 import {
   allowRemovalTrailer,
+  hasTrailer,
   nowTrailer,
-  saysTrailer,
   supersedeTrailer,
   toInfoText,
   withTrailer,
@@ -26,7 +26,7 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
 });
 
 const coAuthor = '\nCo-authored-by: Some Person <some-person@example.test>';
-const says = (message: string | undefined) => saysTrailer({ message }, allowRemovalTrailer);
+const allows = (message: string | undefined) => hasTrailer({ message }, allowRemovalTrailer);
 
 // Proof of SECURITY.md: cannot switch a guard off by text inside a commit message
 test('a trailer selects what the author means, if git recognizes it as a trailer', (t) => {
@@ -40,7 +40,7 @@ test('a trailer selects what the author means, if git recognizes it as a trailer
     'x\n\nAllow-Removal: yes\n# a comment\n\n# Conflicts:\n#\ta.yaml\n',
     toInfoText(`x\n\n${'word '.repeat(900)}\n\nAllow-Removal: yes${coAuthor.repeat(50)}`),
   ]) {
-    t.true(says(message), message);
+    t.true(allows(message), message);
   }
   for (const message of [
     'Allow-Removal: yes',
@@ -56,18 +56,18 @@ test('a trailer selects what the author means, if git recognizes it as a trailer
     `x\n\n${`${'word '.repeat(180)}\n`.repeat(12)}Signed-off-by: a\nAllow-Removal: yes`,
     `x\n\nAllow-Removal: yes\nNote: ${'y'.repeat(4200)}\n\n${'word '.repeat(1000)}`,
   ]) {
-    t.false(says(toInfoText(message)), message);
+    t.false(allows(toInfoText(message)), message);
   }
-  t.true(says('clean up\n\nSigned-off-by: a\nallow-removal:  YES \nOther: b'));
-  t.false(says('what does Allow-Removal: yes do?'));
-  t.false(says('Allow-Removal: no'));
-  t.false(says(undefined));
+  t.true(allows('clean up\n\nSigned-off-by: a\nallow-removal:  YES \nOther: b'));
+  t.false(allows('what does Allow-Removal: yes do?'));
+  t.false(allows('Allow-Removal: no'));
+  t.false(allows(undefined));
 });
 
 test('a trailer is added once, in one paragraph', (t) => {
-  t.true(says(withTrailer('clean up', allowRemovalTrailer)));
+  t.true(allows(withTrailer('clean up', allowRemovalTrailer)));
   t.is(withTrailer('a\n\nAllow-Removal: yes', allowRemovalTrailer), 'a\n\nAllow-Removal: yes');
   const both = withTrailer(withTrailer('a', allowRemovalTrailer), nowTrailer);
   t.is(both, 'a\n\nAllow-Removal: yes\nRollout: now');
-  t.false(saysTrailer({ message: both }, supersedeTrailer));
+  t.false(hasTrailer({ message: both }, supersedeTrailer));
 });

@@ -58,13 +58,13 @@ export function toInfoText(text: string): string | undefined {
   const trimmed = text.toWellFormed().trim();
   if (trimmed.length <= maxInfoLength) return trimmed === '' ? undefined : trimmed;
   const blank = Math.max(trimmed.lastIndexOf('\n\n'), trimmed.lastIndexOf('\n\r\n'));
-  const isKept = blank >= trimmed.length - maxLastParagraph;
-  const end = isKept ? trimmed.slice(blank) : trimmed.slice(-maxEndLength);
+  const isRead = blank >= trimmed.length - maxLastParagraph;
+  const end = isRead ? trimmed.slice(blank) : trimmed.slice(-maxEndLength);
   const lastLines = end.includes('\n') ? end.slice(end.indexOf('\n')) : '';
   const cut = (lines: string) =>
     `${trimmed.slice(0, maxInfoLength - lines.length - 1)}…${lines}`.toWellFormed();
   const short = cut(lastLines);
-  if (isKept || trailersOf(short).length === 0) return short;
+  if (isRead || trailersOf(short).length === 0) return short;
   // Cutting must not give effect to text in the middle or beside other text.
   return trailersOf(trimmed).length > 0 ? cut(`\n${lastLines}`) : cut('\n\n…');
 }
@@ -86,7 +86,7 @@ export const supersedeTrailer: Trailer = { name: 'Rollout', value: 'supersede' }
 /** Rules that were taken back are rolled out again, in steps. */
 export const againTrailer: Trailer = { name: 'Rollout', value: 'again' };
 
-export function saysTrailer(
+export function hasTrailer(
   { message }: Pick<RevisionInfo, 'message'>,
   { name, value }: Trailer,
 ): boolean {
@@ -146,7 +146,7 @@ function isBlank(line: string): boolean {
 
 /** The message with this trailer added. */
 export function withTrailer(message: string, trailer: Trailer): string {
-  if (saysTrailer({ message }, trailer)) return message;
+  if (hasTrailer({ message }, trailer)) return message;
   const isAfterTrailer = trailersOf(message).length > 0;
   return `${message.trimEnd()}${isAfterTrailer ? '\n' : '\n\n'}${toLine(trailer)}`;
 }

@@ -4,12 +4,12 @@ import { SharedSemaphore } from './semaphore.ts';
 test('a caller has its share of the slots, and leaves the others to other callers', async (t) => {
   const places = new SharedSemaphore(3, 2);
   const over = AbortSignal.abort();
-  const take = (caller?: string) => places.take(new AbortController().signal, caller);
+  const take = (caller?: string) => places.acquire(new AbortController().signal, caller);
   const first = await take('a');
   await take('a');
   const third = take('a');
   const other = await take('b');
-  await t.throwsAsync(places.take(over, 'c'), { name: 'AbortError' });
+  await t.throwsAsync(places.acquire(over, 'c'), { name: 'AbortError' });
   await first[Symbol.asyncDispose]();
   const again = await third;
   const waiting = take();

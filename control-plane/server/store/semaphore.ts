@@ -10,7 +10,7 @@ export class Semaphore {
   }
 
   /** Waits for a slot; rejects with the signal's reason. Disposing of the slot passes it to the next caller. */
-  async take(signal: AbortSignal | undefined): Promise<AsyncDisposable> {
+  async acquire(signal: AbortSignal | undefined): Promise<AsyncDisposable> {
     signal?.throwIfAborted();
     if (this.#free > 0) this.#free--;
     else await this.#wait(signal);
@@ -56,14 +56,14 @@ export class SharedSemaphore {
   }
 
   /** As `Semaphore.take`. With `caller` undefined, callers are not distinguished. */
-  async take(signal: AbortSignal | undefined, caller?: string): Promise<AsyncDisposable> {
+  async acquire(signal: AbortSignal | undefined, caller?: string): Promise<AsyncDisposable> {
     await using slots = new AsyncDisposableStack();
     if (caller !== undefined) {
       const own = this.#own.get(caller) ?? new Semaphore(this.#share);
       this.#own.set(caller, own);
-      slots.use(await own.take(signal));
+      slots.use(await own.acquire(signal));
     }
-    slots.use(await this.#all.take(signal));
+    slots.use(await this.#all.acquire(signal));
     return slots.move();
   }
 }

@@ -24,7 +24,7 @@ export interface ConfigStore {
   readRevision(id: string): Promise<Revision | undefined>;
   /** How a revision relates to the one whose full id is `newest`; `id` may be a prefix. Undefined when the store has no
    * such revision, or several. Does not poll. */
-  locate(id: string, newest: string): Promise<RevisionPlace | undefined>;
+  locate(id: string, newest: string): Promise<RevisionPosition | undefined>;
   /** Why `write` would refuse this change of `before`, as far as that is known without writing and without contacting
    * another machine. Rejects with an AppError where nothing can be written at all. */
   findObstacles(change: Change, before: Revision): Promise<readonly Problem[]>;
@@ -59,7 +59,7 @@ export interface Lineage {
   readonly isCut: boolean;
 }
 
-export interface RevisionPlace {
+export interface RevisionPosition {
   /** The full id. */
   readonly id: string;
   /** Whether the newest revision is this one or descends from it. */

@@ -21,7 +21,7 @@ import type { DiscoveryProtos } from '../../../shared/wire/discovery.ts';
 import type { OpenCall } from '../call-handler.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { createUnfinishedRequests } from '../unfinished-requests.ts';
-import { ClientCertificate, toAuthorities } from './client-certificate.ts';
+import { ClientCertificate, toCaCertificates } from './client-certificate.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
 import {
   DiscoveryStream,
@@ -32,11 +32,11 @@ import {
 import { createEntrance } from './entrance.ts';
 import { type CallDeps, refuseCall, StreamCall } from './grpc-call.ts';
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
-import { KeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
 import { OpenRights, type ReasonAgainst } from './open-rights.ts';
 import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
+import { RetainedNames } from './retained-names.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 
 /** How often simultaneous events of many streams are logged. */
@@ -101,9 +101,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   const open = new OpenStreams();
   const connections = new Map<ServerHttp2Session, Connection>();
   const certificates = new WeakMap<Connection, ClientCertificate>();
-  let authorities = toAuthorities({ ca: options.tls?.clientAuthorities });
-  const keptNames = new KeptNames(limits.maxKeptBytes);
-  const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames, open };
+  let caCertificates = toCaCertificates({ ca: options.tls?.clientCa });
+  const retainedNames = new RetainedNames(limits.maxRetainedBytes);
+  const streamDeps = { snapshots, workers, events, clock, metrics, limits, retainedNames, open };
   const unfinishedRequests = createUnfinishedRequests({
     clock,
     maxBytes: limits.maxUnfinishedBytes,
@@ -176,7 +176,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   function onSession(session: ServerHttp2Session): void {
     const connection = new Connection(session, connectionDeps);
     connections.set(session, connection);
-    if (authorities !== undefined) certificates.set(connection, new ClientCertificate(session));
+    if (caCertificates !== undefined) certificates.set(connection, new ClientCertificate(session));
     const { socket } = session;
     session.once('localSettings', () => {
       connectionLimit.use(socket, connection);
@@ -218,7 +218,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
 
   /** Checks a client whose connection is older than the TLS material in force. */
   function reasonAgainst(connection: Connection): string | undefined {
-    return authorities && certificates.get(connection)?.reasonAgainst(authorities, clock.wallMs());
+    return (
+      caCertificates && certificates.get(connection)?.reasonAgainst(caCertificates, clock.wallMs())
+    );
   }
 
   function warnRefused({ peerAddress }: Connection, text: string, reason: DropReason): void {
@@ -275,12 +277,12 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     },
     replaceTls(tls) {
       // Whether clients need a certificate cannot change after the server is created.
-      const hadAuthorities = options.tls?.clientAuthorities !== undefined;
-      if (!('setSecureContext' in server) || hadAuthorities !== 'clientAuthorities' in tls) {
+      const hadClientCa = options.tls?.clientCa !== undefined;
+      if (!('setSecureContext' in server) || hadClientCa !== 'clientAuthorities' in tls) {
         throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');
       }
       server.setSecureContext(toTlsOptions(tls));
-      authorities = toAuthorities({ ca: tls.clientAuthorities });
+      caCertificates = toCaCertificates({ ca: tls.clientCa });
     },
   };
 }

@@ -3,12 +3,12 @@
 import { X509Certificate } from 'node:crypto';
 import { TLSSocket } from 'node:tls';
 
-export type Authorities = readonly X509Certificate[];
+export type CaCertificates = readonly X509Certificate[];
 
 /** Parses the PEM text of the CAs; undefined if clients need no certificate. */
-export function toAuthorities(
+export function toCaCertificates(
   tls: { readonly ca?: Buffer | string | undefined } | undefined,
-): Authorities | undefined {
+): CaCertificates | undefined {
   const pattern = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
   const all = tls?.ca && (tls.ca.toString().match(pattern) ?? []);
   return all ? all.map((text) => new X509Certificate(text)) : undefined;
@@ -20,7 +20,7 @@ const longestChain = 10;
 export class ClientCertificate {
   readonly #connection: { readonly socket: object };
   #expiresAtMs = Number.NEGATIVE_INFINITY;
-  #checkedWith: Authorities | undefined;
+  #checkedWith: CaCertificates | undefined;
   #isSigned = false;
 
   /** An HTTP/2 session, or a TLS socket in an object. */
@@ -29,22 +29,22 @@ export class ClientCertificate {
   }
 
   /** Why the certificate is no longer accepted; undefined while it is. `nowMs`: wall time. */
-  reasonAgainst(authorities: Authorities, nowMs: number): string | undefined {
-    if (this.#checkedWith !== authorities) this.#check(authorities);
+  reasonAgainst(caCertificates: CaCertificates, nowMs: number): string | undefined {
+    if (this.#checkedWith !== caCertificates) this.#check(caCertificates);
     if (!this.#isSigned) return 'no CA in force has signed the client certificate';
     return nowMs > this.#expiresAtMs ? 'the client certificate or its CA has expired' : undefined;
   }
 
-  #check(authorities: Authorities): void {
-    this.#checkedWith = authorities;
+  #check(caCertificates: CaCertificates): void {
+    this.#checkedWith = caCertificates;
     this.#isSigned = false;
     this.#expiresAtMs = Number.POSITIVE_INFINITY;
     for (const certificate of chainOf(this.#connection)) {
       this.#expiresAtMs = Math.min(this.#expiresAtMs, Date.parse(certificate.validTo));
-      const signers = authorities.filter(
-        (authority) =>
-          certificate.fingerprint256 === authority.fingerprint256 ||
-          (certificate.checkIssued(authority) && certificate.verify(authority.publicKey)),
+      const signers = caCertificates.filter(
+        (ca) =>
+          certificate.fingerprint256 === ca.fingerprint256 ||
+          (certificate.checkIssued(ca) && certificate.verify(ca.publicKey)),
       );
       if (signers.length === 0) continue;
       const lastMs = Math.max(...signers.map(({ validTo }) => Date.parse(validTo)));

@@ -10,7 +10,7 @@ import {
   toDelta,
   toSharedDelta,
 } from '../snapshot/snapshot.ts';
-import { toKeptBytes } from './kept-names.ts';
+import { toRetainedBytes } from './retained-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './session.ts';
 
@@ -28,9 +28,9 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   #subscription: Subscription | undefined;
   #newest: Snapshot | undefined;
   /** The resources that the client has if it accepts everything that it was sent. */
-  #held: KnownResources = noResources;
+  #known: KnownResources = noResources;
   /** Whether the client has the same resources as many others: then responses are created once for all. */
-  #isHeldByMany = true;
+  #isShared = true;
   /** Refused names: whether the client has them is unknown, so the next response includes them. */
   #doubtful = new Set<string>();
   /** Names that the client asked for again: it gets the resource or its removal. */
@@ -79,18 +79,18 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     // State shared with all clients is not attributed to this one.
     return Math.max(
       this.#subscription?.names.size ?? 0,
-      this.#isHeldByMany ? 0 : this.#held.size,
+      this.#isShared ? 0 : this.#known.size,
       this.#owed.size,
       countOthers(this.#doubtful, this.#newest),
     );
   }
 
-  get keptBytes(): number {
+  get retainedBytes(): number {
     return (
-      toKeptBytes(this.#subscription?.names ?? []) +
-      toKeptBytes(this.#owed) +
-      toKeptBytes(
-        this.#isHeldByMany ? [] : Array.from(this.#held, ([name, { version }]) => name + version),
+      toRetainedBytes(this.#subscription?.names ?? []) +
+      toRetainedBytes(this.#owed) +
+      toRetainedBytes(
+        this.#isShared ? [] : Array.from(this.#known, ([name, { version }]) => name + version),
       )
     );
   }
@@ -102,8 +102,8 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
       return undefined;
     const wanted = this.#selector.select(this.#newest, this.#subscription);
     const change = this.#toChange(wanted, this.#subscription.wildcard);
-    this.#held = wanted.resources;
-    this.#isHeldByMany = true;
+    this.#known = wanted.resources;
+    this.#isShared = true;
     if (change === undefined) return undefined;
     this.#nonces++;
     const nonce = String(this.#nonces);
@@ -120,22 +120,22 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   /** Undefined when there is nothing to send. */
   #toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
     const isShared =
-      wildcard && this.#isHeldByMany && this.#doubtful.size === 0 && this.#owed.size === 0;
+      wildcard && this.#isShared && this.#doubtful.size === 0 && this.#owed.size === 0;
     let body = isShared
-      ? toSharedDelta(this.#held, wanted)
-      : toDelta(this.#held, wanted, this.#owed);
+      ? toSharedDelta(this.#known, wanted)
+      : toDelta(this.#known, wanted, this.#owed);
     const isNews = body.names.length > 0 || this.#owesAnything;
     // A refused state is offered again only as part of a different one.
     const isOtherThanRefused = this.#doubtful.size > 0 && wanted.version !== this.#refusedVersion;
     if (!isNews && !isOtherThanRefused) return undefined;
     if (this.#doubtful.size > 0)
-      body = toDelta(this.#held, wanted, new Set([...this.#owed, ...this.#doubtful]));
+      body = toDelta(this.#known, wanted, new Set([...this.#owed, ...this.#doubtful]));
     return body;
   }
 
   #holdAlone(resources: Iterable<readonly [string, { readonly version: string }]>): void {
-    this.#held = new Map(resources);
-    this.#isHeldByMany = false;
+    this.#known = new Map(resources);
+    this.#isShared = false;
   }
 
   #readFirst(
@@ -143,16 +143,16 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     wants: Subscription,
     snapshot: Snapshot | undefined,
   ): void {
-    const initial = toHeld(request);
+    const initial = toKnown(request);
     this.#owesAnything = initial.length === 0;
     if (!this.#owesAnything) this.#holdAlone(initial);
     const { resourceNamesSubscribe: names = [] } = request;
-    for (const name of names) if (name !== '*' && !this.#held.has(name)) this.#owed.add(name);
+    for (const name of names) if (name !== '*' && !this.#known.has(name)) this.#owed.add(name);
     if (snapshot !== undefined) {
       const wanted = this.#selector.select(snapshot, wants);
-      if (isSameContent(this.#held, wanted.resources)) {
-        this.#held = wanted.resources;
-        this.#isHeldByMany = true;
+      if (isSameContent(this.#known, wanted.resources)) {
+        this.#known = wanted.resources;
+        this.#isShared = true;
         this.#sentVersion = wanted.version;
       }
     }
@@ -174,13 +174,13 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
       else if (before.names.has(name)) this.#owed.add(name);
     }
     if (wildcard) return;
-    this.#holdAlone([...this.#held].filter(([name]) => names.has(name)));
+    this.#holdAlone([...this.#known].filter(([name]) => names.has(name)));
     this.#doubtful = new Set([...this.#doubtful].filter((name) => names.has(name)));
   }
 
   /** The version of the resources that a client with named subscriptions certainly has: it may have unsubscribed from
    * some since they were sent. Undefined while uncertain, and when everything or nothing is wanted. */
-  #keptVersion(): string | undefined {
+  #retainedVersion(): string | undefined {
     if (
       this.#subscription === undefined ||
       this.#subscription.wildcard ||
@@ -189,7 +189,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
       return undefined;
     }
     return this.#unanswered.length === 0 && this.#doubtful.size === 0
-      ? toContentVersion(this.#held)
+      ? toContentVersion(this.#known)
       : undefined;
   }
 
@@ -205,12 +205,12 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
     const answered = this.#unanswered.find(({ nonce }) => nonce === request.responseNonce);
     if (answered === undefined) {
       const givesUp = (request.resourceNamesUnsubscribe ?? []).length > 0;
-      const version = givesUp ? this.#keptVersion() : undefined;
+      const version = givesUp ? this.#retainedVersion() : undefined;
       return version === undefined ? undefined : { kind: 'keeps', version };
     }
     this.#unanswered = this.#unanswered.filter((response) => response !== answered);
     if (errorDetail == null)
-      return { kind: 'holds', version: this.#keptVersion() ?? answered.version };
+      return { kind: 'holds', version: this.#retainedVersion() ?? answered.version };
     this.#refusedVersion = answered.version;
     for (const name of answered.names) {
       if (this.#subscription?.wildcard || this.#subscription?.names.has(name))
@@ -222,7 +222,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
 }
 
 /** The resources that a client has at its first request, in the order of names, as versions are made. */
-export function toHeld({ initialResourceVersions = {} }: DeltaDiscoveryRequestMessage) {
+export function toKnown({ initialResourceVersions = {} }: DeltaDiscoveryRequestMessage) {
   return Object.entries(initialResourceVersions)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, version]) => [name, { version }] as const);
@@ -234,9 +234,9 @@ function countOthers(names: ReadonlySet<string>, snapshot: Snapshot | undefined)
   return count;
 }
 
-function isSameContent(held: KnownResources, resources: Snapshot['resources']): boolean {
-  if (held.size !== resources.size) return false;
-  for (const [name, { version }] of held) {
+function isSameContent(known: KnownResources, resources: Snapshot['resources']): boolean {
+  if (known.size !== resources.size) return false;
+  for (const [name, { version }] of known) {
     if (resources.get(name)?.version !== version) return false;
   }
   return true;

@@ -12,10 +12,10 @@ import { bytesPerToken, type CallHandler, type GrpcCall } from '../call-handler.
 import { toAlreadyConnected } from '../fleet/worker-name.ts';
 import { toStringField } from '../snapshot/field-bytes.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
-import { type KeptNames, type NameKeeper, toKeptBytes } from './kept-names.ts';
 import { type AdsLimits, maxInstanceLength, maxNameLength, maxNames } from './limits.ts';
 import { toNodeIdentity } from './node-identity.ts';
 import type { AnyDiscoveryRequest, DiscoveryMode, DiscoveryProtocol } from './protocol.ts';
+import { type NameHolder, type RetainedNames, toRetainedBytes } from './retained-names.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import { toInstance, type WorkerRecord, type WorkerRegistry } from './workers.ts';
 
@@ -26,7 +26,7 @@ export interface DiscoveryStreamDeps {
   readonly clock: Clock;
   readonly metrics: XdsMetrics;
   readonly limits: AdsLimits;
-  readonly keptNames: KeptNames;
+  readonly retainedNames: RetainedNames;
   readonly open: OpenStreams;
 }
 
@@ -120,7 +120,7 @@ const maxShownText = 1_000;
 const maxShownId = 200;
 
 export class DiscoveryStream<Request extends AnyDiscoveryRequest>
-  implements CallHandler, OpenStream, NameKeeper
+  implements CallHandler, OpenStream, NameHolder
 {
   readonly #deps: DiscoveryStreamDeps;
   readonly #protocol: DiscoveryProtocol<Request>;
@@ -156,23 +156,24 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     if (request === undefined || this.#node === undefined) return;
     const typeUrl = request.typeUrl || this.#protocol.impliedTypeUrl;
     if (typeUrl !== rateLimitConfigTypeUrl) {
-      if (this.#takeTokens(bytes, 1)) this.#passOver(typeUrl ?? '');
+      if (this.#spendTokens(bytes, 1)) this.#passOver(typeUrl ?? '');
       return;
     }
     const isFirst = this.#record === undefined;
-    if (isFirst) this.#node = { ...this.#node, holds: this.#protocol.heldIn(request) };
+    if (isFirst) this.#node = { ...this.#node, holds: this.#protocol.versionIn(request) };
     const node = this.#node;
     this.#record ??= this.#join(node);
     if (this.#record === undefined) return;
-    const { snapshots, keptNames, metrics } = this.#deps;
+    const { snapshots, retainedNames, metrics } = this.#deps;
     const session = this.#session;
     const current = snapshots.current(node);
     const { response, answer, changesNames } = session.onRequest(request, current);
-    if (isFirst || changesNames) keptNames.keep(this, nodeBytes(node) + session.keptBytes);
+    if (isFirst || changesNames)
+      retainedNames.retain(this, nodeBytes(node) + session.retainedBytes);
     if (this.#isClosed) return;
     // An acknowledgement costs nothing, since there is one per response, unless it triggers the next response, which it
     // would answer in the same way.
-    if (!this.#takeTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
+    if (!this.#spendTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
     if (session.wantedNames > maxNames) {
       this.#refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
       return;
@@ -193,11 +194,11 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
   }
 
   onClose(isBroken: boolean): void {
-    const { keptNames, open, metrics, events } = this.#deps;
+    const { retainedNames, open, metrics, events } = this.#deps;
     const { mode } = this.#protocol;
     this.#isClosed = true;
     metrics.streams(mode, open.delete(mode, this));
-    keptNames.keep(this, 0);
+    retainedNames.retain(this, 0);
     this.#cancelFirstTimer?.();
     this.#cancelDrainTimer?.();
     if (this.#record === undefined) return;
@@ -217,7 +218,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     this.#record?.left('goodbye');
   }
 
-  keepsMost(): void {
+  closeAsLargest(): void {
     this.#cutOff('too_many_names', 'it holds the most of the resource names that all streams hold');
   }
 
@@ -309,8 +310,8 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
   #passOver(typeUrl: string): void {
     const text = `type_url '${typeUrl.slice(0, 200)}' is not served`;
     if (this.#protocol.impliedTypeUrl === undefined) {
-      const told = `xDS: a request of ${this.#whoIsIt()} stays unanswered: ${text}`;
-      this.#deps.events.info.report(told, 'other type');
+      const report = `xDS: a request of ${this.#whoIsIt()} stays unanswered: ${text}`;
+      this.#deps.events.info.report(report, 'other type');
     } else this.#refuse('bad_request', grpcStatus.invalidArgument, text);
   }
 
@@ -331,9 +332,9 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     );
   }
 
-  #takeTokens(bytes: Buffer, base: 0 | 1): boolean {
+  #spendTokens(bytes: Buffer, base: 0 | 1): boolean {
     const tokens = base + Math.floor(bytes.length / bytesPerToken);
-    if (this.#bucket.take(tokens, this.#deps.clock.monotonicMs())) return true;
+    if (this.#bucket.spend(tokens, this.#deps.clock.monotonicMs())) return true;
     const text = 'too many requests on this stream';
     this.#refuse('too_many_requests', grpcStatus.resourceExhausted, text);
     return false;
@@ -341,5 +342,5 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
 }
 
 function nodeBytes({ id, cluster, metadata }: NodeIdentity): number {
-  return toKeptBytes([id, cluster, ...Array.from(metadata).flat()]);
+  return toRetainedBytes([id, cluster, ...Array.from(metadata).flat()]);
 }

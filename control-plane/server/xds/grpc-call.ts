@@ -81,7 +81,7 @@ export class StreamCall implements GrpcCall {
     });
     this.#unfinished = deps.unfinishedRequests.open((reason) => this.#handler.onUnfinished(reason));
     this.#handler = open(this);
-    stream.on('data', (chunk: Buffer) => this.#take(chunk));
+    stream.on('data', (chunk: Buffer) => this.#receive(chunk));
     stream.on('end', () => this.#halfClose());
     // Emitted at once when the client resets the stream, whose connection may end before the stream is closed.
     stream.on('aborted', () => {
@@ -118,17 +118,17 @@ export class StreamCall implements GrpcCall {
     this.#connection.closeUnlessCalled();
   }
 
-  #take(chunk: Buffer): void {
+  #receive(chunk: Buffer): void {
     if (!this.#isOpen) return;
     const reader = this.#reader;
     reader.add(chunk, 0, chunk.length);
-    const isNext = this.#takeMessages();
+    const isNext = this.#readMessages();
     if (reader.remaining === 0) reader.drop();
-    this.#unfinished.holds(reader.heldBytes, isNext);
+    this.#unfinished.holds(reader.bufferedBytes, isNext);
   }
 
   /** True when there was at least one. */
-  #takeMessages(): boolean {
+  #readMessages(): boolean {
     const { maxMessageBytes } = this.#deps;
     let isNext = false;
     while (this.#isOpen) {
@@ -230,7 +230,7 @@ export class SliceSender {
       return;
     }
     this.#isWriting = true;
-    const slice = this.#takeSlice(message);
+    const slice = this.#cutSlice(message);
     this.#stream.cork();
     for (let index = 0; index < slice.length - 1; index++) this.#stream.write(slice[index]);
     this.#stream.write(slice.at(-1) ?? '', (error) => this.#onWritten(message, error));
@@ -251,12 +251,12 @@ export class SliceSender {
   }
 
   /** Returns the next slice of the message, and advances the position. */
-  #takeSlice({ parts }: Message): Buffer[] {
+  #cutSlice({ parts }: Message): Buffer[] {
     const slice: Buffer[] = [];
     let room = this.#sliceBytes;
     for (let bytes = parts[this.#part]; bytes && room > 0; bytes = parts[this.#part]) {
-      const isWhole = this.#at === 0 && bytes.length <= room;
-      const piece = isWhole ? bytes : bytes.subarray(this.#at, this.#at + room);
+      const isComplete = this.#at === 0 && bytes.length <= room;
+      const piece = isComplete ? bytes : bytes.subarray(this.#at, this.#at + room);
       slice.push(piece);
       room -= piece.length;
       this.#at += piece.length;

@@ -14,7 +14,7 @@ export interface AdsTls {
   readonly certificate: string;
   readonly key: string;
   /** If given, clients must present a certificate signed by one of these CAs; the names in it do not matter. */
-  readonly clientAuthorities?: string;
+  readonly clientCa?: string;
 }
 
 export function createHttp2Server(
@@ -40,12 +40,12 @@ export function createHttp2Server(
   });
 }
 
-export function toTlsOptions({ certificate, key, clientAuthorities }: AdsTls) {
+export function toTlsOptions({ certificate, key, clientCa }: AdsTls) {
   return {
     cert: certificate,
     key,
-    ...(clientAuthorities === undefined
+    ...(clientCa === undefined
       ? {}
-      : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: true }),
+      : { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
   };
 }

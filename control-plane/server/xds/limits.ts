@@ -20,7 +20,7 @@ export interface AdsLimits {
   readonly maxUnfinishedBytes: number;
   /** Bytes of requested names and of nodes, kept for all open streams together. Beyond that, the streams that keep the
    * most are cut off. */
-  readonly maxKeptBytes: number;
+  readonly maxRetainedBytes: number;
   /** Requests that answer no response, or that change what is wanted: the number allowed at once, and the number per
    * second after that. Further ones end the stream with RESOURCE_EXHAUSTED. */
   readonly requestBurst: number;
@@ -48,7 +48,7 @@ export const defaultLimits: AdsLimits = {
   maxRequestBytes: 4 * 1024 * 1024,
   maxUnfinishedBytes: 64 * 1024 * 1024,
   // About 900,000 names.
-  maxKeptBytes: 128 * 1024 * 1024,
+  maxRetainedBytes: 128 * 1024 * 1024,
   requestBurst: 100,
   requestsPerSecond: 10,
   requestMs: 30_000,

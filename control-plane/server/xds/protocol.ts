@@ -6,7 +6,7 @@ import type {
   NodeMessage,
 } from '../../../shared/wire/discovery-messages.ts';
 import { toContentVersion } from '../snapshot/snapshot.ts';
-import { DeltaSession, toHeld } from './delta-session.ts';
+import { DeltaSession, toKnown } from './delta-session.ts';
 import type { Session } from './session.ts';
 import { SotwSession } from './sotw-session.ts';
 
@@ -18,7 +18,7 @@ export interface DiscoveryProtocol<Request> {
   decode(bytes: Buffer): Request;
   createSession(): Session<Request>;
   /** The version of what the client has, by the first request of a stream; undefined if it has nothing. */
-  heldIn(request: Request): string | undefined;
+  versionIn(request: Request): string | undefined;
   /** The names and versions in a request that are retained. */
   namesIn(request: Request): readonly string[];
   /** The type of a request that names none; undefined where a type is required. */
@@ -44,7 +44,7 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
     mode: 'sotw',
     decode: aggregated.StreamAggregatedResources.requestDeserialize,
     createSession: () => new SotwSession(),
-    heldIn: ({ versionInfo }) => versionInfo || undefined,
+    versionIn: ({ versionInfo }) => versionInfo || undefined,
     namesIn: ({ resourceNames = [], versionInfo = '' }) => [...resourceNames, versionInfo],
     impliedTypeUrl: undefined,
   };
@@ -54,9 +54,9 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
       mode: 'delta',
       decode: aggregated.DeltaAggregatedResources.requestDeserialize,
       createSession: () => new DeltaSession(),
-      heldIn(request) {
-        const held = toHeld(request);
-        return held.length === 0 ? undefined : toContentVersion(held);
+      versionIn(request) {
+        const known = toKnown(request);
+        return known.length === 0 ? undefined : toContentVersion(known);
       },
       namesIn: ({ resourceNamesSubscribe = [], initialResourceVersions }) => [
         ...resourceNamesSubscribe,

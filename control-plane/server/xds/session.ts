@@ -51,7 +51,7 @@ export interface Session<Request> {
    * still to be sent. */
   readonly wantedNames: number;
   /** Approximate bytes kept only for this client. */
-  readonly keptBytes: number;
+  readonly retainedBytes: number;
 }
 
 /** Immutable. */

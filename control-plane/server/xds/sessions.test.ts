@@ -131,7 +131,7 @@ class Client {
       .filter((pair) => pair !== '')
       .sort();
     for (let mask = 0; mask < 2 ** pairs.length; mask++) {
-      const part = pairs.filter((_, place) => (mask >> place) & 1);
+      const part = pairs.filter((_, index) => (mask >> index) & 1);
       this.#versions.set(toSnapshot(part.join(',')).version, part.join(' ') || 'no resources');
     }
     return toSnapshot(text);
@@ -183,17 +183,17 @@ test('resources wanted by name are selected once per snapshot, however often the
   const [first, second] = [toSnapshot('a=1,b=1'), toSnapshot('a=2,b=1')];
   const session = new SotwSession();
   session.onRequest({ resourceNames: ['a'] }, first);
-  let looks = 0;
+  let reads = 0;
   const counting = {
     version: second.version,
     get resources() {
-      looks++;
+      reads++;
       return second.resources;
     },
   };
   const version = session.wantedVersion(counting);
   for (let turn = 0; turn < 5; turn++) t.is(session.wantedVersion(counting), version);
-  t.is(looks, 1);
+  t.is(reads, 1);
 });
 
 test('sotw: whatever the order of events, a client ends with the last snapshot and gets no version twice in a row', (t) => {
@@ -277,7 +277,10 @@ test('delta: whatever the order of events, a client ends with the last snapshot,
       fc.record({ kind: fc.constant('sent' as const) }),
       fc.record({ kind: fc.constant('accept' as const) }),
       // Each bit of the mask decides whether the client still applies the change at that index.
-      fc.record({ kind: fc.constant('refuse' as const), taken: fc.integer({ min: 0, max: 15 }) }),
+      fc.record({
+        kind: fc.constant('refuse' as const),
+        accepted: fc.integer({ min: 0, max: 15 }),
+      }),
       fc.record({ kind: fc.constant('reconnect' as const) }),
     ),
     { maxLength: 40 },
@@ -302,16 +305,17 @@ test('delta: whatever the order of events, a client ends with the last snapshot,
         onWire = undefined;
         put(session.onSent());
       };
-      const answer = (taken: number | undefined): void => {
+      const answer = (accepted: number | undefined): void => {
         const response = inbox.shift();
         if (response === undefined) return;
         const { resources = [], removedResources = [] } = readDelta(response);
-        let place = 0;
-        const takes = (): boolean => taken === undefined || ((taken >> place++) & 1) === 1;
-        for (const { name = '', version = '' } of resources) if (takes()) holds.set(name, version);
-        for (const name of removedResources) if (takes()) holds.delete(name);
+        let index = 0;
+        const accepts = (): boolean => accepted === undefined || ((accepted >> index++) & 1) === 1;
+        for (const { name = '', version = '' } of resources)
+          if (accepts()) holds.set(name, version);
+        for (const name of removedResources) if (accepts()) holds.delete(name);
         const request = { responseNonce: response.nonce };
-        if (taken === undefined) {
+        if (accepted === undefined) {
           put(session.onRequest(request, snapshot).response);
           return;
         }
@@ -335,7 +339,7 @@ test('delta: whatever the order of events, a client ends with the last snapshot,
           put(session.onSnapshot(snapshot));
         } else if (event.kind === 'sent') send();
         else if (event.kind === 'accept') answer(undefined);
-        else if (event.kind === 'refuse') answer(event.taken);
+        else if (event.kind === 'refuse') answer(event.accepted);
         else connect();
       }
       // A refused snapshot is not pushed again by itself: only a change makes progress.

@@ -5,7 +5,7 @@ import { SliceSender } from './grpc-call.ts';
 
 /** A stream whose reader accepts writes only on demand. */
 function createSlowStream() {
-  const taken: Buffer[] = [];
+  const received: Buffer[] = [];
   let pending:
     | { readonly chunks: readonly Buffer[]; readonly bytes: Buffer; readonly done: () => void }
     | undefined;
@@ -22,7 +22,7 @@ function createSlowStream() {
   });
   return {
     stream,
-    taken,
+    received,
     get pendingChunks() {
       return pending?.chunks ?? [];
     },
@@ -32,11 +32,11 @@ function createSlowStream() {
     get ended() {
       return ended;
     },
-    async take() {
+    async receive() {
       const now = pending;
       if (now === undefined) throw new Error('nothing is pending');
       pending = undefined;
-      taken.push(now.bytes);
+      received.push(now.bytes);
       now.done();
       // The stream calls back in a later turn.
       await new Promise((resolve) => setImmediate(resolve));
@@ -54,12 +54,12 @@ test('an encrypted message is passed on in slices, and is sent when the last one
   while (slow.pendingBytes > 0) {
     t.is(sent, 0);
     t.true(slow.pendingBytes <= 65_536);
-    await slow.take();
+    await slow.receive();
   }
   t.is(sent, 1);
   t.true(slow.ended);
-  t.is(slow.taken.length, 3);
-  t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));
+  t.is(slow.received.length, 3);
+  t.deepEqual(Buffer.concat(slow.received), Buffer.concat(parts));
 });
 
 test('an unencrypted message is passed on as a whole', async (t) => {
@@ -73,9 +73,9 @@ test('an unencrypted message is passed on as a whole', async (t) => {
     slow.pendingChunks.every((chunk, at) => chunk === parts[at]),
     'the buffers themselves',
   );
-  await slow.take();
+  await slow.receive();
   t.is(sent, 1);
-  t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));
+  t.deepEqual(Buffer.concat(slow.received), Buffer.concat(parts));
 });
 
 test('a message queued while another is sent follows it, and the end comes after both', async (t) => {
@@ -87,10 +87,10 @@ test('a message queued while another is sent follows it, and the end comes after
     sender.send([Buffer.from('two')], () => order.push('two'));
     sender.end();
   });
-  await slow.take();
+  await slow.receive();
   t.false(slow.ended);
-  await slow.take();
+  await slow.receive();
   t.deepEqual(order, ['one', 'two']);
-  t.deepEqual(slow.taken.map(String), ['one', 'two']);
+  t.deepEqual(slow.received.map(String), ['one', 'two']);
   t.true(slow.ended);
 });

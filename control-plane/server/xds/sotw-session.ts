@@ -3,7 +3,7 @@
 import type { DiscoveryRequestMessage } from '../../../shared/wire/discovery-messages.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { toFullBody, toSelectedBody } from '../snapshot/snapshot.ts';
-import { toKeptBytes } from './kept-names.ts';
+import { toRetainedBytes } from './retained-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toSotwSubscription, wantsNothing } from './session.ts';
 
@@ -60,8 +60,8 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
     return this.#subscription?.names.size ?? 0;
   }
 
-  get keptBytes(): number {
-    return toKeptBytes(this.#subscription?.names ?? []);
+  get retainedBytes(): number {
+    return toRetainedBytes(this.#subscription?.names ?? []);
   }
 
   #next(): SessionResponse | undefined {

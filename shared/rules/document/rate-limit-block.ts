@@ -183,8 +183,9 @@ function readLease(limit: MapReader, windowSeconds: number | undefined): Lease |
   const findings = checkKeys(fields, 'lease');
   const share = readText(fields, 'share');
   const percent = /^\d{1,2}(?:\.\d{1,6})?%$/.test(share ?? '') ? Number.parseFloat(share ?? '') : 0;
-  const isShareTold = share === undefined || (share === '' && findings.explainsAbsence('share'));
-  if (!isShareTold && (percent <= 0 || percent > mostShare)) {
+  const isShareReported =
+    share === undefined || (share === '' && findings.explainsAbsence('share'));
+  if (!isShareReported && (percent <= 0 || percent > mostShare)) {
     const message = `share is '${toExcerpt(share)}', not a part above 0% and at most ${mostShare}%`;
     fields.error('invalid-lease', 'share', message, 'write a share such as 5%');
   }

@@ -32,10 +32,10 @@ export function adviseOnText(
     );
   } else if (outerSpace.test(text)) {
     const meant = toExcerpt(text.trim());
-    const place = /^\s/.test(text) ? 'beginning' : 'end';
+    const end = /^\s/.test(text) ? 'beginning' : 'end';
     warn(
       'odd-text',
-      `white space at its ${place}; it is part of the ${name}`,
+      `white space at its ${end}; it is part of the ${name}`,
       `if that is not meant, write '${meant}'`,
     );
   } else if (findPlaceholder(text) !== undefined) {

@@ -2,15 +2,15 @@ import test from 'ava';
 import fc from 'fast-check';
 import { parseRuleDocument } from '../document/document.ts';
 import { buildRuleSet } from '../rule-set.ts';
+import { locateRules } from './located-rule.ts';
 import { explainNoMatch } from './nearest-rule.ts';
-import { placeRules } from './placed-rule.ts';
 
 const limit = 'rate_limit: {unit: hour, requests_per_unit: 1}';
 
 function parse(yaml: string) {
   const { document, problems } = parseRuleDocument(yaml, 'shop.yaml');
   if (document === undefined) throw new Error(JSON.stringify(problems));
-  return { document, rules: placeRules([document]).get('shop') ?? [] };
+  return { document, rules: locateRules([document]).get('shop') ?? [] };
 }
 
 test('at most the first 5,000 rules of a level are compared', (t) => {
@@ -53,9 +53,9 @@ test('an explanation exists exactly where the lookup of the decision finds no ru
       const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
       if (!built.ok) return;
       const domain = built.ruleSet.domains.get('shop');
-      const isTaken = domain?.match(entries) !== undefined || domain?.exempts(entries) === true;
-      const rules = placeRules([document]).get('shop') ?? [];
-      t.is(explainNoMatch('shop', rules, entries) === undefined, isTaken, text);
+      const isMatched = domain?.match(entries) !== undefined || domain?.exempts(entries) === true;
+      const rules = locateRules([document]).get('shop') ?? [];
+      t.is(explainNoMatch('shop', rules, entries) === undefined, isMatched, text);
     }),
   );
 });

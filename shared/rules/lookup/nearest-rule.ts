@@ -4,7 +4,7 @@
 import { runAtOnce } from '../../in-slices.ts';
 import { didYouMean, nearestWord } from '../../nearest-word.ts';
 import { toExcerpt } from '../../text-excerpt.ts';
-import type { PlacedRule } from './placed-rule.ts';
+import type { LocatedRule } from './located-rule.ts';
 import {
   findingCandidates,
   findingPossibleRules,
@@ -28,19 +28,19 @@ export interface NoMatch {
 }
 
 /** Limit of the rules and entries that are examined for other orders of entries. */
-const maxOrderLooks = 5_000;
+const maxOrderChecks = 5_000;
 /** Limit of the rules that are examined elsewhere in the tree. */
-const maxLooks = 20_000;
+const maxChecks = 20_000;
 /** Limit of the words that a misspelled one is compared with. */
 const maxWords = 5_000;
 const maxWordsShown = 5;
 /** Rules examined between two steps: this takes well below a millisecond. */
-const looksAtOnce = 500;
+const checksAtOnce = 500;
 
 /** `rules` is the top level of the domain. Undefined when a rule matches the descriptor, or may. */
 export function explainNoMatch(
   domain: string,
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   entries: readonly SoughtEntry[],
 ): NoMatch | undefined {
   return runAtOnce(explainingNoMatch(domain, rules, entries));
@@ -49,7 +49,7 @@ export function explainNoMatch(
 /** `explainNoMatch` in steps. */
 export function* explainingNoMatch(
   domain: string,
-  rules: readonly PlacedRule[],
+  rules: readonly LocatedRule[],
   entries: readonly SoughtEntry[],
 ): Generator<void, NoMatch | undefined> {
   const top = { name: domain, rules };
@@ -175,20 +175,20 @@ function* explainElsewhere(
   { key }: SoughtEntry,
 ): Generator<void, Reason | undefined> {
   const toOpen = (level: RuleLevel, parents: readonly string[]) =>
-    level.rules.slice(0, maxLooks + 1).map((rule) => ({ named: toNamed(level, rule), parents }));
+    level.rules.slice(0, maxChecks + 1).map((rule) => ({ named: toNamed(level, rule), parents }));
   const open = toOpen(top, []);
-  for (let index = 0; index < open.length && index < maxLooks; index++) {
-    if (index % looksAtOnce === 0) yield;
+  for (let index = 0; index < open.length && index < maxChecks; index++) {
+    if (index % checksAtOnce === 0) yield;
     const { named, parents } = open[index] as (typeof open)[number];
     const { rule } = named;
     if (rule.descriptor.key === key) {
-      const place =
+      const position =
         parents.length === 0
           ? 'is at the top level'
           : `is for descriptors that have ${parents.join('')} before it`;
-      return { nearest: named, reason: `rule ${nameOf(named)} ${place}`, hint: undefined };
+      return { nearest: named, reason: `rule ${nameOf(named)} ${position}`, hint: undefined };
     }
-    if (open.length > maxLooks) continue;
+    if (open.length > maxChecks) continue;
     const below = [...parents, `(${toExcerpt(rule.descriptor.key)})`];
     for (const child of toOpen(levelBelow(named), below)) open.push(child);
   }
@@ -221,18 +221,18 @@ function* findReordered(
   top: RuleLevel,
   entries: readonly SoughtEntry[],
 ): Generator<void, Reordered | undefined> {
-  let looks = 0;
+  let checks = 0;
   function* visit(
     level: RuleLevel,
     left: readonly SoughtEntry[],
-    taken: readonly SoughtEntry[],
+    chosen: readonly SoughtEntry[],
   ): Generator<void, Reordered | undefined> {
     for (const [index, entry] of left.entries()) {
-      looks += level.rules.length + left.length;
-      if (looks > maxOrderLooks) return undefined;
+      checks += level.rules.length + left.length;
+      if (checks > maxOrderChecks) return undefined;
       const rest = left.filter((_, at) => at !== index);
       for (const found of yield* findingCandidates(level, entry)) {
-        const order = [...taken, entry];
+        const order = [...chosen, entry];
         if (rest.length === 0) {
           if (found.rule.descriptor.rateLimit !== undefined) return { rule: found, entries: order };
           continue;
@@ -249,12 +249,12 @@ function* findReordered(
 /** The first matching rules, in steps. */
 function* filterRules(
   levels: readonly RuleLevel[],
-  isWanted: (rule: PlacedRule) => boolean,
+  isWanted: (rule: LocatedRule) => boolean,
 ): Generator<void, NamedRule[]> {
   const found: NamedRule[] = [];
   for (const level of levels) {
     for (const [index, rule] of level.rules.entries()) {
-      if (index % looksAtOnce === looksAtOnce - 1) yield;
+      if (index % checksAtOnce === checksAtOnce - 1) yield;
       if (!isWanted(rule)) continue;
       found.push(toNamed(level, rule));
       if (found.length === maxWords) return found;

@@ -1,7 +1,7 @@
 // Finds the rules that a descriptor can match when some of its values are unknown, for example because a proxy fills
 // them in from requests. With all values known the result is that of rule-tree.ts, but whole levels are scanned.
 import { findingInOrder } from './level.ts';
-import type { PlacedRule } from './placed-rule.ts';
+import type { LocatedRule } from './located-rule.ts';
 import { parseWildcard } from './wildcard.ts';
 
 /** An entry to search. */
@@ -13,7 +13,7 @@ export interface SoughtEntry {
 
 /** A rule with its place. */
 export interface NamedRule {
-  readonly rule: PlacedRule;
+  readonly rule: LocatedRule;
   /** The domain and the names of all levels, joined by dots. */
   readonly name: string;
 }
@@ -33,7 +33,7 @@ export interface PossibleRules {
 export interface RuleLevel {
   /** The name of what they are below, as in NamedRule. */
   readonly name: string;
-  readonly rules: readonly PlacedRule[];
+  readonly rules: readonly LocatedRule[];
 }
 
 /** Finds them in steps. */
@@ -64,7 +64,7 @@ export function levelBelow({ rule, name }: NamedRule): RuleLevel {
   return { name, rules: rule.children };
 }
 
-export function toNamed({ name }: RuleLevel, rule: PlacedRule): NamedRule {
+export function toNamed({ name }: RuleLevel, rule: LocatedRule): NamedRule {
   return { rule, name: `${name}.${rule.composite}` };
 }
 
@@ -80,7 +80,7 @@ export function* findingCandidates(
   const found: NamedRule[] = [];
   for (const [index, rule] of level.rules.entries()) {
     if (index % rulesAtOnce === rulesAtOnce - 1) yield;
-    if (mayTake(rule, key)) found.push(toNamed(level, rule));
+    if (canAccept(rule, key)) found.push(toNamed(level, rule));
   }
   return found;
 }
@@ -89,7 +89,7 @@ export function* findingCandidates(
 const rulesAtOnce = 500;
 
 /** Whether the rule matches some value of the key. */
-function mayTake({ composite, isWildcard }: PlacedRule, key: string): boolean {
+function canAccept({ composite, isWildcard }: LocatedRule, key: string): boolean {
   const beginning = `${key}_`;
   if (composite === key || composite.startsWith(beginning)) return true;
   if (!isWildcard) return false;

@@ -2,7 +2,7 @@
 // STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is `true`: reported by a worker that starts with it, and by `check`.
 import type { Problem } from '../problem/problem.ts';
 import { type RuleDocument, walkDescriptors } from '../rule-document.ts';
-import { createRuleAdvice } from './placed-rule.ts';
+import { createRuleAdvice } from './located-rule.ts';
 
 const consequence =
   'and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is true: once it is over its limit, the other limits of the same requests are not counted, so that they admit everything';

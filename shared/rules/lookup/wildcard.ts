@@ -60,7 +60,7 @@ export interface WildcardRule<Rule> {
   readonly wildcard: Wildcard;
 }
 
-interface Placed<Rule> extends WildcardRule<Rule> {
+interface Ordered<Rule> extends WildcardRule<Rule> {
   /** The position in the configuration. */
   readonly order: number;
 }
@@ -69,7 +69,7 @@ interface Placed<Rule> extends WildcardRule<Rule> {
 interface Group<Rule> {
   readonly prefix: string;
   /** The members in configuration order. */
-  readonly members: Placed<Rule>[];
+  readonly members: Ordered<Rule>[];
   /** The group with the longest proper prefix of this one. */
   parent: Group<Rule> | undefined;
 }
@@ -87,7 +87,7 @@ export function* createWildcardList<Rule>(
   }
   const groups = yield* toGroups(wildcards);
   return (text) => {
-    let best: Placed<Rule> | undefined;
+    let best: Ordered<Rule> | undefined;
     for (let group = longestPrefixOf(groups, text); group !== undefined; group = group.parent) {
       best = firstMatch(group.members, text, best?.order ?? wildcards.length) ?? best;
     }
@@ -97,10 +97,10 @@ export function* createWildcardList<Rule>(
 
 /** The first member that precedes `end` in the configuration and matches a text with the group's prefix. */
 function firstMatch<Rule>(
-  members: readonly Placed<Rule>[],
+  members: readonly Ordered<Rule>[],
   text: string,
   end: number,
-): Placed<Rule> | undefined {
+): Ordered<Rule> | undefined {
   for (const member of members) {
     if (member.order >= end) return undefined;
     if (matchesAfterPrefix(member.wildcard, text)) return member;
@@ -117,13 +117,13 @@ function* toGroups<Rule>(
   for (const [order, { rule, wildcard }] of wildcards.entries()) {
     if (order % wildcardsAtOnce === wildcardsAtOnce - 1) yield;
     const { prefix } = wildcard;
-    const placed = { rule, wildcard, order };
+    const located = { rule, wildcard, order };
     const known = byPrefix.get(prefix);
     if (known !== undefined) {
-      known.members.push(placed);
+      known.members.push(located);
       continue;
     }
-    const group = { prefix, members: [placed], parent: undefined };
+    const group = { prefix, members: [located], parent: undefined };
     groups.push(group);
     byPrefix = withRoom(byPrefix);
     byPrefix.set(prefix, group);

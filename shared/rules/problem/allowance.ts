@@ -74,11 +74,11 @@ export function* applyAllowancesInSteps(
 
 /** A problem of a file as a whole has no line. */
 function reaches(reach: Reach, { line }: Problem): boolean {
-  if (reach === wholeFile) return true;
+  if (reach === allLines) return true;
   return line !== undefined && line >= reach.firstLine && line <= reach.lastLine;
 }
 
-const wholeFile: Reach = Object.freeze({ firstLine: 1, lastLine: Number.POSITIVE_INFINITY });
+const allLines: Reach = Object.freeze({ firstLine: 1, lastLine: Number.POSITIVE_INFINITY });
 
 const comment = /(?:^|\s)#[ \t]*ratelane:[ \t]*([^\r]*)/;
 const names = /^allow[ \t]+([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)/;
@@ -115,7 +115,7 @@ function* findAllowances(text: string): Generator<void, Allowance[]> {
     if (match !== null) {
       const own: Reach = { firstLine: number, lastLine: number };
       if (isBlank && !isAtTop) next ??= own;
-      const reach = isBlank ? (next ?? wholeFile) : own;
+      const reach = isBlank ? (next ?? allLines) : own;
       const at = offset + line.indexOf('#', match.index);
       for (const name of namesIn(match[1] ?? '')) found.push({ name, offset: at, reach });
     }

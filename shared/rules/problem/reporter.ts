@@ -6,7 +6,7 @@ import { type Problem, problemOf } from './problem.ts';
 import { type ProblemRule, type Severity, severityOf } from './problem-rule.ts';
 
 /** Converts offsets of a source to positions. */
-export interface Places {
+export interface Positions {
   /** Undefined when the source has no lines. */
   position(offset: number): Position | undefined;
   /** `line:column`, or the path in a source without lines: how a hint names another position. */
@@ -27,18 +27,18 @@ interface Group {
 
 export class Reporter {
   readonly #file: string;
-  readonly #places: Places | undefined;
-  readonly #kept: Problem[] = [];
+  readonly #positions: Positions | undefined;
+  readonly #shown: Problem[] = [];
   readonly #seen = new Set<string>();
   readonly #groups = new Map<string, Group>();
 
   /** `nearestWord`, until the document has used up its comparisons. */
   readonly nearestWord = createBoundedNearestWord(maxNameComparisons);
 
-  /** `file` names the source; without `places` the reporter only receives problems with positions. */
-  constructor(file: string, places?: Places) {
+  /** `file` names the source; without `positions` the reporter only receives problems with positions. */
+  constructor(file: string, positions?: Positions) {
     this.#file = file;
-    this.#places = places;
+    this.#positions = positions;
   }
 
   /** `offset` is undefined for a problem of the whole document. */
@@ -86,7 +86,7 @@ export class Reporter {
       const identity = `${problem.file}\0${place}\0${message}`;
       if (this.#seen.has(identity)) return;
       this.#seen.add(identity);
-      this.#kept.push(problem);
+      this.#shown.push(problem);
     }
     group.count++;
     this.#groups.set(`${severity} ${rule}`, group);
@@ -97,12 +97,12 @@ export class Reporter {
   }
 
   position(offset: number): Position | undefined {
-    return this.#places?.position(offset);
+    return this.#positions?.position(offset);
   }
 
-  /** As `Places.name`. */
+  /** As `Positions.name`. */
   place(offset: number): string {
-    return this.#places?.name(offset) ?? '';
+    return this.#positions?.name(offset) ?? '';
   }
 
   get hasErrors(): boolean {
@@ -120,7 +120,7 @@ export class Reporter {
       const message = `and ${toCountText(count - maxOfGroup, `more ${severity}`)}`;
       return problemOf(severity, rule, this.#file, message, 'repair these first, then check again');
     });
-    return [...this.#kept, ...rests];
+    return [...this.#shown, ...rests];
   }
 }
 

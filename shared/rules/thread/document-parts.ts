@@ -10,12 +10,12 @@ import { descriptorFlags } from '../rule-keys.ts';
 export class DocumentPart {
   readonly descriptors: readonly RuleDescriptor[];
   /** False for a single rule that is too large for one part: further parts contain what is below it. */
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
   #flat: FlatPart | undefined;
 
-  constructor(descriptors: readonly RuleDescriptor[], isWhole: boolean) {
+  constructor(descriptors: readonly RuleDescriptor[], isComplete: boolean) {
     this.descriptors = descriptors;
-    this.isWhole = isWhole;
+    this.isComplete = isComplete;
   }
 
   /** Made on first use: a part that the receiver already has is not copied. */
@@ -85,7 +85,7 @@ function endsPart({ key, value }: RuleDescriptor): boolean {
 }
 
 /** Without the text of the line. */
-export type Place = Pick<Position, 'line' | 'column'> | undefined;
+export type Point = Pick<Position, 'line' | 'column'> | undefined;
 
 /** A rule as a row of plain data, for structured cloning: the names of fields would take five times the space of their
  * values. */
@@ -115,7 +115,7 @@ export type FlatLimit = readonly [
   lease: RateLimitBlock['lease'],
   unlimited: boolean,
   name: string,
-  replaces: readonly (readonly [name: string, place: Place])[],
+  replaces: readonly (readonly [name: string, place: Point])[],
 ];
 
 export interface FlatPart {
@@ -125,12 +125,12 @@ export interface FlatPart {
   readonly lines: ReadonlyMap<number, string>;
 }
 
-function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
+function flatten({ descriptors, isComplete }: DocumentPart): FlatPart {
   const flat: FlatDescriptor[] = [];
   const lines = new Map<number, string>();
   const limits = new Map<string, FlatLimit>();
 
-  function toPlace(position: Position | undefined): Place {
+  function toPoint(position: Position | undefined): Point {
     if (position === undefined) return undefined;
     const { line, column, sourceLine } = position;
     if (sourceLine !== undefined) lines.set(line, sourceLine);
@@ -140,7 +140,7 @@ function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
   function toFlatLimit(limit: RateLimitBlock): FlatLimit {
     const { requestsPerUnit, unit, unitMultiplier, algorithm, burst } = limit;
     const { countOverLimit, lease, unlimited, name } = limit;
-    const replaces = limit.replaces.map((each) => [each.name, toPlace(each.position)] as const);
+    const replaces = limit.replaces.map((each) => [each.name, toPoint(each.position)] as const);
     const row: FlatLimit = [
       ...([requestsPerUnit, unit, unitMultiplier, algorithm, burst] as const),
       ...([countOverLimit, lease, unlimited, name, replaces] as const),
@@ -154,7 +154,7 @@ function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
   function add(descriptor: RuleDescriptor): void {
     const { key, value, untilMs, metadata, rateLimit, furtherLimits, position } = descriptor;
     const { descriptors: below } = descriptor;
-    const place = toPlace(position);
+    const place = toPoint(position);
     flat.push([
       ...([key, value, toFlagBits(descriptor), untilMs, metadata] as const),
       rateLimit && toFlatLimit(rateLimit),
@@ -163,7 +163,7 @@ function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
       place?.column,
       below.length,
     ]);
-    if (isWhole) below.forEach(add);
+    if (isComplete) below.forEach(add);
   }
 
   descriptors.forEach(add);
@@ -238,7 +238,7 @@ export function* findParts(document: RuleDocument): Generator<void, KnownParts> 
   const parts = new Map<string, readonly RuleDescriptor[]>();
   const digests = new PartDigests();
   for (const part of splitDocument(document)) {
-    if (part.isWhole) parts.set(digests.nameOf(part), part.descriptors);
+    if (part.isComplete) parts.set(digests.nameOf(part), part.descriptors);
     yield;
   }
   rememberParts(document, parts);

@@ -18,7 +18,7 @@ import {
   type FlatLimit,
   type KnownParts,
   type PartNames,
-  type Place,
+  type Point,
   rememberParts,
   splitDocument,
 } from './document-parts.ts';
@@ -41,7 +41,7 @@ export interface DocumentPiece {
 }
 
 type Head = Pick<RuleDocument, 'file' | 'domain'> & {
-  readonly place: Place;
+  readonly place: Point;
   /** Whether `place` includes the text of its line. */
   readonly line: string | undefined;
   /** The number of descriptors directly below. */
@@ -74,7 +74,7 @@ export function* toDocumentPieces(
   const noPart = { descriptors: [], name: undefined, lines: [] };
 
   for (const part of splitDocument(document)) {
-    const name = part.isWhole ? receivers?.names.nameOf(part) : undefined;
+    const name = part.isComplete ? receivers?.names.nameOf(part) : undefined;
     if (name !== undefined && receivers?.known.has(name)) {
       same.push(name);
       if (same.length < knownAtOnce) continue;
@@ -127,7 +127,7 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
     return text;
   }
 
-  function toPosition(place: Place): Position | undefined {
+  function toPosition(place: Point): Position | undefined {
     return place && Object.freeze({ ...place, sourceLine: lines.get(place.line) });
   }
 

@@ -24,7 +24,7 @@ export const extensionsKey = 'ratelane.fields';
 const endField = 'until';
 
 /** Contains the author's metadata where it cannot be beside the reserved key. */
-const wholeMetadata = 'metadata';
+const allMetadata = 'metadata';
 
 const extensionFields = descriptorFlags.filter(({ wire }) => wire === 'extension');
 
@@ -84,7 +84,7 @@ export function packMetadata(
   const packed: [string, JsonValue][] = fields.map(([name, value]) => [name, value]);
   // An empty mapping would read as absent metadata once the reserved key is removed.
   const isWhole = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
-  if (isWhole) packed.push([wholeMetadata, metadata]);
+  if (isWhole) packed.push([allMetadata, metadata]);
   const beside = isWhole ? [] : Object.entries(metadata ?? {});
   return toStruct(Object.fromEntries([...beside, [extensionsKey, Object.fromEntries(packed)]]));
 }
@@ -124,7 +124,7 @@ export function unpackMetadata(
   const fields: (readonly [string, ValueMessage])[] = [];
   for (const [name, value] of Object.entries(packed.structValue.fields ?? {})) {
     if (knownFields.has(name)) fields.push([name, value]);
-    else if (name === wholeMetadata && value.structValue !== undefined && metadata === undefined) {
+    else if (name === allMetadata && value.structValue !== undefined && metadata === undefined) {
       metadata = { fields: value.structValue.fields ?? {} };
     } else {
       const message = `unknown field '${toExcerpt(name)}' under the reserved metadata key '${extensionsKey}'`;

@@ -96,7 +96,7 @@ const anyFlags = Object.fromEntries(
 ) as { [Property in keyof DescriptorFlags]: fc.Arbitrary<boolean> };
 
 /** Removes unlimited limits and duplicates, which a list cannot contain. */
-function withoutTwins(
+function withoutCopies(
   first: RateLimitBlock | undefined,
   others: readonly RateLimitBlock[],
 ): readonly RateLimitBlock[] {
@@ -128,7 +128,7 @@ const { level } = fc.letrec<{ level: readonly RuleDescriptor[]; descriptor: Rule
       .map((each) => ({
         ...each,
         value: each.shareThreshold ? `${each.value}*` : each.value,
-        furtherLimits: withoutTwins(each.rateLimit, each.furtherLimits),
+        furtherLimits: withoutCopies(each.rateLimit, each.furtherLimits),
       })),
     level: fc.oneof(
       { depthSize: 'small', withCrossShrink: true },

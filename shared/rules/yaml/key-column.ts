@@ -2,7 +2,7 @@
 // on the line before.
 import { toExcerpt } from '../../text-excerpt.ts';
 
-interface KeyPlace {
+interface KeyPosition {
   readonly name: string;
   /** Both 1-based. */
   readonly line: number;
@@ -23,7 +23,7 @@ const maxLinesBelow = 10;
  * begin in valid columns.
  */
 export function describeWrongColumn(text: string, line: number): string | undefined {
-  const open: KeyPlace[] = [];
+  const open: KeyPosition[] = [];
   for (const [index, content] of text.split('\n', line + maxLinesBelow).entries()) {
     const key = readKey(content.slice(0, maxLineLength), index + 1);
     if (key === undefined) continue;
@@ -42,7 +42,7 @@ export function describeWrongColumn(text: string, line: number): string | undefi
   return undefined;
 }
 
-function readKey(content: string, line: number): KeyPlace | undefined {
+function readKey(content: string, line: number): KeyPosition | undefined {
   const [before, spaces = '', dashes = '', name = ''] =
     /^( *)((?:- +)*)([\w.-]+):(?=\s|$)/.exec(content) ?? [];
   if (before === undefined) return undefined;
@@ -52,12 +52,12 @@ function readKey(content: string, line: number): KeyPlace | undefined {
   return { name, line, column, isFirst: dashes !== '', hasValue };
 }
 
-function nearest({ column }: KeyPlace, places: readonly KeyPlace[]): KeyPlace | undefined {
-  const distance = (place: KeyPlace) => Math.abs(place.column - column);
+function nearest({ column }: KeyPosition, places: readonly KeyPosition[]): KeyPosition | undefined {
+  const distance = (place: KeyPosition) => Math.abs(place.column - column);
   return [...places].sort((a, b) => distance(a) - distance(b) || b.column - a.column)[0];
 }
 
-function describe(key: KeyPlace, sibling: KeyPlace | undefined): string | undefined {
+function describe(key: KeyPosition, sibling: KeyPosition | undefined): string | undefined {
   if (sibling === undefined) return undefined;
   const place = `${key.line}:${key.column}`;
   const target = `column ${sibling.column}, below '${toExcerpt(sibling.name)}' at ${sibling.line}:${sibling.column}`;

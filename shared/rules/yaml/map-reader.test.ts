@@ -7,10 +7,10 @@ function read<Value>(yaml: string, reading: (fields: MapReader) => Value) {
   const { root, reporter } = parseYamlTree(yaml, 'f.yaml');
   const fields = root && readMap(root, '', 'the document', reporter);
   const value = fields && reading(fields);
-  const told = reporter
+  const reported = reporter
     .toProblems()
     .map(({ line, column, path, message, hint }) => [`${line}:${column} ${path}`, message, hint]);
-  return { value, told };
+  return { value, reported };
 }
 
 test('an absent or null value is distinguished from a wrong one', (t) => {
@@ -22,10 +22,10 @@ test('an absent or null value is distinguished from a wrong one', (t) => {
 });
 
 test('a value of the wrong kind is reported with its position, and a mistake with what to write', (t) => {
-  const { told } = read('list: [{on: "true", of: "7", at: {}}]', (fields) =>
+  const { reported } = read('list: [{on: "true", of: "7", at: {}}]', (fields) =>
     fields.maps('list').map((item) => [item.flag('on'), item.count('of', 9), item.text('at')]),
   );
-  t.deepEqual(told, [
+  t.deepEqual(reported, [
     ['1:13 list[0].on', "on is 'true', not true or false", 'write it without quotes: true'],
     ['1:25 list[0].of', "of is '7', not a whole number from 0 to 9", 'write it without quotes: 7'],
     ['1:34 list[0].at', 'at is a mapping, not text', undefined],
@@ -33,29 +33,29 @@ test('a value of the wrong kind is reported with its position, and a mistake wit
 });
 
 test('a word is one of the known ones, and an empty word is not', (t) => {
-  const { value, told } = read('a: day\nb: ""\nc: week\nd: [day]', (fields) =>
+  const { value, reported } = read('a: day\nb: ""\nc: week\nd: [day]', (fields) =>
     ['a', 'b', 'c', 'd', 'e'].map((name) => fields.word(name, ['hour', 'day'])),
   );
   t.deepEqual(value, ['day', undefined, undefined, undefined, undefined]);
-  t.deepEqual(told, [
+  t.deepEqual(reported, [
     ['3:4 c', "c is 'week', not hour or day", undefined],
     ['4:4 d', 'd is a list, not hour or day', undefined],
   ]);
 });
 
 test('a duration can be zero, but not negative', (t) => {
-  const { value, told } = read('a: 0s\nb: 90s\nc: -1s\nd: [1s]', (fields) =>
+  const { value, reported } = read('a: 0s\nb: 90s\nc: -1s\nd: [1s]', (fields) =>
     ['a', 'b', 'c', 'd', 'e'].map((name) => fields.duration(name)),
   );
   t.deepEqual(value, [0, 90_000, undefined, undefined, undefined]);
-  t.deepEqual(told, [
+  t.deepEqual(reported, [
     ['3:4 c', "c is '-1s', not a duration such as 90s or 10m", undefined],
     ['4:4 d', 'd is a list, not a duration such as 90s or 10m', undefined],
   ]);
 });
 
 test('a mapping of names to texts contains only the values that are texts', (t) => {
-  const { value, told } = read('a: {x: one, y: [2], z: 3}\nb: text', (fields) =>
+  const { value, reported } = read('a: {x: one, y: [2], z: 3}\nb: text', (fields) =>
     ['a', 'b', 'c'].map((name) => fields.texts(name)),
   );
   t.deepEqual(value, [
@@ -66,26 +66,28 @@ test('a mapping of names to texts contains only the values that are texts', (t) 
     [],
     [],
   ]);
-  t.deepEqual(told, [
+  t.deepEqual(reported, [
     ['1:16 a.y', 'y is a list, not text', undefined],
     ['2:4 b', "b is 'text', not a mapping of names to texts", undefined],
   ]);
 });
 
 test('an unknown key is reported with the key most likely meant, which then counts as present', (t) => {
-  const { value, told } = read('naem: a\nother: b', (fields) => [
+  const { value, reported } = read('naem: a\nother: b', (fields) => [
     ...fields.refuseOthers(['name', 'domains']),
   ]);
   t.deepEqual(value, ['name']);
-  t.deepEqual(told, [
+  t.deepEqual(reported, [
     ['1:1 naem', "unknown key 'naem'", "did you mean 'name'?"],
     ['2:1 other', "unknown key 'other'", 'keys here: name and domains'],
   ]);
 });
 
 test('a field that nothing reads has no effect', (t) => {
-  const { told } = read('name: a\nlables: b', (fields) => fields.warnOfOthers(['name', 'labels']));
-  t.deepEqual(told, [['2:1 lables', 'lables has no effect here', "did you mean 'labels'?"]]);
+  const { reported } = read('name: a\nlables: b', (fields) =>
+    fields.warnOfOthers(['name', 'labels']),
+  );
+  t.deepEqual(reported, [['2:1 lables', 'lables has no effect here', "did you mean 'labels'?"]]);
 });
 
 test('a document compares names a bounded number of times', (t) => {

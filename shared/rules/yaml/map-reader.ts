@@ -11,7 +11,7 @@ import { findPlaceholder, renderHint } from './template.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
 /** A value with its path. */
-export interface PlacedNode {
+export interface LocatedNode {
   readonly node: TreeNode;
   /** A path such as `descriptors[0].rate_limit`. */
   readonly path: string;
@@ -47,7 +47,7 @@ export class MapReader {
   }
 
   /** The field; undefined only when absent. */
-  given(name: string): PlacedNode | undefined {
+  given(name: string): LocatedNode | undefined {
     const node = this.node.entries.get(name)?.value;
     return node && { node, path: this.pathOf(name) };
   }
@@ -159,7 +159,7 @@ export class MapReader {
   }
 
   /** The items of a list; empty also when the value is not a list, for which `describe` returns the hint. */
-  items(name: string, describe?: Describe): readonly PlacedNode[] {
+  items(name: string, describe?: Describe): readonly LocatedNode[] {
     const node = this.find(name);
     if (node === undefined) return [];
     const path = this.pathOf(name);
@@ -272,7 +272,7 @@ export function readMap(
 
 /** Reports that a value is not `wanted`; `name` is its name in messages. */
 export function reportKind(
-  { node, path }: PlacedNode,
+  { node, path }: LocatedNode,
   name: string,
   wanted: string,
   reporter: Reporter,

@@ -75,7 +75,7 @@ function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | unde
   let documents = 0;
   let lexemes = 0;
 
-  function takeAll(parsed: Iterable<CST.Token>): void {
+  function addAll(parsed: Iterable<CST.Token>): void {
     for (const token of parsed) {
       if (token.type === 'document' && ++documents === 2 && token.value !== undefined) {
         const hint = 'put each domain into a file of its own';
@@ -89,7 +89,7 @@ function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | unde
   }
 
   for (const lexeme of new Lexer().lex(text)) {
-    takeAll(parser.next(lexeme));
+    addAll(parser.next(lexeme));
     if (documents === 2) return tokens;
     if (parser.stack.length > maxDepth) {
       reporter.error('too-large', parser.offset, '', `nested more than ${maxDepth} levels deep`);
@@ -107,7 +107,7 @@ function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | unde
       return undefined;
     }
   }
-  takeAll(parser.end());
+  addAll(parser.end());
   return tokens;
 }
 

@@ -446,7 +446,7 @@ export class SteppedFleet {
       case 'outcome':
         break;
       case 'keep_own':
-        plane.own = effect.kept;
+        plane.own = effect.stored;
         break;
       case 'changed':
         this.happen(plane, { kind: 'look', mayBeElse: true });
@@ -459,7 +459,7 @@ export class SteppedFleet {
         this.#record(plane, { kind: 'next' });
         break;
       case 'read_own':
-        later(() => ({ kind: 'own_read', kept: plane.own }));
+        later(() => ({ kind: 'own_read', stored: plane.own }));
         break;
       case 'read': {
         const startedMs = this.nowMs;

@@ -17,7 +17,7 @@ export const memcachedKind: StoreKind = {
   limiters: false,
   countsBeforeAnswer: false,
   isShared: true,
-  takesShortKeysOnly: true,
+  acceptsShortKeysOnly: true,
   needsServer: true,
   check: checkMemcached,
   warn: warnMemcached,

@@ -7,12 +7,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import { type HostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
-import {
-  readTlsFiles,
-  type TlsMaterial,
-  TlsWatch,
-  withTrustedAuthorities,
-} from '../../../shared/tls.ts';
+import { readTlsFiles, type TlsMaterial, TlsWatch, withTrustedCas } from '../../../shared/tls.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
 import type { ClientTlsOptions } from '../../client-tls.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
@@ -118,7 +113,7 @@ export class MemcachedNodes {
     const reading = await readTlsFiles(files);
     if (!reading.ok) throw new AppError('cannot_start', `memory cache: ${reading.problem}`);
     const use = ({ ca, cert, key }: TlsMaterial) => {
-      const context = createSecureContext({ ca: withTrustedAuthorities(ca), cert, key });
+      const context = createSecureContext({ ca: withTrustedCas(ca), cert, key });
       this.#connectionTls = { context, skipHostnameVerification };
     };
     use(reading.material);

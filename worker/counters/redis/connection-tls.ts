@@ -2,7 +2,7 @@
 // certificate.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
-import { readTlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../../shared/tls.ts';
+import { readTlsFiles, type TlsMaterial, withTrustedCas } from '../../../shared/tls.ts';
 import type { ClientTlsOptions } from '../../client-tls.ts';
 import type { StoreAddress } from './address.ts';
 
@@ -27,7 +27,7 @@ export function createConnectionTls(options: ClientTlsOptions): ConnectionTls {
     const { material } = reading;
     if (last === undefined || !isSame(last.material, material)) {
       const { ca, cert, key } = material;
-      const secureContext = createSecureContext({ ca: withTrustedAuthorities(ca), cert, key });
+      const secureContext = createSecureContext({ ca: withTrustedCas(ca), cert, key });
       last = { material, secureContext };
     }
     return last.secureContext;

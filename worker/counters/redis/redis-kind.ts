@@ -13,7 +13,7 @@ export const redisKind: StoreKind = {
   limiters: true,
   countsBeforeAnswer: true,
   isShared: true,
-  takesShortKeysOnly: false,
+  acceptsShortKeysOnly: false,
   needsServer: true,
   check: checkKeyValueStores,
   warn: warnKeyValueStores,

@@ -502,7 +502,7 @@ export class Session implements StreamHost, FrameHandler {
       this.#checkNotIdle(streamId, 'RST_STREAM');
       return;
     }
-    if (streamId > this.#highestBeforeRead && !this.#rapidResets.take(1, this.readMs)) {
+    if (streamId > this.#highestBeforeRead && !this.#rapidResets.spend(1, this.readMs)) {
       throw new ConnectionError(
         errorCodes.enhanceYourCalm,
         'too many calls are reset as soon as they begin',
@@ -572,7 +572,7 @@ export class Session implements StreamHost, FrameHandler {
   // The following methods handle errors and ends.
 
   #countOverhead(): void {
-    if (this.#overhead.take(1, this.readMs)) return;
+    if (this.#overhead.spend(1, this.readMs)) return;
     throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames that advance no call');
   }
 
@@ -598,7 +598,7 @@ export class Session implements StreamHost, FrameHandler {
 
   /** Handles a stream error caused by the peer (section 5.4.2). */
   #resetForFault(streamId: number, code: ErrorCode): void {
-    if (!this.#faults.take(1, this.readMs)) {
+    if (!this.#faults.spend(1, this.readMs)) {
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many streams with errors');
     }
     this.output.rstStream(streamId, code);

@@ -229,7 +229,7 @@ export class Stream implements UnaryCall {
 
   /** Bytes held because the caller does not continue its request. */
   get unfinished(): { readonly bytes: number; readonly sinceMs: number } | undefined {
-    const bytes = this.#input?.heldBytes ?? 0;
+    const bytes = this.#input?.bufferedBytes ?? 0;
     if (bytes === 0 || this.isAtWork || this.#isDecompressing) return undefined;
     return { bytes, sinceMs: this.#inputSinceMs };
   }

@@ -113,7 +113,7 @@ async function* readFile(
   let lineNumber = 0;
   const found: RecordedDecision[] = [];
 
-  function takeLine(text: string): void {
+  function receiveLine(text: string): void {
     lineNumber++;
     const record = parseRecord(text);
     if (typeof record === 'string') {
@@ -140,13 +140,13 @@ async function* readFile(
     }
   }
 
-  const lines = createLines(takeLine, () => {
+  const lines = createLines(receiveLine, () => {
     const reason = `it is longer than ${maxLineBytes} bytes`;
     reading.leaveOut({ file: path, line: ++lineNumber, reason });
   });
   try {
     let isInside = begin > 0;
-    if (isInside) takeLine(await readFirstLine(path));
+    if (isInside) receiveLine(await readFirstLine(path));
     for await (const read of createReadStream(path, { start: begin, highWaterMark: chunkBytes })) {
       const bytes = read as Buffer;
       reading.bytes += bytes.length;
@@ -154,7 +154,7 @@ async function* readFile(
       const end = isInside ? bytes.indexOf(newline) : -1;
       if (isInside && end === -1) continue;
       isInside = false;
-      lines.take(bytes.subarray(end + 1));
+      lines.receive(bytes.subarray(end + 1));
       if (found.length > 0) yield found.splice(0);
     }
     lines.end();
@@ -174,21 +174,22 @@ async function readFirstLine(path: string): Promise<string> {
 }
 
 /** Splits chunks into lines. The last line may lack a newline. */
-function createLines(takeLine: (text: string) => void, takeLong: () => void) {
+function createLines(receiveLine: (text: string) => void, receiveLong: () => void) {
   let rest: Buffer[] = [];
   let restBytes = 0;
   let isTooLong = false;
 
   function endLine(last: Buffer): void {
-    if (isTooLong || restBytes + last.length > maxLineBytes) takeLong();
-    else takeLine(rest.length === 0 ? last.toString() : Buffer.concat([...rest, last]).toString());
+    if (isTooLong || restBytes + last.length > maxLineBytes) receiveLong();
+    else
+      receiveLine(rest.length === 0 ? last.toString() : Buffer.concat([...rest, last]).toString());
     rest = [];
     restBytes = 0;
     isTooLong = false;
   }
 
   return {
-    take(chunk: Buffer): void {
+    receive(chunk: Buffer): void {
       let from = 0;
       for (let to = chunk.indexOf(newline); to !== -1; to = chunk.indexOf(newline, from)) {
         endLine(chunk.subarray(from, to));

@@ -2,7 +2,7 @@
 // incomplete.
 import { toCountText } from '../../../../shared/count-text.ts';
 import type { RecordHeader } from '../../../../shared/decision-record.ts';
-import { type PlacedRule, placeRules } from '../../../../shared/rules/lookup/placed-rule.ts';
+import { type LocatedRule, locateRules } from '../../../../shared/rules/lookup/located-rule.ts';
 import { formatProblem } from '../../../../shared/rules/problem/problem-text.ts';
 import type { RuleDocument } from '../../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../../shared/rules/rule-end.ts';
@@ -61,7 +61,7 @@ export async function replayRecording(input: RecordingReplayInput): Promise<Repl
       const recordedBy = reading.headers[0]?.settings;
       replay = createReplay({ rules, against: otherRules, recordedBy, startMs });
     }
-    for (const decision of wanted) replay?.take(decision);
+    for (const decision of wanted) replay?.receive(decision);
     isCut = isEnough();
     if (isCut) break;
   }
@@ -108,7 +108,7 @@ function findBlindRules(
   const hashed = new Set(headers.flatMap(({ hashed_keys }) => hashed_keys));
   if (hashed.size === 0) return [];
   const found = new Set<string>();
-  const visit = (rules: readonly PlacedRule[], prefix: string) => {
+  const visit = (rules: readonly LocatedRule[], prefix: string) => {
     for (const { descriptor, composite, children } of rules) {
       const name = `${prefix}.${composite}`;
       const isHashed = hashed.has('*') || hashed.has(descriptor.key);
@@ -116,7 +116,7 @@ function findBlindRules(
       visit(children, name);
     }
   };
-  for (const [domain, rules] of placeRules(documents)) visit(rules, domain);
+  for (const [domain, rules] of locateRules(documents)) visit(rules, domain);
   return [...found];
 }
 

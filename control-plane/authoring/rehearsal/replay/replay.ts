@@ -20,7 +20,7 @@ export interface ReplayOptions {
 
 export interface Replay {
   /** Accepts decisions in chronological order; a few seconds late is fine. */
-  take(decision: RecordedDecision): void;
+  receive(decision: RecordedDecision): void;
   summary(): ReplaySummary;
 }
 
@@ -51,7 +51,7 @@ export function createReplay(options: ReplayOptions): Replay {
   let [decisions, asRecorded, failed, withoutStore, undecided] = [0, 0, 0, 0, 0];
 
   return {
-    take(recorded) {
+    receive(recorded) {
       const { time, statuses } = recorded;
       if (statuses === undefined) {
         failed++;
@@ -116,15 +116,15 @@ function decide(
   const { outcome, matches } = rehearsal.decide(request, time);
   if (!outcome.ok) return undefined;
   const { response } = outcome;
-  let isWhole = true;
+  let isComplete = true;
   const overs = response.statuses.map(({ code }, index) => {
     const recorded = statuses[index];
     if (recorded?.sampled !== false) return code === codes.overLimit;
-    isWhole = false;
+    isComplete = false;
     return recorded.code === 'OVER_LIMIT';
   });
   return {
-    isOver: isWhole ? response.overallCode === codes.overLimit : overs.includes(true),
+    isOver: isComplete ? response.overallCode === codes.overLimit : overs.includes(true),
     overs,
     ruleOf(descriptor) {
       const match = matches[descriptor];

@@ -1,7 +1,7 @@
 // Runs the tests of a file, each in its own rehearsal, and compares the answers with what is expected.
 import { formatDuration } from '../../../../shared/duration.ts';
+import type { LocatedRule } from '../../../../shared/rules/lookup/located-rule.ts';
 import { sanitizeMetricName } from '../../../../shared/rules/lookup/metric-key.ts';
-import type { PlacedRule } from '../../../../shared/rules/lookup/placed-rule.ts';
 import { type Problem, problemOf } from '../../../../shared/rules/problem/problem.ts';
 import type { Entry } from '../../../../shared/rules/rule.ts';
 import { toTimeText } from '../../../../shared/rules/rule-end.ts';
@@ -38,7 +38,7 @@ export interface RunOptions {
   /** Milliseconds, for measuring durations. */
   readonly nowMs: () => number;
   /** Called with each rule whose limit applied to a request, once per request. */
-  readonly reached: (rule: PlacedRule) => void;
+  readonly reached: (rule: LocatedRule) => void;
 }
 
 export function runTests(testFile: TestFile, options: RunOptions): readonly TestResult[] {
@@ -160,7 +160,7 @@ function explain(
   const index = descriptor ?? 0;
   if (matches[index] !== undefined || (descriptor === undefined && descriptors.length > 1))
     return [];
-  const rules = rehearsal.rules().placed.get(domain);
+  const rules = rehearsal.rules().located.get(domain);
   if (rules === undefined)
     return [`no limit applies: there are no rules for domain '${toExcerpt(domain)}'`];
   const { rule, verdict } = explainLookup(rules, descriptors[index]?.entries ?? []);

@@ -4,8 +4,8 @@ import { parseDuration } from '../../../../shared/duration.ts';
 import type { Entry } from '../../../../shared/rules/rule.ts';
 import { parseTime, toTimeText } from '../../../../shared/rules/rule-end.ts';
 import {
+  type LocatedNode,
   type MapReader,
-  type PlacedNode,
   reportKind,
 } from '../../../../shared/rules/yaml/map-reader.ts';
 import type { TreeNode } from '../../../../shared/rules/yaml/yaml-node.ts';
@@ -99,7 +99,7 @@ function readDescriptors(fields: MapReader): readonly (readonly Entry[])[] {
   return [readEntries(one, fields)];
 }
 
-function readEntries({ node, path }: PlacedNode, { reporter }: MapReader): readonly Entry[] {
+function readEntries({ node, path }: LocatedNode, { reporter }: MapReader): readonly Entry[] {
   const maps = node.kind === 'list' ? node.items : [node];
   const entries = maps.flatMap((map) => {
     if (map.kind !== 'map') {

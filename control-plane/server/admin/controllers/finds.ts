@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../../shared/router/index.ts';
-import type { PlacedRule } from '../../../../shared/rules/lookup/placed-rule.ts';
+import type { LocatedRule } from '../../../../shared/rules/lookup/located-rule.ts';
 import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { findSharedIds, toWorkerName } from '../../fleet/worker-name.ts';
 import { AdminController } from '../admin-controller.ts';
@@ -96,7 +96,7 @@ interface FoundRule {
 
 /** The first rules that contain the text, which is in lower case, and the first that count each value. In steps. */
 function* findingRules(
-  placed: ReadonlyMap<string, readonly PlacedRule[]>,
+  placed: ReadonlyMap<string, readonly LocatedRule[]>,
   sought: string,
 ): Generator<void, { readonly rules: FoundRule[]; readonly open: FoundRule[] }> {
   const rules: FoundRule[] = [];

@@ -39,7 +39,7 @@ const loginAnswer = Type.Object({ token: Type.String() });
 const denials = [403, 429];
 
 export class EtcdSharedText extends EngineText<AbortSignal> {
-  readonly #place: EtcdAddress;
+  readonly #address: EtcdAddress;
   readonly #key: string;
   readonly #access: EngineAccess;
   readonly #clocks: ComparedClocks | undefined;
@@ -59,7 +59,7 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
     const key = `ratelane/record/${name}`;
     const hosts = address.endpoints.map(({ host }) => host).join(', ');
     super(`${key} in etcd at ${hosts}`, key + asideSuffix, timeoutMs);
-    this.#place = address;
+    this.#address = address;
     this.#key = key;
     this.#access = access;
     this.#clocks = clocks;
@@ -125,7 +125,7 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
     password: string | undefined,
     signal: AbortSignal,
   ): Promise<JsonAnswer> {
-    const { username } = this.#place;
+    const { username } = this.#address;
     if (username !== undefined && password !== undefined && this.#token === undefined) {
       const login = { name: username, password };
       const answer = await this.#send('/v3/auth/authenticate', login, signal);
@@ -137,7 +137,7 @@ export class EtcdSharedText extends EngineText<AbortSignal> {
   }
 
   async #send(path: string, body: unknown, signal: AbortSignal): Promise<JsonAnswer> {
-    const { endpoints } = this.#place;
+    const { endpoints } = this.#address;
     const endpoint = endpoints[this.#failures % endpoints.length];
     const headers = this.#token === undefined ? {} : { authorization: this.#token };
     const engine = { name: `etcd at ${endpoint?.host}`, clocks: this.#clocks };

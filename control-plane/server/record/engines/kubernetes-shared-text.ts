@@ -49,7 +49,7 @@ const maxAsideLength = 128 * 1024;
 const maxTokenBytes = 64 * 1024;
 
 export class KubernetesSharedText extends EngineText<AbortSignal> {
-  readonly #place: KubernetesAddress;
+  readonly #address: KubernetesAddress;
   readonly #server: ApiServer;
   readonly #clocks: ComparedClocks | undefined;
 
@@ -66,7 +66,7 @@ export class KubernetesSharedText extends EngineText<AbortSignal> {
       `${namespace}/${name} ${asideKey}`,
       timeoutMs,
     );
-    this.#place = address;
+    this.#address = address;
     this.#server = server;
     this.#clocks = clocks;
   }
@@ -107,12 +107,12 @@ export class KubernetesSharedText extends EngineText<AbortSignal> {
   }
 
   async #fetch(signal: AbortSignal): Promise<Static<typeof configMap> | undefined> {
-    const answer = await this.#call('GET', `/${this.#place.name}`, undefined, signal);
+    const answer = await this.#call('GET', `/${this.#address.name}`, undefined, signal);
     return answer.status === 404 ? undefined : readConfigMap(answer);
   }
 
   #create(data: Readonly<Record<string, string>>, signal: AbortSignal): Promise<JsonAnswer> {
-    const { name } = this.#place;
+    const { name } = this.#address;
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data };
     return this.#call('POST', '', body, signal);
   }
@@ -123,7 +123,7 @@ export class KubernetesSharedText extends EngineText<AbortSignal> {
     signal: AbortSignal,
   ): Promise<JsonAnswer> {
     const body = { metadata: { resourceVersion }, data };
-    return this.#call('PATCH', `/${this.#place.name}`, body, signal);
+    return this.#call('PATCH', `/${this.#address.name}`, body, signal);
   }
 
   async #call(
@@ -135,7 +135,7 @@ export class KubernetesSharedText extends EngineText<AbortSignal> {
     const { address, credentials } = this.#server;
     const tls = { ca: join(credentials, 'ca.crt'), cert: undefined, key: undefined };
     const token = (await readSmallFile(join(credentials, 'token'), maxTokenBytes)).trim();
-    const base = `https://${showHostPort(address)}/api/v1/namespaces/${this.#place.namespace}`;
+    const base = `https://${showHostPort(address)}/api/v1/namespaces/${this.#address.namespace}`;
     const headers = {
       authorization: `Bearer ${token}`,
       ...(method === 'PATCH' && { 'content-type': 'application/merge-patch+json' }),

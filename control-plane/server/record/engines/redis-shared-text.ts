@@ -27,7 +27,7 @@ const headPattern = /^[\da-f-]{36}\n/;
 const denials = /^(?:READONLY|NOPERM|OOM|MISCONF|NOREPLICAS)\b/;
 
 export class RedisSharedText extends EngineText<Redis> {
-  readonly #place: RedisAddress;
+  readonly #address: RedisAddress;
   readonly #key: string;
   readonly #access: EngineAccess;
 
@@ -40,7 +40,7 @@ export class RedisSharedText extends EngineText<Redis> {
   ) {
     const key = `ratelane/record/${name}`;
     super(`${key} in Redis at ${showHostPort(address.address)}`, key + asideSuffix, timeoutMs);
-    this.#place = address;
+    this.#address = address;
     this.#key = key;
     this.#access = access;
   }
@@ -88,14 +88,14 @@ export class RedisSharedText extends EngineText<Redis> {
     use: (redis: Redis) => Promise<Result>,
   ): Promise<Result> {
     const password = await readEnginePassword(this.#access);
-    const tls = this.#place.isTls ? await readEngineTls(this.#access) : undefined;
+    const tls = this.#address.isTls ? await readEngineTls(this.#access) : undefined;
     signal.throwIfAborted();
     const redis = new Redis({
-      ...this.#place.address,
+      ...this.#address.address,
       ...(tls && {
-        tls: isIP(this.#place.address.host)
+        tls: isIP(this.#address.address.host)
           ? tls
-          : { ...tls, servername: this.#place.address.host },
+          : { ...tls, servername: this.#address.address.host },
       }),
       lazyConnect: true,
       retryStrategy: null,
@@ -116,7 +116,7 @@ export class RedisSharedText extends EngineText<Redis> {
       await redis.connect().catch((error: unknown) => {
         throw connectionError ?? error;
       });
-      const { username, database } = this.#place;
+      const { username, database } = this.#address;
       // Authenticates here because the client library only prints some refusals.
       if (password !== undefined) {
         const user = username === undefined ? [] : [username];

@@ -145,7 +145,7 @@ test('a peer of another authority gets no token, and is named with the reason', 
 test('a peer that asks for a certificate is shown the present one', async (t) => {
   const server = await startSecure(t, serverCertificate, authority);
   const peers = ofName('localhost', server.port);
-  for (const [material, isTaken] of [
+  for (const [material, isAccepted] of [
     [trusting, false],
     [presenting(strangerCertificate), false],
     [presenting(clientCertificate), true],
@@ -154,7 +154,7 @@ test('a peer that asks for a certificate is shown the present one', async (t) =>
   ] as const) {
     peers.replaceTls(material);
     const { value, error } = await askOne(peers);
-    t.is(value !== undefined, isTaken, error);
+    t.is(value !== undefined, isAccepted, error);
   }
   t.is(server.tokens.length, 2);
 });

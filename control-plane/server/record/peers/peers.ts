@@ -8,7 +8,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Static, TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { errorText } from '../../../../shared/errors.ts';
-import { type TlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../../../shared/tls.ts';
+import { type TlsFiles, type TlsMaterial, withTrustedCas } from '../../../../shared/tls.ts';
 import { unlessAborted } from '../../../../shared/unless-aborted.ts';
 import { type AdminCall, createAdminClient } from '../../admin-client.ts';
 import type { ComparedClocks } from '../../compared-clocks.ts';
@@ -94,7 +94,7 @@ export function createPeers({
   /** Created once for the files in use: reading this system's CAs takes some milliseconds. */
   function secure(): SecureContext {
     if (secureContext !== undefined) return secureContext;
-    const { ca = withTrustedAuthorities(undefined), cert, key } = tls;
+    const { ca = withTrustedCas(undefined), cert, key } = tls;
     secureContext = createSecureContext({ ca, cert, key });
     return secureContext;
   }

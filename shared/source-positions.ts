@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { errorText, isOutOfFiles } from './errors.ts';
 import { isBuilt, ownPath } from './own-files.ts';
 
-export interface SourcePlace {
+export interface SourcePosition {
   /** Relative to the root of the sources. */
   readonly path: string;
   /** The line, 1-based. */
@@ -15,10 +15,14 @@ export interface SourcePlace {
 }
 
 /** Lines and columns are 0-based. Undefined for code that is not part of our build. */
-export type FindPlace = (url: string, line: number, column: number) => SourcePlace | undefined;
+export type FindPosition = (
+  url: string,
+  line: number,
+  column: number,
+) => SourcePosition | undefined;
 
 /** Caches the maps that it has read. */
-export function createFindPlace(): FindPlace {
+export function createFindPosition(): FindPosition {
   if (!isBuilt) return () => undefined;
   const maps = new Map<string, SourceMap | undefined>();
   return (url, line, column) => {
@@ -35,12 +39,14 @@ export function createFindPlace(): FindPlace {
 /** The stack of an error; the text of any other thrown value, and of a limit that operators have to raise. */
 export function stackText(error: unknown): string {
   if (isOutOfFiles(error)) return errorText(error);
-  return withSourcePlaces(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  return withSourcePositions(
+    error instanceof Error ? (error.stack ?? error.message) : String(error),
+  );
 }
 
 /** `text` with `worker/main.ts:7` in place of `file:///somewhere/dist/worker/main.js:10:3`. */
-export function withSourcePlaces(text: string): string {
-  const find = createFindPlace();
+export function withSourcePositions(text: string): string {
+  const find = createFindPosition();
   return text.replace(/(file:\/\/[^\s:]+):(\d+):(\d+)/g, (written, url, line, column) => {
     const place = find(url, Number(line) - 1, Number(column) - 1);
     return place === undefined ? written : `${place.path}:${place.line}`;

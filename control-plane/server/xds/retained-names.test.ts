@@ -1,13 +1,13 @@
 // Tests which streams are closed when all streams together keep too much.
 import test from 'ava';
-import { KeptNames } from './kept-names.ts';
+import { RetainedNames } from './retained-names.ts';
 
 test('beyond the total, the streams that keep the most are closed until it is met', (t) => {
-  const names = new KeptNames(100);
+  const names = new RetainedNames(100);
   const gone: string[] = [];
   const open = (name: string) => {
-    const keeper = { keepsMost: () => void gone.push(name) };
-    return (bytes: number) => names.keep(keeper, bytes);
+    const holder = { closeAsLargest: () => void gone.push(name) };
+    return (bytes: number) => names.retain(holder, bytes);
   };
   const [modest, greedy, greedier] = [open('modest'), open('greedy'), open('greedier')];
   modest(10);

@@ -9,55 +9,55 @@ import { type RuleDescriptor, type RuleDocument, toCompositeKey } from '../rule-
 /** Rules placed between two steps: this takes well below a millisecond. */
 const rulesAtOnce = 100;
 
-export interface RulePlace {
+export interface RulePosition {
   readonly document: RuleDocument;
   readonly descriptor: RuleDescriptor;
   /** A path such as `descriptors[0].descriptors[2]`. */
   readonly path: string;
 }
 
-export interface PlacedRule extends RulePlace {
+export interface LocatedRule extends RulePosition {
   /** The name on its level: the key, with `_` and the value if there is one. */
   readonly composite: string;
   readonly isWildcard: boolean;
-  readonly children: readonly PlacedRule[];
+  readonly children: readonly LocatedRule[];
 }
 
 /** The top level of each domain, by the domain's name. Several documents of a domain add up. */
-export function placeRules(
+export function locateRules(
   documents: readonly RuleDocument[],
-): ReadonlyMap<string, readonly PlacedRule[]> {
+): ReadonlyMap<string, readonly LocatedRule[]> {
   return new Map(
     [...groupByDomain(documents)].map(([domain, group]) => [
       domain,
-      runAtOnce(placeDocuments(group)),
+      runAtOnce(locateDocuments(group)),
     ]),
   );
 }
 
 /** The top level of the documents of one domain, in steps. */
-export function* placeDocuments(
+export function* locateDocuments(
   documents: readonly RuleDocument[],
-): Generator<void, readonly PlacedRule[]> {
-  const placed: PlacedRule[] = [];
+): Generator<void, readonly LocatedRule[]> {
+  const located: LocatedRule[] = [];
   for (const document of documents) {
-    for (const rule of yield* placeAll(document, document.descriptors, 'descriptors')) {
-      placed.push(rule);
+    for (const rule of yield* locateAll(document, document.descriptors, 'descriptors')) {
+      located.push(rule);
     }
   }
-  return placed;
+  return located;
 }
 
-function* placeAll(
+function* locateAll(
   document: RuleDocument,
   descriptors: readonly RuleDescriptor[],
   listPath: string,
-): Generator<void, PlacedRule[]> {
-  const placed: PlacedRule[] = [];
+): Generator<void, LocatedRule[]> {
+  const located: LocatedRule[] = [];
   for (const [index, descriptor] of descriptors.entries()) {
     const path = `${listPath}[${index}]`;
     const composite = toCompositeKey(descriptor.key, descriptor.value);
-    placed.push({
+    located.push({
       document,
       descriptor,
       path,
@@ -66,15 +66,15 @@ function* placeAll(
       children:
         descriptor.descriptors.length === 0
           ? []
-          : yield* placeAll(document, descriptor.descriptors, `${path}.descriptors`),
+          : yield* locateAll(document, descriptor.descriptors, `${path}.descriptors`),
     });
     if (index % rulesAtOnce === rulesAtOnce - 1) yield;
   }
-  return placed;
+  return located;
 }
 
 /** `file:line:column`, or the file and the path where the source has no lines. */
-export function toPlaceText({ document, descriptor, path }: RulePlace): string {
+export function toPositionText({ document, descriptor, path }: RulePosition): string {
   const { position } = descriptor;
   const place = position ? `${position.line}:${position.column}` : path;
   return `${document.file}:${place}`;
@@ -83,7 +83,7 @@ export function toPlaceText({ document, descriptor, path }: RulePlace): string {
 /** A warning or note about the rule, or about its field `field`. */
 export function createRuleAdvice(
   rule: ProblemRule,
-  { document, descriptor, path }: RulePlace,
+  { document, descriptor, path }: RulePosition,
   field: string | undefined,
   message: string,
   hint: string,

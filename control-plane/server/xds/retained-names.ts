@@ -2,17 +2,17 @@
 // A stream that wants everything keeps next to nothing.
 
 /** A stream. */
-export interface NameKeeper {
+export interface NameHolder {
   /** The stream must close and free what it keeps. */
-  keepsMost(): void;
+  closeAsLargest(): void;
 }
 
 /** Overhead of a string and its entries in sets and maps. */
 const bytesPerName = 128;
 
-export class KeptNames {
+export class RetainedNames {
   readonly #maxBytes: number;
-  readonly #keepers = new Map<NameKeeper, number>();
+  readonly #holders = new Map<NameHolder, number>();
   #totalBytes = 0;
 
   constructor(maxBytes: number) {
@@ -21,34 +21,34 @@ export class KeptNames {
 
   /** Sets the bytes that a stream keeps. Beyond the limit, the streams that keep the most are closed, so that greedy
    * streams never displace a modest one. */
-  keep(keeper: NameKeeper, bytes: number): void {
-    this.#set(keeper, bytes);
+  retain(holder: NameHolder, bytes: number): void {
+    this.#set(holder, bytes);
     while (this.#totalBytes > this.#maxBytes) {
       const largest = this.#findLargest();
       if (largest === undefined) return;
       this.#set(largest, 0);
-      largest.keepsMost();
+      largest.closeAsLargest();
     }
   }
 
-  #set(keeper: NameKeeper, bytes: number): void {
-    this.#totalBytes += bytes - (this.#keepers.get(keeper) ?? 0);
-    if (bytes > 0) this.#keepers.set(keeper, bytes);
-    else this.#keepers.delete(keeper);
+  #set(holder: NameHolder, bytes: number): void {
+    this.#totalBytes += bytes - (this.#holders.get(holder) ?? 0);
+    if (bytes > 0) this.#holders.set(holder, bytes);
+    else this.#holders.delete(holder);
   }
 
-  #findLargest(): NameKeeper | undefined {
-    let largest: NameKeeper | undefined;
+  #findLargest(): NameHolder | undefined {
+    let largest: NameHolder | undefined;
     let most = 0;
-    for (const [keeper, bytes] of this.#keepers) {
-      if (bytes > most) [largest, most] = [keeper, bytes];
+    for (const [holder, bytes] of this.#holders) {
+      if (bytes > most) [largest, most] = [holder, bytes];
     }
     return largest;
   }
 }
 
 /** Approximate bytes of these texts. */
-export function toKeptBytes(texts: Iterable<string>): number {
+export function toRetainedBytes(texts: Iterable<string>): number {
   let bytes = 0;
   for (const text of texts) bytes += bytesPerName + text.length;
   return bytes;
