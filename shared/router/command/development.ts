@@ -16,17 +16,12 @@ export function createDevelopment(
     reportError({ request: { id, method, path }, status, error }) {
       write(`${status} ${method} ${path} (request ${id})\n${describe(error)}\n`);
     },
-    async around(next, { method, headers, remoteAddress = '' }) {
+    async around(next, { remoteAddress = '' }) {
       const answer = await next();
       const { status, error } = answer;
       if (error === undefined || status < 500 || !isLoopback(remoteAddress)) return answer;
-      const text = describe(error);
-      const isPage = headers.get('accept')?.includes('text/html') === true;
-      answer.headers.set('content-type', `text/${isPage ? 'html' : 'plain'};charset=UTF-8`);
-      const title = `${status} ${method}`;
-      answer.body = isPage
-        ? `<!doctype html><title>${title}</title><h1>${title}</h1><pre>${toHtml(text)}</pre>\n`
-        : `${text}\n`;
+      answer.headers.set('content-type', 'text/plain;charset=UTF-8');
+      answer.body = `${describe(error)}\n`;
       return answer;
     },
   };
@@ -59,8 +54,4 @@ function findPlace(stack: string): { readonly file: string; readonly line: numbe
     return { file: fileURLToPath(url), line: Number(line) };
   }
   return undefined;
-}
-
-function toHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }

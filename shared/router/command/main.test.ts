@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { on, once } from 'node:events';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -125,12 +125,12 @@ test('routes prints what would be served, found through the environment', async 
   ]);
 });
 
-test('serve reports how many methods it serves from where, and both report when there is none', async (t) => {
-  t.is(await noteOfServe(sample), `methods served: 6, from ${sample}`);
+test('serve reports how many methods it serves, and both report when there is none', async (t) => {
+  t.is(await noteOfServe(sample), 'methods served: 6');
   const empty = await mkdtemp(join(tmpdir(), 'controllers-'));
-  const none = `no controller in ${empty}`;
-  t.is(await noteOfServe(empty), none);
-  t.deepEqual(await run(['routes', '--prefix', empty]), { code: 0, out: '', err: `${none}\n` });
+  const { code, out, err } = await run(['routes', '--prefix', empty]);
+  t.deepEqual([code, out], [0, '']);
+  t.regex(err, /^warning: nothing is served, .*: there is no module\n$/);
   await rm(empty, { recursive: true });
 });
 
@@ -152,12 +152,16 @@ test('openapi prints the document', async (t) => {
   t.like(JSON.parse(out), { openapi: '3.1.1', info: { title: 'Sample', version: '1.0.0' } });
 });
 
-test('a misspelt command and a port without a colon are reported with what was meant', async (t) => {
-  const { code, err } = await run(['srve']);
-  t.deepEqual([code, err], [2, "error: unknown command 'srve'\n(Did you mean serve?)\n"]);
-  const port = await run(['serve', '--host', '8000']);
-  t.is(port.code, 2);
-  t.regex(port.err, /It is not host:port\. For a port alone write :8000\./);
+test('an unknown command and a wrong address end with exit code 2', async (t) => {
+  t.is((await run(['srve'])).code, 2);
+  for (const [host, reason] of [
+    ['8000', 'the port is missing'],
+    ['localhost:65536', 'the port is not a number from 0 to 65535'],
+  ] as const) {
+    const { code, err } = await run(['serve', '--host', host]);
+    t.is(code, 2);
+    t.true(err.includes(`It is not host:port: ${reason}.`), err);
+  }
 });
 
 test('what keeps it from starting is reported in one line, with exit code 1', async (t) => {
@@ -169,24 +173,6 @@ test('what keeps it from starting is reported in one line, with exit code 1', as
   const { code, err } = await run(['serve', '--prefix', sample, '--host', '192.0.2.1:1']);
   t.is(code, 1);
   t.regex(err, /^cannot listen on 192.0.2.1:1: .*EADDRNOTAVAIL.*\n$/);
-});
-
-test('a port in use and a host that does not exist are reported with what to do about it', async (t) => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  const { port } = taken.address() as AddressInfo;
-  const why = async (host: string) =>
-    (await run(['serve', '--prefix', sample, '--host', host])).err;
-  t.is(
-    await why(`127.0.0.1:${port}`),
-    `cannot listen on 127.0.0.1:${port}: the port is in use; give another with --host host:port\n`,
-  );
-  taken.close();
-  // Without a name server, Node's text differs.
-  t.regex(
-    await why('nobody.invalid:1'),
-    /^cannot listen on nobody.invalid:1: (?:there is no such host; --host takes host:port|.*EAI_AGAIN.*)\n$/,
-  );
 });
 
 test('--help names the options and their defaults', async (t) => {
@@ -237,10 +223,10 @@ export class Default extends Controller {
   const again = nextUrl();
   await write("throw new Error('a <b> is wrong');");
   const url = await again;
-  const page = await fetch(url, { headers: { accept: 'text/html' } });
+  const page = await fetch(url);
   t.is(page.status, 500);
   const text = await page.text();
-  t.true(text.includes('a &lt;b> is wrong'));
+  t.true(text.includes('a <b> is wrong'));
   t.regex(text, />\s+4 \|\s+throw new Error/);
   const added = nextUrl();
   await mkdir(join(folder, 'controllers', 'more'));
@@ -252,13 +238,6 @@ export class Default extends Controller {
   const changed = nextUrl();
   await writeFile(service, 'export {};');
   t.not(await changed, '', 'so is a module of a folder beside');
-  const known = nextUrl();
-  const later = join(folder, 'services', 'later.ts');
-  await writeFile(later, '');
-  t.not(await known, '', 'and a new one');
-  const edited = nextUrl();
-  await writeFile(later, 'export {};');
-  t.not(await edited, '', 'which is watched, too');
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   t.deepEqual(await ended, [0, null]);

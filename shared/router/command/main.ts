@@ -1,22 +1,18 @@
 #!/usr/bin/env node
 // The command: serves a folder of controllers, or lists what would be served.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
+import { globSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';
-import type { HostPort } from '../../host-port.ts';
+import { type HostPort, parseHostPort } from '../../host-port.ts';
 import { endWithNpx, listenForStopSignals } from '../../stop-signals.ts';
 import { readVersion } from '../../version.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { StartError } from '../errors.ts';
-import { nearestName } from '../near-names.ts';
 import { choosePrefixes, findRoot } from '../table/module-tree.ts';
 import { toPathText } from '../table/route-list.ts';
 import { createDevelopment } from './development.ts';
-import { parseListenAddress } from './listen-address.ts';
 import { type Serving, startServing } from './serve.ts';
 
 interface PrefixOptions {
@@ -79,14 +75,12 @@ withPrefix(
     const started = await startServing(app, host);
     serving = started;
     print(`listening on ${started.url}`);
-    if (app.routes.length === 0) warnOfNone(prefix);
-    else note(`methods served: ${app.routes.length}, from ${placesOf(prefix)}`);
+    note(`methods served: ${app.routes.length}`);
   });
 
 withPrefix(program.command('routes').description('print what would be served')).action(
   async ({ prefix }: PrefixOptions) => {
     const { routes } = await loadApp(prefix);
-    if (routes.length === 0) warnOfNone(prefix);
     const rows = routes.map((entry) => [entry.route.verb, toPathText(entry), entry.route.name]);
     const [verbs = 0, paths = 0] = [0, 1].map((at) =>
       Math.max(...rows.map((row) => row[at]?.length ?? 0)),
@@ -108,8 +102,6 @@ withPrefix(program.command('openapi').description('print the OpenAPI 3.1 documen
     },
   );
 
-refuseUnknownCommand(process.argv[2]);
-
 try {
   await program.parseAsync();
 } catch (error) {
@@ -124,16 +116,6 @@ try {
   }
 }
 
-/** An unknown command would be reported as an excess argument of `serve`. */
-function refuseUnknownCommand(given: string | undefined): void {
-  const names = [...program.commands.map((command) => command.name()), 'help'];
-  if (given === undefined || given.startsWith('-') || names.includes(given)) return;
-  const meant = nearestName(given, names);
-  const hint = meant === undefined ? '' : `\n(Did you mean ${meant}?)`;
-  process.stderr.write(`error: unknown command '${given}'${hint}\n`);
-  process.exit(2);
-}
-
 function withPrefix(command: Command): Command {
   return command.addOption(
     new Option('--prefix <path>', 'folder of controllers; repeatable, and the later one wins')
@@ -146,73 +128,31 @@ function loadApp(prefix: readonly string[], options: AppOptions = {}): Promise<A
   return createApp({ controllerPrefix: prefix, env: process.env, ...options });
 }
 
-/** Paths below the working directory, at any depth, except the folders of controllers. */
-async function listModules(without: readonly string[], folder = '.'): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  const lists = entries.map(async (entry) => {
-    const path = join(folder, entry.name);
-    if (/^(?:\.|node_modules$)/.test(entry.name) || without.includes(resolve(path))) return [];
-    if (entry.isDirectory()) return listModules(without, path);
-    return /\.[cm]?[jt]sx?$/.test(path) ? [path] : [];
-  });
-  return (await Promise.all(lists)).flat();
-}
-
-/** The interval at which new modules are searched for. */
-const listingMs = 1_000;
-
-/** Uses `node --watch`, since modules cannot be unloaded. A file that an application writes, such as a database, does
- * not restart it. */
-async function watchModules(folders: readonly string[], signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const modules = await listModules(folders);
-    const watched = [...folders, ...modules].map((path) => `--watch-path=${path}`);
-    const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
-    const flags = [...process.execArgv, ...watched, '--watch-preserve-output'];
-    const child = spawn(process.execPath, [...flags, ...args], { stdio: 'inherit' });
-    const ended = once(child, 'exit');
-    do await setTimeoutPromise(listingMs, undefined, { signal }).catch(() => {});
-    while (
-      !signal.aborted &&
-      isRunning(child) &&
-      String(await listModules(folders)) === String(modules)
-    );
-    if (!isRunning(child)) return;
-    child.kill('SIGTERM');
-    await ended;
-  }
-}
-
-function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode === null && signalCode === null;
-}
-
+/** Uses `node --watch`, since modules cannot be unloaded: for the folders of controllers, and for the modules that are
+ * beside them at the start. A file that an application writes, such as a database, does not restart it. */
 async function serveWatched(prefixes: readonly string[]): Promise<Pick<Serving, 'stop'>> {
-  const over = new AbortController();
-  const watching = watchModules(await Promise.all(prefixes.map(findRoot)), over.signal);
+  const folders = await Promise.all(prefixes.map(findRoot));
+  const modules = globSync('**/*.{ts,cts,mts,tsx,js,cjs,mjs,jsx}', {
+    exclude: (path) => /(?:^|[\\/])(?:\.|node_modules$)/.test(path),
+  });
+  const watched = [...folders, ...modules].map((path) => `--watch-path=${path}`);
+  const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
+  const flags = [...process.execArgv, ...watched, '--watch-preserve-output'];
+  const child = spawn(process.execPath, [...flags, ...args], { stdio: 'inherit' });
+  const ended = once(child, 'exit');
   return {
     async stop() {
-      over.abort();
-      await watching;
+      child.kill('SIGTERM');
+      await ended;
     },
   };
 }
 
-function warnOfNone(prefix: readonly string[]): void {
-  note(`no controller in ${placesOf(prefix)}`);
-}
-
-function placesOf(prefix: readonly string[]): string {
-  return choosePrefixes(prefix, process.env).join(', ');
-}
-
 function toAddress(text: string): HostPort {
-  const address = parseListenAddress(text);
-  if (address === undefined) {
-    const hint = /^\d+$/.test(text) ? ` For a port alone write :${text}.` : '';
-    throw new InvalidArgumentError(`It is not host:port.${hint}`);
-  }
-  return address;
+  const address = parseHostPort(text, 0);
+  if (!address.ok) throw new InvalidArgumentError(`It is not host:port: ${address.reason}.`);
+  const { host, port } = address.value;
+  return { host: host || 'localhost', port };
 }
 
 function print(line: string): void {

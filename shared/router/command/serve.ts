@@ -24,21 +24,11 @@ export async function startServing(app: App, address: HostPort): Promise<Serving
   try {
     await once(server, 'listening');
   } catch (cause) {
-    throw new StartError([`cannot listen on ${showHostPort(address)}: ${toReason(cause)}`], {
-      cause,
-    });
+    const { message } = cause as Error;
+    throw new StartError([`cannot listen on ${showHostPort(address)}: ${message}`], { cause });
   }
   const { port } = server.address() as AddressInfo;
   return { url: `http://${showHostPort({ ...address, port })}`, stop: () => stop(app, server) };
-}
-
-/** Adds advice on the most frequent mistakes; otherwise returns Node's text. */
-function toReason(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause);
-  const code = 'code' in cause ? cause.code : undefined;
-  if (code === 'EADDRINUSE') return 'the port is in use; give another with --host host:port';
-  if (code === 'ENOTFOUND') return 'there is no such host; --host takes host:port';
-  return cause.message;
 }
 
 async function stop(app: App, server: Server): Promise<void> {

@@ -92,7 +92,6 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
   return root;
 }
 
-/** If there are modules, their exports were intended to be served. */
 function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): void {
   const found = trees.flatMap((tree) =>
     [...tree].map(([name, exports]) => {
@@ -100,9 +99,8 @@ function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): v
       return `${fileOf(tree, name) ?? (name || 'the root module')} exports ${names}`;
     }),
   );
-  if (found.length === 0) return;
   const more = found.length > maxNamed ? `; and ${found.length - maxNamed} more modules` : '';
-  const named = found.slice(0, maxNamed).join('; ');
+  const named = found.slice(0, maxNamed).join('; ') || 'there is no module';
   warn(`nothing is served, no export is a controller with a method such as GET: ${named}${more}`);
 }
 
