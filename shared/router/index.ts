@@ -39,7 +39,6 @@ export {
 export { defaultLimits, type Limits } from './limits.ts';
 export { ServerEvent } from './live/server-event.ts';
 export { fastifyOptions, fastifyPlugin } from './mounts/fastify.ts';
-export { createLambda, type LambdaEvent, type LambdaResult } from './mounts/lambda.ts';
 export { createNodeServer } from './mounts/node-http.ts';
 export { type Args, type Fields, type Op, type OpSpec, op } from './op.ts';
 export { named, optional, part } from './path-part.ts';

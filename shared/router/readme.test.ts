@@ -107,6 +107,30 @@ test('the typed client of its guide prints what is shown', async (t) => {
   );
 });
 
+test('an event of AWS Lambda reaches its method by path, query, cookies and body', async (t) => {
+  const at = sources.findIndex((text) => text.includes('rawPath'));
+  const event = {
+    ...{ rawPath: '/prod/gr\u00fcn und?#', rawQueryString: 'name=ann', headers: { host: 'a' } },
+    ...{ cookies: ['a=1', 'b=2'], requestContext: { stage: 'prod', http: { method: 'POST' } } },
+    ...{ body: Buffer.from('{"n":1}').toString('base64'), isBase64Encoded: true },
+  };
+  const app = `export const createApp = async () => ({ fetch: async (request) => {
+    const { method, url, headers } = request;
+    const said = [method, url, headers.get('cookie'), await request.text()];
+    return Response.json(said, { status: 201, headers: [['set-cookie', 'c=1'], ['set-cookie', 'd=2']] });
+  } });`;
+  writeFileSync(join(folder, 'app.mjs'), app);
+  const source = (sources[at] ?? '').replace("'ratelane-router'", "'./app.mjs'");
+  writeFileSync(join(folder, 'lambda.ts'), source);
+  const { handler } = await import(pathToFileURL(join(folder, 'lambda.ts')).href);
+  const { body, headers, ...answer } = await handler(event);
+  t.deepEqual(answer, { statusCode: 201, cookies: ['c=1', 'd=2'], isBase64Encoded: true });
+  t.deepEqual(headers, { 'content-type': 'application/json' });
+  t.deepEqual(JSON.parse(Buffer.from(body, 'base64').toString()), [
+    ...['POST', 'https://a/gr%C3%BCn%20und%3F%23?name=ann', 'a=1; b=2', '{"n":1}'],
+  ]);
+});
+
 test('the test of the README passes', async (t) => {
   const source = sources.find((text) => text.includes('createTestClient')) ?? '';
   writeFileSync(join(folder, 'hello.test.ts'), source);

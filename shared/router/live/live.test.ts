@@ -1,4 +1,4 @@
-// Events and WebSockets over real connections, on the two kinds of server that support both.
+// Events and WebSockets over real connections.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -130,13 +130,24 @@ const mounts: Readonly<Record<string, Mount>> = {
   },
 };
 
-/** The same on both servers; below `/live` on Fastify. */
-function onEach(
-  title: string,
-  run: (t: ExecutionContext, mounted: Mounted & { readonly prefix: string }) => Promise<unknown>,
-  limits: AppOptions['limits'] = {},
-): void {
-  for (const [name, mount] of Object.entries(mounts)) {
+type Run = (
+  t: ExecutionContext,
+  mounted: Mounted & { readonly prefix: string },
+) => Promise<unknown>;
+
+/** On both servers; below `/live` on Fastify. */
+function onEach(title: string, run: Run, limits?: AppOptions['limits']): void {
+  on(Object.keys(mounts), title, run, limits);
+}
+
+/** For WebSockets, which Fastify's plugin does not open. */
+function onNode(title: string, run: Run, limits?: AppOptions['limits']): void {
+  on(['node:http'], title, run, limits);
+}
+
+function on(names: readonly string[], title: string, run: Run, limits: AppOptions['limits'] = {}) {
+  for (const name of names) {
+    const mount = mounts[name] as Mount;
     test.serial(`${name}: ${title}`, async (t) => {
       ended = Promise.withResolvers();
       const reports: ErrorReport[] = [];
@@ -289,7 +300,7 @@ onEach(
   { heartbeatMs: 20 },
 );
 
-onEach('a class with CONNECT is a WebSocket with one instance', async (t, { port, prefix }) => {
+onNode('a class with CONNECT is a WebSocket with one instance', async (t, { port, prefix }) => {
   const { socket, read, closed } = connect(port, `${prefix}/rooms/blue?name=bob`);
   const [upgrade] = (await once(socket, 'upgrade')) as [IncomingMessage];
   t.deepEqual(upgrade.headers['set-cookie'], ['seat=1']);
@@ -302,7 +313,7 @@ onEach('a class with CONNECT is a WebSocket with one instance', async (t, { port
   t.is(await ended.promise, 'bob 4000');
 });
 
-onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
+onNode('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/rooms/full`), 409);
   t.is(await refusalOf(port, `${prefix}/rooms/private`), 403, 'false lets no caller in');
   t.is(await refusalOf(port, `${prefix}/rooms/old`), 403);
@@ -315,7 +326,7 @@ onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) 
   t.is(await refusalOf(port, '/elsewhere'), 404);
 });
 
-onEach('a guard is asked before the handshake', async (t, { port, prefix }) => {
+onNode('a guard is asked before the handshake', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/closed`), 401);
   const { read, socket } = connect(port, `${prefix}/closed`, { authorization: 'Bearer right' });
   t.is(await read(), 'in');
@@ -323,14 +334,14 @@ onEach('a guard is asked before the handshake', async (t, { port, prefix }) => {
   t.is(await read(), 'inside', 'what an around has opened holds for messages');
 });
 
-onEach('a page of another site cannot open a WebSocket', async (t, { port, prefix }) => {
+onNode('a page of another site cannot open a WebSocket', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/rooms/a`, { origin: 'https://evil.example' }), 403);
   t.is(await refusalOf(port, `${prefix}/rooms/a`, { origin: 'null' }), 403);
   const { read } = connect(port, `${prefix}/rooms/a`, { origin: `http://127.0.0.1:${port}` });
   t.deepEqual(await read(), { welcome: 'ann', room: 'a' });
 });
 
-onEach(
+onNode(
   'a wrong message is answered with what is wrong, and the connection stays',
   async (t, { port, prefix }) => {
     const { socket, read } = connect(port, `${prefix}/rooms/a`);
@@ -347,7 +358,7 @@ onEach(
   },
 );
 
-onEach('a defect ends the connection with 1011 and shows nothing', async (t, server) => {
+onNode('a defect ends the connection with 1011 and shows nothing', async (t, server) => {
   const { socket, read, closed } = connect(server.port, `${server.prefix}/rooms/a`);
   await read();
   socket.send('{"text":"defect"}');
@@ -361,7 +372,7 @@ onEach('a defect ends the connection with 1011 and shows nothing', async (t, ser
   );
 });
 
-onEach(
+onNode(
   'a class chooses a subprotocol, and takes bytes as they are',
   async (t, { port, prefix }) => {
     const open = (protocols: string[]) =>
@@ -388,7 +399,7 @@ onEach(
   },
 );
 
-onEach('what is no text, or too long, closes the connection', async (t, { port, prefix }) => {
+onNode('what is no text, or too long, closes the connection', async (t, { port, prefix }) => {
   const binary = connect(port, `${prefix}/rooms/a`);
   await binary.read();
   binary.socket.send(Buffer.from('{"text":"a"}'));
@@ -399,7 +410,7 @@ onEach('what is no text, or too long, closes the connection', async (t, { port, 
   t.is(await long.closed, 1009);
 });
 
-onEach('a client that does not read its messages is cut off', async (t, { port, prefix }) => {
+onNode('a client that does not read its messages is cut off', async (t, { port, prefix }) => {
   const { socket, read } = connect(port, `${prefix}/rooms/a`);
   await read();
   socket.pause();
@@ -407,7 +418,7 @@ onEach('a client that does not read its messages is cut off', async (t, { port, 
   t.is(await ended.promise, 'ann 1006');
 });
 
-onEach(
+onNode(
   'a client that answers no ping is cut off',
   async (t, { port, prefix }) => {
     const silent = new WebSocket(`ws://127.0.0.1:${port}${prefix}/rooms/a`, { autoPong: false });
@@ -417,7 +428,7 @@ onEach(
   { heartbeatMs: 50 },
 );
 
-onEach(
+onNode(
   'more connections than may be open are refused until one has ended',
   async (t, { port, prefix, reports }) => {
     const { socket, read, closed } = connect(port, `${prefix}/rooms/a`);
@@ -435,7 +446,7 @@ onEach(
   { liveConnections: 1 },
 );
 
-onEach('the end of the application ends events and sockets', async (t, { port, prefix, app }) => {
+onNode('the end of the application ends events and sockets', async (t, { port, prefix, app }) => {
   const { read, closed } = connect(port, `${prefix}/rooms/a`);
   await read();
   const response = await get(port, `${prefix}/ticks?kind=silent`);
@@ -445,7 +456,7 @@ onEach('the end of the application ends events and sockets', async (t, { port, p
   t.regex(await all, /two/);
 });
 
-onEach('a WebSocket is distinguished from the methods of its path', async (t, { port, prefix }) => {
+onNode('a WebSocket is distinguished from the methods of its path', async (t, { port, prefix }) => {
   t.is((await get(port, `${prefix}/rooms/a`)).statusCode, 426);
   t.is(await refusalOf(port, `${prefix}/ticks`), 200, 'upgrading is ignored');
   const asked = httpRequest({ port, method: 'OPTIONS', path: `${prefix}/rooms/a` }).end();
@@ -456,7 +467,7 @@ onEach('a WebSocket is distinguished from the methods of its path', async (t, { 
   t.is(await readUntil(page, 'never'), 'own page');
 });
 
-onEach('a handshake that is not whole is answered as any request', async (t, { port, prefix }) => {
+onNode('a handshake that is not whole is answered as any request', async (t, { port, prefix }) => {
   for (const [method, key, version, status] of [
     ['POST', 'dGhlIHNhbXBsZSBub25jZQ==', '13', 405],
     ['GET', 'short', '13', 426],
@@ -471,7 +482,7 @@ onEach('a handshake that is not whole is answered as any request', async (t, { p
   }
 });
 
-onEach('a request for another protocol is answered as any other', async (t, { port, prefix }) => {
+onNode('a request for another protocol is answered as any other', async (t, { port, prefix }) => {
   const headers = { connection: 'Upgrade', upgrade: 'h2c' };
   const asked = httpRequest({ port, path: `${prefix}/bytes`, method: 'POST', headers });
   const [response] = (await once(asked.end('tea'), 'response')) as [IncomingMessage];

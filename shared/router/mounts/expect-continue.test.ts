@@ -1,8 +1,6 @@
 import { once } from 'node:events';
 import { request as ask } from 'node:http';
-import { connect, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import Type from 'typebox';
 import { Controller } from '../controller.ts';
@@ -75,16 +73,4 @@ test('a body that is refused before it is read is not asked for', async (t) => {
   t.deepEqual(await send(t, 'POST', '/closed', { text }), [401, false]);
   t.deepEqual(await send(t, 'POST', '/nothing', { text }), [404, false]);
   t.deepEqual(await send(t, 'POST', '/files', { text }), [200, false]);
-});
-
-test('the listener of an HTTP/2 server reads bodies that have no length', async (t) => {
-  const { app } = await createTestClient(modules);
-  const server = createHttp2Server(app.listener as never).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  t.teardown(() => session.close(() => server.close()));
-  const asked = session.request({ ':method': 'PUT', ':path': '/files' }).end('tea');
-  const [headers] = await once(asked, 'response');
-  t.is(headers[':status'], 200);
-  t.is(await text(asked), '3');
 });

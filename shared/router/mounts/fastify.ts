@@ -1,7 +1,6 @@
 // The application as a Fastify plugin: one route for everything below its prefix. The host's hooks run; the application
 // does its own parsing, error handling and limits.
-import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, METHODS } from 'node:http';
+import { METHODS } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toErrorResponse } from '../answer/problem.ts';
@@ -10,14 +9,13 @@ import type { Limits } from '../limits.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type ResponseLike } from '../request/request.ts';
 import { toOriginForm } from '../request/target.ts';
-import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
-import { isWebSocket, toRequestLike, type Upgrade } from './node-http.ts';
+import { answerUnreadable, endUnread, trackAnswer } from './connection.ts';
+import { toRequestLike } from './node-http.ts';
 
 /** The part of an application that the plugin uses. */
 interface Mounted {
   readonly dispatch: Dispatch;
   readonly limits: Limits;
-  readonly upgrade?: Upgrade | undefined;
   endLive?(): void;
 }
 
@@ -61,13 +59,11 @@ export function fastifyOptions({ limits }: Mounted): FastifyHostOptions {
 /** `app.register(fastifyPlugin(application), { prefix: '/admin' })`. */
 export function fastifyPlugin({
   dispatch,
-  upgrade,
   endLive,
 }: Mounted): (host: FastifyHost) => Promise<void> {
   return async (host) => {
     const instance = host as FastifyInstance;
     instance.server.on('request', trackAnswer);
-    if (upgrade !== undefined) addUpgrade(instance, upgrade);
     if (endLive !== undefined) instance.addHook('preClose', async () => endLive());
     const given = new WeakMap<FastifyRequest, FastifyRequest['headers']>();
     for (const method of METHODS) {
@@ -114,24 +110,6 @@ async function handle(
   if (!request.raw.complete) endUnread(request.raw, reply.raw);
   send(answer, reply);
   return reply;
-}
-
-/** The host's hooks do not run for WebSockets: its server passes them on before its router. Requests that are not below
- * the prefix are left to other listeners, and refused if there are none. */
-function addUpgrade({ server, prefix }: FastifyInstance, upgrade: Upgrade): void {
-  // If there is a listener, Node passes every request with `Upgrade` to it and loses its body; before 24.9 it does so
-  // regardless of this option.
-  Object.assign(server, {
-    shouldUpgradeCallback: (request: IncomingMessage) =>
-      belowPrefix(request.url ?? '', prefix) === undefined || isWebSocket(request),
-  });
-  server.on('upgrade', (request, socket, head) => {
-    const target = belowPrefix(request.url ?? '', prefix);
-    if (target !== undefined) upgrade(request, socket, head, target);
-    else if (server.listenerCount('upgrade') === 1) {
-      writeRaw(socket, toErrorResponse(new HttpError(404), randomUUID()));
-    }
-  });
 }
 
 /** Cut off after dot parts are resolved: `/admin/../ops` is not below `/admin`, although Fastify's

@@ -3,7 +3,6 @@
 import {
   createServer,
   type IncomingMessage,
-  type OutgoingHttpHeaders,
   type RequestListener,
   type Server,
   type ServerResponse,
@@ -12,20 +11,15 @@ import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { cancelStream } from '../answer/stream.ts';
 import { settle } from '../maybe-promise.ts';
-import { type HeaderList, ListedHeaders } from '../request/listed-headers.ts';
+import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
 import type { ServedMethod } from '../table/served-method.ts';
 import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
 
 export type Listener = RequestListener;
 
-/** For the server's `upgrade` event. `target` is the path below the mount; default: the request's. */
-export type Upgrade = (
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-  target?: string,
-) => void;
+/** For the server's `upgrade` event. */
+export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /** The part of an application that the router's own server uses. */
 export interface ServedApp {
@@ -109,14 +103,12 @@ export function isWebSocket({ method, headers }: IncomingMessage): boolean {
 }
 
 export function toRequestLike(request: IncomingMessage, response?: ServerResponse): RequestLike {
-  const given = new ListedHeaders(request.rawHeaders);
-  const isOfHttp2 = request.httpVersionMajor === 2;
-  const headers = isOfHttp2 ? withoutPseudo(given) : given;
+  const headers = new ListedHeaders(request.rawHeaders);
   return {
     method: request.method ?? '',
     target: request.url ?? '',
     headers,
-    body: isOfHttp2 || hasBody(headers) ? request : undefined,
+    body: hasBody(headers) ? request : undefined,
     remoteAddress: request.socket.remoteAddress,
     scheme: 'encrypted' in request.socket ? 'https' : 'http',
     signal: response && (() => toGoneSignal(response)),
@@ -132,21 +124,6 @@ function toGoneSignal(response: ServerResponse): AbortSignal {
   if (response.closed) look();
   else response.once('close', look);
   return gone.signal;
-}
-
-/** HTTP/2 has the host in a field of its own, and allows bodies without a length (RFC 9113, section 8). */
-function withoutPseudo(given: ListedHeaders): ListedHeaders {
-  const headers = new ListedHeaders([...given].filter(([name]) => !name.startsWith(':')).flat());
-  const authority = given.get(':authority');
-  if (authority !== null) headers.set('host', authority);
-  return headers;
-}
-
-/** Removes fields of the connection, which HTTP/2 does not have, and lists each name once. */
-function ofHttp2(list: HeaderList): OutgoingHttpHeaders {
-  const headers = new ListedHeaders(list);
-  for (const name of ['connection', 'upgrade', 'keep-alive']) headers.delete(name);
-  return { ...Object.fromEntries(headers), 'set-cookie': headers.getSetCookie() };
 }
 
 function hasBody(headers: Headers): boolean {
@@ -168,8 +145,7 @@ function send(
 ): Promise<void> | undefined {
   // A request without a body is complete as well, but the parser has not reported it yet if the answer is synchronous.
   if (given.body !== undefined && !request.complete) endUnread(request, response);
-  if (request.httpVersionMajor < 2) response.writeHead(status, headers as string[]);
-  else response.writeHead(status, ofHttp2(headers));
+  response.writeHead(status, headers as string[]);
   if (!isWhole(body)) {
     // A pipeline to a closed connection neither sends nor ends anything.
     if (response.destroyed) return cancelStream(body);

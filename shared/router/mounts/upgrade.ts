@@ -24,18 +24,11 @@ export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<U
     for (let at = 0; at < list.length; at += 2) lines.push(`${list[at]}: ${list[at + 1]}`);
   });
 
-  async function upgrade(
-    request: IncomingMessage,
-    socket: Duplex,
-    head: Buffer,
-    target: string | undefined,
-  ): Promise<void> {
+  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const gone = new AbortController();
     socket.once('close', () => gone.abort());
-    const like = toRequestLike(request);
     const answer = await dispatch({
-      ...like,
-      target: target ?? like.target,
+      ...toRequestLike(request),
       body: undefined,
       signal: () => gone.signal,
       isUpgrade: isWebSocket(request),
@@ -51,9 +44,9 @@ export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<U
     if (!isOpen) session.abandon();
   }
 
-  return (request, socket, head, target) => {
+  return (request, socket, head) => {
     // Until the connection is open, no other code listens for its errors.
     socket.on('error', () => socket.destroy());
-    upgrade(request, socket, head, target).catch(() => socket.destroy());
+    upgrade(request, socket, head).catch(() => socket.destroy());
   };
 }
