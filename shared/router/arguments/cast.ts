@@ -1,7 +1,6 @@
 // Converts text (or JSON of another type) to the type that a schema declares. Strict: an ambiguous value is refused
 // (behaviour: strict-casts). The compiled schema checks constraints.
 import type { Origin } from '../request/body.ts';
-import { JsonFile } from '../request/json-file.ts';
 import {
   isPlain,
   noScope,
@@ -113,10 +112,8 @@ function castList(schema: Plain, compile: (inner: unknown) => CastValue): CastVa
   const { maxItems, items: of, prefixItems: first = of } = schema;
   const castFirst = Array.isArray(first) ? first.map(compile) : [];
   const castOther = isPlain(of) ? compile(of) : undefined;
-  const isOfFiles = isPlain(of) && isUpload(of);
   return (value, from) => {
-    const given = value instanceof JsonFile && !isOfFiles ? value.parse() : value;
-    const items: unknown[] = Array.isArray(given) ? [...given] : [given];
+    const items: unknown[] = Array.isArray(value) ? [...value] : [value];
     if (items.length > Number(maxItems)) return refuse(`has more than ${maxItems} items`);
     for (let at = 0; at < items.length; at += 1) {
       const castItem = castFirst[at] ?? castOther;
@@ -138,11 +135,10 @@ function castObject(schema: Plain, compile: (inner: unknown) => CastValue): Cast
   const [patterned] = compileAll(schema['patternProperties']).values();
   const additional = schema['additionalProperties'];
   const others = patterned ?? (isPlain(additional) ? compile(additional) : undefined);
-  return (given, from) => {
-    if (from === 'xml' && typeof given === 'string' && given.trim() === '') {
+  return (value, from) => {
+    if (from === 'xml' && typeof value === 'string' && value.trim() === '') {
       return { ok: true, value: {} };
     }
-    const value = given instanceof JsonFile ? given.parse() : given;
     if (!isPlain(value) || value instanceof File) return refuse('must be an object');
     if (from === 'json') return { ok: true, value };
     const fields = new Map<string, unknown>();

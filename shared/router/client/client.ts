@@ -157,17 +157,17 @@ async function call(
   }
 }
 
-/** Lists become repeated names. Throws a TypeError for an empty one, which would be taken for a missing one. */
 function toQuery(given: Fields): string {
-  const empty = given.find(([, value]) => Array.isArray(value) && value.length === 0);
-  if (empty !== undefined) throw new TypeError(`${empty[0]}: leave an empty list out of a query`);
   const pairs = itemsOf(given).map(
     ([name, item]) => [name, toText(name, item)] as [string, string],
   );
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
 }
 
+/** Lists become repeated names. Throws a TypeError for an empty one, which would be taken for a missing one. */
 function itemsOf(given: Fields): Fields {
+  const empty = given.find(([, value]) => Array.isArray(value) && value.length === 0);
+  if (empty !== undefined) throw new TypeError(`${empty[0]}: leave an empty list out`);
   return given.flatMap(([name, value]) => [value].flat().map((item) => [name, item] as const));
 }
 
@@ -178,28 +178,15 @@ function toSent(raw: WholeBody | undefined, headers: Headers): string | Bytes | 
 /** JSON, or a form if there are files; undefined without fields. */
 function toBody(given: Fields, headers: Headers): string | FormData | undefined {
   if (given.length === 0) return undefined;
-  if (!itemsOf(given).some(([, item]) => item instanceof Blob)) {
+  if (!given.flatMap(([, value]) => value).some((item) => item instanceof Blob)) {
     return toJson(Object.fromEntries(given), headers);
   }
   const form = new FormData();
-  for (const [name, item] of given.flatMap(toParts)) {
+  for (const [name, item] of itemsOf(given)) {
     if (item instanceof Blob) form.append(name, item);
     else form.append(name, toText(name, item));
   }
   return form;
-}
-
-/** What has no text, such as an object or an empty list, is a file of JSON. */
-function toParts(field: Fields[number]): Fields {
-  const [name, value] = field;
-  const items = itemsOf([field]);
-  const isText = items.length > 0 && items.every(([, item]) => !isObject(item));
-  return isText ? items : [[name, new Blob([JSON.stringify(value)], { type: 'application/json' })]];
-}
-
-function isObject(value: unknown): boolean {
-  const hasText = value === null || value instanceof Blob || value instanceof Date;
-  return typeof value === 'object' && !hasText;
 }
 
 function toJson(value: unknown, headers: Headers): string {

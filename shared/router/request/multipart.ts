@@ -6,7 +6,7 @@ import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/bus
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { BodyPart } from './body-part.ts';
-import { JsonFile } from './json-file.ts';
+import { parseJson } from './json.ts';
 import { isJson, type MediaType } from './media-type.ts';
 import { addKeyword, createKeywords, type Keywords } from './target.ts';
 import { decodeUtf8, refuseRepaired } from './utf8.ts';
@@ -174,12 +174,10 @@ function toValue(
   contentType: string,
   { jsonDepth }: Limits,
 ): unknown {
-  const file = isJson(contentType)
-    ? new JsonFile(bytes, filename, contentType, jsonDepth)
-    : new File([bytes], filename ?? '', { type: contentType });
-  if (filename !== undefined) return file;
-  if (contentType.startsWith('text/')) return decodeUtf8(bytes);
-  return file instanceof JsonFile ? file.parse() : file;
+  const isValue = filename === undefined;
+  if (isValue && contentType.startsWith('text/')) return decodeUtf8(bytes);
+  if (isValue && isJson(contentType)) return parseJson(decodeUtf8(bytes), jsonDepth);
+  return new File([bytes], filename ?? '', { type: contentType });
 }
 
 function escapeQuotes(text: string): string {
