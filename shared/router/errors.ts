@@ -114,7 +114,7 @@ export class AccessDenied extends HttpError {
   constructor(options: {
     readonly scheme: string;
     readonly realm?: string | undefined;
-    readonly detail?: string;
+    readonly detail?: string | undefined;
     readonly cause?: unknown;
   }) {
     const scheme = options.scheme.charAt(0).toUpperCase() + options.scheme.slice(1).toLowerCase();

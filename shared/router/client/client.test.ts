@@ -5,7 +5,6 @@ import test from 'ava';
 import Type from 'typebox';
 import * as v from 'valibot';
 import { z } from 'zod';
-import { startServing } from '../command/serve.ts';
 import { Controller } from '../controller.ts';
 import { HttpError, Stop } from '../errors.ts';
 import { bearer } from '../guard.ts';
@@ -321,20 +320,6 @@ test('CONNECT opens the WebSocket of a class, with its positions and fields', as
   socket.close();
   await once(socket, 'close', { signal });
   server.close();
-});
-
-test('a program sends its headers with the handshake of a WebSocket, so that a guarded one can be tested', async (t) => {
-  class Guarded extends Rooms {
-    static override readonly guard = bearer((token) => token === 'right');
-  }
-  const { app } = await createTestClient({ live: { Guarded } });
-  const serving = await startServing(app, { host: '127.0.0.1', port: 0 });
-  t.teardown(() => serving.stop());
-  const headers = () => ({ authorization: 'Bearer right' });
-  const api = client<{ live: { Guarded: typeof Guarded } }>(serving.url, { headers });
-  const socket = api.live.Guarded.CONNECT({ as: 'ann' }, 'tea');
-  const [greeting] = await once(socket, 'message', { signal: AbortSignal.timeout(60_000) });
-  t.is(JSON.parse(greeting.data), 'ann in tea');
 });
 
 class Standard extends Controller {

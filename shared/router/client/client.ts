@@ -6,8 +6,7 @@ import type { Answer, Client, Problem } from './client-type.ts';
 import { readEvents } from './events.ts';
 
 export interface ClientOptions {
-  /** Headers for each request, such as the caller's token; evaluated for every call. A page cannot set those of a
-   * WebSocket. */
+  /** Headers for each request, such as the caller's token; evaluated for every call. A WebSocket has none of them. */
   readonly headers?: () => Readonly<Record<string, string>>;
   /** Sends a request; default: the global `fetch`. An application's own `fetch` needs no server. */
   readonly fetch?: (request: Request) => Promise<Response>;
@@ -19,8 +18,6 @@ export interface ClientOptions {
 }
 
 const defaultTimeoutMs = 30_000;
-/** Environments whose WebSocket accepts headers. */
-const isProgram = /^(?:Node\.js|Bun|Deno)\//.test(globalThis.navigator?.userAgent ?? '');
 const verb = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?:_(.+))?|CONNECT)$/;
 /** Methods whose fields are sent in the query; those of all others are sent in the body. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -56,7 +53,7 @@ function toNode(place: Place): object {
         if (isCall === undefined) return toNode({ ...place, parts: [...parts, toPart(name)] });
         if (method === undefined) {
           return (fields: object = {}, ...given: readonly unknown[]) =>
-            openSocket(base + fillPath(parts, given), fields, options);
+            openSocket(base + fillPath(parts, given), fields);
         }
         const named = suffix === undefined ? parts : [...parts, toPathName(suffix)];
         return async (fields: object = {}, ...given: readonly unknown[]) => {
@@ -114,15 +111,11 @@ function toFields(fields: object): Fields {
   return Object.entries(fields).filter(([, value]) => value !== undefined);
 }
 
-/** In a program, adds the headers of the options; a page cannot set those of a WebSocket. */
-function openSocket(path: string, fields: object, { headers }: ClientOptions): WebSocket {
+function openSocket(path: string, fields: object): WebSocket {
   // A path alone refers to the page's own server, as for the other calls.
   const url = new URL(new Request(path + toQuery(toFields(fields))).url);
   url.protocol = url.protocol.replace('http', 'ws');
-  // Node accepts an object instead of the protocols, which the types of pages do not include.
-  return headers !== undefined && isProgram
-    ? new WebSocket(url, { headers: headers() } as never)
-    : new WebSocket(url);
+  return new WebSocket(url);
 }
 
 async function call(

@@ -109,7 +109,7 @@ class Operations {
     const { route, parameters } = entry;
     const { path = [], spec: declared = {}, fields = {}, whole } = route.op ?? {};
     const spec: OpSpec = { ...declared, ...declared.shorter?.[count] };
-    const taken = withAliases(fields.body, spec.aliases);
+    const taken = fields.body;
     const takesBody = withBody.has(verb);
     const all = [
       ...parameters
@@ -119,9 +119,8 @@ class Operations {
         .slice(count)
         .filter(({ byKeyword }) => byKeyword)
         .map(({ name, optional, schema }) => this.#toParameter(name, 'query', schema, !optional)),
-      ...this.#toParameters(withAliases(fields.query, spec.aliases), 'query'),
-      ...this.#toParameters(takesBody ? undefined : taken, 'query'),
-      ...this.#toParameters(spec.headers as Plain | undefined, 'header'),
+      ...this.#toParameters(fields.query),
+      ...this.#toParameters(takesBody ? undefined : taken),
     ];
     const kinds = route.xml ? [...this.#bodyKinds, 'xml' as const] : this.#bodyKinds;
     const parsed = takesBody ? this.#toParsedBody(taken, whole, spec, kinds) : undefined;
@@ -160,11 +159,11 @@ class Operations {
     };
   }
 
-  #toParameters(object: Plain | undefined, place: 'query' | 'header'): readonly Json[] {
+  #toParameters(object: Plain | undefined): readonly Json[] {
     if (object === undefined) return [];
     const required = requiredOf(object);
     return fieldsOf(object).map(([name, schema]) =>
-      this.#toParameter(name, place, schema, required.includes(name)),
+      this.#toParameter(name, 'query', schema, required.includes(name)),
     );
   }
 
@@ -231,23 +230,6 @@ class Operations {
       return { description, content: Object.fromEntries(types.map((type) => [type, { schema }])) };
     });
   }
-}
-
-/** The other names are listed beside the keyword's own, which is then optional. */
-function withAliases(
-  object: Plain | undefined,
-  aliases: OpSpec['aliases'] = {},
-): Plain | undefined {
-  if (object === undefined || Object.keys(aliases).length === 0) return object;
-  const own = (object['properties'] ?? {}) as Readonly<Record<string, Plain>>;
-  const properties = { ...own };
-  for (const [name, others] of Object.entries(aliases)) {
-    if (own[name] === undefined) continue;
-    const { default: _own, ...described } = own[name];
-    for (const other of others) properties[other] = { ...described, description: `As ${name}` };
-  }
-  const required = requiredOf(object).filter((name) => !Object.hasOwn(aliases, name));
-  return { ...object, properties, required };
 }
 
 /** The properties that a request must have. The member is omitted if all properties are optional. */

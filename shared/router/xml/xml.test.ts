@@ -55,7 +55,8 @@ test('entities are neither expanded nor searched', (t) => {
     '<!DOCTYPE a><a/>',
     '<!-- a --><!DOCTYPE a><a/>',
   ]) {
-    const message = 'the body has a declaration (<!...>), which is not allowed';
+    const message =
+      /^the body (?:is not XML: see line 1, |has a document type, which is not allowed)/;
     t.throws(() => read(text), { instanceOf: BadRequest, message });
   }
   t.is(read('<a><![CDATA[<!DOCTYPE a>]]></a>'), '<!DOCTYPE a>', 'a text may hold the same');
@@ -67,15 +68,13 @@ test('depth and number of elements and attributes are bounded, and texts that tr
   const attributes = (count: number) =>
     `<a ${Array.from({ length: count - 1 }, (_, at) => `a${at}='>'`).join(' ')}/>`;
   t.notThrows(() => read(nested(32)));
-  for (const text of [sized(1_000), attributes(1_000), `${sized(999)}<!-- <c> -->`]) {
+  for (const text of [sized(1_000), attributes(1_000), `${sized(998)}<!-- <c> -->`]) {
     t.notThrows(() => read(text));
   }
   const attacks = [
-    [nested(33), 'the body is nested deeper than 32'],
-    ['<a b=">">'.repeat(33), 'the body is nested deeper than 32'],
-    [nested(100_000), 'the body is nested deeper than 32'],
-    ['<a>'.repeat(300_000), 'the body is nested deeper than 32'],
-    ...[sized(1_001), attributes(1_001), sized(200_000), attributes(60_000)].map(
+    [nested(33), 'the body is nested too deep'],
+    [nested(1_000), 'the body is nested too deep'],
+    ...[sized(1_001), attributes(1_001), sized(200_000), attributes(60_000), nested(100_000)].map(
       (text) => [text, tooMany] as const,
     ),
     [`<a>${'<!---->'.repeat(140_000)}</a>`, tooMany],

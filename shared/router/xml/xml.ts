@@ -1,12 +1,18 @@
 // XML, loaded only for applications with a controller that allows it. Untrusted XML is read into the value that
 // equivalent JSON would have: names are fields, repeated names are lists, and text stays text (behaviour: xml). cast.ts
 // applies declared types. A value is written so that reading it yields the same fields.
-import { parseXml, XmlDeclaration, type XmlDocument, XmlElement, XmlText } from '@rgrove/parse-xml';
+import {
+  parseXml,
+  XmlDeclaration,
+  type XmlDocument,
+  XmlDocumentType,
+  XmlElement,
+  XmlText,
+} from '@rgrove/parse-xml';
 import { toJsonText } from '../answer/json-text.ts';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { refuseUnsafe } from '../request/json.ts';
-import { refuseXmlSize } from './xml-size.ts';
 
 /** Field for the text of an element that also has attributes. No element can have this name. */
 const textField = '#text';
@@ -15,18 +21,32 @@ const textField = '#text';
 export function readXml(text: string, limits: Limits): unknown {
   // Normalizes line ends as XML defines them; the parser would take quadratic time for it.
   const normalized = text.replace(/\r\n?/g, '\n');
-  refuseXmlSize(normalized, limits);
+  refuseManyNodes(normalized, limits);
   const document = parse(normalized);
-  refuseEncoding(document);
+  refuseDeclarations(document);
   const { root } = document;
   if (root === null) throw new BadRequest('the body is not XML');
-  const value = toValue(root);
+  const value = toValue(root, limits.jsonDepth);
   return typeof value === 'string' && isBlank(value) ? {} : value;
 }
 
+/** What begins an element, an attribute, a comment or a section; in a text, too, so that it is refused before the parser
+ * builds a tree of it. */
+const nodeStart = /<(?!\/)|=\s*["']/g;
+
+function refuseManyNodes(text: string, { xmlNodes }: Limits): void {
+  let nodes = 0;
+  for (const _node of text.matchAll(nodeStart)) {
+    nodes += 1;
+    if (nodes <= xmlNodes) continue;
+    throw new BadRequest(`the body has more than ${xmlNodes} elements and attributes`);
+  }
+}
+
+/** Also refuses what is nested so deep that the parser cannot read it. */
 function parse(text: string): XmlDocument {
   try {
-    return parseXml(text, { preserveXmlDeclaration: true });
+    return parseXml(text, { preserveXmlDeclaration: true, preserveDocumentType: true });
   } catch (error) {
     const { line, column } = error as { readonly line?: unknown; readonly column?: unknown };
     const place = typeof line === 'number' ? `: see line ${line}, column ${column}` : '';
@@ -34,8 +54,11 @@ function parse(text: string): XmlDocument {
   }
 }
 
-/** The bytes were read as UTF-8, so the declaration must not name another encoding. */
-function refuseEncoding({ children }: XmlDocument): void {
+/** Document types could define entities, and the bytes were read as UTF-8. */
+function refuseDeclarations({ children }: XmlDocument): void {
+  if (children.some((node) => node instanceof XmlDocumentType)) {
+    throw new BadRequest('the body has a document type, which is not allowed');
+  }
   const declaration = children.find((node) => node instanceof XmlDeclaration);
   const encoding = declaration?.encoding?.toLowerCase() ?? 'utf-8';
   if (encoding !== 'utf-8' && encoding !== 'us-ascii') {
@@ -43,8 +66,8 @@ function refuseEncoding({ children }: XmlDocument): void {
   }
 }
 
-/** Recursive, as deep as the bounds allow. */
-function toValue(element: XmlElement): unknown {
+function toValue(element: XmlElement, depth: number): unknown {
+  if (depth === 0) throw new BadRequest('the body is nested too deep');
   const elements = element.children.filter((node) => node instanceof XmlElement);
   const text = element.children.map((node) => (node instanceof XmlText ? node.text : '')).join('');
   const attributes = Object.entries(element.attributes).filter(
@@ -61,7 +84,7 @@ function toValue(element: XmlElement): unknown {
         `the element ${shorten(element.name)} has an attribute and an element of one name`,
       );
     }
-    const values = same.map(toValue);
+    const values = same.map((inner) => toValue(inner, depth - 1));
     fields.set(name, values.length > 1 ? values : values[0]);
   }
   if (!isBlank(text)) fields.set(textField, text);
