@@ -106,13 +106,16 @@ export interface OpMethod<Spec extends OpSpec, Returned> extends Op<Spec> {
 /** `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })` declares the method of
  * the same name. With a function as well, `op` returns the method: its arguments, and its result if `returns` declares
  * it, have the declared types; `this` must be the controller, as the function declares:
- * `function (this: Notes, fields, id)`. Throws if the declaration contradicts itself. */
-export function op<const Spec extends OpSpec>(spec: Spec): Op<Spec>;
+ * `function (this: Notes, fields, id)`. A declaration that contradicts itself does not compile. */
+export function op<const Spec extends OpSpec>(spec: Spec & Sound<Spec>): Op<Spec>;
 export function op<
   const Spec extends OpSpec,
   Self extends Controller,
   Returned extends Result<Spec>,
->(spec: Spec, method: (this: Self, ...args: SpecArgs<Spec>) => Returned): OpMethod<Spec, Returned>;
+>(
+  spec: Spec & Sound<Spec>,
+  method: (this: Self, ...args: SpecArgs<Spec>) => Returned,
+): OpMethod<Spec, Returned>;
 export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
   refuseUnknownNames('op', spec, specNames);
   refuseWrongLimits('op: limits', spec.limits, methodLimits);
@@ -211,6 +214,22 @@ type SpecArgs<Spec extends OpSpec> = [
   ...Positionals<Spec extends { path: infer Path } ? Path : []>,
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
 ];
+
+/** A member that contradicts another has the reason as its type. */
+type Sound<Spec> = (Spec extends { raw: true } | { stream: true }
+  ? { readonly body?: 'the body is not parsed' }
+  : unknown) &
+  (Spec extends { raw: true; stream: true } ? { readonly raw: 'the body is streamed' } : unknown) &
+  (Spec extends { filter: true } ? { readonly returns: object } : unknown) &
+  (Spec extends { path: infer Path } ? InOrder<Path> : unknown);
+
+type InOrder<Path, IsBehindOptional = false> = Path extends readonly [infer Entry, ...infer More]
+  ? Entry extends PathPart<Type.TSchema, true>
+    ? InOrder<More, true>
+    : IsBehindOptional extends true
+      ? { readonly path: 'a required position follows an optional one' }
+      : InOrder<More>
+  : unknown;
 
 /** A method that declares successful statuses returns one of their results, or a `Response`; a method of events returns
  * a generator of them. */

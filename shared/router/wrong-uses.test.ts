@@ -152,6 +152,22 @@ async function callWrongly(): Promise<void> {
   new Unguarded(undefined as never);
 }
 
-test('each wrong use of a client is refused by the compiler', (t) => {
-  t.is(callWrongly.toString().match(/@ts-expect-error/g)?.length, 24);
+/** Compiled, but never called. */
+function declareWrongly(): unknown[] {
+  return [
+    // @ts-expect-error a raw body is not parsed, and has no fields
+    op({ raw: true, body: note }),
+    // @ts-expect-error nor has a streamed one
+    op({ stream: true, body: note }, () => 1),
+    // @ts-expect-error a body is one or the other
+    op({ raw: true, stream: true }),
+    // @ts-expect-error a filter is by what is returned
+    op({ filter: true }),
+    // @ts-expect-error a required position follows an optional one
+    op({ path: [optional(Type.Integer()), part('id', Type.String())] }),
+  ];
+}
+
+test('each wrong use of a client, and each contradiction of a declaration, is refused by the compiler', (t) => {
+  t.is(`${callWrongly}${declareWrongly}`.match(/@ts-expect-error/g)?.length, 29);
 });
