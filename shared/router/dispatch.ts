@@ -1,7 +1,7 @@
 // Processes one request from its target to its response: route, guards, body, arguments, call, encode. Every outcome is
 // a response; nothing is thrown to the mount. What surrounds a method is not known here.
 
-import { encodeEarly, encodeResult, type Writing } from './answer/encode.ts';
+import { encodeEarly, encodeResult, isOfGone, type Writing } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
@@ -30,6 +30,7 @@ import {
   type RequestLike,
   type ResponseLike,
   type RoutedRequest,
+  withoutBody,
 } from './request/request.ts';
 import { noKeywords, parseTarget, parseUrlencoded } from './request/target.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
@@ -145,12 +146,14 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   function prepare(call: Call): MaybePromise<BodyArguments> {
-    return then(call, inTurn(call.route.guards, call.request, askGuard), prepareAdmitted);
+    const { route, request } = call;
+    const asked = then(call, inTurn(route.guards, request, askGuard), runFolders);
+    return then(call, limitTime(asked, route.limits.methodTimeoutMs, request), prepareBody);
   }
 
-  function prepareAdmitted(call: Call): MaybePromise<BodyArguments> {
+  function runFolders(call: Call): MaybePromise<void> {
     refuseMisfit(call);
-    return then(call, inTurn(call.route.folders, call.request, runBefore), prepareBody);
+    return inTurn(call.route.folders, call.request, runBefore);
   }
 
   function prepareBody(call: Call): MaybePromise<BodyArguments> {
@@ -214,15 +217,17 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const args = bind(call, body);
     const context = { request, response, describe };
     if (route.socket !== undefined) {
-      const report = (status: number, error: unknown) => reportError({ request, status, error });
+      const report = (status: number, error: unknown) => {
+        if (!isOfGone(error, request)) reportError({ request, status, error });
+      };
       const answer = answerSocket(route.socket, context, args, { live, limits, report });
-      return limitTime(answer, limits.methodTimeoutMs, request);
+      return limitTime(answer, limits.methodTimeoutMs, request, endUnsent);
     }
     const value = toNative(route.handler.apply(new route.controller(context), args));
     const answer = then(call, value, encode);
     // The time limit does not apply to events, which wait for something to happen.
     if (route.op?.spec.produces === eventStream) return answer;
-    return limitTime(answer, limits.methodTimeoutMs, request);
+    return limitTime(answer, limits.methodTimeoutMs, request, endUnsent);
   }
 
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
@@ -278,9 +283,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   /** Removes the body for HEAD, and reports a stream that fails. */
-  function finish({ given, request }: Arrival, response: ResponseLike): MaybePromise<ResponseLike> {
+  function finish({ given, request }: Arrival, response: ResponseLike): ResponseLike {
     const { status, headers, body } = checkStatus(response);
-    if (given.method === 'HEAD') return withoutBody(response);
+    if (given.method === 'HEAD' || withoutBody.has(status)) return leaveBody(response);
     if (isWhole(body)) return response;
     const onError = (error: unknown) => reportError({ request, status, error });
     const length = new ListedHeaders(headers).get('content-length');
@@ -366,9 +371,13 @@ function storeFound(request: RoutedRequest, found: unknown): void {
   Object.assign(request.state, found);
 }
 
-async function withoutBody({ status, headers, body }: ResponseLike): Promise<ResponseLike> {
-  await cancelStream(body);
-  return { status, headers, body: undefined };
+/** Does not wait for the end of a stream: a silent generator ends at its next value. A 204 has no length (RFC 9110,
+ * section 8.6). */
+function leaveBody({ status, headers, body }: ResponseLike): ResponseLike {
+  cancelStream(body);
+  const listed = new ListedHeaders(headers);
+  if (status === 204) listed.delete('content-length');
+  return { status, headers: listed.list, body: undefined };
 }
 
 /** An invalid status is a bug in the method. */
@@ -376,6 +385,6 @@ function checkStatus(response: ResponseLike): ResponseLike {
   const { status, session } = response;
   if (session !== undefined && status === 101) return response;
   if (Number.isInteger(status) && status >= 200 && status <= 599) return response;
-  void endUnsent(response);
+  endUnsent(response);
   throw new RangeError(`${status} is no status of an answer`);
 }

@@ -148,10 +148,23 @@ test('a method that takes too long is aborted, and its caller is answered 503', 
     async *PUT() {
       yield await once(this.request.signal, 'abort');
     }
+    static readonly DELETE = op({
+      limits: { methodTimeoutMs: 20 },
+      guard: { authenticates: true, check: () => new Promise(() => {}) },
+    });
+    DELETE() {}
+    static readonly PATCH = Default.GET;
+    PATCH() {}
   }
   const late = Readable.from(['tea']);
-  const client = await createTestClient({ '': { Default } });
-  for (const method of ['GET', 'POST', 'PUT']) t.is((await client.send(method, '/')).status, 503);
+  const folder = defineFolder({
+    before: async ({ method, signal }) =>
+      void (method === 'PATCH' && (await once(signal, 'abort'))),
+  });
+  const client = await createTestClient({ _folder: { folder }, '': { Default } });
+  for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH']) {
+    t.is((await client.send(method, '/')).status, 503);
+  }
   await told.promise;
   await eventually('what comes late is ended', () => late.destroyed);
   const [report] = client.reports;

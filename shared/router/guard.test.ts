@@ -91,6 +91,7 @@ test('a check that fails is 503 without a challenge; its error is for the log al
   for (const [guard, headers] of [
     [bearer(failing), withToken],
     [basic(failing), pair],
+    [limited(failing), {}],
   ] as const) {
     class Vault extends Controller {
       static override readonly guard = guard;

@@ -85,8 +85,9 @@ export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>)
   return {
     authenticates: false,
     refusal: 429,
-    async check(request) {
-      if ((await take(request)) !== true) throw new HttpError(429, { detail: 'too many requests' });
+    check(request) {
+      const refusal = () => new HttpError(429, { detail: 'too many requests' });
+      return demand(() => take(request), refusal);
     },
   };
 }

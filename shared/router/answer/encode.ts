@@ -18,7 +18,7 @@ import {
   withoutBody,
 } from '../request/request.ts';
 import { toJsonText } from './json-text.ts';
-import { cancelStream, isNodeStream, refuseSpent, toBody } from './stream.ts';
+import { cancelStream, isNodeStream, toBody } from './stream.ts';
 
 /** How values become texts. */
 export interface Writing {
@@ -45,8 +45,11 @@ export function encodeResult(
     return toBodiless(draft.status ?? 204, setHeaders, request);
   }
   if (value instanceof Response) {
-    if (writing.filters !== undefined) throw hasNoFields();
     const answer = fromResponse(value, setHeaders, request.id);
+    if (writing.filters !== undefined) {
+      cancelStream(answer.body);
+      throw hasNoFields();
+    }
     if (answer.body !== undefined) return answer;
     return toBodiless(answer.status, new ListedHeaders(answer.headers), request);
   }
@@ -54,7 +57,7 @@ export function encodeResult(
   try {
     if (encoded !== undefined && writing.filters !== undefined) throw hasNoFields();
     if (withoutBody.has(status)) {
-      void cancelStream(encoded?.body);
+      cancelStream(encoded?.body);
       return toBodiless(status, setHeaders, request);
     }
     if (encoded === undefined && isGenerator(value)) {
@@ -71,7 +74,7 @@ export function encodeResult(
     if (length !== undefined) own.push('content-length', String(length));
     return { status, headers: toHeaderList(own, setHeaders, request.id), body };
   } catch (error) {
-    void cancelStream(encoded?.body);
+    cancelStream(encoded?.body);
     throw error;
   }
 }
@@ -102,9 +105,15 @@ export function encodeEarly(
     draft.headers.set('location', location);
     return toBodiless(status, draft.headers, request);
   }
+  if (isOfGone(error, request)) throw new HttpError(499, { detail: 'the client has gone' });
   if (!(error instanceof Stop)) throw error;
   draft.status = error.status;
   return encodeResult(error.value, draft, request, writing);
+}
+
+/** Whether code stopped waiting because its client has gone, which is no failure. */
+export function isOfGone(error: unknown, request: LazyRequest): boolean {
+  return error instanceof Error && error.name === 'AbortError' && request.signal.aborted;
 }
 
 /** Only an answer to HEAD, and 304, have a length without a body. */
@@ -155,20 +164,22 @@ function toBytes(value: unknown): Encoded | undefined {
     return { body: toBody(value.stream()), type: withCharset(named), length: value.size };
   }
   if (value instanceof ReadableStream) {
-    refuseSpent(value);
     return { body: toBody(value as ReadableStream<Uint8Array>), type };
   }
   if (isNodeStream(value)) {
     const path = 'path' in value ? String(value.path) : '';
     const body = toBody(value as AsyncIterable<Uint8Array>);
-    refuseSpent(value);
     return { body, type: withCharset(mediaTypeOfName(path) ?? type) };
   }
-  // Node does not export the class of an open file. The stream closes the file.
-  if (value !== null && 'fd' in value && 'createReadStream' in value) {
-    return toBytes((value as FileHandle).createReadStream());
-  }
-  return undefined;
+  // The stream closes the file.
+  return isOpenFile(value) ? toBytes(value.createReadStream()) : undefined;
+}
+
+/** Node does not export the class. */
+export function isOpenFile(value: unknown): value is FileHandle {
+  return (
+    typeof value === 'object' && value !== null && 'fd' in value && 'createReadStream' in value
+  );
 }
 
 function toText(
@@ -227,7 +238,16 @@ export function fromResponse(
   const { status } = response;
   if (response.bodyUsed)
     throw new TypeError('the method returned a Response whose body was already read');
-  if (response.body !== null) refuseSpent(response.body);
+  const body = response.body === null ? undefined : toBody(response.body);
+  try {
+    return { status, headers: toHeaderList([], headersOf(response, setHeaders), requestId), body };
+  } catch (error) {
+    cancelStream(body);
+    throw error;
+  }
+}
+
+function headersOf(response: Response, setHeaders: Headers | undefined): ListedHeaders {
   const headers = new ListedHeaders([...(setHeaders ?? [])].flat());
   // Only an answer from `fetch` has a URL.
   const isDecoded = response.url !== '' && response.headers.has('content-encoding');
@@ -237,11 +257,7 @@ export function fromResponse(
     if (name === 'set-cookie') headers.append(name, value);
     else headers.set(name, value);
   }
-  return {
-    status,
-    headers: toHeaderList([], headers, requestId),
-    body: response.body === null ? undefined : toBody(response.body),
-  };
+  return headers;
 }
 
 /** The result of a generator function, or another async iterable or iterator, but not a collection. */
@@ -262,9 +278,8 @@ async function collect(
   if (!(Symbol.asyncIterator in values)) return Array.from(values);
   const list: unknown[] = [];
   for await (const value of values) {
-    if (signal.aborted) break;
+    signal.throwIfAborted();
     list.push(value);
   }
-  if (signal.aborted) throw new HttpError(499, { detail: 'the client has gone' });
   return list;
 }

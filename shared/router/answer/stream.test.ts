@@ -202,25 +202,28 @@ test('a replacement that fails is reported, and ends the stream that it read', a
 });
 
 test('a stream that fails before it is read does not end the process', async (t) => {
-  const stream = source();
-  const after = async () => {
-    stream.destroy(new Error('no such file'));
-    await new Promise((resolve) => stream.once('close', resolve));
-  };
-  await withServer(
-    () => stream,
-    after,
-    async (get, reports) => {
-      await t.throwsAsync(async () => {
-        for await (const _chunk of await get());
-      });
-      t.regex(String(reports[0]?.error), /no such file/);
-    },
-  );
+  for (const isReplaced of [false, true]) {
+    const stream = source();
+    const after = async (answer: Answer) => {
+      if (isReplaced) answer.body = stream;
+      stream.destroy(new Error('no such file'));
+      await new Promise((resolve) => stream.once('close', resolve));
+    };
+    await withServer(
+      () => (isReplaced ? source() : stream),
+      after,
+      async (get, reports) => {
+        await t.throwsAsync(async () => {
+          for await (const _chunk of await get());
+        });
+        t.regex(String(reports[0]?.error), /no such file/);
+      },
+    );
+  }
 });
 
-test('a stream whose reader leaves before it is returned, and the list of a generator, end and are no failures', async (t) => {
-  for (const kind of ['stream', 'list']) {
+test('a stream whose reader leaves before it is returned, the list of a generator and what waits with the signal end and are no failures', async (t) => {
+  for (const kind of ['stream', 'list', 'wait']) {
     const stream = source();
     const begun = Promise.withResolvers<void>();
     async function* endless() {
@@ -237,7 +240,9 @@ test('a stream whose reader leaves before it is returned, and the list of a gene
     const late = async ({ signal }: RoutedRequest) => {
       begun.resolve();
       await once(signal, 'abort');
-      return stream;
+      if (kind === 'stream') return stream;
+      stream.destroy();
+      throw signal.reason;
     };
     await withServer(
       kind === 'list' ? endless : late,

@@ -12,6 +12,12 @@ interface NodeStream extends AsyncIterable<unknown> {
 
 type Chunks = AsyncIterable<Uint8Array>;
 
+/** How a stream is read, and how it is ended, whether or not it was read. */
+interface Source<Chunk> {
+  next(): Promise<{ readonly done?: boolean | undefined; readonly value?: Chunk | undefined }>;
+  end(): unknown;
+}
+
 const encoder = new TextEncoder();
 
 export function isNodeStream(value: unknown): value is NodeStream {
@@ -24,8 +30,52 @@ export function isNodeStream(value: unknown): value is NodeStream {
   );
 }
 
-/** Throws for a stream that was read, or that ended before it was read: its answer would be cut off after the head. */
-export function refuseSpent(stream: object): void {
+/** Converts a stream to chunks of bytes; texts become UTF-8. All of it is read and ended in the async context of this
+ * call, that of the arounds, whatever code reads it. Throws for a stream that was read, or that ended before it was
+ * read: its answer would be cut off after the head. */
+export function toBody(stream: Chunks | ReadableStream<Uint8Array>): Chunks {
+  const { next, end } = stream instanceof ReadableStream ? ofReader(stream) : ofIterator(stream);
+  const inside = AsyncLocalStorage.snapshot();
+  return toChunks({
+    async next() {
+      const { done, value } = await inside(next);
+      return done === true ? { done } : { value: toChunk(value) };
+    },
+    end: () => inside(end),
+  });
+}
+
+/** Reads with a reader, because the stream's own iterator would not cancel it while a chunk is pending. */
+function ofReader(stream: ReadableStream): Source<unknown> {
+  refuseSpent(stream);
+  const reader = stream.getReader();
+  return { next: () => reader.read(), end: () => reader.cancel() };
+}
+
+function ofIterator(stream: AsyncIterable<unknown>): Source<unknown> {
+  let iterator: AsyncIterator<unknown> | undefined;
+  const open = () => {
+    iterator ??= stream[Symbol.asyncIterator]();
+    return iterator;
+  };
+  if (!isNodeStream(stream)) return { next: () => open().next(), end: () => open().return?.() };
+  // An error before the first read is thrown to the reader later: without a listener it would end the process.
+  let failure: { readonly error: unknown } | undefined;
+  stream.on('error', (error) => {
+    failure = { error };
+  });
+  refuseSpent(stream);
+  return {
+    async next() {
+      const result = await open().next();
+      if (result.done === true && failure !== undefined) throw failure.error;
+      return result;
+    },
+    end: () => stream.destroy(),
+  };
+}
+
+function refuseSpent(stream: object): void {
   const { locked, destroyed, errored, readableEnded } = stream as Partial<
     ReadableStream & Readable
   >;
@@ -35,28 +85,33 @@ export function refuseSpent(stream: object): void {
   }
 }
 
-/** Texts become UTF-8. Returning the iterator destroys the stream, whether or not it was read. An error before the
- * first read is thrown to the reader later: without a listener it would end the process. */
-function toChunks(stream: NodeStream): Chunks {
-  let failure: { readonly error: unknown } | undefined;
-  stream.on('error', (error) => {
-    failure = { error };
-  });
-  return toIterable(() => {
-    const iterator = stream[Symbol.asyncIterator]();
-    return {
-      async next() {
-        const { done, value } = await iterator.next();
-        if (done === true && failure !== undefined) throw failure.error;
-        if (done === true) return { done, value: undefined };
-        return { value: toChunk(value) };
-      },
-      async return() {
-        stream.destroy();
-        return { done: true, value: undefined };
-      },
-    };
-  });
+function toChunk(chunk: unknown): Uint8Array {
+  if (chunk instanceof Uint8Array) return chunk;
+  if (typeof chunk === 'string') return encoder.encode(chunk);
+  throw new TypeError('a chunk of the answer is neither bytes nor a text');
+}
+
+/** Has one iterator, which ends the source after a failure too. Returning it never rejects, and need not be awaited. */
+function toChunks({ next, end }: Source<Uint8Array>): Chunks {
+  const iterator = {
+    async next() {
+      try {
+        return (await next()) as IteratorResult<Uint8Array>;
+      } catch (error) {
+        void iterator.return();
+        throw error;
+      }
+    },
+    async return() {
+      try {
+        await end();
+      } catch {
+        // The stream was to end, and it has.
+      }
+      return { done: true as const, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 const firstWaitMs = 1_000;
@@ -73,66 +128,48 @@ export async function toBegun(chunks: Chunks): Promise<Chunks> {
   } finally {
     over.abort();
   }
-  return toIterable(() => ({
+  return toChunks({
     next() {
       const next = first ?? iterator.next();
       first = undefined;
       return next;
     },
-    async return() {
-      await iterator.return?.();
-      return { done: true, value: undefined };
-    },
-  }));
+    end: () => iterator.return?.(),
+  });
 }
 
-/** The same chunks as bytes; a failure is reported before it is rethrown, unless the reader has disconnected: ending a
- * waiting stream makes it fail. A number of bytes other than `length` is a failure as well, since it would corrupt the
+/** The same chunks; a failure is reported before it is rethrown, unless the reader has disconnected: ending a waiting
+ * stream makes it fail. A number of bytes other than `length` is a failure as well, since it would corrupt the
  * following answers on the connection. */
 export function watchStream(
   chunks: Chunks,
   length: string | null,
   onError: (error: unknown) => void,
 ): Chunks {
-  return toIterable(() => {
-    // Every comparison with NaN is false.
-    let left = length === null ? Number.NaN : Number(length);
-    let iterator: AsyncIterator<unknown> | undefined;
-    const open = () => {
-      iterator ??= chunks[Symbol.asyncIterator]();
-      return iterator;
-    };
-    let isOver = false;
-    return {
-      async next() {
-        try {
-          const { done, value } = await open().next();
-          const chunk = done === true ? undefined : toChunk(value);
-          left -= chunk?.length ?? 0;
-          if (chunk === undefined ? left > 0 : left < 0) {
-            void open().return?.();
-            throw new TypeError(`the stream has not the ${length} bytes of its content-length`);
-          }
-          return chunk === undefined ? { done: true, value: undefined } : { value: chunk };
-        } catch (error) {
-          if (isOver) return { done: true, value: undefined };
-          onError(error);
-          throw error;
+  const iterator = chunks[Symbol.asyncIterator]();
+  // Every comparison with NaN is false.
+  let left = length === null ? Number.NaN : Number(length);
+  let isOver = false;
+  return toChunks({
+    async next() {
+      try {
+        const result = await iterator.next();
+        left -= result.value?.length ?? 0;
+        if (result.done === true ? left > 0 : left < 0) {
+          throw new TypeError(`the stream has not the ${length} bytes of its content-length`);
         }
-      },
-      async return() {
-        isOver = true;
-        await open().return?.();
-        return { done: true, value: undefined };
-      },
-    };
+        return result;
+      } catch (error) {
+        if (isOver) return { done: true };
+        onError(error);
+        throw error;
+      }
+    },
+    end() {
+      isOver = true;
+      return iterator.return?.();
+    },
   });
-}
-
-function toChunk(chunk: unknown): Uint8Array {
-  if (chunk instanceof Uint8Array) return chunk;
-  if (typeof chunk === 'string') return encoder.encode(chunk);
-  throw new TypeError('a chunk of the answer is neither bytes nor a text');
 }
 
 /** The stream of an answer as a hook sees it, which can replace it by another one that reads from it. Both end
@@ -140,42 +177,35 @@ function toChunk(chunk: unknown): Uint8Array {
  * `pipe` would end the process because of it; when the replacement ends, fails or loses its reader, this one is ended
  * too. */
 export class ReplaceableStream implements AsyncIterable<Uint8Array> {
-  readonly #chunks: Chunks;
-  #iterator: AsyncIterator<Uint8Array> | undefined;
+  readonly #iterator: AsyncIterator<Uint8Array>;
   #failure: { readonly error: unknown } | undefined;
+  isRead = false;
 
   constructor(chunks: Chunks) {
-    this.#chunks = chunks;
+    this.#iterator = chunks[Symbol.asyncIterator]();
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    this.isRead = true;
     return {
       next: async () => {
         try {
-          return await this.#open().next();
+          return await this.#iterator.next();
         } catch (error) {
           this.#failure = { error };
           return { done: true, value: undefined };
         }
       },
       return: async () => {
-        await this.end();
+        this.end();
         return { done: true, value: undefined };
       },
     };
   }
 
   /** Ends the stream, whether or not it was read. */
-  async end(): Promise<void> {
-    try {
-      await this.#open().return?.();
-    } catch {
-      // The stream was to end, and it has.
-    }
-  }
-
-  get isRead(): boolean {
-    return this.#iterator !== undefined;
+  end(): void {
+    void this.#iterator.return?.();
   }
 
   /** Throws the failure that was hidden from its reader. */
@@ -185,85 +215,28 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
 
   /** The replacement as the answer's body. */
   replacedBy(replacement: AsyncIterable<Uint8Array>): Chunks {
-    return toIterable(() => {
-      const iterator = toBody(replacement)[Symbol.asyncIterator]();
-      const leave = async () => {
-        await Promise.allSettled([iterator.return?.(), this.end()]);
-      };
-      return {
-        next: async () => {
-          try {
-            const result = await iterator.next();
-            this.throwFailure();
-            if (result.done === true) await this.end();
-            return result;
-          } catch (error) {
-            await leave();
-            throw error;
-          }
-        },
-        return: async () => {
-          await leave();
-          return { done: true, value: undefined };
-        },
-      };
+    const iterator = toBody(replacement)[Symbol.asyncIterator]();
+    return toChunks({
+      next: async () => {
+        const result = await iterator.next();
+        this.throwFailure();
+        if (result.done === true) this.end();
+        return result;
+      },
+      end: () => {
+        void iterator.return?.();
+        this.end();
+      },
     });
   }
-
-  #open(): AsyncIterator<Uint8Array> {
-    this.#iterator ??= this.#chunks[Symbol.asyncIterator]();
-    return this.#iterator;
-  }
-}
-
-/** Converts a stream to chunks; leaving them ends the stream. All of it is made in the async context of this call, that
- * of the arounds, whatever code reads it. */
-export function toBody(stream: Chunks | ReadableStream<Uint8Array>): Chunks {
-  const isWeb = stream instanceof ReadableStream;
-  const chunks = isWeb ? ofReader(stream) : isNodeStream(stream) ? toChunks(stream) : stream;
-  const inside = AsyncLocalStorage.snapshot();
-  return toIterable(() => {
-    const iterator = inside(() => chunks[Symbol.asyncIterator]());
-    return {
-      next: () => inside(() => iterator.next()),
-      return: async () =>
-        (await inside(() => iterator.return?.())) ?? { done: true, value: undefined },
-    };
-  });
-}
-
-/** Reads with a reader, because the stream's own iterator would not cancel it while a chunk is pending. */
-function ofReader(stream: ReadableStream<Uint8Array>): Chunks {
-  return toIterable(() => {
-    const reader = stream.getReader();
-    return {
-      async next() {
-        const { done, value } = await reader.read();
-        return done ? { done, value: undefined } : { value };
-      },
-      async return() {
-        await reader.cancel();
-        return { done: true, value: undefined };
-      },
-    };
-  });
 }
 
 /** Ends a stream that will not be read. */
-export async function cancelStream(body: ResponseLike['body']): Promise<void> {
-  if (isWhole(body)) return;
-  try {
-    await body[Symbol.asyncIterator]().return?.();
-  } catch {
-    // The stream was to end, and it has.
-  }
+export function cancelStream(body: ResponseLike['body']): void {
+  if (!isWhole(body)) void body[Symbol.asyncIterator]().return?.();
 }
 
-export async function endUnsent({ session, body }: ResponseLike): Promise<void> {
+export function endUnsent({ session, body }: ResponseLike): void {
   session?.abandon();
-  await cancelStream(body);
-}
-
-function toIterable(iterate: () => AsyncIterator<Uint8Array>): Chunks {
-  return { [Symbol.asyncIterator]: iterate };
+  cancelStream(body);
 }

@@ -197,6 +197,22 @@ test('a stream that an around reads and does not replace, or that fails while it
   }
 });
 
+test('a stream of which an around has read a part before it throws is ended', async (t) => {
+  const cancelled = Promise.withResolvers<void>();
+  const around: Around[] = [
+    async (next) => {
+      const { body } = await next();
+      await (body as AsyncIterable<string>)[Symbol.asyncIterator]().next();
+      throw new HttpError(409);
+    },
+    () => new Response(new ReadableStream({ pull, cancel: () => cancelled.resolve() })),
+  ];
+  const pull = (chunks: ReadableStreamDefaultController) => chunks.enqueue('tea');
+  const client = await createTestClient({ '': { Default } }, { around });
+  t.is((await client.send('GET', '/')).status, 409);
+  await cancelled.promise;
+});
+
 test('a Response may read the stream of the answer that it replaces, which ends with it', async (t) => {
   let ended = 0;
   class Stream extends Controller {

@@ -1,7 +1,7 @@
 // Code around methods: `around(next, request)` is called for every request below a folder, even if no method answers
 // it, and receives the answer to each, including refusals and errors (behaviour: folders).
 import { fromResponse } from '../answer/encode.ts';
-import { cancelStream, ReplaceableStream, refuseSpent, toBody } from '../answer/stream.ts';
+import { cancelStream, ReplaceableStream, toBody } from '../answer/stream.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import {
@@ -61,7 +61,7 @@ class Surrounding<Place extends Surrounded> {
     const result = await this.#run(0);
     this.#isOver = true;
     if (this.#unanswered > 0) request.end();
-    for (const answer of this.#made) if (answer !== result) void answer.end();
+    for (const answer of this.#made) if (answer !== result) answer.end();
     const { error, status } = result;
     if (error !== undefined) this.#innermost.report(this.#place, error, status);
     return result.toResponse();
@@ -100,11 +100,14 @@ class Surrounding<Place extends Surrounded> {
   }
 
   #keep(answer: SurroundedAnswer): SurroundedAnswer {
-    if (this.#isOver) void answer.end();
+    if (this.#isOver) answer.end();
     else this.#made.push(answer);
     return answer;
   }
 }
+
+/** Headers that a new body makes wrong. */
+const ofBytes = ['content-length', 'content-digest', 'repr-digest', 'digest', 'content-md5'];
 
 /** The answer that arounds receive: changing its body keeps its headers consistent, and ends streams that are not
  * sent. */
@@ -139,7 +142,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     const { body } = whole;
     const stream = replaced === undefined ? undefined : replaced.#takeStream();
     const isReader = stream !== undefined && !isWhole(body);
-    if (!isReader) void stream?.end();
+    if (!isReader) stream?.end();
     const sent = isReader ? { ...whole, body: stream.replacedBy(body) } : whole;
     const answer = new SurroundedAnswer(sent, replaced?.error);
     // With the headers of the replaced answer, `new Response(page, answer)`, it would have that answer's length.
@@ -166,18 +169,17 @@ export class SurroundedAnswer implements RoutedAnswer {
     const replaced = this.#shown;
     if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) {
       replaced?.throwFailure();
-      void replaced?.end();
+      replaced?.end();
       this.#body = body;
       this.#shown = undefined;
     } else if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
       const stream = body as AsyncIterable<Uint8Array>;
-      refuseSpent(stream);
       this.#body = replaced?.replacedBy(stream) ?? toBody(stream);
       this.#shown = new ReplaceableStream(this.#body);
     } else {
       throw new TypeError('the body of an answer is a text, bytes, a stream or undefined');
     }
-    this.headers.delete('content-length');
+    for (const name of ofBytes) this.headers.delete(name);
     this.#length = null;
     const tag = this.headers.get('etag');
     if (body !== undefined && tag?.startsWith('"')) this.headers.set('etag', `W/${tag}`);
@@ -186,9 +188,10 @@ export class SurroundedAnswer implements RoutedAnswer {
   /** Throws if the stream was read, and can no longer be sent. */
   toResponse(): ResponseLike {
     const { status, headers } = this;
-    const session = this.#session;
+    const session = status === 101 ? this.#session : undefined;
+    if (session === undefined) this.#session?.abandon();
     if (this.#shown?.isRead) {
-      void this.end();
+      this.end();
       throw new TypeError(
         'an around has read the stream of an answer, and put nothing in its place',
       );
@@ -206,8 +209,8 @@ export class SurroundedAnswer implements RoutedAnswer {
   }
 
   /** Ends the answer without sending it. */
-  async end(): Promise<void> {
+  end(): void {
     this.#session?.abandon();
-    await cancelStream(this.#body);
+    cancelStream(this.#body);
   }
 }

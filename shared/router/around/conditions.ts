@@ -46,7 +46,7 @@ export async function refuseUnmet(
   const response = await read();
   const current = response && response.status < 300 ? new SurroundedAnswer(response) : undefined;
   if (current !== undefined) setEntityTag(current);
-  await current?.end();
+  current?.end();
   if (evaluate('change', request, current?.headers) === 'failed') throw preconditionFailed();
 }
 
@@ -68,7 +68,7 @@ function evaluate(
 ): 'proceed' | 'unchanged' | 'failed' {
   const match = request.get('if-match');
   const unmodifiedSince = toTime(request.get('if-unmodified-since'));
-  const modifiedAt = toTime(current?.get('last-modified') ?? null);
+  const modifiedAt = toTime(current?.get('last-modified'));
   if (match !== null) {
     if (!names(match, current, isSameStrongly)) return 'failed';
   } else if (modifiedAt > unmodifiedSince) return 'failed';
@@ -89,7 +89,10 @@ function names(
   if (current === undefined) return false;
   if (list.trim() === '*') return true;
   const etag = current.get('etag');
-  return etag !== null && tagsOf(list).some((tag) => isSame(withoutCoding(tag), etag));
+  return (
+    etag !== null &&
+    tagsOf(list).some((tag) => isSame(tag, etag) || isSame(withoutCoding(tag), etag))
+  );
 }
 
 function tagsOf(list: string | null): readonly string[] {
@@ -114,7 +117,12 @@ function isSameWeakly(given: string, current: string): boolean {
   return given.replace(/^W\//, '') === current.replace(/^W\//, '');
 }
 
-/** NaN, which compares false with everything, if there is no date. */
-function toTime(date: string | null): number {
-  return date === null ? Number.NaN : Date.parse(date);
+/** The forms of RFC 9110, section 5.6.7. The last one names no time zone, and is UTC too. */
+const dateForm =
+  /^(?:\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT|\w{6,9}, \d\d-\w{3}-\d\d [\d:]{8} GMT|(\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}))$/;
+
+/** NaN, which compares false with everything, if that is no date of HTTP. */
+export function toTime(date: string | null | undefined): number {
+  const [form, withoutZone] = dateForm.exec(date ?? '') ?? [];
+  return Date.parse(withoutZone === undefined ? String(form) : `${withoutZone} GMT`);
 }

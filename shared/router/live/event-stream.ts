@@ -1,7 +1,7 @@
 // Server-sent events from the values of a generator (behaviour: events). A value is requested when its reader has room
 // for it, so a slow reader slows the generator; a reader that disconnects ends it.
 import { Readable } from 'node:stream';
-import { isGenerator } from '../answer/encode.ts';
+import { isGenerator, isOpenFile } from '../answer/encode.ts';
 import { toJsonText } from '../answer/json-text.ts';
 import { isNodeStream, toBegun, toBody } from '../answer/stream.ts';
 import type { Limits } from '../limits.ts';
@@ -26,6 +26,8 @@ export function answerEvents(
     value === null ||
     value instanceof Response ||
     value instanceof ReadableStream ||
+    value instanceof Blob ||
+    isOpenFile(value) ||
     ArrayBuffer.isView(value) ||
     isNodeStream(value);
   if (isSent) return undefined;

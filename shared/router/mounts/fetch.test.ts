@@ -92,16 +92,28 @@ test('the form of a Request that is refused before its end fails nowhere', async
 
 test('an answer whose client has gone ends, whether or not it is read', async (t) => {
   const stream = Readable.from(['tea', 'coffee']);
+  const cancelled = Promise.withResolvers<void>();
   class Drinks extends Controller {
     GET() {
       return stream;
     }
+    PUT() {
+      return new ReadableStream({
+        cancel() {
+          cancelled.resolve();
+          throw new Error('an end that fails ends nothing else');
+        },
+      });
+    }
   }
   const { app } = await createTestClient({ '': { Drinks } });
-  const gone = new AbortController();
-  const request = new Request('http://localhost/drinks', { signal: gone.signal });
-  const response = await app.fetch(request);
-  gone.abort();
-  await t.throwsAsync(response.text(), { name: 'AbortError' });
+  for (const method of ['GET', 'PUT']) {
+    const gone = new AbortController();
+    const request = new Request('http://localhost/drinks', { method, signal: gone.signal });
+    const response = await app.fetch(request);
+    gone.abort();
+    await t.throwsAsync(response.text(), { name: 'AbortError' });
+  }
   t.true(stream.destroyed);
+  await cancelled.promise;
 });

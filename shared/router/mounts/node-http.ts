@@ -119,7 +119,7 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
 function toGoneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
   const look = () => {
-    if (!response.writableFinished) gone.abort();
+    if (!response.writableEnded) gone.abort();
   };
   if (response.closed) look();
   else response.once('close', look);
@@ -148,7 +148,10 @@ function send(
   response.writeHead(status, headers as string[]);
   if (!isWhole(body)) {
     // A pipeline to a closed connection neither sends nor ends anything.
-    if (response.destroyed) return cancelStream(body);
+    if (response.destroyed) {
+      cancelStream(body);
+      return undefined;
+    }
     trackAnswer(request, response);
     // Otherwise the head would wait for a first chunk, which can be an event much later.
     setImmediate(() => response.flushHeaders());
