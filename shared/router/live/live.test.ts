@@ -7,6 +7,7 @@ import test, { type ExecutionContext } from 'ava';
 import Fastify from 'fastify';
 import Type from 'typebox';
 import { WebSocket } from 'ws';
+import { eventually } from '../../../test/support/eventually.ts';
 import type { ErrorReport } from '../answer/error-report.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
@@ -157,6 +158,7 @@ function on(names: readonly string[], title: string, run: Run, limits: AppOption
         around: async (next, { path }) => {
           if (path === '/rooms/page') return new Response('own page');
           const answer = await store.run('inside', next);
+          if (path === '/rooms/later') answer.status = 503;
           for (const name of ['a', 'b']) answer.headers.append('vary', name);
           return answer;
         },
@@ -261,6 +263,10 @@ test('what is no event is not sent to a reader of events', async (t) => {
     GET(): unknown {
       return 5;
     }
+    static readonly PATCH = op({ produces: 'text/event-stream' });
+    PATCH() {
+      return new Blob(['data:1\n\n']);
+    }
     // Ends events for which a browser would otherwise reconnect.
     POST() {}
     static readonly PUT = op({ produces: 'text/event-stream' });
@@ -272,6 +278,7 @@ test('what is no event is not sent to a reader of events', async (t) => {
   t.is((await send('GET', '/news')).status, 500);
   t.regex(String(reports[0]?.error), /a method that produces text\/event-stream is an async/);
   t.is((await send('POST', '/news')).status, 204);
+  t.is((await send('PATCH', '/news')).text, 'data:1\n\n', 'events already');
   t.is((await send('PUT', '/news')).status, 500);
   t.regex(String(reports[1]?.error), /serialize a BigInt/);
 });
@@ -314,6 +321,8 @@ onNode('a class with CONNECT is a WebSocket with one instance', async (t, { port
 });
 
 onNode('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
+  t.is(await refusalOf(port, `${prefix}/rooms/later`), 503, 'changed by an around');
+  t.is(await ended.promise, 'ann 1006');
   t.is(await refusalOf(port, `${prefix}/rooms/full`), 409);
   t.is(await refusalOf(port, `${prefix}/rooms/private`), 403, 'false lets no caller in');
   t.is(await refusalOf(port, `${prefix}/rooms/old`), 403);
@@ -361,7 +370,13 @@ onNode(
 onNode('a defect ends the connection with 1011 and shows nothing', async (t, server) => {
   const { socket, read, closed } = connect(server.port, `${server.prefix}/rooms/a`);
   await read();
+  socket.pause();
   socket.send('{"text":"defect"}');
+  await eventually('it is closed', () => server.reports.length > 0);
+  // What a client sends before it reads that is not handled.
+  socket.send('{"text":"defect"}');
+  socket.close();
+  socket.resume();
   const told = await read();
   t.like(told, { error: { status: 500 } });
   t.notRegex(JSON.stringify(told), /secret/);

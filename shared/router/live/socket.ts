@@ -90,6 +90,8 @@ class Session implements Socket, SessionLike {
   #connection: Connection | undefined;
   #messages: Uint8Array[] = [];
   #isHandling = false;
+  /** Later messages are dropped: the client may send more before it has read that the connection closes. */
+  #isClosing = false;
   #isAlive = true;
   #isOver = false;
 
@@ -140,6 +142,7 @@ class Session implements Socket, SessionLike {
       throw new RangeError(`a WebSocket cannot be closed with ${code} ${reason}`);
     }
     this.#messages = [];
+    this.#isClosing = true;
     if (this.#connection !== undefined) this.#connection.close(code, reason);
     else this.#early.push((connection) => connection.close(code, reason));
   }
@@ -199,10 +202,14 @@ class Session implements Socket, SessionLike {
 
   /** No bytes are read while a message is handled: the waiting messages were read together with it. */
   #take(connection: Connection, data: Uint8Array, isBinary: boolean): void {
-    const isRefused = isBinary && !this.#class.takesBytes;
-    if (isRefused) connection.close(wrongKind, 'messages are texts');
-    else this.#messages.push(data);
-    if (isRefused || this.#isHandling) return;
+    if (this.#isClosing) return;
+    if (isBinary && !this.#class.takesBytes) {
+      this.#isClosing = true;
+      connection.close(wrongKind, 'messages are texts');
+      return;
+    }
+    this.#messages.push(data);
+    if (this.#isHandling) return;
     this.#isHandling = true;
     connection.pause();
     void this.#inside(() => this.#handleAll(connection)).finally(() => {

@@ -119,7 +119,7 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
 function toGoneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
   const look = () => {
-    if (!response.writableEnded) gone.abort();
+    if (!response.writableFinished) gone.abort();
   };
   if (response.closed) look();
   else response.once('close', look);
