@@ -47,6 +47,7 @@ function toHttpError(error: Error): HttpError {
 }
 
 const graceMs = 1_000;
+const graces = 3;
 
 /** Called for an incomplete request, before the answer is sent. */
 export function endUnread(request: IncomingMessage, response: ServerResponse): void {
@@ -57,9 +58,17 @@ export function endUnread(request: IncomingMessage, response: ServerResponse): v
     request.on('removeListener', (event) => {
       if (event === 'readable') setImmediate(() => request.resume());
     });
-    const timer = setTimeout(() => request.destroy(), graceMs);
-    timer.unref();
-    request.once('close', () => clearTimeout(timer));
-    request.once('end', () => clearTimeout(timer));
+    const { socket } = request;
+    let bytes = socket.bytesRead;
+    let left = graces;
+    // A process that was busy for longer has bytes to read, so it reads before it judges.
+    const look = () => {
+      left -= 1;
+      if (!request.complete && (left === 0 || socket.bytesRead === bytes)) request.destroy();
+      bytes = socket.bytesRead;
+    };
+    const timer = setInterval(() => setImmediate(look), graceMs).unref();
+    request.once('close', () => clearInterval(timer));
+    request.once('end', () => clearInterval(timer));
   });
 }
