@@ -1,6 +1,7 @@
 // Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins). Pages of the
 // application's own host are recognized by their origin.
 import { HttpError } from './errors.ts';
+import { addVary } from './request/listed-headers.ts';
 import type { Around, RoutedRequest } from './request/request.ts';
 import { patternCharacters, whyExponential } from './schema/pattern.ts';
 
@@ -53,7 +54,7 @@ export function toCorsArounds(cors: Cors): { readonly outer: Around; readonly in
     async outer(next, { headers: asked }) {
       const answer = await next();
       const { headers } = answer;
-      headers.append('vary', 'Origin');
+      addVary(headers, 'Origin');
       const origin = asked.get('origin');
       if (origin === null || !admits(origin)) return answer;
       headers.set('access-control-allow-origin', origin);

@@ -103,7 +103,7 @@ test('a range is answered with these bytes alone, one that is not there with 416
   t.like(some.headers, { 'content-range': 'bytes 2-4/10', 'content-length': '3' });
   const last = await get('/assets/docs/a%20b.txt', { range: 'bytes=-3' });
   t.deepEqual([last.status, last.text], [206, '789']);
-  for (const range of ['bytes=-50', 'bytes=a-b', 'bytes=0-1 x', 'bytes=0-0,2-3']) {
+  for (const range of ['bytes=-50', 'bytes=a-b', 'bytes=0-1 x', 'bytes=0-0,2-3', 'bytes=5-2']) {
     t.like(await get('/assets/docs/a%20b.txt', { range }), { status: 200, text: '0123456789' });
   }
   const beyond = await get('/assets/docs/a%20b.txt', { range: 'bytes=50-' });
@@ -130,6 +130,7 @@ test('a caller that already has the file gets 304; a failed condition gets 412',
   t.deepEqual([known.status, known.text, known.headers['etag']], [304, '', etag]);
   const since = { 'if-modified-since': headers['last-modified'] ?? '' };
   t.is((await get('/assets/docs/a%20b.txt', since)).status, 304);
+  t.is((await get('/assets/docs/a%20b.txt', { 'if-unmodified-since': '0' })).status, 200);
   t.is((await get('/assets/docs/a%20b.txt', { 'if-match': '"other"' })).status, 412);
 });
 

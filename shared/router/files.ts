@@ -6,6 +6,7 @@ import { resolve, sep } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import Type from 'typebox';
+import { toTime } from './around/conditions.ts';
 import type { Controller } from './controller.ts';
 import { HttpError, notFound, Redirect } from './errors.ts';
 import { type OpMethod, op } from './op.ts';
@@ -39,10 +40,14 @@ export async function sendFile(
   // All that @fastify/send reads of a request.
   const { method } = request;
   const headersAsked = Object.fromEntries(request.headers);
-  // Ranges apply to GET only, conditions of files to GET and HEAD. A range that is not one is ignored.
-  const range =
-    method === 'GET' ? /^bytes=(?:\d+-\d*|(-\d+))$/i.exec(headersAsked['range'] ?? '') : null;
-  if (range === null) delete headersAsked['range'];
+  // Ranges apply to GET only, conditions of files to GET and HEAD. A range or a date that is not one is ignored.
+  const [range, first, last, suffix] =
+    /^bytes=(?:(\d+)-(\d*)|(-\d+))$/.exec(headersAsked['range'] ?? '') ?? [];
+  const isReversed = Number(last || first) < Number(first);
+  if (method !== 'GET' || range === undefined || isReversed) delete headersAsked['range'];
+  for (const name of ['if-modified-since', 'if-unmodified-since']) {
+    if (Number.isNaN(toTime(headersAsked[name]))) delete headersAsked[name];
+  }
   const asked = { method, headers: method === 'GET' || method === 'HEAD' ? headersAsked : {} };
   const open = (name: string) =>
     send(asked as unknown as Readable, name, {
@@ -54,7 +59,7 @@ export async function sendFile(
   const isFolder = found.type === 'directory' || path === '/';
   if (found.type === 'directory') found = await open(path === '/' ? path : `${path}/`);
   // A file that is shorter than the end that is asked for is sent whole (RFC 9110, section 14.1.2).
-  if (found.statusCode === 416 && Number(range?.[1]) < 0) {
+  if (found.statusCode === 416 && Number(suffix) < 0) {
     delete headersAsked['range'];
     found = await open(path);
   }

@@ -45,8 +45,14 @@ export function basic(
   return ofScheme('basic', options, 'a user name and a password are required', read, ask);
 }
 
-/** `read` returns nothing for malformed credentials. A check that fails admits no caller, but is no verdict on the
- * credentials: 503, and its error is only logged. An error that it throws as an answer is passed on unchanged. */
+/** A check that fails admits no caller, but is no verdict: 503, and its error is only logged. An error that it throws as
+ * an answer is passed on unchanged. */
+function fail(_asked: unknown, cause: unknown): never {
+  const isAnswer = cause instanceof HttpError || cause instanceof Stop || cause instanceof Redirect;
+  throw isAnswer ? cause : new HttpError(503, { cause });
+}
+
+/** `read` returns nothing for malformed credentials. */
 function ofScheme<Credentials>(
   scheme: 'basic' | 'bearer',
   { realm }: GuardOptions,
@@ -61,11 +67,6 @@ function ofScheme<Credentials>(
   const ask = ({ credentials, request }: Asked) => toNative(check?.(credentials, request));
   const admit = (_asked: Asked, passed: unknown): void => {
     if (passed !== true) throw new AccessDenied({ scheme, realm });
-  };
-  const fail = (_asked: Asked, cause: unknown): never => {
-    const isAnswer =
-      cause instanceof HttpError || cause instanceof Stop || cause instanceof Redirect;
-    throw isAnswer ? cause : new HttpError(503, { cause });
   };
   return {
     authenticates: true,
@@ -82,13 +83,14 @@ function ofScheme<Credentials>(
 
 /** Admits a request while `take` allows it, else answers 429; it does not authenticate callers. */
 export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
+  const ask = (request: RoutedRequest) => toNative(take(request));
+  const admit = (_request: RoutedRequest, passed: unknown): void => {
+    if (passed !== true) throw new HttpError(429, { detail: 'too many requests' });
+  };
   return {
     authenticates: false,
     refusal: 429,
-    check(request) {
-      const refusal = () => new HttpError(429, { detail: 'too many requests' });
-      return demand(() => take(request), refusal);
-    },
+    check: (request) => settle(request, ask, admit, fail),
   };
 }
 

@@ -41,6 +41,15 @@ class Texts extends Controller {
     return new Blob([text]).stream();
   }
   GET_none() {}
+  static readonly GET_own = op({ etag: true });
+  GET_own() {
+    const { headers } = this.response;
+    for (const name of ['content-digest', 'repr-digest']) headers.set(name, 'sha-256=:dGVh:');
+    headers.set('etag', '"1-gzip"');
+    headers.set('vary', 'accept-encoding, origin');
+    return this.GET_stream();
+  }
+  static readonly PUT_own = op({ etag: true }, () => {});
 }
 
 async function fetchFrom(controllers: object) {
@@ -65,6 +74,8 @@ test('texts and streams are compressed for who accepts it, by what is preferred'
     ['br;q=0.5, gzip;q=0.8', 'gzip'],
     ['*', 'br'],
     ['br;q=0, *', 'gzip'],
+    ['identity, gzip;q=0.5', null],
+    ['identity;q=0.5, gzip;q=0.5', 'gzip'],
     ['GZIP', 'gzip'],
     ['gzip;q=0', null],
     ['identity', null],
@@ -112,6 +123,18 @@ test('HEAD has the headers of the compressed answer, and its tag is one to reval
   t.is((await get('/texts', { ...accepted, 'if-none-match': `W/${tag}` })).status, 304, 'by nginx');
   t.is((await get('/texts', { ...accepted, 'if-match': tag }, 'DELETE')).status, 204);
   t.is((await get('/texts', { 'if-match': tag.replace('gzip', 'other') }, 'DELETE')).status, 412);
+});
+
+test('a stream has a tag like a text, whatever that ends with, and no header of the bytes before', async (t) => {
+  const get = await fetchFrom({ Texts });
+  const { headers } = await get('/texts/own', { 'accept-encoding': 'gzip' });
+  t.is(headers.get('vary'), 'accept-encoding, origin');
+  t.deepEqual([headers.get('content-digest'), headers.get('repr-digest')], [null, null]);
+  t.is(headers.get('etag'), '"1-gzip-gzip"');
+  for (const tag of ['"1-gzip-gzip"', '"1-gzip"']) {
+    t.is((await get('/texts/own', { 'if-none-match': tag })).status, 304, tag);
+    t.is((await get('/texts/own', { 'if-match': tag }, 'PUT')).status, 204, tag);
+  }
 });
 
 test('a part of a file is never compressed, and no part is offered of what is', async (t) => {

@@ -2,6 +2,7 @@
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
+import { addVary } from '../request/listed-headers.ts';
 import { readWeights } from '../request/media-type.ts';
 import { type Around, isWhole, type RoutedAnswer } from '../request/request.ts';
 import { withCoding } from './conditions.ts';
@@ -41,21 +42,21 @@ export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } =
     const { status, headers, body } = answer;
     const isWanted = isCompressible(answer, fromBytes);
     // A partial answer, and 304, have the headers that their 200 would have (RFC 9110, sections 15.3.7 and 15.4.5).
-    if (isWanted || status === 206 || status === 304) headers.append('vary', 'Accept-Encoding');
+    if (isWanted || status === 206 || status === 304) addVary(headers, 'Accept-Encoding');
     if (!isWanted) return answer;
     const name = chooseCoding(request.headers.get('accept-encoding') ?? '');
     const coding = codings[name ?? ''];
     if (name === undefined || coding === undefined || body === undefined) return answer;
+    const tag = headers.get('etag');
     if (isWhole(body)) {
-      const tag = headers.get('etag');
       answer.body = await coding.whole(body);
-      if (tag !== null) headers.set('etag', withCoding(tag, name));
     } else {
       const stream = coding.stream();
       // The error reaches the reader of the stream.
       pipeline(Readable.from(body), stream, () => {});
       answer.body = stream;
     }
+    if (tag !== null) headers.set('etag', withCoding(tag, name));
     headers.set('content-encoding', name);
     // A range of the compressed body would be a range of the bytes before compression.
     headers.delete('accept-ranges');
@@ -71,14 +72,15 @@ function isCompressible({ status, headers, body }: RoutedAnswer, fromBytes: numb
   return body !== undefined && (length === null || Number(length) >= fromBytes);
 }
 
-/** Undefined if the client accepts none of the codings. */
+/** Undefined if the client accepts none of the codings, or prefers the answer without one. */
 function chooseCoding(accept: string): string | undefined {
   const weights = new Map(
     readWeights(accept).map(([name, weight]) => [name === 'x-gzip' ? 'gzip' : name, weight]),
   );
   const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0;
+  const least = weights.get('identity') ?? 0;
   const [best] = Object.keys(codings)
-    .filter((name) => weightOf(name) > 0)
+    .filter((name) => weightOf(name) > 0 && weightOf(name) >= least)
     .sort((a, b) => weightOf(b) - weightOf(a));
   return best;
 }

@@ -121,6 +121,12 @@ export function toListedHeaders(given: Readonly<Record<string, string>>): Listed
   return headers;
 }
 
+/** Adds a name to `Vary` unless it is there already. */
+export function addVary(headers: Headers, name: string): void {
+  const named = (headers.get('vary') ?? '').toLowerCase().split(/[ \t,]+/);
+  if (!named.includes('*') && !named.includes(name.toLowerCase())) headers.append('vary', name);
+}
+
 function toName(name: string): string {
   if (token.test(name)) return name.toLowerCase();
   throw unsendable(name, 'it is no name of a header');
