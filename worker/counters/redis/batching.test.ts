@@ -1,7 +1,7 @@
 // Tests how requests become batches and when they time out, with lanes and a clock that the test controls:
 // batching.txt.
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '../../../shared/clock.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { createHit } from '../../../test/support/counting.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
@@ -9,8 +9,10 @@ import { testScenarios } from '../../../test/support/scenarios.ts';
 import { createBreaker } from '../failure/breaker.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CountRequest } from '../store.ts';
-import { Batching, createPipelineWindow, type EmptyPoolRule, type Lane } from './batching.ts';
-import { isLost, type RawReply, ReplyError } from './connection.ts';
+import { Batching, type EmptyPoolRule } from './batching.ts';
+import { type Connection, type RawReply, ReplyError } from './connection.ts';
+import { createPipelineWindow } from './pipeline-window.ts';
+import { RedisLane } from './redis-lane.ts';
 import { createScriptSupport } from './script-support.ts';
 
 /** A command, without the EXPIRE that may follow. */
@@ -20,43 +22,84 @@ interface Operation {
   readonly amount: number;
 }
 
-interface FakeLane extends Lane {
-  ready: boolean;
-  readonly sent: {
-    operations: readonly Operation[];
-    onAnswer: () => void;
-    /** Calls `onAnswer` too, unless the connection was lost. */
-    done: (replies: RawReply[]) => void;
-    isShown?: boolean;
-  }[];
-  readonly resets: string[];
+/** Commands that wait for the test to answer them. */
+interface Sent {
+  readonly operations: readonly Operation[];
+  readonly done: (replies: RawReply[]) => void;
+  isShown?: boolean;
 }
 
-function createFakeLane(): FakeLane {
-  const sent: FakeLane['sent'] = [];
-  const resets: string[] = [];
-  return {
-    ready: true,
-    sent,
-    resets,
-    send(commands, done, onAnswer = () => {}) {
-      const parsed = commands.map(parseCommand);
-      const isExpiry = parsed.map(({ command }) => command === 'EXPIRE');
-      sent.push({
-        operations: parsed.filter((_, index) => !isExpiry[index]),
-        onAnswer,
-        done(replies) {
-          const [first] = replies;
-          if (!isLost(first)) onAnswer();
-          const rest = [...replies];
-          // Unconfirmed EXPIREs are sent with each increment.
-          done(isExpiry.map((is) => (is ? null : (rest.shift() ?? null))));
-        },
+/** A lane to a server that the test plays. */
+class TestLane {
+  readonly lane: RedisLane;
+  readonly sent: Sent[] = [];
+  readonly resets: string[] = [];
+  /** Whether the server redirects commands; the test then answers for the other node. */
+  redirects = false;
+  #isAway = false;
+  #notifyBack = () => {};
+  #endConnection = () => {};
+
+  constructor(clock: Clock, reconnects: boolean, onOpen: () => void) {
+    this.lane = new RedisLane({
+      clock,
+      open: () => this.#open(),
+      timeoutMs: 1_000,
+      maxAgeMs: undefined,
+      reconnects,
+      closeOnReadonlyError: false,
+      onOpen,
+      onEnd: (reason, byUs) => {
+        if (byUs && reason !== 'closed') this.resets.push(reason);
+      },
+      redirect: (commands, replies, done) => {
+        if (this.redirects) this.#receive(commands, done, true);
+        else done(replies);
+      },
+      onFailure: () => {},
+    });
+  }
+
+  setAway(isAway: boolean): void {
+    this.#isAway = isAway;
+    if (isAway) this.#endConnection();
+    else this.#notifyBack();
+  }
+
+  async #open(): Promise<Connection> {
+    while (this.#isAway) {
+      await new Promise<void>((resolve) => {
+        this.#notifyBack = resolve;
       });
-    },
-    reset: (reason) => resets.push(reason),
-  };
+    }
+    const ended = Promise.withResolvers<string>();
+    this.#endConnection = () => ended.resolve('the connection was closed');
+    return {
+      send: (commands, done) => this.#receive(commands, done),
+      ask: async () => 1,
+      destroy: () => {
+        for (const { done } of this.sent.splice(0)) setImmediate(done, [lost]);
+      },
+      ended: ended.promise,
+    };
+  }
+
+  #receive(commands: readonly string[], done: Sent['done'], isShown = false): void {
+    const parsed = commands.map(parseCommand);
+    const isExpiry = parsed.map(({ command }) => command === 'EXPIRE');
+    this.sent.push({
+      operations: parsed.filter((_, index) => !isExpiry[index]),
+      done(replies) {
+        const rest = [...replies];
+        // Unconfirmed EXPIREs are sent with each increment.
+        done(isExpiry.map((is) => (is ? null : (rest.shift() ?? null))));
+      },
+      isShown,
+    });
+  }
 }
+
+const lost = new Error('the connection was closed');
 
 /** An array of texts: its length, then the length of each text before the text. */
 function parseCommand(text: string): Operation {
@@ -71,13 +114,18 @@ interface SetUpOptions {
 }
 
 function setUp(options: SetUpOptions = {}) {
-  const lanes = Array.from({ length: options.lanes ?? 1 }, createFakeLane);
   const clock = createManualClock();
+  const changed = () => store.lanesChanged();
+  const lanes = Array.from(
+    { length: options.lanes ?? 1 },
+    () => new TestLane(clock, true, changed),
+  );
+  const overflow = new TestLane(clock, false, changed);
   const failures: string[] = [];
   const log = createRecordedLog();
   const deps = {
     name: 'store',
-    batches: {
+    operations: {
       name: 'store',
       knownExpiries: createKnownExpiries(),
       scripts: createScriptSupport('store', 'REDIS_URL', log),
@@ -85,26 +133,22 @@ function setUp(options: SetUpOptions = {}) {
       jitterMaxSeconds: 0,
       describeRemedy: () => undefined,
     },
-    lanes,
-    overflow: { ...createFakeLane(), ready: false },
-    openOverflow: () => {
-      deps.overflow.ready = true;
-    },
-    closeOverflow: () => {
-      deps.overflow.ready = false;
-    },
+    lanes: lanes.map(({ lane }) => lane),
+    overflow: overflow.lane,
+    openOverflow: () => void overflow.lane.tryToOpen(new AbortController().signal),
+    closeOverflow: () => overflow.lane.halt('closed'),
     breaker: createBreaker({ name: 'store', clock, onChange: () => {} }),
     clock,
     log,
     onRequestFailure: ({ message }: Error) => failures.push(message),
-    timeoutMs: 1_000,
     patienceMs: 1_000,
     onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },
     pipelineWindowMs: options.pipelineWindowMs ?? 0,
   };
   const store = new Batching(deps);
-  const [lane] = lanes as [FakeLane, ...FakeLane[]];
-  return { store, lanes, lane, deps, clock, failures, log };
+  for (const { lane } of lanes) lane.keepOpen();
+  const [lane] = lanes as [TestLane, ...TestLane[]];
+  return { store, lanes, lane, overflow, deps, clock, failures, log };
 }
 
 const hit = (key: string, hits = 1, limit = 10) =>
@@ -125,8 +169,8 @@ class Scene {
     this.#of = setUp(options);
   }
 
-  get #lanes(): readonly FakeLane[] {
-    return [...this.#of.lanes, this.#of.deps.overflow];
+  get #lanes(): readonly TestLane[] {
+    return [...this.#of.lanes, this.#of.overflow];
   }
 
   async run([command = '', ...words]: readonly string[]): Promise<string> {
@@ -148,14 +192,14 @@ class Scene {
       const request = this.#requests[Number(first.slice(1)) - 1];
       if (request) request.cancelled = true;
     } else if (command === 'answer') this.#answer(lane, words.slice(1));
-    else if (command === 'redirect') lane?.sent[0]?.onAnswer();
+    else if (command === 'redirect') this.#redirect(lane);
     else if (command === 'advance') clock.advance(number);
     else if (command === 'stall') clock.stall(number);
     else if (command === 'timers') this.#events.push(`${clock.pending}`);
     else if (command === 'drain') {
       void store.drain(number).then(() => this.#events.push('drained'));
     } else if (command === 'away' || command === 'back') {
-      if (lane) lane.ready = command === 'back';
+      lane?.setAway(command === 'away');
       store.lanesChanged();
     } else if (command === 'half-open') deps.breaker.halfOpen();
     else if (command === 'silent') deps.breaker.openOnTimeout('silent');
@@ -187,10 +231,17 @@ class Scene {
     this.#of.store.count(request);
   }
 
+  #redirect(lane: TestLane | undefined): void {
+    if (lane === undefined) return;
+    lane.redirects = true;
+    lane.sent.shift()?.done([null]);
+    lane.redirects = false;
+  }
+
   /** Answers with a number for each operation, or with `KEY=NUMBER` or `KEY=TEXT` for those of a key. */
-  #answer(lane: FakeLane | undefined, words: readonly string[]): void {
+  #answer(lane: TestLane | undefined, words: readonly string[]): void {
     const batch = lane?.sent.shift();
-    if (words[0] === 'lost') batch?.done([new Error('the connection was closed')]);
+    if (words[0] === 'lost') batch?.done([lost]);
     else {
       batch?.done(
         batch.operations.map(({ key, amount }) => {
@@ -206,7 +257,7 @@ class Scene {
 
   /** The visible state of lanes, breaker and log. */
   #look(): void {
-    const { deps, log, lanes, failures } = this.#of;
+    const { deps, log, lanes, overflow, failures } = this.#of;
     for (const [index, lane] of this.#lanes.entries()) {
       const name = index === lanes.length ? 'overflow' : `lane ${index + 1}`;
       for (const batch of lane.sent) {
@@ -222,12 +273,12 @@ class Scene {
         this.#events.push(`${name} is reset: ${reason}`);
     }
     const { state } = deps.breaker;
-    const { ready } = deps.overflow;
+    const { isOpen } = overflow.lane;
     if (state !== this.#shown.breaker) this.#events.push(`the breaker is ${state}`);
-    if (ready !== this.#shown.overflow)
-      this.#events.push(`overflow is ${ready ? 'open' : 'closed'}`);
+    if (isOpen !== this.#shown.overflow)
+      this.#events.push(`overflow is ${isOpen ? 'open' : 'closed'}`);
     this.#events.push(...log.lines.slice(this.#shown.log));
-    this.#shown = { breaker: state, overflow: ready, log: log.lines.length };
+    this.#shown = { breaker: state, overflow: isOpen, log: log.lines.length };
     if (failures.length > this.#failed) this.#events.push(`failures reported: ${failures.length}`);
     this.#failed = failures.length;
   }
@@ -253,7 +304,7 @@ testScenarios(test, new URL('batching.txt', import.meta.url), async (words, { t 
 
 test('a settle that counts again does not lose the new request, and one that throws is logged', async (t) => {
   const { store, lane, clock, log } = setUp();
-  lane.ready = false;
+  lane.setAway(true);
   const request = { mode: 'add', cancelled: false } as const;
   const count = (key: string, settle = () => {}, deadlineMs = 10_000) =>
     store.count({ ...request, hits: [hit(key)], deadlineMs, settle });
@@ -265,7 +316,7 @@ test('a settle that counts again does not lose the new request, and one that thr
   count('kept');
   await tick();
   clock.advance(100);
-  lane.ready = true;
+  lane.setAway(false);
   store.lanesChanged();
   await tick();
   const keys = lane.sent[0]?.operations.map(({ key }) => key);

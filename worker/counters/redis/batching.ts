@@ -1,13 +1,14 @@
 // Gathers requests into batches, sends each batch over the next free lane, and settles every request once and by its
-// deadline. batch.ts plans the content of a batch.
+// deadline. batch.ts plans the content of a batch, redis-lane.ts carries it.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
-import { afterPause, sharpenPauses } from '../../fine-pause.ts';
 import type { Breaker } from '../failure/breaker.ts';
-import { type CountRequest, needsReading } from '../store.ts';
-import { Batch, type BatchDeps } from './batch.ts';
-import type { CommandText, RawReply } from './connection.ts';
+import type { CountRequest } from '../store.ts';
+import { Batch, type Settling } from './batch.ts';
+import type { OpenRequest, OperationDeps } from './operations.ts';
+import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
+import type { BatchOwner, RedisLane } from './redis-lane.ts';
 
 /**
  * A batch of this many operations accepts no further requests: its size is bounded, and the next one can use another
@@ -34,30 +35,6 @@ const sweepMs = 25;
  * How long requests wait for the outcome of a trial batch: usually the server has recovered, and none of them fails.
  */
 const trialMs = 100;
-/** Grace beyond the timeout before a connection without an answer is dropped. */
-const resetGraceMs = 25;
-
-/** Timers have whole milliseconds: in a shorter window the thread is blocked instead. */
-const shortestTimerMs = 1;
-
-/** Maintains a connection, and carries one batch at a time over it. */
-export interface Lane {
-  /** Connected, so that a batch can be written now. */
-  readonly ready: boolean;
-  /**
-   * Writes the commands at once. `done` is called exactly once, never during `send`, with one reply for each command:
-   * an Error for each unanswered one when the connection is lost. Nothing is ever sent twice. `onAnswer` is called
-   * before `done`, when this server has answered; answers of servers to which it redirected commands may then be
-   * missing.
-   */
-  send(
-    commands: readonly CommandText[],
-    done: (replies: RawReply[]) => void,
-    onAnswer?: () => void,
-  ): void;
-  /** Drops the connection, whose server does not answer, and reconnects. */
-  reset(reason: string): void;
-}
 
 /** The treatment of requests that find no free lane (behaviour: pool-on-empty). All of them wait for `waitMs` first. */
 export interface EmptyPoolRule {
@@ -70,22 +47,20 @@ export interface BatchingDeps {
   /** The name of the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
   /** Shared by all batches. */
-  readonly batches: BatchDeps;
-  readonly lanes: readonly Lane[];
-  /** A lane beyond `lanes`, ready only while it is open. */
-  readonly overflow: Lane;
+  readonly operations: OperationDeps;
+  readonly lanes: readonly RedisLane[];
+  /** A lane beyond `lanes`, connected only while it is needed. */
+  readonly overflow: RedisLane;
   /** Starts opening the overflow lane, unless it is open or being opened. */
   openOverflow(): void;
   /** Closes the overflow lane. */
   closeOverflow(): void;
-  /** Decides whether the server is asked. Opened here or in the lanes when the server does not answer. */
+  /** Decides whether the server is asked. Opened here or by the pool when the server does not answer. */
   readonly breaker: Breaker;
   readonly clock: Clock;
   readonly log: Log;
   /** Called for each request that fails because of the store. */
   readonly onRequestFailure: (error: AppError) => void;
-  /** How long a lane may take to answer a batch before it is reset. */
-  readonly timeoutMs: number;
   /** After this long without any answer the breaker opens. */
   readonly patienceMs: number;
   readonly onEmptyPool: EmptyPoolRule;
@@ -93,289 +68,201 @@ export interface BatchingDeps {
   readonly pipelineWindowMs: number;
 }
 
-/** A lane with the batch that it carries, if any. */
-interface Slot {
-  readonly lane: Lane;
-  /** The batch that has the requests; while counters are read first, too. */
-  batch: Batch | undefined;
-  /** When the last operations of the batch were sent. */
-  writtenMs: number;
-  /** True when the server has answered; other cluster nodes may still have to. */
-  isAnswered: boolean;
-}
-
-export class Batching {
+export class Batching implements BatchOwner, Settling {
   readonly #deps: BatchingDeps;
-  readonly #name;
   readonly #breaker;
   readonly #clock;
-  readonly #log;
-  readonly #timeoutMs;
-  readonly #patienceMs;
-  readonly #onEmptyPool;
-  readonly #pipelineWindow;
-  readonly #waiting = new WaitingLine();
-  readonly #slots;
-  readonly #overflow;
-  readonly #allSlots;
-  /** The number of slots with a batch. */
-  #inFlight = 0;
+  /** Undefined if a batch has the requests of one tick. */
+  readonly #pipelineWindow: PipelineWindow | undefined;
+  readonly #silence: Silence;
+  /** Includes the overflow lane. */
+  readonly #allLanes: readonly RedisLane[];
+  /** The requests that wait to be sent, in order of arrival. */
+  #waiting: OpenRequest[] = [];
   #lastArrivalMs = Number.NEGATIVE_INFINITY;
   #lastSentMs = Number.NEGATIVE_INFINITY;
-  #flushScheduled = false;
-  /** True while requests wait for the pipeline window, not for the store. */
-  #isDelayed = false;
+  /** The next flush: none, at the end of the tick, or after the pipeline window. */
+  #flushing: 'none' | 'scheduled' | 'delayed' = 'none';
   #cancelSweep: (() => void) | undefined;
-  /** Whether an answer was received since the last sweep. */
-  #heard = false;
-  /**
-   * How long requests have been open without an answer of the server. Counted in sweeps, not by the clock: while this
-   * process is stalled, answers may be unread.
-   */
-  #silentMs = 0;
-  /**
-   * Since when no request is open. When all have failed and their callers retry at once, the server counts as silent
-   * throughout.
-   */
-  #idleSinceMs = Number.NEGATIVE_INFINITY;
   #draining: Promise<void> | undefined;
-  #drained: (() => void) | undefined;
+  /** Ends the wait of `drain`. */
+  #notifyIdle = () => {};
 
   constructor(deps: BatchingDeps) {
+    const { pipelineWindowMs, clock } = deps;
     this.#deps = deps;
-    this.#name = deps.name;
     this.#breaker = deps.breaker;
-    this.#clock = deps.clock;
-    this.#log = deps.log;
-    this.#timeoutMs = deps.timeoutMs;
-    this.#patienceMs = deps.patienceMs;
-    this.#onEmptyPool = deps.onEmptyPool;
+    this.#clock = clock;
     this.#pipelineWindow =
-      deps.pipelineWindowMs > 0
-        ? createPipelineWindow(deps.pipelineWindowMs, deps.clock)
-        : undefined;
-    this.#slots = deps.lanes.map(toSlot);
-    this.#overflow = toSlot(deps.overflow);
-    this.#allSlots = [...this.#slots, this.#overflow];
+      pipelineWindowMs > 0 ? createPipelineWindow(pipelineWindowMs, clock) : undefined;
+    this.#silence = new Silence(deps.patienceMs);
+    this.#allLanes = [...deps.lanes, deps.overflow];
   }
 
   /** As CounterStore.count. */
   count(request: CountRequest): void {
     const refusal = this.#findRefusal();
+    // Requests of one tick arrived at the same time.
+    if (this.#flushing === 'none') this.#lastArrivalMs = this.#clock.monotonicMs();
+    const arrivedMs = this.#lastArrivalMs;
+    const open = { request, arrivedMs, failure: undefined, isSettled: false };
     if (refusal !== undefined) {
-      setImmediate(() => this.#settle(request, refusal));
+      setImmediate(() => this.#settle(open, refusal));
       return;
     }
-    // Requests of one tick arrived at the same time.
-    if (!this.#flushScheduled) this.#lastArrivalMs = this.#clock.monotonicMs();
-    if (
-      this.#cancelSweep === undefined &&
-      this.#lastArrivalMs - this.#idleSinceMs > this.#patienceMs
-    )
-      this.#silentMs = 0;
-    this.#waiting.push(request, this.#lastArrivalMs);
+    if (this.#cancelSweep === undefined) this.#silence.resume(arrivedMs);
+    this.#waiting.push(open);
     this.#startSweeping();
-    if (this.#flushScheduled) return;
+    if (this.#flushing !== 'none') return;
     if (this.#pipelineWindow === undefined) {
       this.#scheduleFlush();
     } else {
-      this.#flushScheduled = true;
-      setImmediate((pass) => this.#holdBack(pass), this.#pipelineWindow);
+      this.#flushing = 'scheduled';
+      setImmediate((pass) => this.#delayFlush(pass), this.#pipelineWindow);
     }
+  }
+
+  #findRefusal(): AppError | undefined {
+    if (this.#draining !== undefined) return this.#toError('the worker is stopping');
+    if (this.#waiting.length < maxWaiting) return undefined;
+    const { name } = this.#deps;
+    return new AppError('overloaded', `${name}: ${maxWaiting} requests are waiting already`);
+  }
+
+  #scheduleFlush(): void {
+    this.#flushing = 'scheduled';
+    setImmediate(() => this.#flush());
   }
 
   /**
    * Called at the end of the tick of the first request. Delays only a batch that could be sent while none is in flight:
    * otherwise the next batch gathers anyway, and sleeping would delay answers.
    */
-  #holdBack(pass: PipelineWindow): void {
-    const canLeave = this.#breaker.refusal === undefined && this.#findFreeSlot() !== undefined;
-    this.#isDelayed = canLeave && this.#inFlight === 0 && this.#waiting.size < manyRequests;
-    if (this.#isDelayed) pass(this.#lastArrivalMs, () => this.#flush());
-    else this.#flush();
-  }
-
-  #findRefusal(): AppError | undefined {
-    if (this.#draining !== undefined)
-      return new AppError('store', `${this.#name}: the worker is stopping`);
-    if (this.#waiting.size >= maxWaiting) {
-      return new AppError(
-        'overloaded',
-        `${this.#name}: ${maxWaiting} requests are waiting already`,
-      );
+  #delayFlush(pass: PipelineWindow): void {
+    const canLeave = this.#breaker.refusal === undefined && this.#findFreeLane() !== undefined;
+    if (canLeave && !this.#isInFlight() && this.#waiting.length < manyRequests) {
+      this.#flushing = 'delayed';
+      pass(this.#lastArrivalMs, () => this.#flush());
+    } else {
+      this.#flush();
     }
-    return undefined;
-  }
-
-  /** Call it when a lane has become ready, or the breaker has changed. */
-  lanesChanged(): void {
-    if (this.#waiting.size === 0) this.#closeIdleOverflow();
-    else if (!this.#flushScheduled) this.#scheduleFlush();
-  }
-
-  #scheduleFlush(): void {
-    this.#flushScheduled = true;
-    setImmediate(() => this.#flush());
   }
 
   #flush(): void {
-    this.#flushScheduled = false;
-    this.#isDelayed = false;
-    if (this.#breaker.refusal !== undefined) {
-      this.#refuseWaiting(this.#breaker.refusal);
-      return;
+    this.#flushing = 'none';
+    const { refusal } = this.#breaker;
+    if (refusal === undefined) {
+      this.#sendWaiting();
+      this.#closeIdleOverflow();
+    } else {
+      this.#refuseWaiting(refusal);
     }
-    this.#sendWaiting();
-    this.#closeIdleOverflow();
   }
 
   /** While half-open, one batch is sent; later requests wait for its answer for a short time. */
   #refuseWaiting(refusal: AppError): void {
     if (this.#breaker.state === 'half-open') {
-      if (this.#inFlight === 0) this.#sendWaiting();
+      if (!this.#isInFlight()) this.#sendWaiting();
       if (this.#clock.monotonicMs() - this.#lastSentMs < trialMs) return;
     }
-    for (const request of this.#waiting.takeAll()) this.#fail(request, refusal);
-    this.#finishDraining();
+    for (const open of this.#waiting.splice(0)) this.fail(open, refusal);
+    this.#notifyIfIdle();
   }
 
   #sendWaiting(): void {
-    while (this.#waiting.size > 0) {
-      const now = this.#clock.monotonicMs();
-      if (this.#inFlight >= hotLanes && now - this.#lastSentMs < furtherLaneMs) return;
-      const slot = this.#findFreeSlot() ?? (isFree(this.#overflow) ? this.#overflow : undefined);
-      if (slot === undefined) return;
-      this.#sendNextBatch(slot, now);
+    while (this.#waiting.length > 0) {
+      const nowMs = this.#clock.monotonicMs();
+      const isSoon = nowMs - this.#lastSentMs < furtherLaneMs;
+      if (isSoon && this.#batches().length >= hotLanes) return;
+      const { overflow } = this.#deps;
+      const lane = this.#findFreeLane() ?? (overflow.isFree ? overflow : undefined);
+      if (lane === undefined) return;
+      const batch = this.#fillBatch(nowMs);
+      if (batch.requests.length === 0) continue;
+      this.#lastSentMs = nowMs;
+      lane.carry(batch, this);
     }
   }
 
-  /** The first free slot, so that always the same few connections are busy. */
-  #findFreeSlot(): Slot | undefined {
-    return this.#slots.find(isFree);
+  #fillBatch(nowMs: number): Batch {
+    const batch = new Batch(this.#deps.operations, this);
+    let count = 0;
+    for (const open of this.#waiting) {
+      if (batch.size >= maxOperations) break;
+      count++;
+      if (!this.settleIfLate(open, nowMs)) batch.add(open);
+    }
+    this.#waiting.splice(0, count);
+    return batch;
+  }
+
+  /** The first free lane, so that always the same few connections are busy. Not the overflow lane. */
+  #findFreeLane(): RedisLane | undefined {
+    return this.#deps.lanes.find(({ isFree }) => isFree);
   }
 
   #closeIdleOverflow(): void {
-    if (!isFree(this.#overflow)) return;
-    if (this.#waiting.size === 0 || this.#findFreeSlot() !== undefined) this.#deps.closeOverflow();
+    const { overflow, closeOverflow } = this.#deps;
+    if (!overflow.isFree) return;
+    if (this.#waiting.length === 0 || this.#findFreeLane() !== undefined) closeOverflow();
   }
 
-  #sendNextBatch(slot: Slot, now: number): void {
-    const batch = new Batch(this.#deps.batches, undefined);
-    let reads: Batch | undefined;
-    while (batch.size < maxOperations) {
-      const request = this.#waiting.shift();
-      if (request === undefined) break;
-      const reason = this.#findReasonToLeave(request, now);
-      if (reason !== undefined) {
-        this.#settle(request, reason);
-        continue;
-      }
-      batch.add(request);
-      if (needsReading(request)) {
-        reads ??= new Batch(this.#deps.batches, undefined);
-        reads.read(request.hits);
-      }
-    }
-    if (batch.requests.length === 0) return;
-    this.#lastSentMs = now;
-    slot.batch = batch;
-    this.#inFlight++;
-    this.#send(slot, reads ?? batch);
+  /** Call it when a lane has become free, or the breaker has changed. */
+  lanesChanged(): void {
+    if (this.#waiting.length === 0) this.#closeIdleOverflow();
+    else if (this.#flushing === 'none') this.#scheduleFlush();
   }
 
-  #send(slot: Slot, batch: Batch, commands: readonly CommandText[] = batch.toCommands()): void {
-    slot.writtenMs = this.#clock.monotonicMs();
-    slot.isAnswered = false;
-    slot.lane.send(
-      commands,
-      (replies) => this.#take(slot, batch, replies),
-      () => this.#noteAnswer(slot),
-    );
+  /** The batches in flight. */
+  #batches(): Batch[] {
+    return this.#allLanes.flatMap(({ batch }) => batch ?? []);
   }
 
-  #noteAnswer(slot: Slot): void {
-    slot.isAnswered = true;
-    this.#heard = true;
+  #isInFlight(): boolean {
+    return this.#allLanes.some(({ batch }) => batch !== undefined);
+  }
+
+  answered(): void {
+    this.#silence.end();
     if (this.#breaker.refusal !== undefined) this.#breaker.close();
   }
 
-  #take(slot: Slot, batch: Batch, replies: RawReply[]): void {
-    const { commands, expiries } = batch.take(replies);
-    if (expiries !== undefined) {
-      slot.lane.send(expiries.commands, (answers) => batch.confirm(expiries, answers));
+  finished({ requests }: Batch): void {
+    for (const open of requests) {
+      if (open.failure === undefined) this.#settle(open, undefined);
+      else this.fail(open, open.failure);
     }
-    if (commands.length > 0) this.#send(slot, batch, commands);
-    else if (batch === slot.batch) this.#complete(slot, batch);
-    else this.#sendAfterReads(slot, batch);
-  }
-
-  /** The reason if an unsent request must no longer be sent. */
-  #findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
-    if (request.cancelled) {
-      return new AppError('store', `${this.#name}: the caller left before its hits were sent`);
-    }
-    if (request.deadlineMs > now) return undefined;
-    const error = new AppError(
-      'store',
-      `${this.#name}: the deadline passed before the hits were sent`,
-    );
-    this.#deps.onRequestFailure(error);
-    return error;
-  }
-
-  /**
-   * The first round of a batch with `add-unless-over` has read the counters. Plans the second with them, as if the
-   * requests came one by one.
-   */
-  #sendAfterReads(slot: Slot, reads: Batch): void {
-    const now = this.#clock.monotonicMs();
-    const second = new Batch(this.#deps.batches, reads.counters());
-    for (const request of slot.batch?.requests ?? []) {
-      if (request === undefined) continue;
-      const reason = this.#findReasonToLeave(request, now);
-      const failure = needsReading(request) ? reads.findFailure(request.hits) : undefined;
-      if (reason !== undefined) this.#settle(request, reason);
-      else if (failure !== undefined) this.#fail(request, failure);
-      else second.add(request);
-    }
-    if (second.requests.length === 0) {
-      this.#finish(slot);
-    } else {
-      slot.batch = second;
-      this.#send(slot, second);
-    }
-  }
-
-  #complete(slot: Slot, batch: Batch): void {
-    const { requests } = batch;
-    for (let index = 0; index < requests.length; index++) {
-      const request = requests[index];
-      if (request === undefined) continue;
-      const error = batch.complete(index);
-      if (error === undefined) this.#settle(request, undefined);
-      else this.#fail(request, error);
-    }
-    this.#finish(slot);
-  }
-
-  #finish(slot: Slot): void {
-    slot.batch = undefined;
-    this.#inFlight--;
     this.lanesChanged();
-    this.#finishDraining();
+    this.#notifyIfIdle();
   }
 
-  #fail(request: CountRequest, error: AppError): void {
-    this.#deps.onRequestFailure(error);
-    this.#settle(request, error);
-  }
-
-  #settle(request: CountRequest, error: AppError | undefined): void {
-    try {
-      request.settle(error);
-    } catch (thrown) {
-      this.#log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
+  settleIfLate(open: OpenRequest, nowMs: number): boolean {
+    const { cancelled, deadlineMs } = open.request;
+    if (cancelled) {
+      this.#settle(open, this.#toError('the caller left before its hits were sent'));
+    } else if (deadlineMs <= nowMs) {
+      this.fail(open, this.#toError('the deadline passed before the hits were sent'));
     }
+    return open.isSettled;
+  }
+
+  fail(open: OpenRequest, error: AppError): void {
+    if (!open.isSettled) this.#deps.onRequestFailure(error);
+    this.#settle(open, error);
+  }
+
+  #settle(open: OpenRequest, error: AppError | undefined): void {
+    if (open.isSettled) return;
+    open.isSettled = true;
+    try {
+      open.request.settle(error);
+    } catch (thrown) {
+      this.#deps.log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
+    }
+  }
+
+  #toError(text: string): AppError {
+    return new AppError('store', `${this.#deps.name}: ${text}`);
   }
 
   #startSweeping(): void {
@@ -384,191 +271,125 @@ export class Batching {
 
   #sweep(): void {
     this.#cancelSweep = undefined;
-    const now = this.#clock.monotonicMs();
-    const isSilent = !this.#heard && this.#breaker.state !== 'open' && this.#isAnswerDue();
-    this.#silentMs = isSilent ? this.#silentMs + sweepMs : 0;
-    this.#heard = false;
-    if (this.#silentMs >= this.#patienceMs) this.#giveUp();
-    this.#sweepWaiting(now);
-    for (const { lane, batch, writtenMs, isAnswered } of this.#allSlots) {
-      if (batch === undefined) continue;
-      for (const [index, request] of batch.requests.entries()) {
-        if (request === undefined || request.deadlineMs > now) continue;
-        batch.requests[index] = undefined;
-        this.#fail(request, new AppError('store', `${this.#name}: no answer before the deadline`));
+    const nowMs = this.#clock.monotonicMs();
+    const isAnswerDue = this.#breaker.state !== 'open' && this.#isAnswerDue();
+    if (this.#silence.lasts(isAnswerDue)) this.#openBreaker();
+    const isLate = ({ request }: OpenRequest) => request.cancelled || request.deadlineMs <= nowMs;
+    for (const open of this.#takeWaiting(isLate)) this.settleIfLate(open, nowMs);
+    for (const lane of this.#allLanes) {
+      for (const open of lane.batch?.requests ?? []) {
+        if (open.request.deadlineMs > nowMs) continue;
+        this.fail(open, this.#toError('no answer before the deadline'));
       }
-      if (!isAnswered && now >= writtenMs + this.#timeoutMs + resetGraceMs) {
-        lane.reset(`no answer in ${this.#timeoutMs} ms`);
-      }
+      lane.resetIfSilent(nowMs);
     }
-    if (!this.#flushScheduled) this.#flush();
-    if (this.#waiting.size > 0) this.#applyEmptyPoolRule(now);
-    if (this.#waiting.size > 0 || this.#inFlight > 0) this.#startSweeping();
-    else this.#idleSinceMs = now;
-    this.#finishDraining();
+    if (this.#flushing === 'none') this.#flush();
+    if (this.#waiting.length > 0) this.#applyEmptyPoolRule(nowMs);
+    if (this.#waiting.length > 0 || this.#isInFlight()) this.#startSweeping();
+    else this.#silence.pause(nowMs);
+    this.#notifyIfIdle();
   }
 
-  /** False when this server has answered everything sent to it. */
+  /** False when the server has answered everything sent to it. */
   #isAnswerDue(): boolean {
-    if (this.#inFlight === 0) return !this.#isDelayed;
-    return this.#allSlots.some(({ batch, isAnswered }) => batch !== undefined && !isAnswered);
+    return this.#isInFlight()
+      ? this.#allLanes.some(({ awaitsAnswer }) => awaitsAnswer)
+      : this.#flushing !== 'delayed';
   }
 
-  #giveUp(): void {
-    this.#silentMs = 0;
-    this.#breaker.openOnTimeout(`no answer in ${this.#patienceMs} ms`);
+  #openBreaker(): void {
+    this.#breaker.openOnTimeout(`no answer in ${this.#deps.patienceMs} ms`);
     const { refusal } = this.#breaker;
     if (refusal === undefined) return;
-    for (const request of this.#takeSent()) this.#fail(request, refusal);
+    for (const { requests } of this.#batches())
+      for (const open of requests) this.fail(open, refusal);
   }
 
-  /** The requests of all batches in flight; their answers are ignored from now on. */
-  #takeSent(): CountRequest[] {
-    return this.#allSlots.flatMap(({ batch }) => batch?.takeOpen() ?? []);
+  /** Removes and returns the waiting requests for which `leaves` is true. */
+  #takeWaiting(leaves: (open: OpenRequest) => boolean): OpenRequest[] {
+    const leaving = this.#waiting.filter(leaves);
+    if (leaving.length > 0) this.#waiting = this.#waiting.filter((open) => !leaves(open));
+    return leaving;
   }
 
-  #sweepWaiting(now: number): void {
-    const isLeaving = ({ cancelled, deadlineMs }: CountRequest) => cancelled || deadlineMs <= now;
-    for (const request of this.#waiting.takeWhere(isLeaving)) {
-      this.#settle(request, this.#findReasonToLeave(request, now));
-    }
-  }
-
-  #applyEmptyPoolRule(now: number): void {
+  #applyEmptyPoolRule(nowMs: number): void {
     // With an open breaker they fail instead of waiting for a connection.
     if (this.#breaker.refusal !== undefined) return;
-    const { behavior, waitMs } = this.#onEmptyPool;
-    const isDue = now - (this.#waiting.oldestMs ?? now) >= waitMs;
-    if (behavior === 'wait' || !isDue || this.#findFreeSlot() !== undefined) return;
+    const { behavior, waitMs } = this.#deps.onEmptyPool;
+    const isDue = ({ arrivedMs }: OpenRequest) => nowMs - arrivedMs >= waitMs;
+    const [first] = this.#waiting;
+    if (behavior === 'wait' || this.#findFreeLane() !== undefined) return;
     if (behavior === 'create') {
-      this.#deps.openOverflow();
+      if (first !== undefined && isDue(first)) this.#deps.openOverflow();
       return;
     }
-    const error = new AppError('store', `${this.#name}: no connection was free for ${waitMs} ms`);
-    for (const request of this.#waiting.takeWhere((_, arrivedMs) => now - arrivedMs >= waitMs)) {
-      this.#fail(request, error);
-    }
+    const error = this.#toError(`no connection was free for ${waitMs} ms`);
+    for (const open of this.#takeWaiting(isDue)) this.fail(open, error);
   }
 
   /** Refuses new requests; resolves when none is open, or after `graceMs`, when it fails the open ones. */
   drain(graceMs: number): Promise<void> {
-    this.#draining ??= new Promise((resolve) => {
-      const endDrain = () => {
-        this.#drained = undefined;
-        cancelGrace();
-        this.#cancelSweep?.();
-        const error = new AppError(
-          'store',
-          `${this.#name}: the worker stopped before an answer came`,
-        );
-        for (const request of this.#waiting.takeAll()) this.#settle(request, error);
-        for (const request of this.#takeSent()) this.#settle(request, error);
-        resolve();
-      };
-      const cancelGrace = this.#clock.after(graceMs, endDrain);
-      this.#drained = endDrain;
-    });
-    this.#finishDraining();
+    this.#draining ??= this.#awaitIdle(graceMs);
     return this.#draining;
   }
 
-  #finishDraining(): void {
-    if (this.#waiting.size === 0 && this.#inFlight === 0) this.#drained?.();
+  async #awaitIdle(graceMs: number): Promise<void> {
+    const idle = Promise.withResolvers<void>();
+    this.#notifyIdle = idle.resolve;
+    const cancelGrace = this.#clock.after(graceMs, idle.resolve);
+    this.#notifyIfIdle();
+    await idle.promise;
+    cancelGrace();
+    this.#cancelSweep?.();
+    const error = this.#toError('the worker stopped before an answer came');
+    const sent = this.#batches().flatMap(({ requests }) => requests);
+    for (const open of [...this.#waiting.splice(0), ...sent]) this.#settle(open, error);
   }
-}
 
-function toSlot(lane: Lane): Slot {
-  return { lane, batch: undefined, writtenMs: 0, isAnswered: false };
-}
-
-function isFree({ lane, batch }: Slot): boolean {
-  return batch === undefined && lane.ready;
+  #notifyIfIdle(): void {
+    if (this.#waiting.length === 0 && !this.#isInFlight()) this.#notifyIdle();
+  }
 }
 
 /**
- * Delays a batch to gather more requests (KVSTORE_PIPELINE_WINDOW), which saves wake-ups and writes: most of a
- * decision's cost below saturation. Calls `leave` when the window that started at `sinceMs` (monotonic clock) has
- * passed.
+ * How long requests have been open without an answer of the server. Counted in sweeps, not by the clock: while this
+ * process is stalled, answers may be unread.
  */
-export type PipelineWindow = (sinceMs: number, leave: () => void) => void;
+class Silence {
+  readonly #patienceMs: number;
+  #ms = 0;
+  /** Whether an answer was received since the last sweep. */
+  #isOver = false;
+  #pausedMs = Number.NEGATIVE_INFINITY;
 
-/**
- * For a window below a millisecond the whole thread sleeps, and wakes once for everything that arrived meanwhile, which
- * is most of the saving. Overlapping windows, as of several stores, are one sleep: the second one has then already
- * passed.
- */
-export function createPipelineWindow(windowMs: number, clock: Clock): PipelineWindow {
-  if (windowMs >= shortestTimerMs) {
-    const wholeMs = Math.floor(windowMs);
-    return (_, leave) => void clock.after(wholeMs, leave);
-  }
-  sharpenPauses();
-  return (sinceMs, leave) => afterPause(windowMs - (clock.monotonicMs() - sinceMs), leave);
-}
-
-/** The requests that wait to be sent, in order of arrival. */
-class WaitingLine {
-  #requests: CountRequest[] = [];
-  /** Times of arrival: a separate list avoids an object per request. */
-  #arrivals: number[] = [];
-  /** Index of the first request, so that removing one does not move the others. `takeWhere` closes the gap. */
-  #head = 0;
-
-  get size(): number {
-    return this.#requests.length - this.#head;
+  constructor(patienceMs: number) {
+    this.#patienceMs = patienceMs;
   }
 
-  /** When the first request arrived, on the monotonic clock; undefined when none waits. */
-  get oldestMs(): number | undefined {
-    return this.#arrivals[this.#head];
+  /** Call it when an answer was received. */
+  end(): void {
+    this.#isOver = true;
   }
 
-  push(request: CountRequest, nowMs: number): void {
-    this.#requests.push(request);
-    this.#arrivals.push(nowMs);
+  /** Call it in each sweep. Returns whether patience is at its end; it then starts again. */
+  lasts(isAnswerDue: boolean): boolean {
+    this.#ms = isAnswerDue && !this.#isOver ? this.#ms + sweepMs : 0;
+    this.#isOver = false;
+    if (this.#ms < this.#patienceMs) return false;
+    this.#ms = 0;
+    return true;
   }
 
-  /** Removes and returns the first request. */
-  shift(): CountRequest | undefined {
-    const first = this.#requests[this.#head];
-    if (first === undefined) return undefined;
-    this.#head++;
-    if (this.#head === this.#requests.length) this.#clear();
-    return first;
+  /** Call it when no request is open any more. */
+  pause(nowMs: number): void {
+    this.#pausedMs = nowMs;
   }
 
-  /** Removes and returns all requests. */
-  takeAll(): CountRequest[] {
-    const all = this.#requests.slice(this.#head);
-    this.#clear();
-    return all;
-  }
-
-  /** Removes and returns those for which `leaves` is true. */
-  takeWhere(leaves: (request: CountRequest, arrivedMs: number) => boolean): CountRequest[] {
-    const leaving: CountRequest[] = [];
-    // In place: this happens often, and usually removes none.
-    let staying = 0;
-    for (let index = this.#head; index < this.#requests.length; index++) {
-      const request = this.#requests[index] as CountRequest;
-      const arrivedMs = this.#arrivals[index] as number;
-      if (leaves(request, arrivedMs)) {
-        leaving.push(request);
-      } else {
-        this.#requests[staying] = request;
-        this.#arrivals[staying] = arrivedMs;
-        staying++;
-      }
-    }
-    this.#requests.length = staying;
-    this.#arrivals.length = staying;
-    this.#head = 0;
-    return leaving;
-  }
-
-  #clear(): void {
-    this.#requests = [];
-    this.#arrivals = [];
-    this.#head = 0;
+  /**
+   * Call it for the first request after a pause. A short pause does not end the silence: when all requests have failed,
+   * their callers retry at once.
+   */
+  resume(nowMs: number): void {
+    if (nowMs - this.#pausedMs > this.#patienceMs) this.#ms = 0;
   }
 }

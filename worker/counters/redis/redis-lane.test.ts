@@ -1,11 +1,15 @@
 // Tests how a lane replaces connections that lead to a read-only replica, and whose answers it reports, on a clock that
 // is advanced by hand.
 import test from 'ava';
+import { createHit, startCounting } from '../../../test/support/counting.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { type Connection, ReplyError, toCommandText } from './connection.ts';
-import { type Redirect, RedisLane } from './redis-lane.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
+import { Batch } from './batch.ts';
+import { type Connection, ReplyError } from './connection.ts';
+import { type BatchOwner, type Redirect, RedisLane } from './redis-lane.ts';
+import { createScriptSupport } from './script-support.ts';
 
-const command = toCommandText('INCRBY', 'a', 1);
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 interface Given {
@@ -13,9 +17,11 @@ interface Given {
   readonly maxAgeMs?: number;
   /** The attempt to connect waits for this. */
   readonly opening?: Promise<void>;
+  /** How many connections have ended already when they open. */
+  readonly endedAtOnce?: number;
 }
 
-function setUp({ redirect, maxAgeMs, opening }: Given = {}) {
+function setUp({ redirect, maxAgeMs, opening, endedAtOnce = 0 }: Given = {}) {
   const clock = createManualClock();
   let attempts = 0;
   let destroyed = 0;
@@ -47,13 +53,30 @@ function setUp({ redirect, maxAgeMs, opening }: Given = {}) {
       send: (commands, done) => setImmediate(() => done(commands.map(reply))),
       ask: async () => 1,
       destroy: () => destroyed++,
-      ended: new Promise(() => {}),
+      ended: attempts <= endedAtOnce ? Promise.resolve('closed') : new Promise(() => {}),
     };
   }
 
+  function createBatch(): Batch {
+    const deps = {
+      name: 'store',
+      knownExpiries: createKnownExpiries(),
+      scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
+      clock,
+      jitterMaxSeconds: 0,
+      describeRemedy: () => undefined,
+    };
+    const batch = new Batch(deps, { settleIfLate: () => false, fail: () => {} });
+    const { request } = startCounting([createHit({ key: 'a' })]);
+    batch.add({ request, arrivedMs: 0, failure: undefined, isSettled: false });
+    return batch;
+  }
+
+  const carry = (owner: BatchOwner) => lane.carry(createBatch(), owner);
   return {
     lane,
     clock,
+    carry,
     attempts: () => attempts,
     destroyed: () => destroyed,
     promote: () => {
@@ -64,11 +87,11 @@ function setUp({ redirect, maxAgeMs, opening }: Given = {}) {
     },
     /** True when the hit was counted; waits for the consequences for the connection. */
     async count() {
-      const replies = await new Promise<unknown[]>((resolve) =>
-        lane.send([command], resolve, () => {}),
+      const { requests } = await new Promise<Batch>((finished) =>
+        carry({ answered: () => {}, finished }),
       );
       await tick();
-      return replies[0] === 1;
+      return requests[0]?.failure === undefined;
     },
   };
 }
@@ -80,7 +103,7 @@ test('a connection is replaced at once when a replica refuses it after a while',
   clock.advance(5_000);
   t.false(await count());
   t.is(attempts(), 2);
-  t.true(lane.ready);
+  t.true(lane.isOpen);
 });
 
 test('connections that repeatedly lead to a replica are opened with pauses', async (t) => {
@@ -90,7 +113,7 @@ test('connections that repeatedly lead to a replica are opened with pauses', asy
   for (let round = 1; round <= 10; round++) {
     t.false(await count());
     t.is(attempts(), round, 'nothing is opened at once');
-    t.false(lane.ready);
+    t.false(lane.isOpen);
     clock.advance(500);
     await tick();
     t.is(attempts(), round + 1);
@@ -98,12 +121,12 @@ test('connections that repeatedly lead to a replica are opened with pauses', asy
   t.false(await count());
   clock.advance(200);
   await tick();
-  t.false(lane.ready, 'the pauses have grown');
+  t.false(lane.isOpen, 'the pauses have grown');
   promote();
   clock.advance(300);
   await tick();
   t.true(await count());
-  t.true(lane.ready);
+  t.true(lane.isOpen);
 });
 
 test('a lane that is closed in such a pause opens nothing more', async (t) => {
@@ -119,23 +142,23 @@ test('a lane that is closed in such a pause opens nothing more', async (t) => {
 });
 
 test('the answer of the server is reported before those of the nodes that it names', async (t) => {
-  const { lane, promote } = setUp({ redirect: () => {} });
+  const { lane, carry, promote } = setUp({ redirect: () => {} });
   promote();
   lane.keepOpen();
   await tick();
-  await new Promise<void>((onAnswer) =>
-    lane.send([command], () => t.fail('nobody else has answered'), onAnswer),
+  await new Promise<void>((answered) =>
+    carry({ answered, finished: () => t.fail('nobody else has answered') }),
   );
   t.pass();
 });
 
 test('a lost connection does not count as an answer', async (t) => {
-  const { lane, breakConnection } = setUp();
+  const { lane, carry, breakConnection } = setUp();
   breakConnection();
   lane.keepOpen();
   await tick();
-  await new Promise((resolve) =>
-    lane.send([command], resolve, () => t.fail('the server has not answered')),
+  await new Promise((finished) =>
+    carry({ answered: () => t.fail('the server has not answered'), finished }),
   );
   t.pass();
 });
@@ -148,7 +171,14 @@ test('a connection that opens after its attempt was abandoned is ended', async (
   opening.resolve();
   await tick();
   t.is(destroyed(), 1);
-  t.false(lane.ready);
+  t.false(lane.isOpen);
+});
+
+test('a connection that has ended when it opens is followed by the next attempt', async (t) => {
+  const { lane, attempts } = setUp({ endedAtOnce: 1 });
+  lane.keepOpen();
+  await tick();
+  t.deepEqual([attempts(), lane.isOpen], [2, true]);
 });
 
 test('a connection is only replaced after its pending commands are answered', async (t) => {

@@ -1,11 +1,9 @@
-// A lane to Redis: maintains one connection, reconnects when it ends, and sends commands over it. batching.ts decides
-// when batches are sent.
-
+// A lane to Redis: maintains one connection, reconnects when it ends, and carries one batch at a time over it, in rounds
+// of commands and replies. batching.ts decides when batches are sent.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { backoffDelayMs } from '../../backoff.ts';
-import { isReadonly } from './batch.ts';
-import type { Lane } from './batching.ts';
+import type { Batch } from './batch.ts';
 import { type CommandText, type Connection, isLost, type RawReply } from './connection.ts';
 
 const retries = {
@@ -17,11 +15,13 @@ const retries = {
 };
 /** If a new connection ends with a replica's refusal sooner than this, the next one will probably lead there too. */
 const readonlyAgainMs = 1_000;
+/** Grace beyond the timeout before a connection without an answer is dropped. */
+const resetGraceMs = 25;
 
 export interface RedisLaneDeps {
   readonly clock: Clock;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
-  /** Time limit of answers to commands beside a batch. */
+  /** Time limit of each answer. */
   readonly timeoutMs: number;
   /** A connection of about this age is replaced once nothing is in flight; undefined for never. */
   readonly maxAgeMs: number | undefined;
@@ -48,13 +48,27 @@ export type Redirect = (
   done: (replies: RawReply[]) => void,
 ) => void;
 
-export class RedisLane implements Lane {
+/** Is called with what becomes of a batch. */
+export interface BatchOwner {
+  /** The server of the lane has answered a round; nodes to which it redirected commands may still have to. */
+  answered(): void;
+  /** Everything is answered, and the lane is free. */
+  finished(batch: Batch): void;
+}
+
+export class RedisLane {
   readonly #deps: RedisLaneDeps;
   readonly #clock;
   #closed = false;
   /** Aborted to end attempts; later attempts get a new one. */
   #attempts = new AbortController();
   #connection: Connection | undefined;
+  /** The batch that it carries. */
+  #batch: Batch | undefined;
+  /** When the last round of the batch was sent. */
+  #sentMs = 0;
+  /** Whether the server has answered that round; other nodes of a cluster may still have to. */
+  #isAnswered = false;
   /** The number of unanswered sends of the connection. */
   #pending = 0;
   #isOld = false;
@@ -93,6 +107,8 @@ export class RedisLane implements Lane {
       throw new Error('the attempt to connect was cancelled');
     }
     this.#connection = opened;
+    // Not later: a connection that has ended already is followed by another attempt.
+    this.#opening = undefined;
     this.#pending = 0;
     this.#openedMs = this.#clock.monotonicMs();
     this.#watchAge();
@@ -122,24 +138,24 @@ export class RedisLane implements Lane {
 
   /** Writes a batch; the connection is not replaced before `done` is called. */
   #write(
-    carrier: Connection,
+    connection: Connection,
     commands: readonly CommandText[],
     redirect: Redirect | undefined,
     done: (replies: RawReply[]) => void,
     onAnswer = () => {},
   ): void {
     this.#pending++;
-    carrier.send(commands, (replies) => {
+    connection.send(commands, (replies) => {
       if (!isLost(replies[0])) onAnswer();
-      if (redirect === undefined) this.#finish(carrier, replies, done);
-      else redirect(commands, replies, (all) => this.#finish(carrier, all, done));
+      if (redirect === undefined) this.#finish(connection, replies, done);
+      else redirect(commands, replies, (all) => this.#finish(connection, all, done));
     });
   }
 
-  #finish(carrier: Connection, replies: RawReply[], done: (replies: RawReply[]) => void): void {
-    if (this.#connection === carrier) this.#pending--;
+  #finish(connection: Connection, replies: RawReply[], done: (replies: RawReply[]) => void): void {
+    if (this.#connection === connection) this.#pending--;
     done(replies);
-    if (this.#connection === carrier) this.#endWhenOld();
+    if (this.#connection === connection) this.#endWhenOld();
   }
 
   /** Connects, unless it is connected, and stays connected until `halt` or `close`. */
@@ -222,45 +238,106 @@ export class RedisLane implements Lane {
     this.#attempts.abort();
   }
 
-  send(
+  /** Connected and without a batch. */
+  get isFree(): boolean {
+    return this.#batch === undefined && this.#connection !== undefined;
+  }
+
+  get batch(): Batch | undefined {
+    return this.#batch;
+  }
+
+  get awaitsAnswer(): boolean {
+    return this.#batch !== undefined && !this.#isAnswered;
+  }
+
+  /** Sends a batch, if `isFree`. Nothing is ever sent twice. */
+  carry(batch: Batch, owner: BatchOwner): void {
+    this.#batch = batch;
+    this.#sendRound(batch, batch.start(), owner);
+  }
+
+  #sendRound(batch: Batch, commands: readonly CommandText[], owner: BatchOwner): void {
+    this.#sentMs = this.#clock.monotonicMs();
+    this.#isAnswered = false;
+    const onAnswer = () => {
+      this.#isAnswered = true;
+      owner.answered();
+    };
+    this.#send(commands, (replies) => this.#take(batch, replies, owner), onAnswer);
+  }
+
+  #take(batch: Batch, replies: readonly RawReply[], owner: BatchOwner): void {
+    const { commands, expires } = batch.take(replies);
+    if (expires.length > 0) {
+      const texts = expires.map((increment) => increment.toExpireCommand());
+      this.#send(texts, (answers) => {
+        for (const [index, increment] of expires.entries()) {
+          if (answers[index] === 1) increment.confirmExpire();
+        }
+      });
+    }
+    if (commands.length > 0) {
+      this.#sendRound(batch, commands, owner);
+    } else {
+      this.#batch = undefined;
+      owner.finished(batch);
+    }
+  }
+
+  /**
+   * Calls `done` once, later, with one reply for each command: an Error for each unanswered one when the connection is
+   * lost. `onAnswer` is called before `done`, when the server itself has answered.
+   */
+  #send(
     commands: readonly CommandText[],
     done: (replies: RawReply[]) => void,
     onAnswer?: () => void,
   ): void {
-    const carrier = this.#connection;
-    if (carrier === undefined) {
+    const connection = this.#connection;
+    if (connection === undefined) {
       setImmediate(() => done(commands.map(() => new Error('no connection'))));
       return;
     }
+    const { closeOnReadonlyError, redirect } = this.#deps;
     const endIfReadonly = (replies: RawReply[]) => {
       done(replies);
-      if (this.#connection === carrier && replies.some(isReadonlyError)) this.#endReadonly();
+      if (this.#connection === connection && replies.some(isReadonlyError)) this.#endReadonly();
     };
-    const { closeOnReadonlyError, redirect } = this.#deps;
-    this.#write(carrier, commands, redirect, closeOnReadonlyError ? endIfReadonly : done, onAnswer);
+    this.#write(
+      connection,
+      commands,
+      redirect,
+      closeOnReadonlyError ? endIfReadonly : done,
+      onAnswer,
+    );
   }
 
   /** Sends commands beside the batch, as Connection.send does. False without a connection. */
   sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {
-    const carrier = this.#connection;
-    if (carrier === undefined) return false;
-    const cancelTimeout = this.#clock.after(this.#deps.timeoutMs, () => carrier.destroy());
-    this.#write(carrier, commands, undefined, (replies) => {
+    const connection = this.#connection;
+    if (connection === undefined) return false;
+    const cancelTimeout = this.#clock.after(this.#deps.timeoutMs, () => connection.destroy());
+    this.#write(connection, commands, undefined, (replies) => {
       cancelTimeout();
       done(replies);
     });
     return true;
   }
 
-  get ready(): boolean {
+  get isOpen(): boolean {
     return this.#connection !== undefined;
   }
 
-  reset(reason: string): void {
-    this.#endByUs(reason);
+  /** Drops the connection if the server has not answered the batch in time, and reconnects. */
+  resetIfSilent(nowMs: number): void {
+    const { timeoutMs } = this.#deps;
+    if (!this.awaitsAnswer || nowMs < this.#sentMs + timeoutMs + resetGraceMs) return;
+    this.#endByUs(`no answer in ${timeoutMs} ms`);
   }
 }
 
+/** Detects the error also within that of a script. */
 function isReadonlyError(reply: RawReply): boolean {
-  return reply instanceof Error && isReadonly(reply.message);
+  return reply instanceof Error && /(^|[ -])READONLY /.test(reply.message);
 }

@@ -209,11 +209,10 @@ class Pool implements RedisPool {
 
   #createBatching(): Batching {
     const { name, knownExpiries, clock, log } = this.#deps;
-    const { jitterMaxSeconds, timeoutMs, onEmpty, pipelineWindowMs, describeRemedy } =
-      this.#options;
+    const { jitterMaxSeconds, onEmpty, pipelineWindowMs, describeRemedy } = this.#options;
     return new Batching({
       name,
-      batches: {
+      operations: {
         name,
         knownExpiries,
         scripts: this.#scripts,
@@ -229,7 +228,6 @@ class Pool implements RedisPool {
       clock,
       log,
       onRequestFailure: (error) => this.#requestFailed(error),
-      timeoutMs,
       patienceMs: this.#patienceMs,
       onEmptyPool: onEmpty,
       pipelineWindowMs,
@@ -365,7 +363,7 @@ class Pool implements RedisPool {
 
   #openOverflow(): void {
     const { clock } = this.#deps;
-    if (this.#overflow.ready || this.#overflowAttempt !== undefined || this.#closed) return;
+    if (this.#overflow.isOpen || this.#overflowAttempt !== undefined || this.#closed) return;
     if (clock.monotonicMs() - this.#overflowFailedMs < overflowRetryMs) return;
     const attempt = this.#overflow.tryToOpen(new AbortController().signal);
     this.#overflowAttempt = attempt;
