@@ -16,6 +16,7 @@ import {
 
 /** Larger numbers of hits are never summed with others, so that an overflow affects no other request. */
 const maxSummedHits = 2 ** 31;
+const none: readonly never[] = [];
 /** Counters are below this. */
 const counterBound = 2 ** 63;
 
@@ -97,14 +98,11 @@ export class Batch {
 
   /** The operation that counts a hit: one that is planned already, or a new one. */
   #findOperation(hit: Hit, count: number): Operation {
-    const { key, mapKey, limiter, refund } = hit;
+    const { mapKey, limiter, refund } = hit;
     const isAlone = limiter === undefined && (refund || count > maxSummedHits);
     const planned = isAlone ? undefined : this.#joinable.get(mapKey);
     if (planned?.accepts(hit, count)) return planned;
-    const operation =
-      limiter !== undefined
-        ? new LimiterCall(this.#deps, key, limiter.window)
-        : new (refund ? Refund : Increment)(this.#deps, key);
+    const operation = toOperation(this.#deps, hit);
     this.#planned.push(operation);
     if (isAlone) this.#joinable.delete(mapKey);
     else this.#joinable.set(mapKey, operation);
@@ -118,11 +116,12 @@ export class Batch {
   }
 
   #toCommands(): readonly CommandText[] {
+    if (this.#planned.length === 0) return none;
     const nowMs = this.#deps.clock.monotonicMs();
     const commands: CommandText[] = [];
     for (const operation of this.#planned) {
       commands.push(operation.toCommand(nowMs));
-      if (operation instanceof Increment && operation.hasExpire) {
+      if (operation.hasExpire && operation instanceof Increment) {
         commands.push(operation.toExpireCommand());
       }
     }
@@ -133,16 +132,19 @@ export class Batch {
 
   /** Processes the replies to the commands of a round. */
   take(replies: readonly RawReply[]): Round {
-    const expires: Increment[] = [];
+    let expires: Increment[] | undefined;
     let next = 0;
     for (const operation of this.#sent) {
       const reply = replies[next++];
       const again = operation.take(reply, operation.hasExpire ? replies[next++] : undefined);
       if (again.length > 0) this.#planned.push(...again);
-      if (operation instanceof Increment && operation.lacksExpire) expires.push(operation);
+      if (operation instanceof Increment && operation.lacksExpire) {
+        expires ??= [];
+        expires.push(operation);
+      }
     }
     if (this.#reads !== undefined && this.#planned.length === 0) this.#planAfterReads(this.#reads);
-    return { commands: this.#toCommands(), expires };
+    return { commands: this.#toCommands(), expires: expires ?? none };
   }
 
   #planAfterReads(reads: ReadonlyMap<string, Read | LimiterCall>): void {
@@ -158,6 +160,11 @@ export class Batch {
       else this.#settling.fail(open, failure);
     }
   }
+}
+
+function toOperation(deps: OperationDeps, { key, limiter, refund }: Hit): Operation {
+  if (limiter !== undefined) return new LimiterCall(deps, key, limiter.window);
+  return refund ? new Refund(deps, key) : new Increment(deps, key);
 }
 
 /** Counts a planned hit on the counter that was read. */

@@ -104,7 +104,8 @@ export class Batching implements BatchOwner, Settling {
     const refusal = this.#findRefusal();
     // Requests of one tick arrived at the same time.
     if (this.#flushing === 'none') this.#lastArrivalMs = this.#clock.monotonicMs();
-    const arrivedMs = this.#lastArrivalMs;
+    // A fraction would take an object of its own.
+    const arrivedMs = Math.floor(this.#lastArrivalMs);
     const open = { request, arrivedMs, failure: undefined, isSettled: false };
     if (refusal !== undefined) {
       setImmediate(() => this.#settle(open, refusal));
@@ -140,7 +141,7 @@ export class Batching implements BatchOwner, Settling {
    */
   #delayFlush(pass: PipelineWindow): void {
     const canLeave = this.#breaker.refusal === undefined && this.#findFreeLane() !== undefined;
-    if (canLeave && !this.#isInFlight() && this.#waiting.length < manyRequests) {
+    if (canLeave && this.#countInFlight() === 0 && this.#waiting.length < manyRequests) {
       this.#flushing = 'delayed';
       pass(this.#lastArrivalMs, () => this.#flush());
     } else {
@@ -162,7 +163,7 @@ export class Batching implements BatchOwner, Settling {
   /** While half-open, one batch is sent; later requests wait for its answer for a short time. */
   #refuseWaiting(refusal: AppError): void {
     if (this.#breaker.state === 'half-open') {
-      if (!this.#isInFlight()) this.#sendWaiting();
+      if (this.#countInFlight() === 0) this.#sendWaiting();
       if (this.#clock.monotonicMs() - this.#lastSentMs < trialMs) return;
     }
     for (const open of this.#waiting.splice(0)) this.fail(open, refusal);
@@ -173,7 +174,7 @@ export class Batching implements BatchOwner, Settling {
     while (this.#waiting.length > 0) {
       const nowMs = this.#clock.monotonicMs();
       const isSoon = nowMs - this.#lastSentMs < furtherLaneMs;
-      if (isSoon && this.#batches().length >= hotLanes) return;
+      if (isSoon && this.#countInFlight() >= hotLanes) return;
       const { overflow } = this.#deps;
       const lane = this.#findFreeLane() ?? (overflow.isFree ? overflow : undefined);
       if (lane === undefined) return;
@@ -218,8 +219,10 @@ export class Batching implements BatchOwner, Settling {
     return this.#allLanes.flatMap(({ batch }) => batch ?? []);
   }
 
-  #isInFlight(): boolean {
-    return this.#allLanes.some(({ batch }) => batch !== undefined);
+  #countInFlight(): number {
+    let count = 0;
+    for (const { batch } of this.#allLanes) if (batch !== undefined) count++;
+    return count;
   }
 
   answered(): void {
@@ -285,14 +288,14 @@ export class Batching implements BatchOwner, Settling {
     }
     if (this.#flushing === 'none') this.#flush();
     if (this.#waiting.length > 0) this.#applyEmptyPoolRule(nowMs);
-    if (this.#waiting.length > 0 || this.#isInFlight()) this.#startSweeping();
+    if (this.#waiting.length > 0 || this.#countInFlight() > 0) this.#startSweeping();
     else this.#silence.pause(nowMs);
     this.#notifyIfIdle();
   }
 
   /** False when the server has answered everything sent to it. */
   #isAnswerDue(): boolean {
-    return this.#isInFlight()
+    return this.#countInFlight() > 0
       ? this.#allLanes.some(({ awaitsAnswer }) => awaitsAnswer)
       : this.#flushing !== 'delayed';
   }
@@ -330,6 +333,7 @@ export class Batching implements BatchOwner, Settling {
   /** Refuses new requests; resolves when none is open, or after `graceMs`, when it fails the open ones. */
   drain(graceMs: number): Promise<void> {
     this.#draining ??= this.#awaitIdle(graceMs);
+    this.#notifyIfIdle();
     return this.#draining;
   }
 
@@ -337,7 +341,6 @@ export class Batching implements BatchOwner, Settling {
     const idle = Promise.withResolvers<void>();
     this.#notifyIdle = idle.resolve;
     const cancelGrace = this.#clock.after(graceMs, idle.resolve);
-    this.#notifyIfIdle();
     await idle.promise;
     cancelGrace();
     this.#cancelSweep?.();
@@ -347,7 +350,8 @@ export class Batching implements BatchOwner, Settling {
   }
 
   #notifyIfIdle(): void {
-    if (this.#waiting.length === 0 && !this.#isInFlight()) this.#notifyIdle();
+    if (this.#draining === undefined || this.#waiting.length > 0) return;
+    if (this.#countInFlight() === 0) this.#notifyIdle();
   }
 }
 

@@ -164,14 +164,13 @@ export function toCommandText(...parts: readonly (string | number)[]): CommandTe
  */
 const incrementHeads = Array.from({ length: 512 }, (_, length) => toIncrementHead(length));
 
-/** `amount` is decimal. */
-export function toIncrementText(key: string, amount: string): CommandText {
+export function toIncrementText(key: string, amount: number | bigint): CommandText {
   const length = Buffer.byteLength(key);
   const head = incrementHeads[length] ?? toIncrementHead(length);
   const bytes = length === key.length ? key : toBytes(key);
-  return amount === '1'
+  return amount === 1
     ? `${head}${bytes}\r\n$1\r\n1\r\n`
-    : `${head}${bytes}\r\n${toBulkText(amount)}`;
+    : `${head}${bytes}\r\n${toBulkText(String(amount))}`;
 }
 
 function toIncrementHead(length: number): string {

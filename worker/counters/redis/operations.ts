@@ -54,7 +54,7 @@ interface CountedHit {
   readonly open: OpenRequest;
 }
 
-const none: readonly never[] = [];
+const none: never[] = [];
 /** Sums stay below this, so that they and results computed from them are exact. */
 const sumBound = 2 ** 53;
 /** How many characters of a key an error shows: requests can make keys very long. */
@@ -69,7 +69,7 @@ export abstract class Operation {
   protected readonly deps: OperationDeps;
   protected readonly key: string;
   /** In their order. */
-  protected readonly counted: CountedHit[] = [];
+  protected counted: CountedHit[] = none;
 
   constructor(deps: OperationDeps, key: string) {
     this.deps = deps;
@@ -82,7 +82,10 @@ export abstract class Operation {
   }
 
   add(hit: Hit, hits: number, open: OpenRequest): void {
-    this.counted.push({ hit, hits, open });
+    const counted = { hit, hits, open };
+    // Usually there is one, and a push to an empty array reserves room for many.
+    if (this.counted === none) this.counted = [counted];
+    else this.counted.push(counted);
   }
 
   abstract toCommand(nowMs: number): CommandText;
@@ -177,7 +180,7 @@ export class Increment extends Operation {
   toCommand(nowMs: number): CommandText {
     this.hasExpire = !this.deps.knownExpiries.has(this.key, this.#windowSeconds, nowMs);
     const exact = this.#sum < sumBound ? undefined : this.counted[0]?.hit.exactHits;
-    return toIncrementText(this.key, String(exact ?? this.#sum));
+    return toIncrementText(this.key, exact ?? this.#sum);
   }
 
   toExpireCommand(): CommandText {
