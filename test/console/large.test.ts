@@ -70,13 +70,15 @@ async function startLarge(t: ExecutionContext) {
     workers: { list: () => Array.from({ length: workerCount }, (_, index) => workerOf(index)) },
     fleet: {
       list: () => Array.from({ length: workerCount }, (_, index) => linkOf(index)),
-      ruleSeries: () =>
-        Array.from({ length: ruleCount }, (_, index) => ({
+      ruleSeries: () => ({
+        ...{ until: new Date().toISOString(), known: Array.from({ length: 12 }, () => true) },
+        rules: Array.from({ length: ruleCount }, (_, index) => ({
           rule: `d.k${index}`,
           hits: Array.from({ length: 11 }, () => Math.random() * 100),
           overLimit: Array.from({ length: 11 }, () => Math.random()),
           nearLimit: Array.from({ length: 11 }, () => 0),
         })),
+      }),
       history: () =>
         Array.from({ length: 180 }, (_, index) => ({
           atMs: Date.now() - (180 - index) * 5_000,

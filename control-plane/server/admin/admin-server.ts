@@ -96,7 +96,8 @@ export async function createAdminServer(
     timeoutMs: bodyTimeoutMs,
   });
   const dispatch: typeof app.dispatch = (request) => {
-    const body = request.body && countBody(request.body, unfinished);
+    if (request.body === undefined) return app.dispatch(request);
+    const body = countBody(request.body, unfinished);
     return app.dispatch(toJsonRequest({ ...request, body }, maxYamlBytes));
   };
   const serverOptions = { ...fastifyOptions(app), ...timeouts, rewriteUrl: withoutVersion };

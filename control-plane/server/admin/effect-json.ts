@@ -4,6 +4,7 @@ import Type from 'typebox';
 import type { Clock } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
+import type { Entry } from '../../../shared/rules/rule.ts';
 import { type JobThread, TooMuch } from '../../../shared/thread/job-thread.ts';
 import type { Range } from '../../authoring/rehearsal/effect/estimate.ts';
 import { orNull, time, toTime } from '../api-shape.ts';
@@ -11,8 +12,8 @@ import { type FoundChanges, listChanges } from './diff-job.ts';
 import { type BothRules, estimateApart, replayApart } from './effect-job.ts';
 import { unlessBusy } from './examination.ts';
 import { round } from './joined.ts';
-import type { RuleChangeJson } from './rule-change-json.ts';
 import { findingRuleOwners, type RuleOwners } from './rule-owners.ts';
+import { lineageOf } from './rule-rows.ts';
 import type { TopJson } from './top.ts';
 
 const rangeJson = Type.Object(
@@ -201,14 +202,14 @@ function* countingPassed(
   owners: RuleOwners,
   changes: FoundChanges,
 ): Generator<void, number> {
-  const keyOf = (entries: RuleChangeJson['requests']) =>
+  const keyOf = (entries: readonly Entry[]) =>
     JSON.stringify(entries.map(({ key, value }) => [key, value]));
   const passed = new Map<string, number>();
   for (const { rule, hitsPerSecond, overLimitPerSecond } of rules) {
     yield;
-    const row = owners.find(rule);
-    if (row === undefined) continue;
-    const key = keyOf(row.entries);
+    const owner = owners.find(rule);
+    if (owner === undefined) continue;
+    const key = keyOf(lineageOf(owner));
     const own = Math.max(0, hitsPerSecond - overLimitPerSecond);
     passed.set(key, (passed.get(key) ?? 0) + own);
   }

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { MarkKind } from '../history/last-hour/marks.ts';
 import type { Outcomes } from '../record/outcomes.ts';
-import { mergeHistories, mergeSeries, toHistoryJson, withOutcomes } from './history-json.ts';
+import { mergeHistories, sumSeries, toHistoryJson, withOutcomes } from './history-json.ts';
 
 const slotMs = 5_000;
 const nowMs = 1_000_000 * slotMs;
@@ -101,7 +101,7 @@ test('only events within the span are marked', (t) => {
 
 test('the series of a rule are summed, and those of other rules stay separate', (t) => {
   const series = (rule: string, hits: number[]) => ({ rule, hits, overLimit: [0], nearLimit: [1] });
-  t.deepEqual(mergeSeries([series('a', [1, 2]), series('b', [1]), series('a', [4])]), [
+  t.deepEqual(sumSeries([series('a', [1, 2]), series('b', [1]), series('a', [4])]), [
     { rule: 'a', hits: [1, 6], overLimit: [0], nearLimit: [2] },
     { rule: 'b', hits: [1], overLimit: [0], nearLimit: [1] },
   ]);

@@ -1,7 +1,7 @@
 // The traffic of the last hour in the format of the admin API. Pure.
 import Type from 'typebox';
 import { orNull, time, toTime } from '../api-shape.ts';
-import type { RuleSeries, SeriesSlots } from '../fleet/rule-rates.ts';
+import type { DomainSeries, RuleSeries } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
 import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
 import { type Mark, markKind } from '../history/last-hour/marks.ts';
@@ -175,20 +175,17 @@ function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
 }
 
 /** The slots known to any of the control planes; one that was asked a moment later has other slots. */
-export function mergeSlots(
-  own: SeriesSlots,
+export function joinSlots(
+  { until, known }: DomainSeries,
   others: readonly RuleSeriesJson[],
-): { readonly until: string; readonly known: boolean[] } {
-  const until = toTime(own.untilMs);
+): Pick<RuleSeriesJson, 'until' | 'known'> {
   const same = others.filter((each) => each.until === until);
-  return {
-    until,
-    known: own.known.map((is, index) => is || same.some(({ known }) => known?.[index] === true)),
-  };
+  const isKnown = (index: number) => same.some((each) => each.known?.[index] === true);
+  return { until, known: known.map((is, index) => is || isKnown(index)) };
 }
 
 /** Sums the series by rule. */
-export function mergeSeries(all: readonly RuleSeries[]) {
+export function sumSeries(all: readonly RuleSeries[]) {
   return joinBy(
     all,
     ({ rule }) => rule,

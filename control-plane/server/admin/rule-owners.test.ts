@@ -2,7 +2,7 @@ import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { cpuMs } from '../../../test/support/cpu-time.ts';
-import { createIsOfDomain, findingRuleOwners, isInShadowMode, namingRules } from './rule-owners.ts';
+import { createIsOfDomain, findingRuleOwners, namingRules } from './rule-owners.ts';
 
 const { document } = parseRuleDocument(
   `domain: d
@@ -56,12 +56,6 @@ test('a rule is found by its metric key: without the star of a shared counter, a
     'd.host_a.example:80',
     'd.host_a.example:80',
   ]);
-});
-
-test('a rule in shadow mode is found by its metric key', (t) => {
-  t.true(isInShadowMode(owners.find('d.user.plan_free')));
-  t.false(isInShadowMode(owners.find('d.user_ada')));
-  t.false(isInShadowMode(owners.find('other')));
 });
 
 test('finding no rule for thousands of long metric keys costs next to nothing', (t) => {

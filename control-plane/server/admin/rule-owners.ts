@@ -11,18 +11,13 @@ import { toSegments } from '../../../shared/rules/lookup/rule-limit.ts';
 import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { maxNameLength } from '../fleet/limits.ts';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
-import {
-  type ListedRule,
-  lineageOf,
-  listRules,
-  placingRules,
-  type RuleRow,
-  toRow,
-} from './rule-rows.ts';
+import { type ListedRule, lineageOf, listRules, placingRules } from './rule-rows.ts';
 
 export interface RuleOwners {
   /** Undefined if the rules in force have none for it. */
-  find(metricKey: string): RuleRow | undefined;
+  find(metricKey: string): ListedRule | undefined;
+  /** The rule's name, or the metric key without one. */
+  nameOf(metricKey: string): string;
   /** The window of the limit, such as `minute`, if the key is of one limit of a list; the rule's own key includes its
    * hits. */
   limitOf(metricKey: string): string | undefined;
@@ -71,10 +66,8 @@ function* creatingRuleOwners(documents: readonly RuleDocument[]): Generator<void
   }
 
   return {
-    find(metricKey) {
-      const rule = find(metricKey);
-      return rule && toRow(rule);
-    },
+    find,
+    nameOf: (metricKey) => find(metricKey)?.name ?? metricKey,
     limitOf(metricKey) {
       if (byName.has(metricKey)) return undefined;
       const segments = segmentsOf(find(metricKey)?.placed.descriptor);
@@ -127,11 +120,7 @@ export function* namingRules(
   for (const [index, series] of all.entries()) {
     if (index % rulesAtOnce === rulesAtOnce - 1) yield;
     if (owners.limitOf(series.rule) !== undefined) continue;
-    named.push({ ...series, rule: owners.find(series.rule)?.rule ?? series.rule });
+    named.push({ ...series, rule: owners.nameOf(series.rule) });
   }
   return named;
-}
-
-export function isInShadowMode(row: RuleRow | undefined): boolean {
-  return row?.modes.includes('shadow_mode') === true;
 }

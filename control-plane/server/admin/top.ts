@@ -9,12 +9,7 @@ import type { AdminApi } from './admin-api.ts';
 import { round, roundFields, sumFields } from './joined.ts';
 import { creatingFindLift, type FindLift } from './lifted.ts';
 import { missingJson, type PeerAnswers } from './peer-json.ts';
-import {
-  createIsOfDomain,
-  findingRuleOwners,
-  isInShadowMode,
-  type RuleOwners,
-} from './rule-owners.ts';
+import { createIsOfDomain, findingRuleOwners, type RuleOwners } from './rule-owners.ts';
 
 const limitedValueJson = Type.Object(
   {
@@ -125,7 +120,7 @@ export async function readTop(
     domain === undefined ? () => true : createIsOfDomain(domain, snapshots.documents);
   const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
   const owners = await runInSlices(findingRuleOwners(current));
-  const nameOf = ({ rule }: RuleRate) => owners.find(rule)?.rule ?? rule;
+  const nameOf = ({ rule }: RuleRate) => owners.nameOf(rule);
   const rates = fleet.rules().filter(({ rule }) => isOfDomain(rule));
   // Matches the rule's name, or a value in a metric key; each rule is listed with everything that it counts.
   const asked = new Set(
@@ -161,7 +156,7 @@ export function toTop(
   for (const { limited } of all) {
     const values = limited.values.map((value) => {
       const { rule, ...descriptor } = fromText(value.text);
-      const text = toText({ ...descriptor, rule: owners.find(rule)?.rule ?? rule });
+      const text = toText({ ...descriptor, rule: owners.nameOf(rule) });
       return { ...value, text };
     });
     sum.add({ ...limited, values });
@@ -190,8 +185,7 @@ export function toTop(
 function underRules(rates: TopFacts['rates'], owners: RuleOwners): TopRate[] {
   const rules = new Map<string, RateOfRule>();
   for (const { rule: metricKey, shadowMode = false, limits = [], ...rate } of rates) {
-    const row = owners.find(metricKey);
-    const rule = row?.rule ?? metricKey;
+    const rule = owners.nameOf(metricKey);
     const limit = owners.limitOf(metricKey);
     const known = rules.get(rule) ?? { rule, ...noRates, shadowMode: false, ofLimits: new Map() };
     const ofLimits = new Map(known.ofLimits);
@@ -202,7 +196,10 @@ function underRules(rates: TopFacts['rates'], owners: RuleOwners): TopRate[] {
       rule,
       ...sumFields([known, limit === undefined ? rate : {}], rateNames),
       // According to the rules in force on either control plane.
-      shadowMode: known.shadowMode || shadowMode || isInShadowMode(row),
+      shadowMode:
+        known.shadowMode ||
+        shadowMode ||
+        owners.find(metricKey)?.placed.descriptor.shadowMode === true,
       ofLimits,
     });
   }

@@ -35,13 +35,7 @@ import {
   maxSharedNames,
   staleMs,
 } from './limits.ts';
-import {
-  type RuleRate,
-  RuleRates,
-  type RuleSeries,
-  type SeriesSlots,
-  type SeriesSpan,
-} from './rule-rates.ts';
+import { type DomainSeries, type RuleRate, RuleRates, type SeriesSpan } from './rule-rates.ts';
 import { type Counted, Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { type UnmatchedSample, UnmatchedSamples } from './unmatched-samples.ts';
@@ -72,9 +66,7 @@ export interface Fleet {
   rules(): readonly RuleRate[];
   /** Series of the rules of one domain that had hits in the last minute, in slots that no report can add to any
    * more. */
-  ruleSeries(domain: string, span: SeriesSpan): readonly RuleSeries[];
-  /** The last slots of these series. */
-  seriesSlots(span: SeriesSpan): SeriesSlots;
+  ruleSeries(domain: string, span: SeriesSpan): DomainSeries;
   /** The decisions of all workers together in the last hour, without the periods that no report covers. */
   history(): readonly TrafficSlot[];
   /** Descriptors that matched no rule: the newest sample of each link, then the second newest of each, and so on. */
@@ -262,7 +254,6 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     askCounters: (question) => counters.ask([...members.values()].filter(isFresh), question),
     rules: () => ruleRates.read(),
     ruleSeries: (domain, span) => ruleRates.readSeries(domain, span),
-    seriesSlots: (span) => ruleRates.readSlots(span),
     history: () => history.read(),
     unmatched: () => unmatched.read(),
     stop() {

@@ -59,7 +59,7 @@ test('under constant load all slots of a rule are alike, whenever the reports co
     const hits = 100 * seconds;
     rates.take(link, [{ rule: 'd.k', hits, overLimit: hits / 4, nearLimit: hits / 2 }], seconds);
   }
-  const [series] = rates.readSeries('d', 'minute');
+  const [series] = rates.readSeries('d', 'minute').rules;
   const all = (value: number) => Array.from({ length: 12 }, () => value);
   t.deepEqual(series?.hits.map(Math.round), all(100));
   t.deepEqual(series?.overLimit.map(Math.round), all(25));
@@ -73,14 +73,14 @@ test('a control plane that was started lately reports the rates since then, and 
     clock.advance(5_000);
     rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
   }
-  t.deepEqual(rates.readSeries('d', 'minute')[0]?.hits, [10, 10, 10, 10]);
+  t.deepEqual(rates.readSeries('d', 'minute').rules[0]?.hits, [10, 10, 10, 10]);
   t.is(rates.read()[0]?.hitsPerSecond, 10);
 });
 
 test('a slot of a rule is shown when no report that is in time can add to it', (t) => {
   const clock = createManualClock();
   const rates = new RuleRates(clock);
-  const shown = () => rates.readSeries('d', 'minute')[0]?.hits.filter((hits) => hits > 0);
+  const shown = () => rates.readSeries('d', 'minute').rules[0]?.hits.filter((hits) => hits > 0);
   clock.advance(10_000);
   rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
   t.deepEqual(shown(), []);
@@ -98,7 +98,7 @@ test('numbers of workers that no counter can have do not spoil the sums', (t) =>
   }
   clock.advance(10_000);
   t.true(Number.isFinite(rates.read()[0]?.hitsPerSecond));
-  t.true(rates.readSeries('d', 'minute')[0]?.hits.every(Number.isFinite));
+  t.true(rates.readSeries('d', 'minute').rules[0]?.hits.every(Number.isFinite));
 });
 
 test('a quarter of an hour of a rule is reported by the minute, also after its hits have ended', (t) => {
@@ -110,12 +110,12 @@ test('a quarter of an hour of a rule is reported by the minute, also after its h
     if (hits > 0) rates.take(link, [{ rule: 'd.k', hits, overLimit: 5, nearLimit: 0 }], 5);
   }
   clock.advance(15_000);
-  const [{ hits = [], overLimit = [] } = {}] = rates.readSeries('d', 'quarter');
+  const [{ hits = [], overLimit = [] } = {}] = rates.readSeries('d', 'quarter').rules;
   t.is(hits.length, 15);
   t.deepEqual([hits[0], hits.at(-1)], [10, 0]);
   t.is(overLimit[0], 1);
-  t.deepEqual(rates.readSeries('d', 'minute'), []);
+  t.deepEqual(rates.readSeries('d', 'minute').rules, []);
   t.deepEqual(rates.read(), []);
   clock.advance(1_200_000);
-  t.deepEqual(rates.readSeries('d', 'quarter'), []);
+  t.deepEqual(rates.readSeries('d', 'quarter').rules, []);
 });

@@ -3,6 +3,7 @@
 // that reports the most are omitted.
 import type { Clock } from '../../../shared/clock.ts';
 import type { RuleTrafficMessage } from '../../../shared/wire/fleet-messages.ts';
+import { toTime } from '../api-shape.ts';
 import { maxNameLength } from './limits.ts';
 import { SharedTable } from './shared-table.ts';
 import { openSlots, Slots, slotMs } from './slots.ts';
@@ -29,9 +30,11 @@ export interface RuleSeries {
   readonly nearLimit: readonly number[];
 }
 
-export interface SeriesSlots {
-  /** Wall time of the end of the newest slot. */
-  readonly untilMs: number;
+/** The series of the rules of one domain. */
+export interface DomainSeries {
+  readonly rules: readonly RuleSeries[];
+  /** The end of the newest slot. */
+  readonly until: string;
   /** For each slot of the span, oldest first: whether reports cover all of it. Other slots are unknown, which differs
    * from having no hits. */
   readonly known: readonly boolean[];
@@ -133,36 +136,28 @@ export class RuleRates {
     });
   }
 
-  /** The series of the rules of one domain. */
-  readSeries(domain: string, span: SeriesSpan): RuleSeries[] {
+  readSeries(domain: string, span: SeriesSpan): DomainSeries {
     this.#moveOn();
     const start = `${domain}.`;
     const { per, shown } = rings[span];
     const last = this.#lastOf(rings[span]);
-    const known = Math.min(shown, Math.max(0, last - Math.ceil(this.#firstWhole / per) + 1));
+    const observed = Math.min(shown, Math.max(0, last - Math.ceil(this.#firstWhole / per) + 1));
     const seconds = (per * slotMs) / 1000;
-    return this.#lately(span)
-      .filter(([rule]) => rule.startsWith(start))
-      .map(([rule, row]) => {
-        const series = (field: number) =>
-          spanOf(row, span, field, last)
-            .slice(shown - known)
-            .map((count) => count / seconds);
-        return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
-      });
-  }
-
-  /** The last slots of the series of all rules. */
-  readSlots(span: SeriesSpan): SeriesSlots {
-    this.#moveOn();
-    const { per, shown } = rings[span];
-    const last = this.#lastOf(rings[span]);
     const isCovered = (ringSlot: number) =>
       Array.from({ length: per }, (_, index) => ringSlot * per + index).every((slot) =>
         this.#covered.has(slot),
       );
     return {
-      untilMs: this.#slots.toWallMs((last + 1) * per),
+      rules: this.#lately(span)
+        .filter(([rule]) => rule.startsWith(start))
+        .map(([rule, row]) => {
+          const series = (field: number) =>
+            spanOf(row, span, field, last)
+              .slice(shown - observed)
+              .map((count) => count / seconds);
+          return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
+        }),
+      until: toTime(this.#slots.toWallMs((last + 1) * per)),
       known: Array.from({ length: shown }, (_, index) => isCovered(last - shown + 1 + index)),
     };
   }

@@ -302,9 +302,11 @@ async function findPlace(
   documents: Examination['documents'],
   rule: string,
 ): Promise<DomainJson['place']> {
-  const row = (await runInSlices(findingRuleOwners(documents))).find(rule);
-  const file = files.find(({ path }) => path === row?.file);
-  const range = file && row?.line && (await runInSlices(findingRuleLines(file.text, row.line)));
+  const { document, descriptor } =
+    (await runInSlices(findingRuleOwners(documents))).find(rule)?.placed ?? {};
+  const file = files.find(({ path }) => path === document?.file);
+  const line = descriptor?.position?.line;
+  const range = file && line && (await runInSlices(findingRuleLines(file.text, line)));
   return file && range ? { path: file.path, first: range.first, last: range.last } : null;
 }
 

@@ -14,7 +14,7 @@ import {
   type RuleHistorySources,
 } from '../rule-history.ts';
 import { findingRuleOwners, type RuleOwners } from '../rule-owners.ts';
-import { type RuleRow, ruleRowJson } from '../rule-rows.ts';
+import { type RuleRow, ruleRowJson, toRow } from '../rule-rows.ts';
 import { cuttingRule } from '../rule-source.ts';
 
 const texts = Type.Array(Type.String(), {
@@ -102,10 +102,11 @@ export class Default extends AdminController {
     const { snapshots } = this.api;
     const { inForce, trial } = snapshots.state();
     if (inForce === undefined) throw this.refuse(503, 'no revision is in force yet');
-    const row = (await this.findOwners()).find(wanted);
-    if (row === undefined) {
+    const found = (await this.findOwners()).find(wanted);
+    if (found === undefined) {
       throw new HttpError(404, { detail: `there is no rule ${wanted} in force` });
     }
+    const row = toRow(found);
     const domain = row.rule.slice(0, row.rule.length - toPath(row).length - 1);
     const now = await this.fromStore(this.api.store.readRevision(inForce.revision.id));
     const text = now?.files.find(({ path }) => path === row.file)?.text;
@@ -147,7 +148,7 @@ export class Default extends AdminController {
 
   async GET_changes({ rule: wanted, before, limit }: Fields<typeof Default.GET_changes>) {
     // A rule that no longer exists is found only by its name.
-    const rule = (await this.findOwners()).find(wanted)?.rule ?? wanted;
+    const rule = (await this.findOwners()).nameOf(wanted);
     const { revisions, outcomes, wasInForce } = await this.readHistory();
     const start =
       before === undefined ? 0 : revisions.findIndex((each) => toCursor(each) === before);

@@ -6,10 +6,10 @@ import { AdminController } from '../admin-controller.ts';
 import {
   historyJson,
   historySpan,
+  joinSlots,
   mergeHistories,
-  mergeSeries,
-  mergeSlots,
   ruleSeriesJson,
+  sumSeries,
   toHistoryJson,
   withOutcomes,
 } from '../history-json.ts';
@@ -49,15 +49,13 @@ export class Default extends AdminController {
   async GET_rules({ domain, span, peer }: Fields<typeof Default.GET_rules>) {
     const path = `/traffic/rules?domain=${encodeURIComponent(domain)}&span=${span}`;
     const { values } = await this.askPeers(path, ruleSeriesJson, peer);
-    const known = [
-      ...this.api.fleet.ruleSeries(domain, span),
-      ...values.flatMap(({ rules }) => rules),
-    ];
+    const own = this.api.fleet.ruleSeries(domain, span);
+    const known = [own, ...values].flatMap(({ rules }) => rules);
     const { documents } = this.api.snapshots;
     const isOfDomain = createIsOfDomain(domain, documents);
     const series = known.filter(({ rule }) => isOfDomain(rule));
     const owners = await runInSlices(findingRuleOwners(documents));
     const named = await runInSlices(namingRules(series, owners));
-    return { rules: mergeSeries(named), ...mergeSlots(this.api.fleet.seriesSlots(span), values) };
+    return { rules: sumSeries(named), ...joinSlots(own, values) };
   }
 }
