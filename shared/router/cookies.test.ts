@@ -25,20 +25,11 @@ test('a cookie that a login sets before it redirects is sent back, whatever its 
   }
 });
 
-test('a cookie that browsers would refuse, or with attributes in its value, is a defect', (t) => {
+test('a cookie with attributes in its name or path is a defect', (t) => {
   const headers = new Headers();
   t.throws(() => setCookie(headers, 'a b', ''), { instanceOf: TypeError });
   t.throws(() => setCookie(headers, 'a', '', { path: '/; Domain=evil' }), {
     instanceOf: TypeError,
   });
-  t.throws(() => setCookie(headers, 'a', '', { maxAge: 0.5 }), { instanceOf: TypeError });
-  t.throws(() => setCookie(headers, 'a', '', { sameSite: 'none', secure: false }));
-  t.throws(() => setCookie(headers, '__Secure-a', '', { secure: false }), { message: /secure/ });
-  t.throws(() => setCookie(headers, '__Host-a', '', { domain: 'a.example' }), {
-    message: /domain/,
-  });
-  t.throws(() => setCookie(headers, '__Http-a', '', { httpOnly: false }), { message: /httpOnly/ });
-  t.throws(() => setCookie(headers, 'a', '', { sameSite: 'None' as 'none' }), { message: /None/ });
-  t.throws(() => setCookie(headers, 'a', 'x'.repeat(5_000)), { message: /too long/ });
   t.is(headers.get('set-cookie'), null);
 });

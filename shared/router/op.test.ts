@@ -21,7 +21,7 @@ test('a declaration types the arguments of its method', (t) => {
   const fields: Same<Fields<typeof declared>, { limit: number } & { name?: string }> = true;
   const args: Same<
     Args<typeof declared>,
-    [fields: Fields<typeof declared>, number, string | undefined, ...boolean[]]
+    [fields: Fields<typeof declared>, part: number, part?: string, ...rest: boolean[]]
   > = true;
   const query = op({ query: Type.Object({ limit: Type.Integer() }) });
   const queryAlone: Same<Fields<typeof query>, { limit: number }> = true;

@@ -155,9 +155,10 @@ export function isOp(value: unknown): value is Op {
   return typeof value === 'object' && value !== null && brand in value;
 }
 
-type ValueOfSchema<Schema> =
-  Schema extends StandardObject<infer _Input, infer Output>
-    ? Output
+/** What callers send as a value of the schema, or what the method receives. */
+export type ValueOfSchema<Schema, Side extends 'sent' | 'received' = 'received'> =
+  Schema extends StandardObject<infer Sent, infer Received>
+    ? { readonly sent: Sent; readonly received: Received }[Side]
     : Schema extends Type.TSchema
       ? Type.Static<Schema>
       : unknown;
@@ -188,18 +189,22 @@ export type Fields<Declared extends Op> =
         FieldsOf<Spec extends { body: infer Body } ? Body : undefined>
     : never;
 
-type ValueOf<Entry> =
-  Entry extends PathPart<infer Schema, infer Optional>
-    ? Optional extends true
-      ? Type.Static<Schema> | undefined
-      : Type.Static<Schema>
-    : Entry extends Type.TSchema
-      ? Type.Static<Entry>
-      : never;
-
 type Positionals<Path> = Path extends readonly [infer Entry, ...infer More]
-  ? [NoInfer<ValueOf<Entry>>, ...Positionals<More>]
+  ? Entry extends PathPart<infer Schema, infer Optional>
+    ? Optional extends true
+      ? [part?: NoInfer<Type.Static<Schema>>, ...Positionals<More>]
+      : [part: NoInfer<Type.Static<Schema>>, ...Positionals<More>]
+    : [part: Entry extends Type.TSchema ? NoInfer<Type.Static<Entry>> : never, ...Positionals<More>]
   : [];
+
+/** The types of the arguments after the fields. */
+export type ArgsBehind<Spec, Raw, Stream, Body extends readonly unknown[]> = [
+  ...(Spec extends { raw: true } ? [body: Raw] : []),
+  ...(Spec extends { stream: true } ? [body: Stream] : []),
+  ...Body,
+  ...Positionals<Spec extends { path: infer Path } ? Path : []>,
+  ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
+];
 
 /** The types of all arguments of a method with this declaration, in order. */
 export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecArgs<Spec> : never;
@@ -208,11 +213,7 @@ export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecAr
  * tries all kinds of schemas, which takes seconds. */
 type SpecArgs<Spec extends OpSpec> = [
   fields: NoInfer<Fields<Op<Spec>>>,
-  ...(Spec extends { raw: true } ? [body: Uint8Array] : []),
-  ...(Spec extends { stream: true } ? [body: BodyStream] : []),
-  ...BodyArg<Spec>,
-  ...Positionals<Spec extends { path: infer Path } ? Path : []>,
-  ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
+  ...ArgsBehind<Spec, Uint8Array, BodyStream, BodyArg<Spec>>,
 ];
 
 /** A member that contradicts another has the reason as its type. */

@@ -194,18 +194,6 @@ async function compile(...flags: readonly string[]): Promise<string> {
   return stdout;
 }
 
-test.serial('where Node does not run TypeScript, the command explains what to do', async (t) => {
-  const command = join(folder, 'node_modules', 'ratelane-router', 'dist', 'shared', 'router');
-  const main = join(command, 'command', 'main.js');
-  const error = await t.throwsAsync<Error & { stderr: string }>(
-    execute(process.execPath, ['--no-strip-types', main, 'routes'], { cwd: folder }),
-  );
-  t.regex(
-    error?.stderr ?? '',
-    /^cannot import \S+index\.ts: Node\.js v\S+ does not run TypeScript as it is started; take 22\.18 or newer, or compile the controllers to JavaScript\n$/,
-  );
-});
-
 test.serial('its command uses its own name', async (t) => {
   const command = join(folder, 'node_modules', '.bin', 'ratelane-router');
   const { stdout } = await execute(process.execPath, [command, '--help'], { cwd: folder });

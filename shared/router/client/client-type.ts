@@ -3,9 +3,7 @@
 import type Type from 'typebox';
 import type { FieldProblem } from '../errors.ts';
 import type { ServerEvent } from '../live/server-event.ts';
-import type { IsBehind, Op, OpMethod, OpSpec } from '../op.ts';
-import type { PathPart } from '../path-part.ts';
-import type { StandardObject } from '../standard-schema.ts';
+import type { ArgsBehind, IsBehind, Op, OpMethod, OpSpec, ValueOfSchema } from '../op.ts';
 
 /** The type parameter has the types of modules by their paths (dots between parts, empty for the root module), such as
  * `{ '': typeof root; 'limits.zones': typeof zones }`: `Client<Modules>['limits']['zones']['BurstPolicy']['GET']` is a
@@ -138,7 +136,7 @@ type Call<
   : never;
 
 type CallArgs<Spec extends OpSpec> =
-  Positionals<Spec> extends infer More extends unknown[]
+  SentBehind<Spec> extends infer More extends unknown[]
     ? object extends SentFields<Spec>
       ? [] extends More
         ? [fields?: SentFields<Spec>, ...More]
@@ -163,21 +161,14 @@ type Sent<Schema> =
           | Type.Static<Fields[Name]>
           | undefined;
       }
-    : IsBehind<SentValue<Schema>> extends true
+    : IsBehind<ValueOfSchema<Schema, 'sent'>> extends true
       ? unknown
-      : SentValue<Schema>;
-
-type SentValue<Schema> =
-  Schema extends StandardObject<infer Input, unknown>
-    ? Input
-    : Schema extends Type.TSchema
-      ? Type.Static<Schema>
-      : never;
+      : ValueOfSchema<Schema, 'sent'>;
 
 type SentBody<Spec> = Spec extends { body: infer Body }
-  ? IsBehind<SentValue<Body>> extends true
+  ? IsBehind<ValueOfSchema<Body, 'sent'>> extends true
     ? // A value that is not a list looks like a position.
-      [body: SentValue<Body> & readonly unknown[]]
+      [body: ValueOfSchema<Body, 'sent'> & readonly unknown[]]
     : []
   : [];
 
@@ -189,23 +180,12 @@ type MayBeOmitted<Schema> = Schema extends { '~optional': true }
       ? true
       : false;
 
-type Positionals<Spec> = [
-  ...(Spec extends { raw: true } ? [body: Blob | Uint8Array<ArrayBuffer>] : []),
-  ...(Spec extends { stream: true } ? [body: Blob | FormData | Uint8Array<ArrayBuffer>] : []),
-  ...SentBody<Spec>,
-  ...PathArgs<Spec extends { path: infer Path } ? Path : []>,
-  ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
-];
-
-type PathArgs<Path> = Path extends readonly [infer Entry, ...infer More]
-  ? Entry extends PathPart<infer Schema, infer Optional>
-    ? Optional extends true
-      ? [part?: Type.Static<Schema>, ...PathArgs<More>]
-      : [part: Type.Static<Schema>, ...PathArgs<More>]
-    : Entry extends Type.TSchema
-      ? [part: Type.Static<Entry>, ...PathArgs<More>]
-      : never
-  : [];
+type SentBehind<Spec> = ArgsBehind<
+  Spec,
+  Blob | Uint8Array<ArrayBuffer>,
+  Blob | FormData | Uint8Array<ArrayBuffer>,
+  SentBody<Spec>
+>;
 
 type DeclaredFailure<Spec> = Spec extends { failures: infer Failures }
   ?
