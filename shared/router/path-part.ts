@@ -5,7 +5,7 @@ import Type from 'typebox';
 export interface PositionSchema extends Type.TSchema {
   readonly '~kind'?: unknown;
   readonly '~unsafe'?: unknown;
-  readonly '~standard'?: never;
+  readonly '~standard'?: 'a position is of TypeBox';
 }
 
 /** One positional parameter; `Optional` decides its type, `byKeyword` whether it may come as a keyword. */

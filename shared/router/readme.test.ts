@@ -6,7 +6,6 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import test from 'ava';
@@ -15,8 +14,8 @@ import { ownedByFile } from '../../test/support/owner.ts';
 import { createRouterFolder } from '../../test/support/router-folder.ts';
 import { createApp } from './app.ts';
 import { Controller } from './controller.ts';
-import { files } from './files.ts';
 import { createNodeServer } from './mounts/node-http.ts';
+import { op } from './op.ts';
 import type { Around } from './request/request.ts';
 import { createTestClient } from './test-client.ts';
 
@@ -140,7 +139,7 @@ test('the test of the README passes', async (t) => {
   t.regex(stdout, /fail 0\n/);
 });
 
-test('what the guide surrounds holds for a stream that breaks, a reader who leaves, and a range', async (t) => {
+test('the arounds of the guide answer a page, and a trace that its methods read', async (t) => {
   const importBlock = async (mark: string) => {
     const at = sources.findIndex((text) => text.includes(mark));
     return (await import(pathToFileURL(join(folder, `block${at}.ts`)).href)) as {
@@ -151,61 +150,16 @@ test('what the guide surrounds holds for a stream that breaks, a reader who leav
   };
   const { folder: surrounding } = await importBlock('const ownPage');
   const { traced, trace } = await importBlock('const traced');
-  const left = Promise.withResolvers<string>();
-  async function* endless() {
-    try {
-      while (true) yield 'words '.repeat(1_000);
-    } finally {
-      left.resolve('left');
-    }
+  class Traces extends Controller {
+    static readonly GET = op({}, () => trace.getStore());
   }
-  class Streams extends Controller {
-    GET() {
-      this.response.mediaType = 'text/plain';
-      return Readable.from(endless());
-    }
-    POST() {
-      this.response.mediaType = 'text/plain';
-      return Readable.from(breaking(), { objectMode: false });
-    }
-    PUT() {
-      return trace.getStore();
-    }
-  }
-  function* breaking() {
-    yield Buffer.from('words '.repeat(1_000));
-    throw new Error('it breaks');
-  }
-  class Guides extends Controller {
-    static readonly GET = files(new URL('docs', import.meta.url));
-  }
-  const { app, send, reports } = await createTestClient(
-    { _folder: { folder: surrounding }, '': { Streams, Guides } },
-    { around: traced },
-  );
-  const gzip = { 'accept-encoding': 'gzip' };
+  const modules = { _folder: { folder: surrounding }, '': { Traces } };
+  const { send } = await createTestClient(modules, { around: traced });
   const id = '0af7651916cd43dd8448eb211c80319c';
   const traceparent = `00-${id}-b7ad6b7169203331-01`;
-  const answer = await send('PUT', '/streams', { headers: { traceparent } });
+  const answer = await send('GET', '/traces', { headers: { traceparent } });
   t.deepEqual([answer.json, answer.headers.get('x-trace-id')], [id, id]);
-  t.regex((await send('GET', '/none')).headers.get('x-trace-id') ?? '', /^[0-9a-f]{32}$/);
-  await t.throwsAsync(send('POST', '/streams', { headers: gzip }), { message: 'it breaks' });
-  t.deepEqual(
-    reports.map(({ error }) => String(error)),
-    ['Error: it breaks'],
-  );
-  const request = new Request('http://localhost/streams', { headers: gzip });
-  const reader = (await app.fetch(request)).body?.getReader();
-  t.false((await reader?.read())?.done);
-  await reader?.cancel();
-  t.is(await left.promise, 'left');
-  const part = await send('GET', '/guides/folders.md', {
-    headers: { ...gzip, range: 'bytes=2-8' },
-  });
-  t.deepEqual(
-    [part.status, part.text, part.headers.get('content-encoding')],
-    [206, 'Folders', null],
-  );
   const page = await send('GET', '/none', { headers: { accept: 'text/html' } });
   t.is(page.text, '<p>There is no /none.</p>');
+  t.regex(page.headers.get('x-trace-id') ?? '', /^[0-9a-f]{32}$/);
 });

@@ -241,9 +241,13 @@ test('a value under a type that is not its own is a defect whose message names w
     static readonly PATCH = op({}, () => {
       throw new HttpError(200);
     });
+    static readonly DELETE = op({}, function (this: Value) {
+      this.response.status = 201;
+      return new Response();
+    });
   }
   const { send, reports } = await createTestClient({ '': { Value } });
-  for (const method of ['GET', 'POST', 'PUT', 'PATCH']) {
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
     t.is((await send(method, '/value')).status, 500);
   }
   t.deepEqual(
@@ -253,6 +257,7 @@ test('a value under a type that is not its own is a defect whose message names w
       "TypeError: a ServerEvent is sent by op({ produces: 'text/event-stream' })",
       'TypeError: user (Promise) has no JSON text',
       'RangeError: HttpError: 200 is no status of an error; Stop answers with others',
+      'TypeError: the method has set 201, and returned a Response with 200',
     ],
   );
 });

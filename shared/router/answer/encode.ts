@@ -46,9 +46,10 @@ export function encodeResult(
   }
   if (value instanceof Response) {
     const answer = fromResponse(value, setHeaders, request.id);
-    if (writing.filters !== undefined) {
+    const isOther = draft.status !== undefined && draft.status !== answer.status;
+    if (isOther || writing.filters !== undefined) {
       cancelStream(answer.body);
-      throw hasNoFields();
+      throw isOther ? hasTwoStatuses(draft.status, answer.status) : hasNoFields();
     }
     if (answer.body !== undefined) return answer;
     return toBodiless(answer.status, new ListedHeaders(answer.headers), request);
@@ -77,6 +78,10 @@ export function encodeResult(
     cancelStream(encoded?.body);
     throw error;
   }
+}
+
+function hasTwoStatuses(set: number | undefined, returned: number): TypeError {
+  return new TypeError(`the method has set ${set}, and returned a Response with ${returned}`);
 }
 
 function hasNoFields(): TypeError {

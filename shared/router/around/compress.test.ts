@@ -163,11 +163,7 @@ async function withServer(
 ): Promise<void> {
   const reports: ErrorReport[] = [];
   class Default extends Controller {
-    static readonly GET = op({ produces });
-    GET() {
-      this.response.mediaType = produces;
-      return value();
-    }
+    static readonly GET = op({ produces }, value as () => AsyncGenerator);
   }
   const app = await createApp({
     loadModules: () => new Map([['', { Default }]]),
