@@ -17,10 +17,10 @@ test('several maps hold values for one object, even a frozen one, which has no v
 test('a value is collected with its key', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  const held = new HeldByKey<object, object>();
+  const values = new HeldByKey<object, object>();
   const value = (() => {
     const made = { large: true };
-    held.set({}, made);
+    values.set({}, made);
     return new WeakRef(made);
   })();
   await new Promise(setImmediate);

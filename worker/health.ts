@@ -39,12 +39,12 @@ export function createHealth({ requireConfig, isShared = false, log }: HealthOpt
   const listeners = new Set<(healthy: boolean) => void>();
   const isHealthy = () => [...components.values()].every(Boolean);
   let healthy = isHealthy();
-  const sayState = () => {
+  const logState = () => {
     const states = [...components].map(([name, state]) => `${loggedNames[name] ?? name}:${state}`);
     const map = `map[${states.sort().join(' ')}]`;
     log?.debug(`Health status of components: ${map}, all healthy: ${healthy}`);
   };
-  sayState();
+  logState();
   return {
     get healthy() {
       return healthy;
@@ -57,7 +57,7 @@ export function createHealth({ requireConfig, isShared = false, log }: HealthOpt
       components.set(component, state);
       const before = healthy;
       healthy = isHealthy();
-      if (isChange) sayState();
+      if (isChange) logState();
       if (healthy === before) return;
       for (const listener of [...listeners]) listener(healthy);
     },

@@ -65,7 +65,7 @@ export interface ServingDeps {
   readonly health: Health;
   readonly metrics: Metrics;
   /** Receives samples of the descriptors that no rule matches. */
-  readonly takeUnmatched: (sample: UnmatchedSample) => void;
+  readonly onUnmatched: (sample: UnmatchedSample) => void;
   /** Undefined without a link to a control plane. */
   readonly observer: OverLimitObserver | undefined;
   /** Undefined if decisions are not recorded. */
@@ -111,7 +111,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
   const leases = kind.countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
   const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics, clock);
   const options = toDecisionOptions(settings);
-  const unmatched = createUnmatchedSampler(metrics, deps.takeUnmatched);
+  const unmatched = createUnmatchedSampler(metrics, deps.onUnmatched);
   const shouldRateLimit = createShouldRateLimit({
     rules,
     store,

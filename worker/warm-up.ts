@@ -97,7 +97,7 @@ async function createOwnServing(
     settings,
     health: createHealth({ requireConfig: false }),
     metrics: createRegistry({ runtimeNamesMax, log: silence }),
-    takeUnmatched() {},
+    onUnmatched() {},
     observer: undefined,
     log: silence,
     clock,

@@ -115,7 +115,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       log,
       clock,
     }));
-  const takeUnmatched = (sample: UnmatchedSample) => {
+  const onUnmatched = (sample: UnmatchedSample) => {
     unmatched.take(sample);
     link?.noteUnmatched(sample);
   };
@@ -127,7 +127,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       settings,
       health,
       metrics,
-      takeUnmatched,
+      onUnmatched,
       observer: limited,
       recorder: recording?.createRecorder(),
       log,
@@ -213,9 +213,9 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       fork: forkProcess,
       health,
       metrics,
-      takeUnmatched,
-      takeLimited: (share) => limited?.addShare(share),
-      takeRecorded: (batch) => recording?.file.addBatch(batch),
+      onUnmatched,
+      onLimited: (share) => limited?.addShare(share),
+      onRecorded: (batch) => recording?.file.addBatch(batch),
       log,
       clock,
     });

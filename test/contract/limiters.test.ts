@@ -7,7 +7,7 @@ import { openLimiterCounter } from '../../worker/counters/limiter.ts';
 import { MemoryStore } from '../../worker/counters/memory-store.ts';
 import { limiterScripts, toArguments } from '../../worker/counters/redis/limiter-scripts.ts';
 import type { CounterStore, Hit, LimiterHit, LimiterWindow } from '../../worker/counters/store.ts';
-import { takeHit } from '../../worker/counters/store.ts';
+import { settleLimiterHit } from '../../worker/counters/store.ts';
 import { type CountOutcome, countOn, createHit, type startCounting } from '../support/counting.ts';
 import { findTool } from '../support/installed-tool.ts';
 import { createLimiterModel } from '../support/limiter-model.ts';
@@ -179,7 +179,7 @@ async function takeInRedis(
   );
   const counter = openLimiterCounter(window, (reply as RedisReply[]).map(Number));
   const hits = numbers.map((number) => toHit(window, number));
-  for (const hit of hits) takeHit(counter, hit, hit.limiter as LimiterHit, hit.hits);
+  for (const hit of hits) settleLimiterHit(counter, hit, hit.limiter as LimiterHit, hit.hits);
   return hits;
 }
 

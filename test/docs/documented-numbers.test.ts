@@ -110,7 +110,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   'SECURITY.md': [
     `| gRPC connections | \`GRPC_MAX_CONNECTIONS\`: ${count(maxPlainConnections)}, with TLS ${count(maxTlsConnections)}; ${maxUnfinishedHandshakes} unfinished handshakes, ${time(handshakeLimitMs)} each |`,
     `| one gRPC connection | ${count(http2.maxConcurrentStreams)} calls; ${kib(http2.maxHeaderListBytes)} of headers, ${mib(http2.maxBufferedBytes)} unfinished, ${mib(http2.maxUnsentBytes)} unread (`,
-    `| all requests | ${mib(http2.maxHeldBytes)} unfinished or unread; of those above ${kib(large.largeRequestBytes)} ${mib(large.maxAtWorkBytes)} in progress, ${mib(large.maxWaitingBytes)} waiting |`,
+    `| all requests | ${mib(http2.maxOccupiedBytes)} unfinished or unread; of those above ${kib(large.largeRequestBytes)} ${mib(large.maxAtWorkBytes)} in progress, ${mib(large.maxWaitingBytes)} waiting |`,
     `| one request | ${kib(maxRequestBytes)}, \`REQUEST_MAX_DESCRIPTORS\` ${requests.maxDescriptors.default}, \`REQUEST_MAX_ENTRIES\` ${count(requests.maxEntries.default)} |`,
     `| HTTP, debug, pull ports | ${plainConnections} connections; headers in ${time(headersLimitMs)}, a request in ${time(requestLimitMs)} |`,
     `| bodies of \`/json\` | ${mib(http.maxAllBodiesBytes)} |`,

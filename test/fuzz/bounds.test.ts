@@ -10,7 +10,7 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import { defaultRequestBounds, maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
 import { parseJsonRequest } from '../../worker/listen/proto-json-reader.ts';
-import { takeResources } from '../../worker/rules-source/ads-resources.ts';
+import { applyResources } from '../../worker/rules-source/ads-resources.ts';
 import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../support/ads-fixture.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 import { toAny } from '../support/scripted-ads-server.ts';
@@ -149,7 +149,7 @@ test.serial('resources that are too deep or too many are refused by name, and co
   const value = Buffer.concat([Buffer.from('120164', 'hex'), wrap(0x1a, nested)]);
   const typeUrl = toAny({}).type_url ?? '';
   const deep = measure(t, 'descriptors in descriptors', () =>
-    runAtOnce(takeResources(deps, [{ type_url: typeUrl, value }], new Map())),
+    runAtOnce(applyResources(deps, [{ type_url: typeUrl, value }], new Map())),
   );
   t.is(deep.problems.length, 1);
   t.regex(formatProblems(deep.problems), /resource 1 of the response: .*nest|depth/);
@@ -157,7 +157,7 @@ test.serial('resources that are too deep or too many are refused by name, and co
     toAny({ name: 'same', domain: `d${at % 10}`, descriptors: [{ key: '' }] }),
   );
   const result = measure(t, '20000 bad resources of one name', () =>
-    runAtOnce(takeResources(deps, many, new Map())),
+    runAtOnce(applyResources(deps, many, new Map())),
   );
   t.is(result.inForce.size, 0);
   const conflicts = Array.from({ length: 20_000 }, (_, at) =>
@@ -168,7 +168,7 @@ test.serial('resources that are too deep or too many are refused by name, and co
     }),
   );
   measure(t, '20000 resources of one domain', () =>
-    runAtOnce(takeResources(deps, conflicts, new Map())),
+    runAtOnce(applyResources(deps, conflicts, new Map())),
   );
 });
 

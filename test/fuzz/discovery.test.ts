@@ -9,7 +9,7 @@ import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
-import { type ResourcesInForce, takeResources } from '../../worker/rules-source/ads-resources.ts';
+import { applyResources, type ResourcesInForce } from '../../worker/rules-source/ads-resources.ts';
 import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../support/ads-fixture.ts';
 import type { Random } from '../support/random.ts';
 import { limitResource, startScriptedAdsServer } from '../support/scripted-ads-server.ts';
@@ -90,7 +90,7 @@ test.serial('any resources are in force, or refused by their names', async (t) =
     const resources = Array.from({ length: random.below(6) }, () => toAny(random));
     const options = { mergeDomains: random.chance(0.5), sanitizeMetricDots: random.chance(0.5) };
     const deps = { decode: rateLimitConfig.deserialize, builder: createRuleSetBuilder(options) };
-    const intake = runAtOnce(takeResources(deps, resources, inForce));
+    const intake = runAtOnce(applyResources(deps, resources, inForce));
     for (const problem of intake.problems) {
       checkNamedProblem(problem.message);
       const shown = formatProblem(problem);

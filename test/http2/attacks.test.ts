@@ -566,7 +566,7 @@ attack('unfinished messages on many connections', async (t, { connectPeer, calls
   }
   t.true(cut > 0, `none of ${connections} connections was cut`);
   t.true(cut < peers.length, 'not all of them');
-  t.true(mostHeld < 1.2 * limits.maxHeldBytes, `${mostHeld} bytes held`);
+  t.true(mostHeld < 1.2 * limits.maxOccupiedBytes, `${mostHeld} bytes held`);
   await settle(modest);
   t.false(modest.isEnded, 'who holds little stays');
   t.is(calls.replies.length, 0);
@@ -818,7 +818,7 @@ attack(
     const frames = Array.from({ length: 25 }, (_, index) =>
       toData(1, parked.subarray(16_000 * index, 16_000 * (index + 1))),
     );
-    const connections = Math.ceil((1.1 * limits.maxHeldBytes) / parked.length);
+    const connections = Math.ceil((1.1 * limits.maxOccupiedBytes) / parked.length);
     const attackers: Http2Peer[] = [];
     for (let index = 0; index < connections; index++) {
       const peer = await connectPeer();

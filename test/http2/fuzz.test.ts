@@ -126,21 +126,21 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   const used = createMethods();
   let ends = 0;
   const session = new Session({
-    keepsHeaders: false,
+    storesHeaders: false,
     maxRequestBytes,
     methods: used.methods,
     clock,
     peer: () => '127.0.0.1:1',
     largeRequests: new LargeRequests(() => clock.monotonicMs()),
     onOutput() {},
-    onHeld() {},
+    onOccupied() {},
     onEnd: () => ends++,
   });
   const frames: Frame[] = [];
   let bytesOut = 0;
   let isDrained = false;
   const take = () => {
-    session.sender.outputTaken();
+    session.sender.outputWritten();
     const { frames: more, rest } = splitFrames(session.output.take());
     if (rest.length > 0) throw new Error('half a frame was sent');
     bytesOut += session.output.length;

@@ -29,7 +29,7 @@ export function countInParts(request: CountRequest, parts: readonly Part[], rule
 }
 
 function countEach(
-  whole: CountRequest,
+  request: CountRequest,
   parts: readonly Part[],
   mode: CountMode,
   { parallelism, continuesOnError }: PartsRule,
@@ -41,7 +41,7 @@ function countEach(
   const begin = (part: Part | undefined) => {
     if (part === undefined) return;
     begun++;
-    part.count(new PartRequest(whole, part.hits, mode, onSettled));
+    part.count(new PartRequest(request, part.hits, mode, onSettled));
   };
   const onSettled = (error: AppError | undefined) => {
     if (failure !== undefined && !continuesOnError) return;
@@ -54,21 +54,21 @@ function countEach(
 }
 
 function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: PartsRule): void {
-  const looks = new Map<Hit, Hit>();
-  for (const hit of request.hits) if (!hit.refund) looks.set(hit, { ...hit });
-  const lookParts = parts
-    .map(({ hits, count }) => ({ count, hits: hits.flatMap((hit) => looks.get(hit) ?? []) }))
+  const peeks = new Map<Hit, Hit>();
+  for (const hit of request.hits) if (!hit.refund) peeks.set(hit, { ...hit });
+  const peekParts = parts
+    .map(({ hits, count }) => ({ count, hits: hits.flatMap((hit) => peeks.get(hit) ?? []) }))
     .filter(({ hits }) => hits.length > 0);
   const decide = (error: AppError | undefined) => {
     if (error !== undefined && !rule.continuesOnError) request.settle(error);
     else countDecided();
   };
-  if (lookParts.length === 0) countDecided();
-  else countEach(request, lookParts, 'look', rule, decide);
+  if (peekParts.length === 0) countDecided();
+  else countEach(request, peekParts, 'look', rule, decide);
 
   function countDecided(): void {
     const suppressed = findSuppressed(request.hits, (hit) => {
-      const { after } = looks.get(hit) as Hit;
+      const { after } = peeks.get(hit) as Hit;
       return after + hit.hits > hit.limit;
     });
     const copies = new Map<Hit, Hit>();
@@ -76,11 +76,11 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
       const isStill = suppressed?.[index] === true;
       copies.set(hit, isStill ? { ...hit, hits: 0, exactHits: undefined } : { ...hit });
     }
-    const twinParts = parts.map(({ hits, count }) => ({
+    const copyParts = parts.map(({ hits, count }) => ({
       count,
       hits: hits.flatMap((hit) => copies.get(hit) ?? []),
     }));
-    countEach(request, twinParts, 'add', rule, (error) => {
+    countEach(request, copyParts, 'add', rule, (error) => {
       for (const [hit, copy] of copies) hit.after = copy.after;
       request.settle(error);
     });
@@ -93,22 +93,22 @@ export class PartRequest implements CountRequest {
   readonly mode: CountMode;
   readonly deadlineMs: number;
   readonly settle: CountRequest['settle'];
-  readonly #whole: CountRequest;
+  readonly #request: CountRequest;
 
   constructor(
-    whole: CountRequest,
+    request: CountRequest,
     hits: readonly Hit[],
     mode: CountMode,
     settle: CountRequest['settle'],
   ) {
     this.hits = hits;
     this.mode = mode;
-    this.deadlineMs = whole.deadlineMs;
+    this.deadlineMs = request.deadlineMs;
     this.settle = settle;
-    this.#whole = whole;
+    this.#request = request;
   }
 
   get cancelled(): boolean {
-    return this.#whole.cancelled;
+    return this.#request.cancelled;
   }
 }

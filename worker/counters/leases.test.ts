@@ -110,7 +110,7 @@ test('the last hits are exact: no lease is taken when few remain', async (t) => 
 });
 
 test('a lease is taken when at least 10 hits and 1 % of the limit remain, and not below', async (t) => {
-  const takenFrom = async (limit: number, used: number) => {
+  const leasedFrom = async (limit: number, used: number) => {
     const { createWorker, memory } = setUp();
     const leases = createWorker();
     const options = { lease: { share: 0.5, forMs: 1_000 } };
@@ -118,10 +118,10 @@ test('a lease is taken when at least 10 hits and 1 % of the limit remain, and no
     await ask(leases, hitOn(limit, 1, undefined, options));
     return Number(memory.read('k')) - used;
   };
-  t.is(await takenFrom(100, 90), 5);
-  t.is(await takenFrom(100, 91), 1);
-  t.is(await takenFrom(10_000, 9_900), 50);
-  t.is(await takenFrom(10_000, 9_901), 1);
+  t.is(await leasedFrom(100, 90), 5);
+  t.is(await leasedFrom(100, 91), 1);
+  t.is(await leasedFrom(10_000, 9_900), 50);
+  t.is(await leasedFrom(10_000, 9_901), 1);
 });
 
 test('a request beyond the lease takes only the missing hits from the store, or the next lease', async (t) => {
@@ -163,9 +163,9 @@ test('hits taken in one sliding window are neither used nor returned in the next
   const long = { lease: { share: 0.05, forMs: 6_000 } };
   const next = () => hitOn(1_000, 1, 'sliding_window', long);
   const used = async () => {
-    const look = hitOn(1_000, 0, 'sliding_window');
-    await ask(memory, look);
-    return look.after;
+    const peek = hitOn(1_000, 0, 'sliding_window');
+    await ask(memory, peek);
+    return peek.after;
   };
   clock.advance(13_900);
   await ask(leases, next());
@@ -211,9 +211,9 @@ test('a bucket at its lowest level is not returned hits that it never counted', 
   await ask(leases, hitOn(100, 1, 'token_bucket', options));
   for (const hits of [100, 85]) await ask(memory, hitOn(100, hits, 'token_bucket', options));
   t.false(await ask(leases, hitOn(100, 1, 'token_bucket', options)));
-  const look = hitOn(100, 0, 'token_bucket', options);
-  await ask(memory, look);
-  t.true(look.after >= 187, `${look.after}`);
+  const peek = hitOn(100, 0, 'token_bucket', options);
+  await ask(memory, peek);
+  t.true(peek.after >= 187, `${peek.after}`);
 });
 
 for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
@@ -226,10 +226,10 @@ for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
     }
     const hit = hitOn(1_000, 1, algorithm);
     await ask(leases, hit);
-    const look = hitOn(1_000, 0, algorithm);
-    await ask(memory, look);
+    const peek = hitOn(1_000, 0, algorithm);
+    await ask(memory, peek);
     const resetOf = ({ limiter }: typeof hit) => limiter?.resetSeconds ?? 0;
-    t.true(Math.abs(resetOf(hit) - resetOf(look)) <= 3, `${resetOf(hit)}`);
+    t.true(Math.abs(resetOf(hit) - resetOf(peek)) <= 3, `${resetOf(hit)}`);
   });
 }
 
@@ -251,10 +251,10 @@ test('a reset also drops a lease that is just being taken', async (t) => {
   const leases = createWorker();
   await ask(leases, hitOn(1_000));
   await ask(leases, hitOn(1_000));
-  const taking = ask(leases, hitOn(1_000, 60));
+  const leasing = ask(leases, hitOn(1_000, 60));
   const resetting = ask(memory, hitOn(1_000, 2 ** 52, undefined, { refund: true }));
   leases.forget('k');
-  await taking;
+  await leasing;
   await resetting;
   let admitted = 0;
   for (let index = 0; index < 1_500; index++) if (await ask(leases, hitOn(1_000))) admitted++;
@@ -278,9 +278,9 @@ test('hits of a lease that arrive after the worker’s stop has begun are return
   const { createWorker, memory } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));
-  const taking = ask(leases, hitOn(1_000));
+  const leasing = ask(leases, hitOn(1_000));
   leases.close();
-  await taking;
+  await leasing;
   await new Promise(setImmediate);
   t.is(memory.read('k'), 2);
 });

@@ -46,7 +46,7 @@ interface Lease {
   untilMs: number;
   windowEndMs: number;
   /** A call for the next lease is in flight. */
-  isTaking: boolean;
+  isLeasing: boolean;
   cancelTimer: () => void;
 }
 
@@ -77,10 +77,10 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     if (lease !== undefined) dropOverflow(lease, nowMs);
     if (lease !== undefined && lease.left >= hit.hits && nowMs < lease.untilMs) {
       answerFromLease(request, hit, lease, nowMs);
-    } else if (lease === undefined || lease.isTaking) {
+    } else if (lease === undefined || lease.isLeasing) {
       ask(request, hit, lease);
     } else {
-      take(request, hit, lease);
+      leaseMore(request, hit, lease);
     }
   }
 
@@ -141,7 +141,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       sentMs,
       untilMs: clock.monotonicMs() + forMs(sent),
       windowEndMs: findWindowEnd(sent, sentMs),
-      isTaking: false,
+      isLeasing: false,
       cancelTimer() {},
     };
     leases.set(sent.mapKey, lease);
@@ -170,20 +170,20 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     return nowMs >= windowEndMs - forMs(hit);
   }
 
-  function take(request: CountRequest, hit: Hit, lease: Lease): void {
+  function leaseMore(request: CountRequest, hit: Hit, lease: Lease): void {
     const sentMs = clock.monotonicMs();
     if (sentMs >= lease.untilMs) giveBack(lease);
-    const kept = lease.left;
-    const need = hit.hits - kept;
+    const rest = lease.left;
+    const need = hit.hits - rest;
     const isAlone = isLow(hit, lease.remaining) || isLate(hit, lease, sentMs);
     const wanted = isAlone ? 0 : Math.floor((hit.lease?.share ?? 0) * lease.remaining);
     const amount = Math.max(need, wanted);
     lease.left = 0;
-    lease.isTaking = true;
+    lease.isLeasing = true;
     send(request, hit, amount, (error, sent) => {
-      lease.isTaking = false;
+      lease.isLeasing = false;
       if (error !== undefined) {
-        keep(lease, kept);
+        retain(lease, rest);
         request.settle(error);
         return;
       }
@@ -192,32 +192,32 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       lease.sentMs = sentMs;
       lease.windowEndMs = findWindowEnd(sent, sentMs);
       lease.remaining = Math.max(0, sent.limit - sent.after);
-      const left = kept + granted - hit.hits;
+      const left = rest + granted - hit.hits;
       if (left < 0 && amount > need && !isAtLowest(sent)) {
         // Fewer hits than the lease remain: the requested hits alone may still fit.
         if (sent.limiter === undefined || sent.limiter.window.countsOver) release(lease, amount);
-        keep(lease, kept);
+        retain(lease, rest);
         lease.remaining = 0;
         ask(request, hit, lease);
         return;
       }
       hit.after = sent.after;
       if (left < 0) {
-        keep(lease, kept);
+        retain(lease, rest);
         hit.after = Math.max(sent.after, sent.limit + 1);
       } else {
         // Hits over the limit were not granted.
         if (sent.limiter === undefined) release(lease, amount - granted);
         lease.untilMs = Math.min(clock.monotonicMs() + forMs(hit), lease.windowEndMs - forMs(hit));
         hit.after = sent.limit - lease.remaining - left;
-        keep(lease, left);
+        retain(lease, left);
       }
       request.settle(undefined);
     });
   }
 
   /** Call it after a call of the store: the worker may have begun to stop meanwhile. */
-  function keep(lease: Lease, left: number): void {
+  function retain(lease: Lease, left: number): void {
     lease.left = left;
     if (closed) giveBack(lease);
   }
@@ -247,9 +247,9 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
   }
 
   function watch(lease: Lease): void {
-    const waitMs = lease.isTaking ? returnMs : Math.max(0, lease.untilMs - clock.monotonicMs());
+    const waitMs = lease.isLeasing ? returnMs : Math.max(0, lease.untilMs - clock.monotonicMs());
     lease.cancelTimer = clock.after(waitMs, () => {
-      if (lease.isTaking || clock.monotonicMs() < lease.untilMs) {
+      if (lease.isLeasing || clock.monotonicMs() < lease.untilMs) {
         watch(lease);
         return;
       }

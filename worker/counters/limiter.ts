@@ -52,7 +52,7 @@ export abstract class LimiterCounter {
   /**
    * Counts all of the hits or none. Returns whether they are over the limit; 0 hits are over it when room is negative.
    */
-  take(hits: number): boolean {
+  count(hits: number): boolean {
     const isOver = hits > this.room;
     if (!isOver) this.room -= hits;
     else if (this.#limiter.countsOver) this.room = Math.max(this.#lowest, this.room - hits);
@@ -160,9 +160,9 @@ class TokenBucket extends LimiterCounter {
     this.#part = Math.max(0, tokens - room);
   }
 
-  override take(hits: number): boolean {
+  override count(hits: number): boolean {
     const { room } = this;
-    const isOver = super.take(hits);
+    const isOver = super.count(hits);
     if (isOver && this.#limiter.countsOver && room - hits < this.room) this.#isAtEnd = true;
     return isOver;
   }

@@ -11,7 +11,7 @@ export const memoryKind: StoreKind = {
   check: () => [],
   warn: () => [],
   tlsFiles: () => [],
-  keepsLongKeys: () => true,
+  storesLongKeys: () => true,
   agreementParts: () => [],
   describeCall: () => undefined,
   async create(_, { clock, log }) {

@@ -4,7 +4,6 @@ import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { owned } from '../../shared/owned-text.ts';
-import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
 import { type LimiterCounter, openLimiterCounter } from './limiter.ts';
 import {
   type CounterStore,
@@ -15,9 +14,10 @@ import {
   type LimiterHit,
   needsReading,
   overflowed,
-  takeHit,
+  settleLimiterHit,
   toMapKey,
 } from './store.ts';
+import { type Moment, readStored, type StoredLimiter, storeReading } from './stored-limiter.ts';
 import { TextEntry, TextTable } from './text-table.ts';
 
 /**
@@ -40,7 +40,7 @@ class Counter extends TextEntry<Counter> {
   /** A bigint only above 2^53. */
   value: number | bigint = 0;
   /** Used instead of `value`, unless the limit is a fixed window. */
-  limiter: KeptLimiter | undefined = undefined;
+  limiter: StoredLimiter | undefined = undefined;
   /** The longest window of its hits: limits of several units may share a counter. */
   windowSeconds: number;
   expiresAtSecond: number;
@@ -174,27 +174,27 @@ export class MemoryStore implements CounterStore {
 
   #countHit(hit: Hit, isStill: boolean): AppError | undefined {
     if (hit.limiter !== undefined) return this.#countLimited(hit, hit.limiter, isStill);
-    return hit.refund ? this.#takeBack(hit) : this.#add(hit, isStill ? 0 : toAmount(hit));
+    return hit.refund ? this.#refund(hit) : this.#add(hit, isStill ? 0 : toAmount(hit));
   }
 
   #openLimiter(counter: Counter | undefined, { window }: LimiterHit): LimiterCounter {
-    return openLimiterCounter(window, readKept(window, counter?.limiter, this.#moment));
+    return openLimiterCounter(window, readStored(window, counter?.limiter, this.#moment));
   }
 
   #countLimited(hit: Hit, limiter: LimiterHit, isStill: boolean): AppError | undefined {
     const found = this.#find(hit.mapKey);
     const limited = this.#openLimiter(found, limiter);
-    takeHit(limited, hit, limiter, isStill && !hit.refund ? 0 : hit.hits);
+    settleLimiterHit(limited, hit, limiter, isStill && !hit.refund ? 0 : hit.hits);
     const reading = limited.save();
     if (reading === undefined) {
       if (found !== undefined) this.#drop(found);
       return undefined;
     }
-    const { kept, ttlMs } = keepReading(limiter.window, reading, this.#moment);
+    const { stored, ttlMs } = storeReading(limiter.window, reading, this.#moment);
     const expiresAtSecond = this.#firstSecond + Math.ceil(ttlMs / 1000);
     const counter = found ?? this.#create(hit, expiresAtSecond);
     if (counter === undefined) return this.#noRoom();
-    counter.limiter = kept;
+    counter.limiter = stored;
     this.#expireAt(counter, expiresAtSecond);
     return undefined;
   }
@@ -217,7 +217,7 @@ export class MemoryStore implements CounterStore {
     return storeError(`there are ${this.#counters.size} already, the most that this process keeps`);
   }
 
-  #takeBack(hit: Hit): undefined {
+  #refund(hit: Hit): undefined {
     const counter = this.#find(hit.mapKey);
     if (counter === undefined) {
       hit.after = 0;

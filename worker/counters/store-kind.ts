@@ -38,7 +38,7 @@ export interface StoreKind {
    * Whether its servers receive every counter key unchanged, however long; otherwise the SHA-256 of those above 1,024
    * bytes.
    */
-  keepsLongKeys(settings: AddressSettings): boolean;
+  storesLongKeys(settings: AddressSettings): boolean;
   /** One line for each of its settings that workers counting together must have in common (agreement.ts). */
   agreementParts(settings: AddressSettings): string[];
   /** The description of a decision's wait for it in traces; undefined for no span. */

@@ -189,7 +189,7 @@ export function needsReading(request: CountRequest): boolean {
  * Sets the result of a hit on a limiter's counter, in its turn (behaviour: limiter-answers). `hits` is the requested
  * number; 0 for a peek.
  */
-export function takeHit(
+export function settleLimiterHit(
   counter: LimiterCounter,
   hit: Hit,
   limiter: LimiterHit,
@@ -205,7 +205,7 @@ export function takeHit(
     limiter.closedMs = 0;
     return;
   }
-  const isOver = counter.take(hits);
+  const isOver = counter.count(hits);
   const { room } = counter;
   const isCounted = !isOver || limiter.window.countsOver;
   hit.after = limit - room + (isCounted ? 0 : hits);

@@ -1,7 +1,7 @@
 // Tests the table while its entries grow in number and shrink again.
 import test from 'ava';
 import { createRandom } from '../../test/support/random.ts';
-import { TextEntry, TextTable, wholeSize } from './text-table.ts';
+import { fullSize, TextEntry, TextTable } from './text-table.ts';
 
 class Item extends TextEntry<Item> {}
 
@@ -44,15 +44,15 @@ test('an entry removed while the others move is no longer in the table', (t) => 
 test('each added entry moves four others into one of many maps, none of which becomes large', (t) => {
   const table = new TextTable<Item>();
   const items = Array.from({ length: 300_000 }, (_, index) => new Item(`key ${index}`));
-  let placed = 0;
+  let moved = 0;
   for (const [index, item] of items.entries()) {
     table.add(item);
-    const before = placed;
-    while (placed < wholeSize && items[placed]?.part !== undefined) placed++;
-    if (placed - before > 4) return t.fail(`entry ${index} places ${placed - before}`);
+    const before = moved;
+    while (moved < fullSize && items[moved]?.part !== undefined) moved++;
+    if (moved - before > 4) return t.fail(`entry ${index} places ${moved - before}`);
   }
-  t.is(placed, wholeSize);
+  t.is(moved, fullSize);
   const sizes = new Set(items.map(({ part }) => part?.size ?? items.length));
   const largest = Math.max(...sizes);
-  t.true(largest < wholeSize, `a map of ${largest}`);
+  t.true(largest < fullSize, `a map of ${largest}`);
 });

@@ -2,7 +2,7 @@
 // ms with 260,000 or 520,000 of them, and repeatedly when entries are added and removed equally often.
 
 /** This many entries are copied in two milliseconds. */
-export const wholeSize = 32_768;
+export const fullSize = 32_768;
 /** A million entries make parts of half that size. */
 const partCount = 64;
 /** How many entries move into the parts with each entry added. */
@@ -23,7 +23,7 @@ export abstract class TextEntry<Self> {
 
 export class TextTable<Entry extends TextEntry<Entry>> {
   /** All entries while they are few: they then need no hash. */
-  readonly #whole = new Map<string, Entry>();
+  readonly #byText = new Map<string, Entry>();
   /** The entries by a hash of the text, while they are many. */
   #parts: readonly Map<string, Entry>[] | undefined;
   #inParts = 0;
@@ -36,31 +36,31 @@ export class TextTable<Entry extends TextEntry<Entry>> {
   #part: Map<string, Entry> | undefined;
 
   get size(): number {
-    return this.#whole.size + this.#inParts;
+    return this.#byText.size + this.#inParts;
   }
 
   get(text: string): Entry | undefined {
-    if (this.#parts === undefined) return this.#whole.get(text);
+    if (this.#parts === undefined) return this.#byText.get(text);
     this.#part = this.#partOf(this.#parts, text);
     this.#text = text;
     const entry = this.#part.get(text);
-    return entry !== undefined || this.#whole.size === 0 ? entry : this.#whole.get(text);
+    return entry !== undefined || this.#byText.size === 0 ? entry : this.#byText.get(text);
   }
 
   /** Adds an entry whose key is new. */
   add(entry: Entry): void {
     if (this.#parts === undefined) {
-      this.#whole.set(entry.key, entry);
-      if (this.#whole.size < wholeSize) return;
+      this.#byText.set(entry.key, entry);
+      if (this.#byText.size < fullSize) return;
       this.#parts = Array.from({ length: partCount }, () => new Map<string, Entry>());
-      this.#moving = this.#whole.values();
+      this.#moving = this.#byText.values();
     } else this.#addTo(this.#parts, entry);
     this.#move(this.#parts);
   }
 
   delete(entry: Entry): void {
     if (entry.part === undefined) {
-      this.#whole.delete(entry.key);
+      this.#byText.delete(entry.key);
       return;
     }
     entry.part.delete(entry.key);
@@ -95,7 +95,7 @@ export class TextTable<Entry extends TextEntry<Entry>> {
       if (entry === undefined) {
         this.#moving = undefined;
       } else {
-        this.#whole.delete(entry.key);
+        this.#byText.delete(entry.key);
         this.#addTo(parts, entry);
       }
     }

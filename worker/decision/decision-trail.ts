@@ -26,7 +26,7 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
     log.debug(`got descriptor: ${toEntriesText(descriptor)}`);
     log.debug('starting get limit lookup');
   };
-  const sayLookup = ({ entries }: RequestDescriptor, rules: DomainRules) => {
+  const logLookup = ({ entries }: RequestDescriptor, rules: DomainRules) => {
     for (const [index, { tried, hasLimit }] of rules.traceLookup(entries).entries()) {
       for (const key of tried) log.debug(`looking up key: ${key}`);
       if (hasLimit) log.debug(`found rate limit: ${tried.at(-1)}`);
@@ -37,7 +37,7 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
       }
     }
   };
-  const sayShadowMode = ({ limit, metricKey }: Match) => {
+  const logShadowMode = ({ limit, metricKey }: Match) => {
     if (limit.shadowMode) log.debug(`Limit with key ${metricKey}, is in shadow_mode`);
   };
   return {
@@ -51,7 +51,7 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
     lookedUp(descriptor, match, rules) {
       lookingUp(descriptor);
       // A limit in the request is not looked up.
-      if (descriptor.limit === undefined) sayLookup(descriptor, rules);
+      if (descriptor.limit === undefined) logLookup(descriptor, rules);
       if (match === undefined) {
         log.debug('descriptor does not match any limit, no limits applied');
         return;
@@ -61,7 +61,7 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
     replaced: (name) => log.debug(`replacing ${name}`),
     knownOver(key, match) {
       log.debug(`cache key is over the limit: ${key}`);
-      sayShadowMode(match);
+      logShadowMode(match);
     },
     counting(hits) {
       log.debug('starting cache lookup');
@@ -69,7 +69,7 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
     },
     counted(hit, match) {
       log.debug(`cache key: ${hit.key} current: ${hit.after} limit: ${hit.limit}`);
-      if (!hit.refund && hit.after > hit.limit) sayShadowMode(match);
+      if (!hit.refund && hit.after > hit.limit) logShadowMode(match);
     },
     answered: (response) => log.debug(`returning normal response: ${toResponseText(response)}`),
   };

@@ -97,12 +97,12 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const unit = match.limit.unit ?? 'second';
     const { limiter, unitMultiplier } = match.limit;
     const window = windowAt(unit, unitMultiplier, nowSeconds);
-    const wholeKey = counterKeys.of(request.domain, descriptor, match, window);
-    const mapKey = toMapKey(wholeKey);
+    const fullKey = counterKeys.of(request.domain, descriptor, match, window);
+    const mapKey = toMapKey(fullKey);
     const key =
-      deps.keepsLongKeys || wholeKey.length <= surelyShort
-        ? wholeKey
-        : toStoredKey(deps.cacheKeyPrefix, wholeKey, mapKey);
+      deps.keepsLongKeys || fullKey.length <= surelyShort
+        ? fullKey
+        : toStoredKey(deps.cacheKeyPrefix, fullKey, mapKey);
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     const { requestsPerUnit } = match.limit;

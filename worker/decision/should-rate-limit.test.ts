@@ -88,7 +88,7 @@ test("the deadline is the caller's or the store's from the request's arrival, wh
 });
 
 test('an answer that a refund has overtaken does not change the local cache', async (t) => {
-  const held: (() => void)[] = [];
+  const pending: (() => void)[] = [];
   const { decide } = createWorker(twoLimits, {
     localCacheBytes: 1,
     store: (inner) => ({
@@ -97,20 +97,20 @@ test('an answer that a refund has overtaken does not change the local cache', as
       count(request) {
         const isSlow = request.hits.length > 1;
         const settle: CountRequest['settle'] = (error) =>
-          isSlow ? held.push(() => request.settle(error)) : request.settle(error);
+          isSlow ? pending.push(() => request.settle(error)) : request.settle(error);
         inner.count({ ...request, settle });
       },
     }),
   });
   const slow = decide({ ...ask('a=x', 'b=x'), hitsAddend: 3 });
   await decide(ask({ of: 'a=x', isNegativeHits: true, hitsAddend: 2 }));
-  for (const settle of held) settle();
+  for (const settle of pending) settle();
   t.is(summarize(await slow), 'OVER [OVER 0, OK 2]');
   t.is(summarize(await decide(ask('a=x'))), 'OK [OK 0]');
 });
 
 test('an answer after the end of a calendar month has the end of the next one', async (t) => {
-  const held: (() => void)[] = [];
+  const pending: (() => void)[] = [];
   const month =
     'domain: d\ndescriptors: [{key: a, rate_limit: {unit: month, requests_per_unit: 2}}]';
   const { decide, clock } = createWorker(month, {
@@ -118,7 +118,10 @@ test('an answer after the end of a calendar month has the end of the next one', 
     store: (inner) => ({
       ...inner,
       count: (request) =>
-        inner.count({ ...request, settle: (error) => void held.push(() => request.settle(error)) }),
+        inner.count({
+          ...request,
+          settle: (error) => void pending.push(() => request.settle(error)),
+        }),
     }),
   });
   const resetOf = async (answeredAt: string) => {
@@ -126,7 +129,7 @@ test('an answer after the end of a calendar month has the end of the next one', 
     const decision = decide(ask('a=x'));
     await new Promise((resolve) => setImmediate(resolve));
     clock.setWall(Date.parse(answeredAt));
-    held.pop()?.();
+    pending.pop()?.();
     const outcome = await decision;
     return outcome.ok ? outcome.response.statuses[0]?.secondsUntilReset : outcome.error.message;
   };

@@ -54,7 +54,7 @@ test('requests are counted once, and so is each of their descriptors over the li
   );
   t.is(limited.requests, 3);
   t.deepEqual(
-    limited.takePeriod().values.map(({ item, count }) => [item.entries, count]),
+    limited.drainPeriod().values.map(({ item, count }) => [item.entries, count]),
     [
       [entries('a'), 3],
       [entries('b'), 1],
@@ -67,11 +67,11 @@ test('a period is reported once more when it ends, and another begins', (t) => {
   const limited = new LimitedValues(clock, true);
   refuse(limited, 'a');
   clock.advance(59_000);
-  t.is(limited.takePeriod().values.length, 1);
+  t.is(limited.drainPeriod().values.length, 1);
   clock.advance(2_000);
-  const last = limited.takePeriod();
+  const last = limited.drainPeriod();
   t.like(last, { seconds: 61, values: [{ count: 1 }] });
-  const next = limited.takePeriod();
+  const next = limited.drainPeriod();
   t.deepEqual(next.values, []);
   t.is(next.startMs, last.startMs + 61_000);
   t.is(limited.requests, 1);
@@ -82,7 +82,7 @@ test('a metric key with a long value takes no more memory than others', (t) => {
   const request = { domain: 'd', hitsAddend: 0, descriptors: [] };
   const keys = ['a', 'b', 'a'].map((end) => `d.${'x'.repeat(60_000)}${end}`);
   for (const key of keys) limited.overLimit(request, [toHit(0, key)], [over], nextSecond++);
-  const { values } = limited.takePeriod();
+  const { values } = limited.drainPeriod();
   t.deepEqual(pluck(values, 'count'), [2, 1]);
   for (const { key } of values) t.true(key.length <= 1024, `${key.length}`);
 });
@@ -91,14 +91,14 @@ test('long values are cut, and without values only requests are counted', (t) =>
   const limited = new LimitedValues(createManualClock(), true);
   refuse(limited, 'x'.repeat(1_000_000));
   refuse(limited, 'x'.repeat(2_000_000));
-  const [value, ...more] = limited.takePeriod().values;
+  const [value, ...more] = limited.drainPeriod().values;
   t.deepEqual(more, []);
   t.is(value?.count, 2);
   t.is(value?.item.entries[0]?.value, `${'x'.repeat(127)}…`);
   const none = new LimitedValues(createManualClock(), false);
   refuse(none, 'a');
   t.is(none.requests, 1);
-  t.deepEqual(none.takePeriod().values, []);
+  t.deepEqual(none.drainPeriod().values, []);
 });
 
 test('summed counts of several processes are within their bounds', (t) => {
@@ -114,10 +114,10 @@ test('summed counts of several processes are within their bounds', (t) => {
         truth.set(value, (truth.get(value) ?? 0) + 1);
         refuse(own, value);
       }
-      primary.addShare(own.takeShare());
+      primary.addShare(own.drainShare());
     }
   }
-  const { values, unlistedAtMost } = primary.takePeriod();
+  const { values, unlistedAtMost } = primary.drainPeriod();
   t.is(primary.requests, 60_000);
   const listed = new Set<string>();
   for (const { item, count, error } of values) {
@@ -141,18 +141,18 @@ test('failed requests since the last call are counted for at most a hundred doma
   const long = 'x'.repeat(1_000);
   for (const domain of ['shop', long, 'shop', long]) other.failed(domain);
   primary.failed('shop');
-  primary.addShare(other.takeShare());
-  primary.addShare(other.takeShare());
+  primary.addShare(other.drainShare());
+  primary.addShare(other.drainShare());
   t.deepEqual(
-    [...primary.takeFailures()],
+    [...primary.drainFailures()],
     [
       ['shop', 3],
       [`${'x'.repeat(127)}…`, 2],
     ],
   );
-  t.is(primary.takeFailures().size, 0);
+  t.is(primary.drainFailures().size, 0);
   for (let at = 0; at < 200; at++) primary.failed(`d${at}`);
-  t.is(primary.takeFailures().size, 100);
+  t.is(primary.drainFailures().size, 100);
 });
 
 /** Makes `requests` requests within a second, with `values` different values; small numbers occur most. */
@@ -171,7 +171,7 @@ function flood(requests: number, values: number) {
     const descriptors = [{ ...descriptor, entries: [{ key: 'k', value }] }];
     limited.overLimit({ domain: 'd', hitsAddend: 0, descriptors }, [toHit(0)], [over], 1);
   }
-  const period = limited.takePeriod();
+  const period = limited.drainPeriod();
   const listed = period.values.map(({ item, count, error }) => {
     const value = item.entries[0]?.value ?? '';
     return { value, real: truth.get(value) ?? 0, count, error };

@@ -47,10 +47,10 @@ const maxDomains = 100;
 const maxEntries = 16;
 const maxLength = 128;
 
-/** With `keepsValues` false only requests are counted. */
+/** With `storesValues` false only requests are counted. */
 export class LimitedValues implements OverLimitObserver {
   readonly #clock: Clock;
-  readonly #keepsValues;
+  readonly #storesValues;
   readonly #sketch = new SpaceSaving<LimitedDescriptor>(size);
   readonly #sampling;
   #requests = 0;
@@ -61,9 +61,9 @@ export class LimitedValues implements OverLimitObserver {
   /** The most requests of one value that other processes may have counted without listing the value. */
   #missed = 0;
 
-  constructor(clock: Clock, keepsValues: boolean, random = Math.random) {
+  constructor(clock: Clock, storesValues: boolean, random = Math.random) {
     this.#clock = clock;
-    this.#keepsValues = keepsValues;
+    this.#storesValues = storesValues;
     this.#sampling = new Sampling(random);
     this.#startMs = clock.wallMs();
     this.#startMonotonicMs = clock.monotonicMs();
@@ -113,10 +113,10 @@ export class LimitedValues implements OverLimitObserver {
   }
 
   /** Failed requests since the last call, for the first 100 domains. */
-  takeFailures(): ReadonlyMap<string, number> {
-    const taken = this.#failures;
+  drainFailures(): ReadonlyMap<string, number> {
+    const drained = this.#failures;
     this.#failures = new Map();
-    return taken;
+    return drained;
   }
 
   /** Requests answered OVER_LIMIT since the start. */
@@ -131,7 +131,7 @@ export class LimitedValues implements OverLimitObserver {
     nowSeconds: number,
   ): void {
     this.#requests++;
-    if (!this.#keepsValues || this.#sampling.skips()) return;
+    if (!this.#storesValues || this.#sampling.skips()) return;
     this.#countLimited(request, limited, statuses);
     this.#sampling.counted(nowSeconds);
   }
@@ -141,7 +141,7 @@ export class LimitedValues implements OverLimitObserver {
   }
 
   /** The current period. A finished one is reported once more, and then the next one begins. */
-  takePeriod(): LimitedPeriod {
+  drainPeriod(): LimitedPeriod {
     const passedMs = this.#clock.monotonicMs() - this.#startMonotonicMs;
     const { values, unlistedAtMost } = this.#read(maxReported);
     const period = {
@@ -165,10 +165,10 @@ export class LimitedValues implements OverLimitObserver {
   }
 
   /** Everything since the last call, for the primary. */
-  takeShare(): LimitedShare {
+  drainShare(): LimitedShare {
     const share = {
       requests: this.#requests - this.#sharedRequests,
-      failures: this.takeFailures(),
+      failures: this.drainFailures(),
       ...this.#read(mostShared),
     };
     this.#sharedRequests = this.#requests;

@@ -23,8 +23,8 @@ function setUp(given: Partial<LinkAnswersDeps> = {}, answer = async () => answer
     ...given,
   });
   const sent: { readonly answer: CountersAnswerMessage; readonly onSent: () => void }[] = [];
-  const take = (message: Parameters<typeof answers.take>[0]) =>
-    answers.take(message, (each, onSent) => void sent.push({ answer: each, onSent }));
+  const receive = (message: Parameters<typeof answers.receive>[0]) =>
+    answers.receive(message, (each, onSent) => void sent.push({ answer: each, onSent }));
   const question = (id: number, entries = [entry], count = 1) => ({
     id,
     domain: 'd',
@@ -33,29 +33,29 @@ function setUp(given: Partial<LinkAnswersDeps> = {}, answer = async () => answer
   });
   /** Waits until immediate answers are sent. */
   const settle = () => new Promise(setImmediate);
-  return { take, question, settle, asked, forgotten, sent };
+  return { receive, question, settle, asked, forgotten, sent };
 }
 
 test('at most eight questions are open, even while their answers are not read', async (t) => {
-  const { take, question, settle, asked, sent } = setUp();
-  for (let id = 0; id < 1_000; id++) take({ counters: question(id) });
+  const { receive, question, settle, asked, sent } = setUp();
+  for (let id = 0; id < 1_000; id++) receive({ counters: question(id) });
   await settle();
   t.is(asked.length, 8);
   t.deepEqual(
     sent.map(({ answer }) => answer.id),
     [0, 1, 2, 3, 4, 5, 6, 7],
   );
-  take({ counters: question(1_000) });
+  receive({ counters: question(1_000) });
   await settle();
   t.is(asked.length, 8);
   sent[0]?.onSent();
-  take({ counters: question(1_001) });
+  receive({ counters: question(1_001) });
   await settle();
   t.is(sent.at(-1)?.answer.id, 1_001);
 });
 
 test('a question that is too long is refused, and drops nothing from the cache', async (t) => {
-  const { take, question, settle, asked, forgotten, sent } = setUp();
+  const { receive, question, settle, asked, forgotten, sent } = setUp();
   const long = [
     question(1, [entry], 21),
     question(2, Array(33).fill(entry)),
@@ -63,8 +63,8 @@ test('a question that is too long is refused, and drops nothing from the cache',
     { ...question(4), domain: 'd'.repeat(5_000) },
   ];
   for (const counters of long) {
-    take({ counters });
-    take({ forget: counters });
+    receive({ counters });
+    receive({ forget: counters });
   }
   await settle();
   t.deepEqual(
@@ -72,7 +72,7 @@ test('a question that is too long is refused, and drops nothing from the cache',
     [1, 2, 3, 4].map((id) => [id, 'the question is too long']),
   );
   t.deepEqual([asked, forgotten], [[], []]);
-  take({ forget: question(5) });
+  receive({ forget: question(5) });
   t.is(forgotten.length, 1);
 });
 
@@ -88,14 +88,14 @@ test('a question that cannot be answered gets the reason', async (t) => {
     [{ counters: () => undefined }, {}, 'it is starting'],
   ];
   for (const [given, more, problem] of cases) {
-    const { take, question, settle, asked, sent } = setUp(given);
-    take({ counters: { ...question(1), ...more } });
+    const { receive, question, settle, asked, sent } = setUp(given);
+    receive({ counters: { ...question(1), ...more } });
     await settle();
     t.deepEqual(sent[0]?.answer, { id: 1, problem, counters: [] });
     t.deepEqual(asked, []);
   }
   const away = setUp({}, async () => ({ ok: false, problem: 'the store is away' }));
-  away.take({ counters: away.question(1) });
+  away.receive({ counters: away.question(1) });
   await away.settle();
   t.is(away.sent[0]?.answer.problem, 'the store is away');
 });

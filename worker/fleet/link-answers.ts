@@ -17,7 +17,7 @@ export interface LinkAnswersDeps {
 
 export interface LinkAnswers {
   /** `send` sends an answer, and calls back when it was sent. */
-  take(
+  receive(
     message: ToWorkerMessage,
     send: (answer: CountersAnswerMessage, onSent: () => void) => void,
   ): void;
@@ -55,7 +55,7 @@ export function createLinkAnswers({
   }
 
   return {
-    take({ counters: question, forget }, send) {
+    receive({ counters: question, forget }, send) {
       if (forget != null) {
         const asked = toAsked(forget);
         if (asked !== undefined) counters()?.forget(asked);

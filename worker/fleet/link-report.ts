@@ -19,12 +19,12 @@ import { readStoreCalls } from '../metrics/store-calls.ts';
 import type { LimitedValues } from './limited-values.ts';
 
 /** How values of requests are reported (CONFIG_FLEET_LINK_VALUES). */
-export type ToldValues = 'none' | 'hashed' | 'plain';
+export type ReportedValues = 'none' | 'hashed' | 'plain';
 
 export interface LinkReportDeps {
   readonly metrics: MetricsRegistry;
   readonly limited: LimitedValues;
-  readonly values: ToldValues;
+  readonly values: ReportedValues;
   /** One of redis, memcached and memory. */
   readonly storeKind: string;
   /** Version of the rules in force. */
@@ -62,7 +62,7 @@ export class LinkReports {
   readonly #otherErrors;
   /** The origin and the last reported value of each counter, by its index. */
   readonly #origins: CounterOrigin[] = [];
-  readonly #told: number[] = [];
+  readonly #sent: number[] = [];
   #lastMs;
   #unmatched: UnmatchedSample[] = [];
   #nearLimitHits = 0;
@@ -87,7 +87,7 @@ export class LinkReports {
     this.#lastMs = deps.clock.monotonicMs();
   }
 
-  #takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount' | 'failures'> {
+  #drainRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount' | 'failures'> {
     const unmatchedByDomain = new Map<string, number>();
     const byRule = new Map<string, RuleTraffic>();
     const listed = new Set<RuleTraffic>();
@@ -99,9 +99,9 @@ export class LinkReports {
       const counter = counters[index];
       if (counter === undefined) break;
       const { value } = counter;
-      const more = value - (this.#told[index] ?? 0);
-      if (more === 0 && index < this.#told.length) continue;
-      this.#told[index] = value;
+      const more = value - (this.#sent[index] ?? 0);
+      if (more === 0 && index < this.#sent.length) continue;
+      this.#sent[index] = value;
       this.#origins[index] ??= counter.origin;
       const origin = this.#origins[index] as CounterOrigin;
       const unmatchedOf = toUnmatchedDomain(origin);
@@ -148,7 +148,7 @@ export class LinkReports {
       unnamed.nearLimit += nearLimit;
     }
     const otherRuleCount = others.length + unnamedCount;
-    const domains = toFailures(this.#limited.takeFailures(), unmatchedByDomain);
+    const domains = toFailures(this.#limited.drainFailures(), unmatchedByDomain);
     return { rules, otherRules: unnamed, otherRuleCount, failures: { domains } };
   }
 
@@ -167,7 +167,7 @@ export class LinkReports {
     };
   }
 
-  #takeQuota(): QuotaMessage | undefined {
+  #drainQuota(): QuotaMessage | undefined {
     const gauge = (name: string) =>
       this.#metrics.gauges.find((each) => each.name === name)?.value ?? 0;
     const streams = gauge('ratelimit.quota.streams');
@@ -193,7 +193,7 @@ export class LinkReports {
     return { kind: this.#storeKind, serversAway, clockOffsetMs, unreachableSeconds };
   }
 
-  #tell({ key, value }: Entry): EntryMessage {
+  #toMessage({ key, value }: Entry): EntryMessage {
     return { key, value: this.#values === 'plain' ? value : hash(value) };
   }
 
@@ -203,8 +203,8 @@ export class LinkReports {
     const nowMs = this.#clock.monotonicMs();
     const seconds = (nowMs - this.#lastMs) / 1000;
     this.#lastMs = nowMs;
-    const rules = this.#takeRules();
-    const { startMs, ...period } = this.#limited.takePeriod();
+    const rules = this.#drainRules();
+    const { startMs, ...period } = this.#limited.drainPeriod();
     const samples = this.#values === 'none' ? [] : this.#unmatched;
     this.#unmatched = [];
     return {
@@ -219,17 +219,17 @@ export class LinkReports {
         values: period.values.map(({ item, count, error }) => ({
           domain: item.domain,
           rule: item.metricKeyIsStatic || this.#values === 'plain' ? item.metricKey : '',
-          entries: item.entries.map((argument0) => this.#tell(argument0)),
+          entries: item.entries.map((argument0) => this.#toMessage(argument0)),
           count,
           error,
         })),
       },
       unmatched: samples.map(({ domain, entries }) => ({
         domain,
-        entries: entries.map((argument0) => this.#tell(argument0)),
+        entries: entries.map((argument0) => this.#toMessage(argument0)),
       })),
       store: this.#readStore(nowMs),
-      quota: this.#takeQuota() ?? null,
+      quota: this.#drainQuota() ?? null,
     };
   }
 

@@ -59,18 +59,18 @@ function setUp(given: Partial<LinkDeps> = {}) {
     ...given,
   });
   link.start();
-  return { clock, log, streams, sent, link, reportsTaken: () => reports };
+  return { clock, log, streams, sent, link, reportsDrained: () => reports };
 }
 
 test('a server that reads nothing is sent one report, and counts as lost after 15 seconds', (t) => {
   const lost: string[] = [];
-  const { clock, streams, sent, reportsTaken, link } = setUp({
+  const { clock, streams, sent, reportsDrained, link } = setUp({
     onLost: ({ url }, reason) => void lost.push(`${url}: ${reason}`),
   });
   streams[0]?.onOpen();
   clock.advance(14_999);
   t.is(sent.length, 2);
-  t.is(reportsTaken(), 1);
+  t.is(reportsDrained(), 1);
   t.deepEqual(lost, []);
   clock.advance(1);
   t.deepEqual(lost, ['control-plane:1: the server has answered nothing for 15s']);
@@ -120,26 +120,26 @@ test('a server that accepts the stream and reads nothing costs the memory of one
   });
   const port = await listenFor(t, server);
   const url = `127.0.0.1:${port}`;
-  let taken = 0;
+  let drained = 0;
   const { clock, link } = setUp({
     server: { url, headers: {}, tls: undefined, maxMessageBytes: 0 },
     openStream: openManagementStream,
     reports: {
       take() {
-        taken++;
+        drained++;
         // More than the server allows to be sent before it reads.
         return { ...emptyReport, version: 'v'.repeat(100_000) };
       },
     },
   });
-  await eventually('the first report', () => taken > 0);
+  await eventually('the first report', () => drained > 0);
   for (let index = 0; index < 100; index++) {
     clock.advance(6_000);
     await setImmediate();
   }
   await link.stop();
   // Each report is sent on a new connection.
-  t.true(taken < 40, `${taken} reports`);
+  t.true(drained < 40, `${drained} reports`);
   t.is(clock.pending, 0);
 });
 

@@ -49,7 +49,7 @@ export const silenceMs = 15_000;
 const lastReportMs = 500;
 /** The pause after which a server without the service is asked again: it may have been replaced by one that has it. */
 const unimplementedRetryMs = 600_000;
-const troubleIntervalMs = 60_000;
+const problemIntervalMs = 60_000;
 
 export class Link {
   readonly #deps: LinkDeps;
@@ -60,14 +60,14 @@ export class Link {
   readonly #random;
   readonly #backoff: BackoffOptions;
   #server;
-  readonly #trouble;
+  readonly #problem;
   #stream: ManagementStream<FromWorkerMessage> | undefined;
   #isOpen = false;
   /** Whether a report is being sent. */
   #isReporting = false;
   #failures = 0;
   #state = 'not connected yet';
-  #hasSaidUnimplemented = false;
+  #hasLoggedUnimplemented = false;
   #isStarted = false;
   #isStopped = false;
   #cancelTimer = () => {};
@@ -85,9 +85,9 @@ export class Link {
     this.#random = deps.random;
     this.#backoff = { initialMs: 1_000, maxMs: 30_000, multiplier: 2, random: deps.random };
     this.#server = deps.server;
-    this.#trouble = createRepeatedLog({
+    this.#problem = createRepeatedLog({
       clock: deps.clock,
-      intervalMs: troubleIntervalMs,
+      intervalMs: problemIntervalMs,
       again: 'when-changed',
       write: (text) => deps.log.info(text),
     });
@@ -132,7 +132,7 @@ export class Link {
         this.#noteProgress();
         // The stream on which the question arrived: a later stream has not asked.
         const asking = this.#stream;
-        answers.take(message, (answer, onSent) => asking?.send({ counters: answer }, onSent));
+        answers.receive(message, (answer, onSent) => asking?.send({ counters: answer }, onSent));
       },
       onEnd: (reason, isUnimplemented) => this.#onEnd(reason, isUnimplemented),
     });
@@ -146,16 +146,16 @@ export class Link {
     const why = toExcerpt(reason, 500);
     this.#state = `not connected: ${why}`;
     if (isUnimplemented) {
-      if (!this.#hasSaidUnimplemented) {
+      if (!this.#hasLoggedUnimplemented) {
         this.#log.info(
           `The management server ${this.#server.url} accepts no reports from this worker, which continues without them`,
         );
       }
-      this.#hasSaidUnimplemented = true;
+      this.#hasLoggedUnimplemented = true;
       this.#cancelTimer = this.#clock.after(unimplementedRetryMs, () => this.#connect());
       return;
     }
-    this.#trouble.report(`The link to the control plane ${this.#server.url} is not open: ${why}`);
+    this.#problem.report(`The link to the control plane ${this.#server.url} is not open: ${why}`);
     this.#cancelTimer = this.#clock.after(backoffDelayMs(this.#backoff, this.#failures), () =>
       this.#connect(),
     );
@@ -185,7 +185,7 @@ export class Link {
 
   #noteOpen(): void {
     this.#state = `connected to ${this.#server.url}, last report at ${new Date(this.#clock.wallMs()).toISOString()}`;
-    if (this.#trouble.recover() !== undefined)
+    if (this.#problem.recover() !== undefined)
       this.#log.info(`The link to the control plane ${this.#server.url} is open`);
   }
 
@@ -223,7 +223,7 @@ export class Link {
     }
     this.#cancelTimer();
     this.#noteProgress();
-    this.#trouble.flush();
+    this.#problem.flush();
     this.#stream?.close();
   }
 }

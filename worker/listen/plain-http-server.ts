@@ -133,7 +133,7 @@ export function createPlainHttpServer(
   let stopping: Promise<void> | undefined;
   let certificateWatch: TlsWatch | undefined;
 
-  async function takeCertificates({ metrics, ...files }: NonNullable<typeof tls>): Promise<void> {
+  async function followCertificates({ metrics, ...files }: NonNullable<typeof tls>): Promise<void> {
     const secure = server.server as HttpsServer;
     secure.on('tlsClientError', (error) => {
       if (log.isDebug) log.debug(`TLS handshake failed: ${errorText(error)}`);
@@ -160,7 +160,7 @@ export function createPlainHttpServer(
 
   return {
     async start() {
-      if (tls !== undefined) await takeCertificates(tls);
+      if (tls !== undefined) await followCertificates(tls);
       try {
         await server.listen({ host, port, exclusive });
       } catch (error) {

@@ -85,18 +85,18 @@ test('decisions and debug pages are served over TLS', async (t) => {
 // Serial, so that nothing in this process delays a handshake by five seconds, which would end it.
 test.serial('new certificates are used under load without a failed request', async (t) => {
   const { port, files, log } = await start(t);
-  const kept = new Agent({ keepAlive: true, maxSockets: 1, maxCachedSessions: 0 });
-  t.teardown(() => kept.destroy());
+  const reused = new Agent({ keepAlive: true, maxSockets: 1, maxCachedSessions: 0 });
+  t.teardown(() => reused.destroy());
   const fresh = new Agent({ keepAlive: false, maxCachedSessions: 0 });
   const names = new Set<string>();
   let isLoading = true;
   let requests = 0;
   const load = (async () => {
     while (isLoading) {
-      for (const agent of [kept, fresh]) {
+      for (const agent of [reused, fresh]) {
         const { status, name } = await get(port, '/healthcheck', agent);
         t.is(status, 200);
-        if (agent === kept) names.add(name);
+        if (agent === reused) names.add(name);
         requests++;
       }
     }

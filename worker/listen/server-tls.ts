@@ -61,7 +61,7 @@ export async function readServerTls(
   const gauges = gaugesOf(name);
   const expiry = metrics.gauge(gauges.expiry);
   const isRefused = metrics.gauge(gauges.isRefused);
-  const keepOld = (problem: string) => {
+  const retainOld = (problem: string) => {
     failures?.add(1);
     log.error(`The ${name} port continues with its previous certificates: ${problem}`);
   };
@@ -91,7 +91,7 @@ export async function readServerTls(
         },
         onProblem(problem) {
           attempts?.add(1);
-          keepOld(problem);
+          retainOld(problem);
         },
       });
       metrics.beforeReading(() => {

@@ -103,7 +103,7 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
     const end = Math.min(counters.length, next + countersPerTurn);
     while (next < end && chunk.length < chunkLength) {
       const counter = counters[next];
-      if (counter !== undefined) chunk += takeLine(counter, next);
+      if (counter !== undefined) chunk += toLine(counter, next);
       next++;
     }
     if (next === counters.length) {
@@ -115,7 +115,7 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
     return next !== undefined;
   }
 
-  function takeLine(counter: NamedCounter, index: number): string {
+  function toLine(counter: NamedCounter, index: number): string {
     const { value } = counter;
     const delta = value - (sent[index] ?? 0);
     sent[index] = value;

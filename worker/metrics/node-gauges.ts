@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics.ts';
 import { readMemory } from './process-memory.ts';
 
 /** How often the event loop is sampled. Each sample wakes the process up. */
-const lookIntervalMs = 50;
+const checkIntervalMs = 50;
 /**
  * The period that the gauges of the event loop cover for every reader: if each reading began a new period, several
  * readers would hide the peaks from each other. Few scrape less often than once a minute.
@@ -40,9 +40,9 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   /** The samples of the period, the oldest first. */
   const samples: Sample[] = [];
   let last = readLoopTimes();
-  let dueMs = clock.monotonicMs() + lookIntervalMs;
+  let dueMs = clock.monotonicMs() + checkIntervalMs;
 
-  const stopLooking = repeatAfter(clock, lookIntervalMs, () => {
+  const stopChecking = repeatAfter(clock, checkIntervalMs, () => {
     const atMs = clock.monotonicMs();
     const now = readLoopTimes();
     samples.push({
@@ -52,7 +52,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
       allMs: now.allMs - last.allMs,
     });
     last = now;
-    dueMs = atMs + lookIntervalMs;
+    dueMs = atMs + checkIntervalMs;
     while (samples[0] !== undefined && samples[0].atMs <= atMs - spanMs) samples.shift();
   });
 
@@ -70,7 +70,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
     delayP99.set(lateUs[Math.ceil(lateUs.length * 0.99) - 1] ?? 0);
     delayMax.set(lateUs.at(-1) ?? 0);
   });
-  return stopLooking;
+  return stopChecking;
 }
 
 /** Totals since the process began. Node counts our own pauses as work. */

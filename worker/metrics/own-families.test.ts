@@ -20,7 +20,7 @@ async function expose(
   const tags = { zone: 'a' };
   const series = createPullSeries({ registry, mapping, tags, clock: createManualClock(), log });
   await series.refresh();
-  series.takeIn(1000);
+  series.append(1000);
   return [...toExposition(series.families.values(), 'text', () => 0, 1000)].join('');
 }
 

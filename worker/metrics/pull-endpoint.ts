@@ -55,7 +55,7 @@ export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {
   async function* write(form: ExpositionForm): AsyncGenerator<string> {
     registry.prepareReading();
     await series.refresh();
-    while (series.takeIn(metricsPerTurn)) await nextTurn();
+    while (series.append(metricsPerTurn)) await nextTurn();
     const nowMs = () => clock.monotonicMs();
     for (const piece of toExposition(series.families.values(), form, nowMs, metricsPerTurn)) {
       if (piece !== '') yield piece;

@@ -29,7 +29,7 @@ import { createTimerSeries } from './timer-series.ts';
 
 export interface PullSeries {
   /** Adds at most `limit` new metrics of the registry; false when none is left. */
-  takeIn(limit: number): boolean;
+  append(limit: number): boolean;
   /** Updates families outside the registry. */
   refresh(): Promise<void>;
   /** The families in the order of their appearance; the map may grow during iteration. */
@@ -65,10 +65,10 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     clock,
   });
   const families = new Map(own.families.map((family) => [family.name, family]));
-  let takenCounters = 0;
-  let takenGauges = 0;
+  let writtenCounters = 0;
+  let writtenGauges = 0;
   let lastLabels = '';
-  let isConflictSaid = false;
+  let isConflictLogged = false;
 
   /** Undefined for metrics that are not exposed. */
   function locate(metric: string, kind: MetricKind, limit?: string): Target | undefined {
@@ -86,7 +86,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
       families.set(name, family);
     }
     if (family.type !== type) {
-      sayConflict(metric, family, type);
+      logConflict(metric, family, type);
       return undefined;
     }
     const own = [...(mapped?.labels ?? []), ...toLimitLabel(limit)];
@@ -96,15 +96,15 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     return { family, labels: lastLabels, scale: rule?.scale ?? 1, ttlMs, observer };
   }
 
-  function sayConflict(metric: string, family: Family, type: FamilyType): void {
-    if (isConflictSaid) return;
-    isConflictSaid = true;
+  function logConflict(metric: string, family: Family, type: FamilyType): void {
+    if (isConflictLogged) return;
+    isConflictLogged = true;
     log.warning(
       `Statistics: ${metric} cannot be pulled: its name there, ${family.name}, is a ${family.type} and not a ${type}; change the mapping file. Further ones are not logged`,
     );
   }
 
-  function takeInValue(
+  function appendValue(
     name: string,
     kind: 'counter' | 'gauge',
     source: ValueSource,
@@ -142,16 +142,16 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   });
 
   return {
-    takeIn(limit) {
+    append(limit) {
       const { counters, gauges } = registry;
       let left = limit;
-      for (; left > 0 && takenGauges < gauges.length; left--) {
-        const gauge = gauges[takenGauges++];
-        if (gauge !== undefined) takeInValue(gauge.name, 'gauge', gauge);
+      for (; left > 0 && writtenGauges < gauges.length; left--) {
+        const gauge = gauges[writtenGauges++];
+        if (gauge !== undefined) appendValue(gauge.name, 'gauge', gauge);
       }
-      for (; left > 0 && takenCounters < counters.length; left--) {
-        const counter = counters[takenCounters++];
-        if (counter !== undefined) takeInValue(counter.name, 'counter', counter, counter.listed);
+      for (; left > 0 && writtenCounters < counters.length; left--) {
+        const counter = counters[writtenCounters++];
+        if (counter !== undefined) appendValue(counter.name, 'counter', counter, counter.listed);
       }
       return left === 0;
     },

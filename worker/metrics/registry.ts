@@ -179,8 +179,8 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     gauge,
     decisionDuration: new Histogram(durationBounds),
     storeCallDuration(server) {
-      const isKept = storeCallDurations.has(server) || storeCallDurations.size < maxStoreServers;
-      const name = isKept ? server : otherServers;
+      const hasSeries = storeCallDurations.has(server) || storeCallDurations.size < maxStoreServers;
+      const name = hasSeries ? server : otherServers;
       const histogram = storeCallDurations.get(name) ?? new Histogram(durationBounds);
       storeCallDurations.set(name, histogram);
       return histogram;

@@ -19,7 +19,7 @@ export interface RecentStoreCalls {
 }
 
 const sampleIntervalMs = 10_000;
-const samplesKept = 6;
+const samplesStored = 6;
 
 /** Totals since the start. `durations` are by server. */
 export function readStoreCalls(durations: ReadonlyMap<string, Histogram>): StoreCalls {
@@ -42,7 +42,7 @@ export function createRecentStoreCalls(
   const samples = [readSample()];
   const close = repeatAfter(clock, sampleIntervalMs, () => {
     samples.push(readSample());
-    if (samples.length > samplesKept) samples.shift();
+    if (samples.length > samplesStored) samples.shift();
   });
 
   function readSample() {

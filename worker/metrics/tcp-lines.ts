@@ -24,7 +24,7 @@ export class TcpLines implements LineTransport {
   #socket: Socket;
   #isConnected = false;
   #isClosed = false;
-  #takenCount = 0;
+  #writtenCount = 0;
   #isWatching = false;
   #cancelReconnect = () => {};
   #cancelDeadline = () => {};
@@ -79,12 +79,12 @@ export class TcpLines implements LineTransport {
   /** Closes the connection when the receiver reads nothing for too long. */
   #watchProgress(): void {
     const watched = this.#socket;
-    const takenBefore = this.#takenCount;
+    const writtenBefore = this.#writtenCount;
     this.#isWatching = true;
     this.#cancelDeadline = this.#clock.after(stallMs, () => {
       this.#isWatching = false;
       if (watched.writableLength === 0) return;
-      if (this.#takenCount > takenBefore) this.#watchProgress();
+      if (this.#writtenCount > writtenBefore) this.#watchProgress();
       else watched.destroy(new Error(`the receiver accepted nothing for ${stallMs}ms`));
     });
   }
@@ -102,7 +102,7 @@ export class TcpLines implements LineTransport {
     }
     this.#socket.write(bytes, (error) => {
       if (error) this.#onDropped(countLines(bytes));
-      else this.#takenCount++;
+      else this.#writtenCount++;
     });
     if (!this.#isWatching) this.#watchProgress();
   }

@@ -73,7 +73,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
     }
     switch (message.kind) {
       case 'document':
-        parts.rules.takeDocument(message);
+        parts.rules.receiveDocument(message);
         break;
       case 'rules':
         await parts.rules.use(message);
@@ -188,7 +188,7 @@ async function createParts(
     settings,
     health: reportingStore(health, link),
     metrics,
-    takeUnmatched(sample) {
+    onUnmatched(sample) {
       // Bounded, since reports may be late.
       if (unmatched.length < maxSamplesPerSecond) unmatched.push(sample);
     },
@@ -201,7 +201,7 @@ async function createParts(
   const reporter = createStatisticsReporter(metrics);
   const reports = startReports(clock, async () => {
     const description = serving.describe();
-    let share = limited?.takeShare();
+    let share = limited?.drainShare();
     for (const statistics of reporter.take()) {
       const samples = unmatched;
       unmatched = [];
@@ -241,14 +241,14 @@ class ReceivedRules {
     this.#builder = createRuleSetBuilder({ ...toRuleSetOptions(settings), warnsOfStops: false });
   }
 
-  takeDocument(message: DocumentMessage): void {
-    this.#receiver.takeDocument(message);
+  receiveDocument(message: DocumentMessage): void {
+    this.#receiver.receiveDocument(message);
   }
 
   async use(message: RulesMessage): Promise<void> {
     const { log, serving } = this.#deps;
     const { atMs } = message;
-    const documents = this.#receiver.takeRules(message);
+    const documents = this.#receiver.receiveRules(message);
     const built = await runInSlices(this.#builder.build(documents, atMs));
     if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents, atMs });
     else {

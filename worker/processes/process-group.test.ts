@@ -21,9 +21,9 @@ const silentLimitMs = 30_000;
 interface FakeProcess {
   readonly pid: number;
   /** The messages that the group sent it. */
-  readonly heard: ToProcess[];
+  readonly received: ToProcess[];
   readonly isKilled: () => boolean;
-  say(message: FromProcess): void;
+  report(message: FromProcess): void;
   end(how: string): void;
 }
 
@@ -35,13 +35,13 @@ function setUp(count = 2) {
   const processes: FakeProcess[] = [];
   const unmatched: string[] = [];
   const fork = ({ onMessage, onGone }: ProcessListener) => {
-    const heard: ToProcess[] = [];
+    const received: ToProcess[] = [];
     let isKilled = false;
     const pid = 100 + processes.length;
-    processes.push({ pid, heard, isKilled: () => isKilled, say: onMessage, end: onGone });
+    processes.push({ pid, received, isKilled: () => isKilled, report: onMessage, end: onGone });
     return {
       pid,
-      send: async (message: ToProcess) => void heard.push(message),
+      send: async (message: ToProcess) => void received.push(message),
       kill() {
         isKilled = true;
       },
@@ -53,9 +53,9 @@ function setUp(count = 2) {
     fork,
     health,
     metrics,
-    takeUnmatched: ({ domain }) => void unmatched.push(domain),
-    takeLimited() {},
-    takeRecorded() {},
+    onUnmatched: ({ domain }) => void unmatched.push(domain),
+    onLimited() {},
+    onRecorded() {},
     log,
     clock,
   });
@@ -69,14 +69,14 @@ function setUp(count = 2) {
   /** Starts all processes until they serve. */
   const startAll = async () => {
     const connected = group.connect(signal);
-    process(0).say({ kind: 'connected' });
+    process(0).report({ kind: 'connected' });
     await turn();
-    for (const one of processes.slice(1)) one.say({ kind: 'connected' });
+    for (const one of processes.slice(1)) one.report({ kind: 'connected' });
     await connected;
     const listening = group.listen(signal);
-    process(0).say({ kind: 'listening', addresses });
+    process(0).report({ kind: 'listening', addresses });
     await turn();
-    for (const one of processes.slice(1)) one.say({ kind: 'listening', addresses });
+    for (const one of processes.slice(1)) one.report({ kind: 'listening', addresses });
     return listening;
   };
   return {
@@ -100,8 +100,8 @@ function turn(): Promise<void> {
 }
 
 /** The kinds of the messages, without the pieces of documents. */
-function kinds({ heard }: FakeProcess): string {
-  return heard.flatMap(({ kind }) => (kind === 'document' ? [] : kind)).join(' ');
+function kinds({ received }: FakeProcess): string {
+  return received.flatMap(({ kind }) => (kind === 'document' ? [] : kind)).join(' ');
 }
 
 /** Rules are sent in pieces, with turns of the event loop between them. */
@@ -114,12 +114,12 @@ function rulesOf(domain: string): AcceptedRules {
   return { ruleSet: undefined as never, documents: [document], atMs: 0 };
 }
 
-function domainsHeard({ heard }: FakeProcess): string[] {
+function domainsReceived({ received }: FakeProcess): string[] {
   const receiver = new RulesReceiver();
-  return heard.flatMap((message) => {
-    if (message.kind === 'document') receiver.takeDocument(message);
+  return received.flatMap((message) => {
+    if (message.kind === 'document') receiver.receiveDocument(message);
     if (message.kind !== 'rules') return [];
-    return receiver.takeRules(message).map(({ domain }) => domain);
+    return receiver.receiveRules(message).map(({ domain }) => domain);
   });
 }
 
@@ -129,11 +129,11 @@ test('the first process starts first and logs for all, then the others start and
   t.is(processes.length, 3, 'all are loaded at once');
   t.is(kinds(process(0)), 'start health');
   t.is(kinds(process(1)), '');
-  process(0).say({ kind: 'connected' });
+  process(0).report({ kind: 'connected' });
   await turn();
   t.is(kinds(process(1)), 'start health');
-  process(1).say({ kind: 'connected' });
-  process(2).say({ kind: 'connected' });
+  process(1).report({ kind: 'connected' });
+  process(2).report({ kind: 'connected' });
   await connected;
 
   group.useRules(rulesOf('d'));
@@ -141,20 +141,20 @@ test('the first process starts first and logs for all, then the others start and
   t.is(kinds(process(0)), 'start health', 'it has no rules yet');
   await untilKinds(process(0), 'start health rules listen');
   await untilKinds(process(1), 'start health rules');
-  process(0).say({ kind: 'listening', addresses });
+  process(0).report({ kind: 'listening', addresses });
   await untilKinds(process(1), 'start health rules listen');
-  process(1).say({ kind: 'listening', addresses });
-  process(2).say({ kind: 'listening', addresses });
+  process(1).report({ kind: 'listening', addresses });
+  process(2).report({ kind: 'listening', addresses });
   t.deepEqual(await listening, addresses);
   t.deepEqual(
-    [process(0), process(1)].map(({ heard }) => heard[0]),
+    [process(0), process(1)].map(({ received }) => received[0]),
     [
       { kind: 'start', environment: { PORT: '1' }, number: 1, logsForAll: true },
       { kind: 'start', environment: { PORT: '1' }, number: 2, logsForAll: false },
     ],
   );
   t.deepEqual(
-    [process(0), process(1)].map(({ heard }) => heard.at(-1)),
+    [process(0), process(1)].map(({ received }) => received.at(-1)),
     [
       { kind: 'listen', hasListened: false },
       { kind: 'listen', hasListened: true },
@@ -165,7 +165,7 @@ test('the first process starts first and logs for all, then the others start and
 test('a process that cannot start fails the start with its own message', async (t) => {
   const { group, signal, process } = setUp();
   const connected = group.connect(signal);
-  process(0).say({ kind: 'failed', message: 'cannot reach the store' });
+  process(0).report({ kind: 'failed', message: 'cannot reach the store' });
   process(0).end('ended with exit code 1');
   const error = await t.throwsAsync(connected, { instanceOf: AppError });
   t.is(error?.message, 'cannot reach the store');
@@ -174,7 +174,7 @@ test('a process that cannot start fails the start with its own message', async (
 test('a process that ends without a message before it serves fails the start', async (t) => {
   const { group, signal, process } = setUp();
   const connected = group.connect(signal);
-  process(0).say({ kind: 'connected' });
+  process(0).report({ kind: 'connected' });
   process(1).end('was ended by SIGKILL');
   const error = await t.throwsAsync(connected, { instanceOf: AppError });
   t.is(error?.message, 'process 2 was ended by SIGKILL before it could serve');
@@ -193,7 +193,7 @@ test('a process that ends is replaced, with growing delays, and receives the rul
   group.useRules(rulesOf('old'));
   group.useRules(rulesOf('new'));
   await untilKinds(process(0), 'start health listen rules rules');
-  t.deepEqual(domainsHeard(process(0)), ['old', 'new']);
+  t.deepEqual(domainsReceived(process(0)), ['old', 'new']);
   for (const delayMs of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]) {
     const before = processes.length;
     processes.at(-1)?.end('was ended by SIGKILL');
@@ -207,18 +207,18 @@ test('a process that ends is replaced, with growing delays, and receives the rul
     t.is(processes.length, before + 1);
   }
   const last = process(processes.length - 1);
-  last.say({ kind: 'connected' });
+  last.report({ kind: 'connected' });
   t.is(kinds(last), 'start health', 'it has no rules yet');
   await untilKinds(last, 'start health rules listen');
-  t.deepEqual(domainsHeard(last), ['new']);
-  t.deepEqual(last.heard.at(-1), { kind: 'listen', hasListened: true });
-  last.say({ kind: 'listening', addresses });
+  t.deepEqual(domainsReceived(last), ['new']);
+  t.deepEqual(last.received.at(-1), { kind: 'listen', hasListened: true });
+  last.report({ kind: 'listening', addresses });
   t.is(log.lines.at(-1), `notice Process 2 serves again (pid ${last.pid})`);
   t.regex(group.describe().join('\n'), /process 2: pid \d+, serves since .*, replaced 8 times/);
 
   for (let second = 0; second < 30; second++) {
     clock.advance(1_000);
-    for (const one of [process(0), last]) one.say({ kind: 'store', healthy: true });
+    for (const one of [process(0), last]) one.report({ kind: 'store', healthy: true });
   }
   last.end('ended with exit code 1');
   t.regex(log.lines.at(-1) ?? '', /in 100ms$/, 'it served long enough');
@@ -227,7 +227,7 @@ test('a process that ends is replaced, with growing delays, and receives the rul
 test('the reason that a process reports for its end is logged, and it is replaced', async (t) => {
   const { log, process, startAll } = setUp();
   await startAll();
-  process(1).say({ kind: 'failed', message: 'Error: a defect' });
+  process(1).report({ kind: 'failed', message: 'Error: a defect' });
   process(1).end('ended with exit code 1');
   t.is(
     log.lines.at(-1),
@@ -240,7 +240,7 @@ test('a process that falls silent is ended', async (t) => {
   await startAll();
   for (let passed = 0; passed < silentLimitMs - 1_000; passed += 1_000) {
     clock.advance(1_000);
-    process(0).say({ kind: 'store', healthy: true });
+    process(0).report({ kind: 'store', healthy: true });
   }
   t.false(process(1).isKilled());
   clock.advance(1_000);
@@ -253,30 +253,30 @@ test('the worker is unhealthy while no process serves or one has lost its store,
   const { clock, health, process, processes, startAll } = setUp();
   await startAll();
   t.true(health.healthy);
-  process(1).say({ kind: 'store', healthy: false });
+  process(1).report({ kind: 'store', healthy: false });
   t.false(health.healthy);
-  t.deepEqual(process(0).heard.at(-1), { kind: 'health', healthy: false });
-  process(1).say({ kind: 'store', healthy: true });
-  t.deepEqual(process(0).heard.at(-1), { kind: 'health', healthy: true });
+  t.deepEqual(process(0).received.at(-1), { kind: 'health', healthy: false });
+  process(1).report({ kind: 'store', healthy: true });
+  t.deepEqual(process(0).received.at(-1), { kind: 'health', healthy: true });
 
-  process(1).say({ kind: 'store', healthy: false });
+  process(1).report({ kind: 'store', healthy: false });
   process(1).end('was ended by SIGKILL');
   t.true(health.healthy, 'what is gone has lost nothing');
   process(0).end('was ended by SIGKILL');
   t.deepEqual(health.components().get('processes'), false);
   clock.advance(100);
   const [, , third] = processes;
-  t.deepEqual(third?.heard.at(-1), { kind: 'health', healthy: false });
-  third?.say({ kind: 'connected' });
-  third?.say({ kind: 'listening', addresses });
+  t.deepEqual(third?.received.at(-1), { kind: 'health', healthy: false });
+  third?.report({ kind: 'connected' });
+  third?.report({ kind: 'listening', addresses });
   t.true(health.healthy);
-  t.deepEqual(third?.heard.at(-1), { kind: 'health', healthy: true });
+  t.deepEqual(third?.received.at(-1), { kind: 'health', healthy: true });
 });
 
 test('counts and samples of a process stay when it ends, its gauges do not', async (t) => {
   const { metrics, unmatched, process, startAll } = setUp();
   await startAll();
-  process(1).say({
+  process(1).report({
     kind: 'report',
     description: ['counters: connected'],
     unmatched: [{ domain: 'd', entries: [], isCut: false, atSeconds: 1 }],
@@ -328,8 +328,8 @@ test('a stop asks all processes, waits for them, and replaces none', async (t) =
   const stopped = group.stop(10_000).then(() => {
     isStopped = true;
   });
-  t.deepEqual(process(0).heard.at(-1), { kind: 'stop', graceMs: 10_000 });
-  t.deepEqual(process(1).heard.at(-1), { kind: 'stop', graceMs: 10_000 });
+  t.deepEqual(process(0).received.at(-1), { kind: 'stop', graceMs: 10_000 });
+  t.deepEqual(process(1).received.at(-1), { kind: 'stop', graceMs: 10_000 });
   process(0).end('ended with exit code 0');
   await turn();
   t.false(isStopped);

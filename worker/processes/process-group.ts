@@ -53,9 +53,9 @@ export interface ProcessGroupDeps {
   readonly fork: ForkProcess;
   readonly health: Health;
   readonly metrics: MetricsRegistry;
-  readonly takeUnmatched: (sample: UnmatchedSample) => void;
-  readonly takeLimited: (share: LimitedShare) => void;
-  readonly takeRecorded: (batch: RecordBatch) => void;
+  readonly onUnmatched: (sample: UnmatchedSample) => void;
+  readonly onLimited: (share: LimitedShare) => void;
+  readonly onRecorded: (batch: RecordBatch) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -235,9 +235,9 @@ export class ProcessGroup implements Serving {
         break;
       case 'report':
         member.reported.take(message.statistics);
-        message.unmatched.forEach(this.#deps.takeUnmatched);
-        if (message.limited !== undefined) this.#deps.takeLimited(message.limited);
-        if (message.recorded !== undefined) this.#deps.takeRecorded(message.recorded);
+        message.unmatched.forEach(this.#deps.onUnmatched);
+        if (message.limited !== undefined) this.#deps.onLimited(message.limited);
+        if (message.recorded !== undefined) this.#deps.onRecorded(message.recorded);
         break;
       case 'profile':
         member.profiler.take(message);

@@ -34,7 +34,7 @@ function setUp(names = new PartNumbers()) {
   const messages: ToProcess[] = [];
   /** Completes the sending of the last message. */
   let leave = () => {};
-  let isHeld = false;
+  let isReachable = false;
   let arrived = Promise.withResolvers<void>();
   const sender = new RulesSender((message) => {
     messages.push(structuredClone(message));
@@ -42,7 +42,7 @@ function setUp(names = new PartNumbers()) {
       arrived.resolve();
       arrived = Promise.withResolvers();
     }
-    return isHeld ? new Promise((resolve) => (leave = resolve)) : Promise.resolve();
+    return isReachable ? new Promise((resolve) => (leave = resolve)) : Promise.resolve();
   }, names);
   const receiver = new RulesReceiver();
   /** The documents of each `rules` message, and how many rules were sent for them. */
@@ -52,9 +52,9 @@ function setUp(names = new PartNumbers()) {
     for (const message of messages.splice(0)) {
       if (message.kind === 'document') {
         sent += message.piece.descriptors.length;
-        receiver.takeDocument(message);
+        receiver.receiveDocument(message);
       } else if (message.kind === 'rules') {
-        received.push({ documents: receiver.takeRules(message), sent });
+        received.push({ documents: receiver.receiveRules(message), sent });
         sent = 0;
       }
     }
@@ -65,10 +65,10 @@ function setUp(names = new PartNumbers()) {
     messages,
     receive,
     hold: () => {
-      isHeld = true;
+      isReachable = true;
     },
     letGo() {
-      isHeld = false;
+      isReachable = false;
       leave();
     },
     /** Sends the documents of one load. */

@@ -119,7 +119,7 @@ export class RulesReceiver {
   #known: ReadonlyMap<number, RuleDocument> = new Map();
   #fresh = new Map<number, DocumentJoiner>();
 
-  takeDocument({ number, changedFrom, piece }: DocumentMessage): void {
+  receiveDocument({ number, changedFrom, piece }: DocumentMessage): void {
     let joiner = this.#fresh.get(number);
     if (joiner === undefined) {
       const before = changedFrom === undefined ? undefined : this.#known.get(changedFrom);
@@ -130,7 +130,7 @@ export class RulesReceiver {
   }
 
   /** All documents of the rules, in their order. */
-  takeRules({ numbers }: RulesMessage): readonly RuleDocument[] {
+  receiveRules({ numbers }: RulesMessage): readonly RuleDocument[] {
     const documents = new Map<number, RuleDocument>();
     for (const number of numbers) {
       const document = this.#fresh.get(number)?.toDocument() ?? this.#known.get(number);

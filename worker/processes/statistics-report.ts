@@ -56,7 +56,7 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
     return buffer.observe;
   });
 
-  function takeTimers(): TimerReport[] {
+  function drainTimers(): TimerReport[] {
     return timers.map(({ name, buffer }) => {
       const observations = Float64Array.from([...buffer.entries()].flat());
       dropped.add(buffer.dropped);
@@ -66,7 +66,7 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
   }
 
   /** Takes counters from index `start` on; `end` is the index at which the next part begins. */
-  function takeCounters(start: number) {
+  function readCounters(start: number) {
     const newCounters: CounterOrigin[] = [];
     const indexes: number[] = [];
     const increases: number[] = [];
@@ -97,8 +97,8 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
   return {
     *take() {
       registry.prepareReading();
-      const observed = takeTimers();
-      const { report, end } = takeCounters(0);
+      const observed = drainTimers();
+      const { report, end } = readCounters(0);
       const newGauges = gauges.slice(reportedGauges).map(({ name }) => name);
       reportedGauges = gauges.length;
       const values = Float64Array.from(gauges, ({ value }) => value);
@@ -116,7 +116,7 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
         storeCalls,
       };
       for (let start = end; start < counters.length; ) {
-        const next = takeCounters(start);
+        const next = readCounters(start);
         start = next.end;
         const none = new Float64Array();
         yield {

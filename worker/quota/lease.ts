@@ -3,7 +3,7 @@
 //
 // At each count of the pool: `register` publishes the demand of this server and renews the lease; `registered` reads
 // the demand and the leases of the others; `book` asks the store for more if `wantsMore`; `booked` keeps what was free.
-// When assignments change, `keep` and `use` return what is no longer assigned.
+// When assignments change, `retain` and `use` return what is no longer assigned.
 
 import { hash, randomUUID } from 'node:crypto';
 import { type Hit, toMapKey } from '../counters/store.ts';
@@ -46,7 +46,7 @@ export class Lease {
   readonly #own: SlotAmounts;
   #need = 0;
   /** Requests that this server may assign. */
-  #held = 0;
+  #assignable = 0;
   /** Requests above `#held` that this server asks for. */
   #wanted = 0;
   #target = Number.POSITIVE_INFINITY;
@@ -66,7 +66,7 @@ export class Lease {
   /** Starts a new window, which has its own leases. */
   begin(windowStart: number): void {
     this.#leased.begin(windowStart);
-    this.#held = 0;
+    this.#assignable = 0;
     this.#wanted = 0;
     this.#isLeased = false;
   }
@@ -84,8 +84,8 @@ export class Lease {
   /** The part of `whole` that this server may assign. Without an answer of the store, the same fraction as before. */
   toCapacity(whole: number): number {
     if (!this.#isLeased) return Math.ceil(whole * this.#part);
-    const isMuch = this.#held - this.#target > this.#slack;
-    return Math.min(whole, isMuch ? this.#target : this.#held);
+    const isMuch = this.#assignable - this.#target > this.#slack;
+    return Math.min(whole, isMuch ? this.#target : this.#assignable);
   }
 
   /** Registers the demand of this server, as a fraction of the limit, and renews the lease. */
@@ -111,23 +111,24 @@ export class Lease {
     this.#slack = total * slack;
     this.#part = total > 0 ? Math.min(1, target / total) : this.#part;
     const leased = this.#leased.answered(isAllLost);
-    const free = Math.floor(total - leased.others - this.#held);
-    const isShort = this.#target - this.#held > (this.#held === 0 ? 0 : this.#slack);
+    const free = Math.floor(total - leased.others - this.#assignable);
+    const isShort = this.#target - this.#assignable > (this.#assignable === 0 ? 0 : this.#slack);
     // After the store has lost all registrations, the leases of others must be restored first.
     const mayGrow = this.#isLeased ? !isLost && !leased.isLost : true;
-    this.#wanted = isShort && mayGrow ? Math.max(0, Math.min(this.#target - this.#held, free)) : 0;
+    this.#wanted =
+      isShort && mayGrow ? Math.max(0, Math.min(this.#target - this.#assignable, free)) : 0;
     if (this.#wanted === 0) this.#isLeased = true;
   }
 
   /** Changes the amount in the store to what is held and wanted. */
   book(nowSeconds: number): readonly Hit[] {
-    return this.#leased.toHits(nowSeconds, this.#held + this.#wanted);
+    return this.#leased.toHits(nowSeconds, this.#assignable + this.#wanted);
   }
 
   booked(total: number): void {
     const { others } = this.#leased.answered();
-    const over = Math.max(0, this.#held + this.#wanted + others - total);
-    this.#held += Math.max(0, this.#wanted - Math.ceil(over));
+    const over = Math.max(0, this.#assignable + this.#wanted + others - total);
+    this.#assignable += Math.max(0, this.#wanted - Math.ceil(over));
     this.#wanted = 0;
     this.#isLeased = true;
   }
@@ -141,19 +142,22 @@ export class Lease {
   }
 
   /** `assigned` requests are assigned: what is held above these and the target is returned for others. */
-  keep(assigned: number): void {
-    if (!this.#isLeased || this.#held - this.#target <= this.#slack) return;
-    this.#held = Math.min(this.#held, Math.max(Math.ceil(assigned), this.#target));
+  retain(assigned: number): void {
+    if (!this.#isLeased || this.#assignable - this.#target <= this.#slack) return;
+    this.#assignable = Math.min(this.#assignable, Math.max(Math.ceil(assigned), this.#target));
   }
 
   /** `requests` of those held were used, and `assigned` are still assigned. */
   use(requests: number, assigned: number): void {
-    this.#held = Math.max(Math.min(this.#held, Math.ceil(assigned)), this.#held - requests);
+    this.#assignable = Math.max(
+      Math.min(this.#assignable, Math.ceil(assigned)),
+      this.#assignable - requests,
+    );
   }
 
   /** Whether the store has exactly the amount that is held. */
   isBooked(nowSeconds: number): boolean {
-    return this.#leased.has(nowSeconds, this.#held);
+    return this.#leased.has(nowSeconds, this.#assignable);
   }
 
   /**
@@ -161,7 +165,7 @@ export class Lease {
    * assignments.
    */
   leave(nowSeconds: number, isAtOnce: boolean): readonly Hit[] {
-    this.#held = 0;
+    this.#assignable = 0;
     this.#wanted = 0;
     const endSeconds = isAtOnce ? nowSeconds : nowSeconds + 2 * slotSeconds;
     return [...this.#asked.toEnd(nowSeconds), ...this.#leased.toEnd(endSeconds)];

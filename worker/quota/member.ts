@@ -34,7 +34,7 @@ export class Member implements Holder {
   stakes: readonly Stake[] = [];
   /** The strategy when no limit applies, or none that refuses. */
   fixed: Strategy | undefined;
-  told: Strategy | undefined;
+  sent: Strategy | undefined;
   /** Consecutive reports without a request. */
   idleReports = 0;
 
@@ -58,14 +58,14 @@ export class Member implements Holder {
   }
 
   /** The strategies to send now, in this order. */
-  tell(): readonly Strategy[] {
+  toMessages(): readonly Strategy[] {
     const mustRefill = this.stakes.some(({ share }) => share.mustRefill);
     for (const { share } of this.stakes) {
       share.isNews = false;
       share.mustRefill = false;
     }
-    const steps = toSteps(this.fixed ?? this.#combine(), this.told, mustRefill);
-    this.told = steps.at(-1);
+    const steps = toSteps(this.fixed ?? this.#combine(), this.sent, mustRefill);
+    this.sent = steps.at(-1);
     return steps;
   }
 

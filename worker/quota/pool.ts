@@ -4,7 +4,7 @@
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';
 import type { Divided, Lease } from './lease.ts';
-import { toShares, toWholeShares } from './shares.ts';
+import { toIntegerShares, toShares } from './shares.ts';
 import { type Strategy, toGrantedBucket, toPacedBucket } from './strategy.ts';
 
 /** Up to this length of its window a limit is shared as a rate, since several windows pass between two reports. */
@@ -85,17 +85,17 @@ export class Share {
   }
 
   /**
-   * `saidMs` is the time that the caller reports to have counted: used while its rate is unknown, as after a
+   * `reportedMs` is the time that the caller reports to have counted: used while its rate is unknown, as after a
    * server's start.
    */
-  observe(asked: number, nowMs: number, saidMs: number): void {
+  observe(asked: number, nowMs: number, reportedMs: number): void {
     this.hasReported = true;
     this.reportedMs = nowMs;
     this.countedMs = nowMs;
     this.#asked += asked;
     const passedMs = Math.max(
       nowMs - this.#askedSinceMs,
-      this.askedPerSecond === undefined ? saidMs : 0,
+      this.askedPerSecond === undefined ? reportedMs : 0,
     );
     if (passedMs < shortestRateMs) return;
     this.askedPerSecond = (this.#asked * 1_000) / passedMs;
@@ -110,7 +110,7 @@ export interface Reported {
   readonly allowed: number;
   /** All requests, admitted or refused. */
   readonly asked: number;
-  readonly saidMs: number;
+  readonly reportedMs: number;
 }
 
 type PoolOf = Pick<Pool, 'key' | 'domain' | 'entries' | 'match' | 'lease'>;
@@ -219,10 +219,10 @@ export class Pool {
     return Math.min(allowed, Math.max(0, Math.ceil(allowed - Math.max(0, left))));
   }
 
-  report(share: Share, { allowed, asked, saidMs }: Reported, nowMs: number): void {
+  report(share: Share, { allowed, asked, reportedMs }: Reported, nowMs: number): void {
     const beforeMs = this.#beganMs - share.reportedMs;
     const passedMs = nowMs - share.reportedMs;
-    share.observe(asked, nowMs, saidMs);
+    share.observe(asked, nowMs, reportedMs);
     if (asked > 0) this.activeMs = nowMs;
     // Some of them may belong to earlier windows: in proportion to the time, but no more than was assigned then.
     const before = beforeMs > 0 ? Math.floor((allowed * beforeMs) / passedMs) : 0;
@@ -260,7 +260,7 @@ export class Pool {
    * The whole number of requests to count now; if negative, to refund, but only requests that the store has certainly
    * counted.
    */
-  takeUncounted(): number {
+  drainUncounted(): number {
     const hits = this.isPaced ? Math.round(this.uncounted) : Math.ceil(this.uncounted);
     this.uncounted -= hits;
     const settled = Math.min(this.#doubtful, Math.max(0, -hits));
@@ -318,12 +318,12 @@ export class Pool {
     );
     const planned = toShares(capacity, asked);
     const free = capacity - this.assigned;
-    const isAnew =
+    const isOutdated =
       this.#hasNewCallers ||
       free < -0.001 ||
       free > Math.max(0.5, (capacity * tolerance) / 4) ||
       shares.some(({ amount }, index) => differs(amount, planned[index] ?? 0));
-    if (!isAnew) return;
+    if (!isOutdated) return;
     for (const [index, share] of shares.entries()) {
       share.amount = planned[index] ?? 0;
       share.isNews = true;
@@ -346,7 +346,7 @@ export class Pool {
     );
     const held = shares.reduce((sum, { spentBefore }) => sum + spentBefore, 0);
     const divided = Math.max(0, capacity - held);
-    const planned = toWholeShares(toShares(divided, asked), divided);
+    const planned = toIntegerShares(toShares(divided, asked), divided);
     let free = capacity - held;
     for (const [index, share] of shares.entries()) {
       const amount = planned[index] ?? 0;

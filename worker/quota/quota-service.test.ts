@@ -145,13 +145,13 @@ test('without a limit all requests are admitted, with a limit of 0 none, and in 
     const { report } = openByHand(world);
     await report([usage(bucket, 0)]);
     world.clock.advance(1_000);
-    const [told] = await report([usage(bucket, allowed)]);
-    return { told, over: world.stat('service.rate_limit.d.k.over_limit') };
+    const [action] = await report([usage(bucket, allowed)]);
+    return { action, over: world.stat('service.rate_limit.d.k.over_limit') };
   };
-  t.deepEqual(await first(ruleOf('unlimited: true'), 5), { told: 'ALLOW_ALL', over: 0 });
-  t.is((await first(ruleOf('unit: second, requests_per_unit: 0'), 0)).told, 'DENY_ALL');
+  t.deepEqual(await first(ruleOf('unlimited: true'), 5), { action: 'ALLOW_ALL', over: 0 });
+  t.is((await first(ruleOf('unit: second, requests_per_unit: 0'), 0)).action, 'DENY_ALL');
   const shadow = ruleOf('unit: minute, requests_per_unit: 3', 'shadow_mode: true');
-  t.deepEqual(await first(shadow, 5), { told: 'ALLOW_ALL', over: 2 });
+  t.deepEqual(await first(shadow, 5), { action: 'ALLOW_ALL', over: 2 });
 });
 
 test('entries are put in the order in which rules nest, and a bucket with several orders is reported once', async (t) => {
@@ -194,8 +194,8 @@ test('a limit with another unit is a different limit, even if its number and the
   await one.report([usage(bucket, 0)]);
   await other.report([usage(bucket, 0)]);
   world.useRules(ruleOf('unit: second, requests_per_unit: 8'));
-  const told = await one.report([usage(bucket, 0)]);
-  t.is(told.at(-1), '4 and 480 in 60 s');
+  const action = await one.report([usage(bucket, 0)]);
+  t.is(action.at(-1), '4 and 480 in 60 s');
 });
 
 test('decisions continue while a report of many buckets is processed', async (t) => {
@@ -226,13 +226,13 @@ test('a caller with one bucket does not wait for those with thousands', async (t
 test('a bucket without a request in ten reports is abandoned', async (t) => {
   const world = createQuotaWorld(aSecond);
   const { report } = openByHand(world);
-  const told: string[] = [];
+  const action: string[] = [];
   for (let at = 0; at < 11; at++) {
     world.clock.advance(5_000);
-    told.push(...(await report([usage(bucket, at === 0 ? 1 : 0)])));
+    action.push(...(await report([usage(bucket, at === 0 ? 1 : 0)])));
   }
-  t.is(told.at(-1), 'abandoned');
-  t.is(told.filter((each) => each === 'abandoned').length, 1);
+  t.is(action.at(-1), 'abandoned');
+  t.is(action.filter((each) => each === 'abandoned').length, 1);
   t.is(world.service.buckets, 0);
 });
 
@@ -357,8 +357,8 @@ test('nonsensical times and counts are accepted, and harm no other caller', asyn
   t.is(stream.ending, undefined);
   const other = openByHand(world);
   await other.report([usage(bucket, 0)]);
-  const told = await other.report([usage({ k: 'b' }, 0)]);
-  t.deepEqual(told, ['600 and 1 in 31536000 s']);
+  const action = await other.report([usage({ k: 'b' }, 0)]);
+  t.deepEqual(action, ['600 and 1 in 31536000 s']);
   t.is(world.stat('quota.store_error'), 0);
 });
 
@@ -388,10 +388,10 @@ test('reports of many buckets count as many reports', async (t) => {
   const usages = Array.from({ length: 9_000 }, (_, at) => usage({ k: `${at}` }));
   for (let at = 0; at < 4; at++) {
     await report(usages);
-    const told = 9_000 * (at + 1);
+    const action = 9_000 * (at + 1);
     await eventually(
       'an answer',
-      () => stream.actions.length >= told || stream.ending !== undefined,
+      () => stream.actions.length >= action || stream.ending !== undefined,
     );
   }
   t.like(stream.ending, { status: grpcStatus.resourceExhausted });

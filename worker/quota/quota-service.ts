@@ -64,7 +64,7 @@ export class QuotaService implements QuotaStreamHost {
   /** Pools that were just planned or are being counted: to be planned again after a pause. */
   readonly #early = new Set<Pool>();
   /** Streams with waiting reports. */
-  readonly #toTake = new Set<QuotaStream>();
+  readonly #toDrain = new Set<QuotaStream>();
   readonly #toFlush = new Set<QuotaStream>();
   #isScheduled = false;
   #isClosed = false;
@@ -156,7 +156,7 @@ export class QuotaService implements QuotaStreamHost {
     }
     if (member.stakes.length === 0) this.#countUnmatched(member, asked);
     const nowMs = this.nowMs();
-    const report = { allowed: passed, asked, saidMs: elapsedSeconds * secondMs };
+    const report = { allowed: passed, asked, reportedMs: elapsedSeconds * secondMs };
     for (const { pool, share, stats, match } of member.stakes) {
       const over = this.#isShadow(match) ? pool.toOver(share, passed, nowMs) : 0;
       pool.report(share, report, nowMs);
@@ -177,7 +177,7 @@ export class QuotaService implements QuotaStreamHost {
     this.#release(member);
   }
 
-  told(count: number): void {
+  countSent(count: number): void {
     this.#counters.assignments.add(count);
   }
 
@@ -185,8 +185,8 @@ export class QuotaService implements QuotaStreamHost {
     this.#counters.refused.add(1);
   }
 
-  takeSoon(stream: QuotaStream): void {
-    this.#toTake.add(stream);
+  drainSoon(stream: QuotaStream): void {
+    this.#toDrain.add(stream);
     this.#schedule();
   }
 
@@ -198,7 +198,7 @@ export class QuotaService implements QuotaStreamHost {
   /** The stream's shares become free a second later: until then the caller may reconnect. */
   ended(stream: QuotaStream): void {
     this.#streams.delete(stream);
-    this.#toTake.delete(stream);
+    this.#toDrain.delete(stream);
     this.#toFlush.delete(stream);
     const end = () => {
       this.#ends.delete(cancel);
@@ -305,10 +305,10 @@ export class QuotaService implements QuotaStreamHost {
 
   /** Processes reports, plans, and then sends, for all streams in turn; decisions continue meanwhile. */
   *#work(): Generator<void, void> {
-    while (this.#toTake.size + this.#dirty.size + this.#toFlush.size > 0) {
-      for (const stream of this.#toTake) {
+    while (this.#toDrain.size + this.#dirty.size + this.#toFlush.size > 0) {
+      for (const stream of this.#toDrain) {
         if (this.#isClosed) return;
-        if (!(yield* stream.take())) this.#toTake.delete(stream);
+        if (!(yield* stream.take())) this.#toDrain.delete(stream);
       }
       yield* this.#planAll();
       const streams = [...this.#toFlush];
@@ -393,7 +393,7 @@ export class QuotaService implements QuotaStreamHost {
     const nowMs = this.nowMs();
     if (pool.isDue) pool.countAhead(nowMs, nowMs + secondMs - (clock.wallMs() % secondMs));
     pool.isDue = false;
-    const hits = pool.takeUncounted();
+    const hits = pool.drainUncounted();
     const { lease } = pool;
     const usage = this.#toHit(pool, hits, nowSeconds);
     if (!pool.isPaced) lease?.use(Math.max(0, hits), pool.assigned);
@@ -444,7 +444,7 @@ export class QuotaService implements QuotaStreamHost {
     if (lease?.wantsMore !== true || bookings === 0) {
       pool.plan(this.nowMs());
       this.#schedule();
-      lease?.keep(pool.assigned);
+      lease?.retain(pool.assigned);
     }
     if (lease !== undefined && bookings > 0) this.#book(pool, lease, bookings);
   }

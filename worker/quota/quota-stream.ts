@@ -66,10 +66,10 @@ export interface QuotaStreamHost {
   reported(member: Member, usage: BucketUsage): void;
   removed(member: Member): void;
   /** Schedules calls of `take` until no message waits. */
-  takeSoon(stream: QuotaStream): void;
+  drainSoon(stream: QuotaStream): void;
   /** Schedules a call of `flush` at the end of this turn. */
   flushSoon(stream: QuotaStream): void;
-  told(count: number): void;
+  countSent(count: number): void;
   refused(): void;
   /** Called when the stream has ended, but still has its members. */
   ended(stream: QuotaStream): void;
@@ -90,7 +90,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
   /** When known buckets were last reported. */
   #observedMs = Number.NEGATIVE_INFINITY;
   /** When anything was last reported. */
-  #heardMs: number;
+  #receivedMs: number;
   /** Assignments sent since then. */
   #sent = 0;
   /** The tokens of a bucket that limits reports. */
@@ -101,7 +101,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#caller = caller;
     this.#host = host;
     this.#refilledMs = host.nowMs();
-    this.#heardMs = this.#refilledMs;
+    this.#receivedMs = this.#refilledMs;
   }
 
   get domain(): string {
@@ -123,12 +123,12 @@ export class QuotaStream implements StreamHandler, MemberStream {
   check(): void {
     const isBusy = this.#members.size > 0 && this.#waiting.length === 0;
     const limitMs = longestSilence * this.ttlSeconds * 1_000;
-    if (!isBusy || this.#host.nowMs() - this.#heardMs < limitMs) return;
+    if (!isBusy || this.#host.nowMs() - this.#receivedMs < limitMs) return;
     this.#refuse(grpcStatus.deadlineExceeded, `no usage report in ${limitMs / 1_000} s`);
   }
 
   message(bytes: Buffer): void {
-    this.#heardMs = this.#host.nowMs();
+    this.#receivedMs = this.#host.nowMs();
     this.#sent = 0;
     const decoded = decodeUsageReports(bytes);
     const usages = decoded.ok ? decoded.message.usages : [];
@@ -139,11 +139,11 @@ export class QuotaStream implements StreamHandler, MemberStream {
       this.#refuse(status, `a usage report cannot be read: ${decoded.problem}`);
       return;
     }
-    if (!this.#takeDomain(decoded.message.domain)) return;
+    if (!this.#setDomain(decoded.message.domain)) return;
     this.#usagesWaiting += usages.length;
     if (this.#usagesWaiting > maxUsagesWaiting || this.#waiting.length > maxUsagesWaiting) {
       this.#refuse(grpcStatus.resourceExhausted, 'too many usage reports at once');
-    } else this.#host.takeSoon(this);
+    } else this.#host.drainSoon(this);
   }
 
   /**
@@ -212,7 +212,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
         this.#drop(member);
       } else {
         // All steps of one bucket go into one message: between them nothing may be refused.
-        for (const strategy of member.tell()) {
+        for (const strategy of member.toMessages()) {
           actions.push({ entries, assignment: { ttlSeconds, strategy } });
         }
       }
@@ -224,7 +224,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
 
   #send(actions: readonly BucketAction[]): BucketAction[] {
     this.#caller.send(encodeActions(actions));
-    this.#host.told(actions.length);
+    this.#host.countSent(actions.length);
     this.#sent += actions.length;
     if (this.#sent > mostChanges * Math.max(maxActions / 10, this.#members.size)) {
       this.#refuse(grpcStatus.resourceExhausted, 'too many assignments without a usage report');
@@ -237,7 +237,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#host.removed(member);
   }
 
-  #takeDomain(domain: string): boolean {
+  #setDomain(domain: string): boolean {
     if (this.#domain === '' && domain === '') {
       this.#refuse(grpcStatus.invalidArgument, 'the first usage report of a stream needs a domain');
       return false;

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { toShares, toWholeShares } from './shares.ts';
+import { toIntegerShares, toShares } from './shares.ts';
 
 const asked = fc.array(fc.option(fc.nat(1_000), { nil: undefined }), {
   minLength: 1,
@@ -29,7 +29,7 @@ test('shares never exceed the capacity together, and are never negative', (t) =>
   fc.assert(
     fc.property(fc.nat(5_000), asked, (capacity, each) => {
       const shares = toShares(capacity, each);
-      const whole = toWholeShares(shares, capacity);
+      const whole = toIntegerShares(shares, capacity);
       return (
         sum(shares) <= capacity + 1e-6 &&
         sum(whole) <= capacity &&

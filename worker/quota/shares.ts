@@ -40,7 +40,7 @@ function toUnits(capacity: number, asked: readonly (number | undefined)[]): numb
 }
 
 /** The same shares as whole numbers; the remainder goes to the first ones. */
-export function toWholeShares(shares: readonly number[], capacity: number): number[] {
+export function toIntegerShares(shares: readonly number[], capacity: number): number[] {
   const whole = shares.map(Math.floor);
   let left = Math.floor(capacity) - whole.reduce((sum, share) => sum + share, 0);
   return whole.map((share, index) => {

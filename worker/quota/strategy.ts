@@ -62,7 +62,7 @@ export function toSteps(
   if (typeof next === 'string' || typeof before !== 'object') return [next];
   if (mustRefill) return ['deny_all', next];
   const { maxTokens, tokensPerFill, fillSeconds } = next;
-  const looksSame = maxTokens === before.maxTokens && tokensPerFill === before.tokensPerFill;
-  if (!looksSame || fillSeconds === before.fillSeconds) return [next];
+  const isSame = maxTokens === before.maxTokens && tokensPerFill === before.tokensPerFill;
+  if (!isSame || fillSeconds === before.fillSeconds) return [next];
   return [{ ...next, tokensPerFill: tokensPerFill > 1 ? tokensPerFill - 1 : 2 }];
 }

@@ -87,7 +87,7 @@ export function createRecordBuffer(dropped: Counter, maxBytes = maxBufferedBytes
     },
     add: (line, timeMs) => addBatch(ofOne(line, timeMs)),
     drop,
-    beforeTaking: (task) => void tasks.push(task),
+    beforeDraining: (task) => void tasks.push(task),
     addBatch,
     lose,
     take() {

@@ -70,7 +70,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
   });
   let file: OpenFile | undefined;
   let writing: Promise<void> | undefined;
-  let isTaking = false;
+  let isDraining = false;
   let retryAtMs = Number.NEGATIVE_INFINITY;
   const cancelFlush = repeatAfter(clock, flushIntervalMs, flush);
 
@@ -130,9 +130,9 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
   async function flush(): Promise<void> {
     if (writing !== undefined) return writing;
     if (clock.monotonicMs() < retryAtMs) return;
-    isTaking = true;
+    isDraining = true;
     const batch = buffer.take();
-    isTaking = false;
+    isDraining = false;
     if (batch === undefined) return;
     writing = write(batch);
     await writing;
@@ -141,7 +141,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
 
   const flushIfMuch = () => {
     // While a batch is being taken, added lines are part of it.
-    if (!isTaking && buffer.bytes >= flushBytes) void flush();
+    if (!isDraining && buffer.bytes >= flushBytes) void flush();
   };
 
   return {
@@ -154,7 +154,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
       flushIfMuch();
     },
     drop: buffer.drop,
-    beforeTaking: buffer.beforeTaking,
+    beforeDraining: buffer.beforeDraining,
     async stop(graceMs) {
       cancelFlush();
       const end = async () => {

@@ -47,7 +47,7 @@ export interface RecordSink {
   /** Called for decisions that are left out. */
   drop(gap: RecordGap): void;
   /** Runs `task` several times a second, before lines are taken from the sink. */
-  beforeTaking(task: () => void): void;
+  beforeDraining(task: () => void): void;
 }
 
 export interface RecorderDeps {
@@ -109,7 +109,7 @@ export class Recorder implements DecisionRecorder {
       write: deps.log.warning,
     });
     this.#tooMany = `A decision is not recorded: there are more than RECORD_DECISIONS_MAX_PER_SECOND=${deps.options.maxPerSecond} a second`;
-    deps.sink.beforeTaking(() => this.#write());
+    deps.sink.beforeDraining(() => this.#write());
   }
 
   #isHashed({ key }: Entry) {
@@ -152,7 +152,7 @@ export class Recorder implements DecisionRecorder {
     const match = matches[index];
     const fallback = limited.find((hit) => hit.descriptorIndex === index && hit.fallback)?.fallback;
     const rule = match && this.#toRuleName(match, request.descriptors[index]?.entries ?? []);
-    const isWhole = this.#rate === 1 || (isSampled[index] === true && !isShared(match));
+    const isInFull = this.#rate === 1 || (isSampled[index] === true && !isShared(match));
     return {
       code: toCodeName(code),
       ...(rule !== undefined && { rule }),
@@ -164,7 +164,7 @@ export class Recorder implements DecisionRecorder {
         ...(secondsUntilReset !== undefined && { reset: secondsUntilReset }),
       }),
       ...(fallback && { fallback }),
-      ...(!isWhole && { sampled: false }),
+      ...(!isInFull && { sampled: false }),
     };
   }
 

@@ -42,9 +42,9 @@ function toText(action: AdsAction): string {
   if (action.kind !== 'send') return action.kind;
   const { versionInfo, responseNonce, errorDetail, ...request } = action.request;
   const { node, typeUrl, resourceNames } = request;
-  const isWhole = node === options.node && typeUrl === 'type' && resourceNames?.length === 0;
+  const isExpected = node === options.node && typeUrl === 'type' && resourceNames?.length === 0;
   const refusal = errorDetail ? ` ${errorDetail.code} '${errorDetail.message}'` : '';
-  return `sends '${versionInfo}' '${responseNonce}'${refusal}${isWhole ? '' : ' of something else'}`;
+  return `sends '${versionInfo}' '${responseNonce}'${refusal}${isExpected ? '' : ' of something else'}`;
 }
 
 testLines(test, new URL('ads-client.txt', import.meta.url), (given) => {

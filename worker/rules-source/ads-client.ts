@@ -64,7 +64,7 @@ export interface AdsState {
   /** The last refusal sent to the server, unless a response was accepted since. */
   readonly refusedText: string | undefined;
   /** A refusal that is delayed for a while. */
-  readonly held: DiscoveryRequestMessage | undefined;
+  readonly pending: DiscoveryRequestMessage | undefined;
 }
 
 export const initialAdsState: AdsState = {
@@ -76,7 +76,7 @@ export const initialAdsState: AdsState = {
   failures: 0,
   delivered: undefined,
   refusedText: undefined,
-  held: undefined,
+  pending: undefined,
 };
 
 /** How long a repeated refusal is delayed: some servers resend a refused response at once, for ever. */
@@ -103,8 +103,8 @@ export function stepAdsClient(
       // response may be in force: no version describes the current state, so none is sent. A plain number is not sent
       // either: a restarted server counts from the beginning, and would take old rules for new ones.
       const isKnown = state.refusedText === undefined && !/^\d+$/.test(state.ackedVersion);
-      const held = isKnown ? state.ackedVersion : '';
-      const request = toRequest(options, held, '');
+      const pending = isKnown ? state.ackedVersion : '';
+      const request = toRequest(options, pending, '');
       return { state: { ...state, phase: 'open' }, actions: [{ kind: 'send', request }] };
     }
     case 'connect-failed':
@@ -112,12 +112,12 @@ export function stepAdsClient(
     case 'ended':
       return moveOn(options, { ...state, hadStream: true });
     case 'waited':
-      return state.phase === 'waiting' ? connect(state) : sendHeld(state);
+      return state.phase === 'waiting' ? connect(state) : sendPending(state);
     case 'response': {
       if (state.phase !== 'open') return { state, actions: [] };
       const { response } = event;
       // Replaces the previous response, which is no longer answered.
-      const next = { ...state, delivered: response, held: undefined };
+      const next = { ...state, delivered: response, pending: undefined };
       return { state: next, actions: [{ kind: 'deliver', response }] };
     }
     case 'accepted':
@@ -151,7 +151,7 @@ function wait(state: AdsState, delayMs: number): AdsStep {
     phase: 'waiting',
     ackedVersion,
     delivered: undefined,
-    held: undefined,
+    pending: undefined,
   } as const;
   return { state: next, actions: [{ kind: 'wait', delayMs }] };
 }
@@ -184,15 +184,15 @@ function refuse(options: AdsClientOptions, state: AdsState, text: string): AdsSt
   const next = { ...state, delivered: undefined, refusedText: text };
   if (text !== state.refusedText) return { state: next, actions: [{ kind: 'send', request }] };
   return {
-    state: { ...next, held: request },
+    state: { ...next, pending: request },
     actions: [{ kind: 'wait', delayMs: refusalPauseMs }],
   };
 }
 
-function sendHeld(state: AdsState): AdsStep {
-  const { held } = state;
-  if (held === undefined) return { state, actions: [] };
-  return { state: { ...state, held: undefined }, actions: [{ kind: 'send', request: held }] };
+function sendPending(state: AdsState): AdsStep {
+  const { pending } = state;
+  if (pending === undefined) return { state, actions: [] };
+  return { state: { ...state, pending: undefined }, actions: [{ kind: 'send', request: pending }] };
 }
 
 /** Without resource names: subscribes to all resources (the wildcard). */

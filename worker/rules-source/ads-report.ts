@@ -27,7 +27,7 @@ export interface AdsReportDeps {
 }
 
 /** How often a lasting error is logged, with a count. */
-const troubleIntervalMs = 10_000;
+const problemIntervalMs = 10_000;
 
 /** A warning is logged when an open stream has no rules for this long. */
 const silenceMs = 5_000;
@@ -48,13 +48,13 @@ export class AdsReport {
   readonly #nacks;
   readonly #reconnects;
   readonly #node;
-  readonly #trouble;
+  readonly #problem;
   #link = 'not connected yet';
   /** Undefined while connected, and before the first connection. */
   #lostAt: string | undefined;
   #accepted = 'none yet';
   #refusal = 'none';
-  #keptNames: readonly string[] = [];
+  #retainedNames: readonly string[] = [];
   #isFirstAttempt = true;
   #isSilent = true;
   #cancelSilence = () => {};
@@ -71,9 +71,9 @@ export class AdsReport {
     this.#nacks = deps.metrics.counter('ratelimit.xds.nacks');
     this.#reconnects = deps.metrics.counter('ratelimit.xds.reconnects');
     this.#node = toShown(deps.nodeId);
-    this.#trouble = createRepeatedLog({
+    this.#problem = createRepeatedLog({
       clock: deps.clock,
-      intervalMs: troubleIntervalMs,
+      intervalMs: problemIntervalMs,
       write: (text) => deps.log.error(text),
     });
   }
@@ -107,7 +107,7 @@ export class AdsReport {
     this.#isConnected.set(1);
     this.#lostAt = undefined;
     this.#link = `connected since ${this.#now()}`;
-    const outage = this.#trouble.recover();
+    const outage = this.#problem.recover();
     const text = `Connected to the management server ${this.#url}`;
     if (outage === undefined) this.#log.info(text);
     else this.#log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
@@ -132,7 +132,7 @@ export class AdsReport {
     const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
     const setting = findSetting(reason, wasOpen, this.#deps.usesTls);
     const hint = setting === undefined ? '' : ` (${setting})`;
-    this.#trouble.report(
+    this.#problem.report(
       `${what} the management server ${this.#url}: ${why}; ${next}, ${rules}${hint}`,
     );
   }
@@ -154,13 +154,13 @@ export class AdsReport {
   /** Call it when all of a version is in force. */
   noteAccepted(version: string): void {
     this.#accepted = `${toShown(version)} at ${this.#now()}`;
-    this.#keptNames = [];
+    this.#retainedNames = [];
   }
 
   /** Call it when a version is not, or only partly, in force; `kept` names what remains from earlier versions. */
   noteRefusal(version: string, text: string, kept: readonly string[]): void {
     this.#refusal = `version ${toShown(version)} at ${this.#now()}\n${text}`;
-    this.#keptNames = kept;
+    this.#retainedNames = kept;
   }
 
   /** Several lines for the debug port. */
@@ -173,8 +173,8 @@ export class AdsReport {
       `last version accepted: ${this.#accepted}`,
       `last refusal: ${this.#refusal}`,
     ];
-    if (this.#keptNames.length > 0)
-      lines.push(`in force from earlier versions: ${listNames(this.#keptNames)}`);
+    if (this.#retainedNames.length > 0)
+      lines.push(`in force from earlier versions: ${listNames(this.#retainedNames)}`);
     return lines.join('\n');
   }
 

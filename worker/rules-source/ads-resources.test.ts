@@ -10,11 +10,11 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import {
+  applyResources,
   findReplaced,
   type Intake,
   prepareResources,
   type ResourcesInForce,
-  takeResources,
 } from './ads-resources.ts';
 
 const { rateLimitConfig } = loadProtos();
@@ -39,7 +39,7 @@ function take(
 ): Intake {
   const decode = (bytes: Buffer) => rateLimitConfig.deserialize(bytes);
   const builder = createRuleSetBuilder({ mergeDomains, sanitizeMetricDots: false });
-  return runAtOnce(takeResources({ decode, builder }, resources, before));
+  return runAtOnce(applyResources({ decode, builder }, resources, before));
 }
 
 /** `NAME:DOMAIN=LIMIT`, also with `.KEY` behind the domain; without a limit an invalid one, `?` an unreadable one, and
@@ -125,11 +125,11 @@ test('a resource that did not change is neither decoded nor built again', (t) =>
     decoded.push(bytes);
     return rateLimitConfig.deserialize(bytes);
   };
-  const takeNext = (resources: readonly AnyMessage[], before: ResourcesInForce = new Map()) =>
-    runAtOnce(takeResources({ decode, builder }, resources, before));
-  const first = takeNext([resource('a', 'da', 1), resource('b', 'db', 2)]);
+  const applyNext = (resources: readonly AnyMessage[], before: ResourcesInForce = new Map()) =>
+    runAtOnce(applyResources({ decode, builder }, resources, before));
+  const first = applyNext([resource('a', 'da', 1), resource('b', 'db', 2)]);
   t.is(decoded.length, 2);
-  const second = takeNext([resource('b', 'db', 3), resource('a', 'da', 1)], first.inForce);
+  const second = applyNext([resource('b', 'db', 3), resource('a', 'da', 1)], first.inForce);
   t.is(decoded.length, 3, 'one has changed');
   t.is(second.ruleSet?.domains.get('da'), first.ruleSet?.domains.get('da'), 'the same rules');
   t.not(second.ruleSet?.domains.get('db'), first.ruleSet?.domains.get('db'));

@@ -87,7 +87,7 @@ function* digestOf(resources: readonly DigestedResource[]): Generator<void, stri
   return `${resources.length} ${sums.join()}`;
 }
 
-/** The resources after the preparations for `takeResources`. */
+/** The resources after the preparations for `applyResources`. */
 export interface PreparedResources {
   readonly digested: readonly DigestedResource[];
   /** Resources that were parsed in another thread, by their messages. */
@@ -107,7 +107,7 @@ const maxRounds = 8;
  * `nowMs` is the wall time that determines which rules have ended. Yields so that the thread can serve other callers. A
  * resource with the same bytes as before is not decoded, and a domain with unchanged resources is not built again.
  */
-export function* takeResources(
+export function* applyResources(
   deps: IntakeDeps,
   resources: readonly AnyMessage[],
   before: ResourcesInForce,

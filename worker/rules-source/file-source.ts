@@ -89,7 +89,7 @@ export class FileSource implements RulesSource {
   #lastLoad = 'nothing has been loaded yet';
   /** Since when the files differ from those that were last read, while only a swap loads them again. */
   #staleSinceMs: number | undefined;
-  #hasSaidStale = false;
+  #hasLoggedStale = false;
   #closed = false;
   #isChecking = false;
   #isNewsWaiting = false;
@@ -182,7 +182,7 @@ export class FileSource implements RulesSource {
     this.#seenTrigger = this.#watchRoot ? trigger : reading.listing.signature;
     this.#seenReading = reading;
     this.#staleSinceMs = undefined;
-    this.#hasSaidStale = false;
+    this.#hasLoggedStale = false;
     this.#hasLoaded ||= result.ok;
     if (result.ok) this.#hadFiles = reading.files.length > 0;
     this.#fileCount.set(reading.files.length);
@@ -192,7 +192,7 @@ export class FileSource implements RulesSource {
 
   /** Logs once that files were edited in place, which does not load them. */
   async #noteStale(): Promise<void> {
-    if (this.#hasSaidStale) return;
+    if (this.#hasLoggedStale) return;
     const { signature } = await this.#follower.list();
     if (signature === this.#seenReading?.listing.signature) this.#staleSinceMs = undefined;
     else this.#staleSinceMs ??= this.#clock.monotonicMs();
@@ -201,7 +201,7 @@ export class FileSource implements RulesSource {
       this.#clock.monotonicMs() - this.#staleSinceMs < staleMs
     )
       return;
-    this.#hasSaidStale = true;
+    this.#hasLoggedStale = true;
     this.#log.warning(
       `The files in ${this.#directory} differ from the rules in force: they are loaded when ${this.#root} is replaced (RUNTIME_WATCH_ROOT=true), or, with RUNTIME_WATCH_ROOT=false, when files change`,
     );

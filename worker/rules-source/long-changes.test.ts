@@ -21,8 +21,8 @@ import { toResource } from '../../shared/rules/wire/resource.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { toAny } from '../../test/support/scripted-ads-server.ts';
-import { wholeSize } from '../counters/text-table.ts';
-import { type GoodResource, prepareResources, takeResources } from './ads-resources.ts';
+import { fullSize } from '../counters/text-table.ts';
+import { applyResources, type GoodResource, prepareResources } from './ads-resources.ts';
 
 const { rateLimitConfig } = loadProtos();
 /** The most calls of collections in one step: a change in a single step makes 20,000 and more. */
@@ -213,7 +213,7 @@ function checkSteps(
     );
     const deps = { decode: rateLimitConfig.deserialize, builder };
     const intake = step(
-      takeResources(deps, resources, new Map<string, GoodResource>(), startMs, {
+      applyResources(deps, resources, new Map<string, GoodResource>(), startMs, {
         ...prepared,
         parsed,
       }),
@@ -224,7 +224,7 @@ function checkSteps(
     // Some of its rules end, and then one of the resources is removed.
     const inForce = [...intake.inForce.values()].map(({ document }) => document);
     t.true(step(builder.build(inForce, startMs + count / 2)).ok);
-    const left = step(takeResources(deps, resources.slice(1), intake.inForce, startMs));
+    const left = step(applyResources(deps, resources.slice(1), intake.inForce, startMs));
     t.is(left.inForce.size, resources.length - 1);
     // The parts that need not be sent again to the parsing thread and the processes.
     const names = new PartNumbers();
@@ -236,7 +236,7 @@ function checkSteps(
   });
   t.log(most);
   t.true(most.calls <= mostCalls, `${most.calls} calls in a step`);
-  t.true(most.largestMap < 2 * wholeSize, `a map of ${most.largestMap}`);
+  t.true(most.largestMap < 2 * fullSize, `a map of ${most.largestMap}`);
 }
 
 for (const [what, toDocuments] of Object.entries(changes)) {

@@ -34,7 +34,7 @@ export class RulesInForce {
   #lastFailure: { readonly at: string; readonly problems: readonly Problem[] } | undefined;
   #lastOrigin = '';
   #isFirst = true;
-  #saidWarnings = new Set<string>();
+  #loggedWarnings = new Set<string>();
 
   constructor(deps: RulesInForceDeps) {
     this.#log = deps.log;
@@ -51,12 +51,12 @@ export class RulesInForce {
   }
 
   /** Logs a warning when it appears, not with each load that still has it. */
-  #sayWarnings(warnings: readonly Problem[], isComplete: boolean): void {
+  #logWarnings(warnings: readonly Problem[], isComplete: boolean): void {
     const texts = warnings.map(formatProblem);
-    const fresh = warnings.filter((_, index) => !this.#saidWarnings.has(texts[index] ?? ''));
+    const fresh = warnings.filter((_, index) => !this.#loggedWarnings.has(texts[index] ?? ''));
     logProblems(this.#log.warning, fresh.filter(isWarning), 'Configuration');
     logProblems(this.#log.info, fresh.filter(isNote), 'Configuration');
-    this.#saidWarnings = new Set(isComplete ? texts : [...this.#saidWarnings, ...texts]);
+    this.#loggedWarnings = new Set(isComplete ? texts : [...this.#loggedWarnings, ...texts]);
   }
 
   #applyGood(result: LoadResult & { readonly ok: true }): void {
@@ -67,7 +67,7 @@ export class RulesInForce {
     this.#health.set('config', ruleSet.domains.size > 0);
     this.#lastOrigin = origin;
     this.#inForce = this.#describeInForce(ruleSet);
-    this.#sayWarnings(warnings, true);
+    this.#logWarnings(warnings, true);
     const text = `Successfully loaded new configuration: ${origin}, ${countsOf(ruleSet)}`;
     // Logged at the default level when operators wait for it: the first load, and a successful repair.
     if (this.#isFirst || this.#lastFailure !== undefined) this.#log.notice(text);
@@ -81,7 +81,7 @@ export class RulesInForce {
     if (isEmptied) this.#health.set('config', false);
     const errors = problems.filter(isError);
     this.#lastFailure = { at: this.#now(), problems: errors };
-    this.#sayWarnings(
+    this.#logWarnings(
       problems.filter((problem) => !isError(problem)),
       false,
     );

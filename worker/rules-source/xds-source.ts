@@ -32,12 +32,12 @@ import type { Metrics } from '../metrics.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
 import { AdsReport, toShown } from './ads-report.ts';
 import {
+  applyResources,
   findReplaced,
   type Intake,
   type PreparedResources,
   prepareResources,
   type ResourcesInForce,
-  takeResources,
 } from './ads-resources.ts';
 import type { ParsedResource } from './parsed-resource.ts';
 import { isLargeResource, type ParsingThread } from './parsing-thread.ts';
@@ -93,7 +93,7 @@ export class XdsSource implements RulesSource {
   #onServer: (server: ManagementServer) => void = () => {};
   #state = initialAdsState;
   #inForce: ResourcesInForce = new Map();
-  #isTaking = false;
+  #isApplying = false;
   /** Responses that arrived while another was examined. */
   #waiting: DiscoveryResponseMessage[] = [];
   /** The last refusal, unless a response was accepted since. */
@@ -197,7 +197,7 @@ export class XdsSource implements RulesSource {
       },
       onResponse: (response) => {
         this.#report.received();
-        if (!this.#isTaking) this.#give({ kind: 'response', response });
+        if (!this.#isApplying) this.#give({ kind: 'response', response });
         // Each response is complete: when there are too many, only the newest ones are retained.
         else this.#waiting = [...this.#waiting, response].slice(-maxWaiting);
       },
@@ -211,10 +211,10 @@ export class XdsSource implements RulesSource {
 
   /** Examines a response, while decisions and streams continue. */
   #deliver(response: DiscoveryResponseMessage): void {
-    this.#isTaking = true;
+    this.#isApplying = true;
     const atMs = this.#clock.wallMs();
     void this.#take(response.resources ?? [], atMs).then((intake) => {
-      this.#isTaking = false;
+      this.#isApplying = false;
       if (this.#closed) return;
       this.#conclude(response, intake, atMs);
       const next = this.#waiting.shift();
@@ -266,7 +266,7 @@ export class XdsSource implements RulesSource {
     try {
       const prepared = await this.#parseLarge(await runInSlices(prepareResources(resources)));
       return await runInSlices(
-        takeResources(this.#intakeDeps, resources, this.#inForce, atMs, prepared),
+        applyResources(this.#intakeDeps, resources, this.#inForce, atMs, prepared),
       );
     } catch (error) {
       // If the thread was closed meanwhile, no conclusion is possible.

@@ -50,7 +50,7 @@ const schemaUrl = 'https://opentelemetry.io/schemas/1.7.0';
 const maxComplaints = 20;
 
 /** The least time between log lines about a slow or unstable receiver. */
-const troubleIntervalMs = 60_000;
+const problemIntervalMs = 60_000;
 
 const standardGrpcUrl = 'http://localhost:4317';
 
@@ -72,12 +72,12 @@ export function createOtelTracer(
   passOn();
   const failures = createRepeatedLog({
     clock,
-    intervalMs: troubleIntervalMs,
+    intervalMs: problemIntervalMs,
     again: 'when-changed',
     write: (reason) =>
       log.warning(`Traces do not reach their receiver: ${reason}; decisions are not affected`),
   });
-  const drops = createRepeatedLog({ clock, intervalMs: troubleIntervalMs, write: log.warning });
+  const drops = createRepeatedLog({ clock, intervalMs: problemIntervalMs, write: log.warning });
   const onDrop = () => {
     drops.report(
       'Traces are dropped: their receiver does not accept them as fast as they are made; change OTEL_BSP_* or TRACING_SAMPLING_RATE',

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { addHits, type CounterValue, parseCounterValue, takeBackHits } from './counter-value.ts';
+import { addHits, type CounterValue, parseCounterValue, refundHits } from './counter-value.ts';
 
 const texts: [string, CounterValue][] = [
   ['0', 0],
@@ -33,10 +33,10 @@ test('sums are exact and stay below 2^63', (t) => {
 });
 
 test('a refund stops at 0 and creates no counter', (t) => {
-  t.is(takeBackHits(undefined, 3), undefined);
-  t.is(takeBackHits(5, 3), 2);
-  t.is(takeBackHits(5, 6), 0);
-  t.is(takeBackHits(2n ** 60n, 2n ** 60n), 0);
-  t.is(takeBackHits(2n ** 53n + 4n, 5), 2 ** 53 - 1);
-  t.is(takeBackHits(2n ** 60n + 1n, 2n ** 60n), 1);
+  t.is(refundHits(undefined, 3), undefined);
+  t.is(refundHits(5, 3), 2);
+  t.is(refundHits(5, 6), 0);
+  t.is(refundHits(2n ** 60n, 2n ** 60n), 0);
+  t.is(refundHits(2n ** 53n + 4n, 5), 2 ** 53 - 1);
+  t.is(refundHits(2n ** 60n + 1n, 2n ** 60n), 1);
 });

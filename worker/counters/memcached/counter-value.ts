@@ -25,7 +25,7 @@ export function addHits(value: CounterValue, hits: number | bigint): number | bi
 }
 
 /** The counter after a refund of `hits`: it stops at 0, and a missing one stays missing. */
-export function takeBackHits(value: CounterValue, hits: number | bigint): CounterValue {
+export function refundHits(value: CounterValue, hits: number | bigint): CounterValue {
   if (value === undefined) return undefined;
   if (value <= hits) return 0;
   if (typeof value === 'number' && typeof hits === 'number') return value - hits;

@@ -23,7 +23,7 @@ export const memcachedKind: StoreKind = {
   warn: warnMemcached,
   tlsFiles: listMemcachedTlsFiles,
   // A setting of its own decides about long keys.
-  keepsLongKeys: () => true,
+  storesLongKeys: () => true,
   agreementParts: ({ memcached }) => [
     `nodes: ${showNodes(memcached)}`,
     ...(memcached.longKeys === 'hash' ? ['keys that nodes do not take: hashed'] : []),

@@ -174,7 +174,7 @@ export class MemcachedLane {
   flush(): void {
     if (this.#pending.size === 0) return;
     if (this.#connection !== undefined) {
-      for (const change of this.#pending.takeWritable()) this.#write(change, this.#connection);
+      for (const change of this.#pending.removeWritable()) this.#write(change, this.#connection);
     } else if (!this.#connect()) {
       this.#dropChanges();
     }
@@ -197,7 +197,7 @@ export class MemcachedLane {
     over.send(`incr ${change.key} ${change.amount}\r\n`, (answer) => {
       if (isNumber(answer)) {
         this.#metrics.incrementSuccess.add(1);
-        this.#keepAlive(change, over);
+        this.#touch(change, over);
       } else if (answer === 'NOT_FOUND' && turn === 'first') {
         this.#metrics.incrementMiss.add(1);
         this.#add(change, over);
@@ -232,7 +232,7 @@ export class MemcachedLane {
   }
 
   /** Extends the lifetime, which may be that of a shorter window, of another limit with the same key. */
-  #keepAlive(change: Change, over: Connection): void {
+  #touch(change: Change, over: Connection): void {
     const { key, windowSeconds } = change;
     if (this.#deps.knownExpiries.has(key, windowSeconds, noTime)) {
       this.#finish(change);

@@ -13,7 +13,7 @@ import {
   type Hit,
   overflowed,
 } from '../store.ts';
-import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
+import { addHits, type CounterValue, refundHits } from './counter-value.ts';
 import { findBadKey, toSentKey } from './key-check.ts';
 import type { Counters, MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
@@ -210,7 +210,7 @@ export class MemcachedStore implements CounterStore {
     value: CounterValue,
     amount: number | bigint,
   ): number | bigint | undefined {
-    const after = hit.refund ? (takeBackHits(value, amount) ?? 0) : addHits(value, amount);
+    const after = hit.refund ? (refundHits(value, amount) ?? 0) : addHits(value, amount);
     hit.after = after === undefined ? overflowed : Number(after);
     return after;
   }

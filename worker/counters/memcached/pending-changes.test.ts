@@ -6,7 +6,7 @@ test('additions to a key are merged until they are written', (t) => {
   const pending = createPendingChanges(10);
   pending.push('add', 'k', 2, 60);
   pending.push('add', 'k', 3, 60);
-  const [first, ...others] = pending.takeWritable();
+  const [first, ...others] = pending.removeWritable();
   t.is(first?.amount, 5);
   t.deepEqual(others, []);
   if (first !== undefined) first.isWritten = true;
@@ -22,9 +22,9 @@ test('the changes of a key are written one after the other', (t) => {
   pending.push('refund', 'k', 9, 60);
   pending.push('add', 'k', 1, 60);
   const amounts: (number | bigint)[] = [];
-  for (let [change] = pending.takeWritable(); change; [change] = pending.takeWritable()) {
+  for (let [change] = pending.removeWritable(); change; [change] = pending.removeWritable()) {
     amounts.push(change.amount);
-    t.deepEqual(pending.takeWritable(), []);
+    t.deepEqual(pending.removeWritable(), []);
     pending.finish(change);
   }
   t.deepEqual(amounts, [5, 9, 1]);
@@ -61,7 +61,7 @@ test('beyond the bound only changes that can be merged are accepted', (t) => {
 test('a dropped change is forgotten; a written one stays', (t) => {
   const pending = createPendingChanges(10);
   pending.push('add', 'written', 1, 60);
-  const [written] = pending.takeWritable();
+  const [written] = pending.removeWritable();
   if (written !== undefined) written.isWritten = true;
   pending.push('add', 'written', 2, 60);
   pending.push('add', 'other', 3, 60);

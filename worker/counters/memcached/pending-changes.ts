@@ -1,6 +1,6 @@
 // Changes of counters that a server has not confirmed yet: in order and one at a time for each key, and merged where
 // that makes no difference. The lane sends them.
-import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
+import { addHits, type CounterValue, refundHits } from './counter-value.ts';
 
 export interface Change {
   readonly kind: 'add' | 'refund';
@@ -19,7 +19,7 @@ export interface PendingChanges {
   /** False when there is no room; the change is then dropped. */
   push(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): boolean;
   /** The changes that may be sent now, in order. The caller marks each as written, and finishes it. */
-  takeWritable(): Change[];
+  removeWritable(): Change[];
   /** Call it when the outcome is known: the next change of the key may then be sent. */
   finish(change: Change): void;
   /** The counter after all pending changes, if it is `value` now. */
@@ -45,7 +45,7 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
       return size;
     },
     push,
-    takeWritable,
+    removeWritable,
     finish,
     project,
     dropUnwritten,
@@ -81,10 +81,10 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
     return true;
   }
 
-  function takeWritable(): Change[] {
-    const taken = writable;
+  function removeWritable(): Change[] {
+    const removed = writable;
     writable = [];
-    return taken;
+    return removed;
   }
 
   function finish(change: Change): void {
@@ -105,9 +105,7 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
     for (const { kind, amount } of byKey.get(key) ?? []) {
       // A change that would exceed the bound leaves the counter unchanged.
       projected =
-        kind === 'add'
-          ? (addHits(projected, amount) ?? projected)
-          : takeBackHits(projected, amount);
+        kind === 'add' ? (addHits(projected, amount) ?? projected) : refundHits(projected, amount);
     }
     return projected;
   }

@@ -30,17 +30,17 @@ const expected = [
 ];
 
 test('answers, even damaged ones, are read the same however they are split', (t) => {
-  const whole = Buffer.from(text);
-  t.deepEqual(readAll([whole]), expected);
-  const place = fc.integer({ min: 0, max: whole.length - 1 });
-  const damage = fc.array(fc.tuple(place, fc.constantFrom(...Buffer.from('\r\n 019xVALUE'))), {
+  const reply = Buffer.from(text);
+  t.deepEqual(readAll([reply]), expected);
+  const offset = fc.integer({ min: 0, max: reply.length - 1 });
+  const damage = fc.array(fc.tuple(offset, fc.constantFrom(...Buffer.from('\r\n 019xVALUE'))), {
     maxLength: 3,
   });
   fc.assert(
-    fc.property(fc.array(place), damage, (places, changes) => {
-      const bytes = Buffer.from(whole);
+    fc.property(fc.array(offset), damage, (offsets, changes) => {
+      const bytes = Buffer.from(reply);
       for (const [at, value] of changes) bytes[at] = value;
-      const cuts = [0, ...places.sort((a, b) => a - b), bytes.length];
+      const cuts = [0, ...offsets.sort((a, b) => a - b), bytes.length];
       const chunks = cuts.slice(1).map((cut, index) => bytes.subarray(cuts[index], cut));
       t.deepEqual(readAll(chunks), readAll([bytes]));
     }),

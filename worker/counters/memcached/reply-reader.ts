@@ -33,9 +33,9 @@ export class ReplyReader {
   feed(chunk: Buffer): string | undefined {
     this.#bytes = this.#bytes === nothing ? chunk : Buffer.concat([this.#bytes, chunk]);
     for (;;) {
-      const taken = this.#takeNext();
-      if (typeof taken === 'string') return taken;
-      if (!taken) break;
+      const read = this.#readNext();
+      if (typeof read === 'string') return read;
+      if (!read) break;
     }
     const isRead = this.#at === this.#bytes.length;
     this.#bytes = isRead ? nothing : this.#bytes.subarray(this.#at);
@@ -46,9 +46,9 @@ export class ReplyReader {
   /**
    * This method and those that it calls return false when more bytes are needed, and a text when the bytes are wrong.
    */
-  #takeNext(): boolean | string {
+  #readNext(): boolean | string {
     if (this.#bytesToSkip > 0) return this.#skip();
-    return this.#block === undefined ? this.#takeLine() : this.#takeBlock(this.#block);
+    return this.#block === undefined ? this.#readLine() : this.#readBlock(this.#block);
   }
 
   #skip(): boolean {
@@ -58,7 +58,7 @@ export class ReplyReader {
     return this.#bytesToSkip === 0;
   }
 
-  #takeBlock({ key, length }: { key: string; length: number }): boolean | string {
+  #readBlock({ key, length }: { key: string; length: number }): boolean | string {
     const end = this.#at + length;
     if (this.#bytes.length < end + lineEndBytes) return false;
     if (!this.#isLineEnd(end)) return 'a value whose length differs from the announced one';
@@ -69,7 +69,7 @@ export class ReplyReader {
     return true;
   }
 
-  #takeLine(): boolean | string {
+  #readLine(): boolean | string {
     const end = this.#findLineEnd();
     if (end === -1) {
       const isEndless = this.#bytes.length - this.#at >= maxLineBytes + lineEndBytes;

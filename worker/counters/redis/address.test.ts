@@ -5,10 +5,10 @@ import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { parseStoreTarget, type StoreTarget, showStoreAddress } from './address.ts';
 
 function show({ tls, credentials, database, address }: StoreTarget): string {
-  const places =
+  const targets =
     address.kind === 'sentinel' || address.kind === 'cluster' ? address.addresses : [address];
-  const each = places.map((place) =>
-    place.kind === 'unix' ? `socket ${place.path}` : `host ${place.host} port ${place.port}`,
+  const each = targets.map((target) =>
+    target.kind === 'unix' ? `socket ${target.path}` : `host ${target.host} port ${target.port}`,
   );
   return [
     `${address.kind}${address.kind === 'sentinel' ? ` ${address.master}` : ''} at ${each.join(' and ')}`,

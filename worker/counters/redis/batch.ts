@@ -172,7 +172,7 @@ function track(counters: Counters, { mapKey, refund }: Hit, count: number): void
   const counter = counters.get(mapKey);
   if (counter instanceof LimiterCounter) {
     if (refund) counter.giveBack(count);
-    else counter.take(count);
+    else counter.count(count);
   } else if (typeof counter === 'number') {
     const value = refund ? counter - count : counter + count;
     // A sum beyond the bound leaves the counter unchanged.

@@ -10,7 +10,7 @@ import {
   type LimiterHit,
   type LimiterWindow,
   overflowed,
-  takeHit,
+  settleLimiterHit,
 } from '../store.ts';
 import {
   type CommandText,
@@ -329,9 +329,9 @@ export class LimiterCall extends Operation {
 
   /** Computes the store's decision about a hit, in its turn. */
   #decide(counter: LimiterCounter, { hit, hits, open }: CountedHit): void {
-    if (!open.isSettled) takeHit(counter, hit, hit.limiter as LimiterHit, hits);
+    if (!open.isSettled) settleLimiterHit(counter, hit, hit.limiter as LimiterHit, hits);
     else if (hit.refund) counter.giveBack(hits);
-    else counter.take(hits);
+    else counter.count(hits);
   }
 
   protected override toFailure(error: Error): AppError {

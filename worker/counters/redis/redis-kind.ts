@@ -18,7 +18,7 @@ export const redisKind: StoreKind = {
   check: checkKeyValueStores,
   warn: warnKeyValueStores,
   tlsFiles: listStoreTlsFiles,
-  keepsLongKeys: ({ bothStores }) => bothStores.longKeys === 'whole',
+  storesLongKeys: ({ bothStores }) => bothStores.longKeys === 'whole',
   agreementParts,
   describeCall,
   create,

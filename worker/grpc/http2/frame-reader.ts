@@ -279,9 +279,9 @@ export class FrameReader {
     }
     if ((frameFlags & flags.endHeaders) === 0) return;
     this.#block = undefined;
-    const whole = Buffer.concat(block.fragments);
+    const headerBlock = Buffer.concat(block.fragments);
     const { streamId, endStream, dependsOnItself } = block;
-    this.#handler.headers(streamId, whole, 0, whole.length, endStream, dependsOnItself);
+    this.#handler.headers(streamId, headerBlock, 0, headerBlock.length, endStream, dependsOnItself);
   }
 
   #settings(

@@ -22,13 +22,13 @@ export class HeaderReader {
   #lastMethod: GrpcMethod | undefined;
   #lastGeneration = -1;
 
-  /** With `keepsAll`, methods can read any header; otherwise only known ones are retained. */
-  constructor(methods: GrpcMethods, keepsAll: boolean) {
+  /** With `storesAll`, methods can read any header; otherwise only known ones are retained. */
+  constructor(methods: GrpcMethods, storesAll: boolean) {
     this.#methods = methods;
     this.#decoder = createHpackDecoder({
       tableBytes: headerTableBytes,
       maxListBytes: maxHeaderListBytes,
-      isRead: keepsAll ? undefined : isReadHeader,
+      isRead: storesAll ? undefined : isReadHeader,
     });
   }
 

@@ -15,7 +15,7 @@ import type {
   ServerCertificates,
 } from '../transport.ts';
 import { farewellHeaders } from './answer-blocks.ts';
-import { maxHeldBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';
+import { maxOccupiedBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
 
 /** How often sessions check the clock: with and without calls that have a deadline. */
@@ -39,7 +39,7 @@ interface Connection {
 export class Http2Transport implements GrpcTransport {
   readonly #methods;
   readonly #clock;
-  readonly #keepsHeaders;
+  readonly #storesHeaders;
   readonly #largeRequests;
   readonly #options;
   readonly #maxConnectionAgeMs;
@@ -65,7 +65,7 @@ export class Http2Transport implements GrpcTransport {
   constructor(deps: GrpcTransportDeps, options: GrpcTransportOptions) {
     this.#methods = deps.methods;
     this.#clock = deps.clock;
-    this.#keepsHeaders = deps.keepsHeaders ?? true;
+    this.#storesHeaders = deps.keepsHeaders ?? true;
     this.#largeRequests = deps.largeRequests ?? new LargeRequests(() => deps.clock.monotonicMs());
     this.#options = options;
     this.#maxConnectionAgeMs = options.maxConnectionAgeMs;
@@ -93,16 +93,16 @@ export class Http2Transport implements GrpcTransport {
       methods: this.#methods,
       clock: this.#clock,
       largeRequests: this.#largeRequests,
-      keepsHeaders: this.#keepsHeaders,
+      storesHeaders: this.#storesHeaders,
       maxRequestBytes: this.#options.maxRequestBytes,
       peer: () => toPeer(socket),
       onOutput: () => {
         if (this.#withOutput.length === 0) process.nextTick(() => this.#flushAll());
         this.#withOutput.push(connection);
       },
-      onHeld: (bytes) => {
+      onOccupied: (bytes) => {
         this.#unfinishedBytes += bytes;
-        if (this.#unfinishedBytes <= maxHeldBytes || this.#isRelieving) return;
+        if (this.#unfinishedBytes <= maxOccupiedBytes || this.#isRelieving) return;
         this.#isRelieving = true;
         setImmediate(() => {
           this.#isRelieving = false;
@@ -158,7 +158,7 @@ export class Http2Transport implements GrpcTransport {
   }
 
   #flush({ socket, session }: Connection): void {
-    session.sender.outputTaken();
+    session.sender.outputWritten();
     const { output } = session;
     if (output.length === 0) return;
     if (!socket.writable) {
@@ -219,9 +219,9 @@ export class Http2Transport implements GrpcTransport {
       connection.session.sweep(nowMs, !connection.socket.isPaused());
       this.#cutWhenStalled(connection, nowMs);
       hasDeadlines ||= connection.session.hasDeadlines;
-      bytes += heldBytes(connection);
+      bytes += toOccupiedBytes(connection);
     }
-    if (bytes > maxHeldBytes) this.#relieve();
+    if (bytes > maxOccupiedBytes) this.#relieve();
     if (this.#connections.size > 0) this.#scheduleSweep(hasDeadlines);
   }
 
@@ -248,7 +248,7 @@ export class Http2Transport implements GrpcTransport {
       total += debt.bytes;
       if (debt.bytes > 0) debts.push(debt);
     }
-    if (total <= maxHeldBytes) return;
+    if (total <= maxOccupiedBytes) return;
     debts.sort(
       (left, right) =>
         Number(right.isOverdue) - Number(left.isOverdue) ||
@@ -257,14 +257,14 @@ export class Http2Transport implements GrpcTransport {
     );
     let count = 0;
     for (const { connection, bytes } of debts) {
-      if (total <= maxHeldBytes) break;
+      if (total <= maxOccupiedBytes) break;
       total -= bytes;
       count++;
       this.#connections.delete(connection);
       connection.socket.destroy();
       connection.session.close();
     }
-    const megabytes = maxHeldBytes / 2 ** 20;
+    const megabytes = maxOccupiedBytes / 2 ** 20;
     this.#repeatedLog.report(
       `gRPC connections held more than ${megabytes} MiB of unfinished requests and unread answers: the ${count} that had stalled longest, or held the most, were closed`,
     );
@@ -320,8 +320,8 @@ function toDebt(connection: Connection, nowMs: number): Debt {
 }
 
 /** The bytes held for one peer, beyond the base cost of a connection. */
-function heldBytes({ socket, session }: Connection): number {
-  return socket.writableLength + session.heldBytes;
+function toOccupiedBytes({ socket, session }: Connection): number {
+  return socket.writableLength + session.occupiedBytes;
 }
 
 /** Other peers get their turn before this peer's next requests are processed. */

@@ -2,7 +2,7 @@
 import { keepAliveMs, keepAliveTimeoutMs } from './limits.ts';
 
 export class KeepAlive {
-  #heard = true;
+  #hasReceived = true;
   #silentSinceMs: number;
   #askedMs: number | undefined;
 
@@ -11,14 +11,14 @@ export class KeepAlive {
   }
 
   /** Records input; as precise as the interval of `check`. */
-  heard(): void {
-    this.#heard = true;
+  received(): void {
+    this.#hasReceived = true;
   }
 
   /** `ask` means: send a PING; `gone`: the last PING had no answer. */
   check(nowMs: number): 'fine' | 'ask' | 'gone' {
-    if (this.#heard) {
-      this.#heard = false;
+    if (this.#hasReceived) {
+      this.#hasReceived = false;
       this.#silentSinceMs = nowMs;
       this.#askedMs = undefined;
       return 'fine';

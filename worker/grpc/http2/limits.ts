@@ -50,7 +50,7 @@ export const maxUnsentBytes = 1_048_576;
  * Bytes that all stalled connections may hold together: above this, some are closed. Work that waits for this side is
  * not included.
  */
-export const maxHeldBytes = 134_217_728;
+export const maxOccupiedBytes = 134_217_728;
 
 /** Approximate bytes of an open call, without its message. */
 export const callBytes = 1024;

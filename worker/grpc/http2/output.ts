@@ -11,7 +11,7 @@ import {
 
 const firstBytes = 4096;
 /** A buffer that has grown beyond this is not reused. */
-const keptBytes = 65_536;
+const retainedBytes = 65_536;
 const longestShort = 96;
 
 /** A dynamic table size update to 0 (RFC 7541 section 6.3). */
@@ -34,13 +34,13 @@ export class Output {
   /** Call it when the bytes have been sent: their memory is reused. */
   reuse(): void {
     this.#length = 0;
-    if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+    if (this.#bytes.length > retainedBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
   }
 
   /** Call it when the bytes are still queued: a new buffer is used instead. */
   replace(): void {
     this.#length = 0;
-    this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#bytes.length, keptBytes));
+    this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#bytes.length, retainedBytes));
   }
 
   /**

@@ -28,7 +28,7 @@ export interface SendingStream {
 
 export interface SenderDeps<Stream extends SendingStream> {
   readonly clock: Clock;
-  /** Called for the first output since `outputTaken`, except while the sender is muted. */
+  /** Called for the first output since `outputWritten`, except while the sender is muted. */
   readonly onOutput: () => void;
   /** Called when the stream's end was sent. */
   readonly onSent: (stream: Stream) => void;
@@ -161,7 +161,7 @@ export class Sender<Stream extends SendingStream> {
   }
 
   /** Call it when the output was taken, so that the next one is announced. */
-  outputTaken(): void {
+  outputWritten(): void {
     this.#isAnnounced = false;
   }
 

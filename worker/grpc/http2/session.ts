@@ -38,14 +38,14 @@ export interface SessionDeps {
   readonly clock: Clock;
   readonly largeRequests: LargeRequests;
   /** Whether methods can read any header. */
-  readonly keepsHeaders: boolean;
+  readonly storesHeaders: boolean;
   readonly maxRequestBytes: number;
   /** The peer's address, for methods. */
   readonly peer: () => string;
   /** Called for the first output since output was last taken. */
   readonly onOutput: () => void;
   /** Called with the difference when the number of bytes of incomplete messages changes. */
-  readonly onHeld: (bytes: number) => void;
+  readonly onOccupied: (bytes: number) => void;
   /** Called at the end: the output contains the last bytes. */
   readonly onEnd: () => void;
 }
@@ -86,7 +86,7 @@ export class Session implements StreamHost, FrameHandler {
   /** Receive window of the whole connection; streams have their own. */
   #receiveWindow = limits.connectionWindowBytes;
   /** Bytes of incomplete messages. */
-  #heldBytes = 0;
+  #occupiedBytes = 0;
 
   readonly #overhead = createTokenBucket({
     capacity: limits.overheadBurst,
@@ -109,7 +109,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#clock = deps.clock;
     const startMs = deps.clock.monotonicMs();
     this.#frameReader = new FrameReader(this, startMs);
-    this.#headerReader = new HeaderReader(deps.methods, deps.keepsHeaders);
+    this.#headerReader = new HeaderReader(deps.methods, deps.storesHeaders);
     this.#keepAlive = new KeepAlive(startMs);
     this.sender = new Sender({
       clock: deps.clock,
@@ -134,11 +134,11 @@ export class Session implements StreamHost, FrameHandler {
   }
 
   /** Approximate bytes held for this peer. */
-  get heldBytes(): number {
+  get occupiedBytes(): number {
     const calls = this.#streams.size + this.#abandoned;
     const { unfinished } = this.#frameReader;
     return (
-      this.#heldBytes +
+      this.#occupiedBytes +
       this.sender.blockedBytes +
       (unfinished?.bytes ?? 0) +
       calls * limits.callBytes
@@ -185,7 +185,7 @@ export class Session implements StreamHost, FrameHandler {
    */
   receive(chunk: Buffer): void {
     if (this.#state === 'ended') return;
-    this.#keepAlive.heard();
+    this.#keepAlive.received();
     this.sender.isMuted = true;
     this.readMs = this.#clock.monotonicMs();
     this.#highestBeforeRead = this.#closed.highest;
@@ -293,16 +293,16 @@ export class Session implements StreamHost, FrameHandler {
   }
 
   hold(bytes: number): boolean {
-    if (this.#heldBytes + bytes > limits.maxBufferedBytes) return false;
-    this.#heldBytes += bytes;
-    this.#deps.onHeld(bytes);
+    if (this.#occupiedBytes + bytes > limits.maxBufferedBytes) return false;
+    this.#occupiedBytes += bytes;
+    this.#deps.onOccupied(bytes);
     return true;
   }
 
   release(bytes: number): void {
     if (bytes === 0) return;
-    this.#heldBytes -= bytes;
-    this.#deps.onHeld(-bytes);
+    this.#occupiedBytes -= bytes;
+    this.#deps.onOccupied(-bytes);
   }
 
   peer(): string {
@@ -467,8 +467,8 @@ export class Session implements StreamHost, FrameHandler {
       return;
     }
     const { contentLength } = stream.head;
-    const isWhole = contentLength === undefined || contentLength === stream.receivedBytes;
-    if (!endStream || !isWhole || !isWellFormed) {
+    const isComplete = contentLength === undefined || contentLength === stream.receivedBytes;
+    if (!endStream || !isComplete || !isWellFormed) {
       this.#faultOn(stream, errorCodes.protocolError);
       return;
     }

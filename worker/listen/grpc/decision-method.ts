@@ -60,7 +60,7 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
       const decoded = decodeRateLimitRequest(bytes, start, end, requestBounds);
       if (!decoded.ok) {
         metrics.counter(undecodable).add(1);
-        refusals.report(`${decoded.place}: ${decoded.problem}`);
+        refusals.report(`${decoded.position}: ${decoded.problem}`);
         refuseUndecodable(call, decoded);
         return undefined;
       }

@@ -120,7 +120,7 @@ test('truncated, damaged and random bytes are read by the rules of protobuf', (t
 
 testLines(test, new URL('request-decoder.txt', import.meta.url), (given) => {
   const decoded = decodeRateLimitRequest(hex(given));
-  if (!decoded.ok) return `${decoded.problem}, in ${decoded.place}`;
+  if (!decoded.ok) return `${decoded.problem}, in ${decoded.position}`;
   const { domain, descriptors, hitsAddend } = decoded.message;
   const texts = descriptors.map(({ hash, entries, ...each }) =>
     inspect(
@@ -136,7 +136,7 @@ test('extremely nested groups are refused without deep recursion', (t) => {
   t.deepEqual(decoded, {
     ok: false,
     problem: 'groups are nested too deeply',
-    place: 'the request',
+    position: 'the request',
   });
 });
 

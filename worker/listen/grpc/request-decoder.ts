@@ -17,7 +17,7 @@ export type Decoded<Message> =
       readonly ok: false;
       readonly problem: string;
       /** The part of a request at which decoding ended: for logs. */
-      readonly place?: string;
+      readonly position?: string;
       readonly isTooLarge?: boolean;
     };
 
@@ -48,10 +48,10 @@ export function decodeRateLimitRequest(
   reader.escapesInvalidUtf8 = bounds.invalidUtf8 === 'count';
   const decoded = decodeMessage(bytes, start, end, readRequest);
   reader.escapesInvalidUtf8 = false;
-  return decoded.ok ? decoded : { ...decoded, place: takePlace() };
+  return decoded.ok ? decoded : { ...decoded, position: toPosition() };
 }
 
-function takePlace(): string {
+function toPosition(): string {
   const [descriptor, key] = [failedDescriptor, failedKey];
   failedDescriptor = undefined;
   failedKey = '';

@@ -4,7 +4,7 @@ import { wireTypes } from './wire-reader.ts';
 
 const firstBytes = 512;
 /** A buffer that has grown beyond this is not reused. */
-const keptBytes = 65_536;
+const retainedBytes = 65_536;
 
 export class WireWriter {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
@@ -13,7 +13,7 @@ export class WireWriter {
   /** Discards the written bytes. */
   restart(): void {
     this.#position = 0;
-    if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+    if (this.#bytes.length > retainedBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
   }
 
   /** The buffer, whose first `length` bytes were written; valid until the next write. */

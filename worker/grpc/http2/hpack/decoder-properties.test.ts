@@ -188,13 +188,13 @@ function createRandom(seed: number): (below: number) => number {
 
 test('200,000 random blocks are decoded or refused, and none retains more than the limits', (t) => {
   const random = createRandom(7541);
-  const whole = createSamples();
+  const samples = createSamples();
   const limits = { tableBytes: 4096, maxListBytes: 8192 };
   let decoder: HpackDecoder = createHpackDecoder(limits);
   let decoded = 0;
   let refused = 0;
   for (let count = 0; count < 200_000; count++) {
-    const bytes = createBlock(random, whole);
+    const bytes = createBlock(random, samples);
     const fields: HeaderField[] = [];
     try {
       decoder.decode(bytes, 0, bytes.length, fields);
@@ -220,8 +220,8 @@ function createSamples(): Buffer[] {
 }
 
 /** Random octets, or a valid block with some of its octets changed, cut off or repeated. */
-function createBlock(random: (below: number) => number, whole: readonly Buffer[]): Buffer {
-  const sample = whole[random(whole.length)];
+function createBlock(random: (below: number) => number, samples: readonly Buffer[]): Buffer {
+  const sample = samples[random(samples.length)];
   if (sample === undefined || sample.length === 0 || random(4) === 0) {
     return Buffer.from(Array.from({ length: random(40) }, () => random(256)));
   }

@@ -123,14 +123,14 @@ test('a name and a value can contain every octet', (t) => {
 
 test('the oldest entries are evicted first, many times over', (t) => {
   const decoder = createDecoder();
-  let held: Pair[] = [];
+  let table: Pair[] = [];
   for (let index = 0; index < 1000; index++) {
     const entry: Pair = [`name-${index}`, 'v'.repeat(index % 90)];
     decode(decoder, added(...entry));
-    held = [entry, ...held];
-    while (sizeOf(held) > 4096) held.pop();
+    table = [entry, ...table];
+    while (sizeOf(table) > 4096) table.pop();
   }
-  t.deepEqual(drainTable(decoder), held);
+  t.deepEqual(drainTable(decoder), table);
 });
 
 test('an evicted entry is freed', async (t) => {

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { keepReading, readKept } from './kept-limiter.ts';
 import type { LimiterWindow } from './store.ts';
+import { readStored, storeReading } from './stored-limiter.ts';
 
 const limiter: LimiterWindow = {
   algorithm: 'sliding_window',
@@ -13,12 +13,12 @@ const limiter: LimiterWindow = {
 };
 const startMs = limiter.windowStart * 1_000;
 /** 7 hits of this window and 5 of the previous one, read 10 s after its start. */
-const { kept } = keepReading(limiter, [5, 7, 10_000, 60_000], {
+const { stored } = storeReading(limiter, [5, 7, 10_000, 60_000], {
   wallMs: startMs + 10_000,
   monotonicMs: 0,
 });
 const at = (offsetMs: number) =>
-  readKept(limiter, kept, { wallMs: startMs + offsetMs, monotonicMs: 0 });
+  readStored(limiter, stored, { wallMs: startMs + offsetMs, monotonicMs: 0 });
 
 test('a window becomes the previous one, and is then forgotten', (t) => {
   t.deepEqual(at(10_000), [5, 7, 10_000, 60_000]);
@@ -37,7 +37,7 @@ test('when the clock is set back, the hits count in the window of the new time',
 test('hits of windows with other boundaries count in the window in which theirs ended', (t) => {
   const shifted: LimiterWindow = { ...limiter, windowStart: 1_220 };
   const seenAt = (offsetMs: number) =>
-    readKept(shifted, kept, { wallMs: startMs + offsetMs, monotonicMs: 0 });
+    readStored(shifted, stored, { wallMs: startMs + offsetMs, monotonicMs: 0 });
   t.deepEqual(seenAt(30_000), [5, 7, 10_000, 60_000]);
   t.deepEqual(seenAt(80_000), [7, 0, 0, 60_000]);
 });

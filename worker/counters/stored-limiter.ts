@@ -3,7 +3,7 @@
 import type { LimiterReading } from './limiter.ts';
 import { type LimiterWindow, unevenMs } from './store.ts';
 
-export interface KeptLimiter {
+export interface StoredLimiter {
   /**
    * For a window, its end in milliseconds of Unix time; for a bucket, when it is full in microseconds of the monotonic
    * clock.
@@ -20,20 +20,20 @@ export interface Moment {
   readonly monotonicMs: number;
 }
 
-export function readKept(
+export function readStored(
   limiter: LimiterWindow,
-  kept: KeptLimiter | undefined,
+  stored: StoredLimiter | undefined,
   { wallMs, monotonicMs }: Moment,
 ): LimiterReading {
   const { algorithm, windowSeconds } = limiter;
-  if (algorithm === 'sliding_window') return readSliding(limiter, kept, wallMs);
-  const fullInUs = kept === undefined ? 0 : Math.max(0, kept.end - monotonicMs * 1000);
+  if (algorithm === 'sliding_window') return readSliding(limiter, stored, wallMs);
+  const fullInUs = stored === undefined ? 0 : Math.max(0, stored.end - monotonicMs * 1000);
   return [fullInUs, windowSeconds * 1_000_000];
 }
 
 function readSliding(
   { windowStart, windowSeconds, isEven }: LimiterWindow,
-  kept: KeptLimiter | undefined,
+  stored: StoredLimiter | undefined,
   nowMs: number,
 ): LimiterReading {
   const lengthMs = windowSeconds * 1000;
@@ -43,8 +43,8 @@ function readSliding(
     ? nowMs - (((intoMs % lengthMs) + lengthMs) % lengthMs)
     : firstMs + (intoMs >= lengthMs ? lengthMs : 0);
   const elapsedMs = Math.min(nowMs - startMs, lengthMs);
-  if (kept === undefined) return [0, 0, elapsedMs, lengthMs];
-  const { end, current, previous } = kept;
+  if (stored === undefined) return [0, 0, elapsedMs, lengthMs];
+  const { end, current, previous } = stored;
   // The clock was set back, or the window boundaries changed: these hits count in the current window, which bounds how
   // long they count.
   if (end > startMs) return [previous, current, elapsedMs, lengthMs];
@@ -53,25 +53,25 @@ function readSliding(
   return [0, 0, elapsedMs, lengthMs];
 }
 
-export interface Keeping {
-  readonly kept: KeptLimiter;
+export interface Storing {
+  readonly stored: StoredLimiter;
   /** When it has passed, the state equals that of a missing counter. */
   readonly ttlMs: number;
 }
 
 /** `reading` is the counter after the hit, at the same moment. */
-export function keepReading(
+export function storeReading(
   { algorithm, isEven }: LimiterWindow,
   reading: LimiterReading,
   { wallMs, monotonicMs }: Moment,
-): Keeping {
+): Storing {
   const [first = 0, second = 0, elapsedMs = 0, lengthMs = 0] = reading;
   if (algorithm === 'token_bucket') {
     const end = monotonicMs * 1000 + first;
-    return { kept: { end, current: 0, previous: 0 }, ttlMs: first / 1000 };
+    return { stored: { end, current: 0, previous: 0 }, ttlMs: first / 1000 };
   }
   const restMs = lengthMs - elapsedMs;
-  const kept = { end: wallMs + restMs, current: second, previous: first };
+  const stored = { end: wallMs + restMs, current: second, previous: first };
   const nextMs = lengthMs + (isEven ? 0 : unevenMs);
-  return { kept, ttlMs: second > 0 ? restMs + nextMs : restMs };
+  return { stored, ttlMs: second > 0 ? restMs + nextMs : restMs };
 }
