@@ -2,6 +2,7 @@ import test from 'ava';
 import Type from 'typebox';
 import { z } from 'zod';
 import { Controller } from './controller.ts';
+import { open } from './guard.ts';
 import { type Args, type Fields, isOp, op } from './op.ts';
 import { named, optional, part } from './path-part.ts';
 import { createTestClient } from './test-client.ts';
@@ -88,10 +89,25 @@ function declareWrongly(): void {
   op({ path: ['id'] }, () => 1);
   // @ts-expect-error events come from a generator
   op({ produces: 'text/event-stream' }, () => 5);
+  // @ts-expect-error a raw body is not parsed, and has no fields
+  op({ raw: true, body: Type.Object({}) });
+  // @ts-expect-error nor has a streamed one
+  op({ stream: true, body: Type.Object({}) }, () => 1);
+  // @ts-expect-error a body is one or the other
+  op({ raw: true, stream: true });
+  // @ts-expect-error a filter is by what is returned
+  op({ filter: true });
+  // @ts-expect-error a required position follows an optional one
+  op({ path: [optional(ID), part('id', ID)] });
+  class Unguarded extends Controller {
+    // @ts-expect-error a guard is static: that of an instance would never run
+    readonly guard = open();
+  }
+  new Unguarded(undefined as never);
 }
 
 test('a method that contradicts its declaration does not compile', (t) => {
-  t.is(declareWrongly.toString().match(/@ts-expect-error/g)?.length, 11);
+  t.is(declareWrongly.toString().match(/@ts-expect-error/g)?.length, 17);
 });
 
 test('the limits of a method hold for its lists and forms', async (t) => {

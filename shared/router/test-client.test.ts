@@ -1,8 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import test from 'ava';
 import Type from 'typebox';
 import { Controller } from './controller.ts';
@@ -60,20 +56,4 @@ test('a form that is left early fails nowhere', async (t) => {
   // Rejections are reported when no other work is left.
   await setImmediate();
   t.deepEqual(unhandled, []);
-});
-
-test('a folder is read as it is for a server, with what its _folder declares', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'test-client-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const entry = pathToFileURL(join(import.meta.dirname, 'index.ts')).href;
-  const notes = `import { Controller } from '${entry}';
-export class Default extends Controller { GET() { return []; } }`;
-  await writeFile(join(folder, 'notes.mjs'), notes);
-  const guarded = `import { bearer, defineFolder } from '${entry}';
-export const folder = defineFolder({ guard: bearer((token) => token === 'right') });`;
-  await writeFile(join(folder, '_folder.mjs'), guarded);
-  const { send } = await createTestClient(folder);
-  t.is((await send('GET', '/notes')).status, 401);
-  const answer = await send('GET', '/notes', { headers: { authorization: 'Bearer right' } });
-  t.deepEqual(answer.json, []);
 });
