@@ -159,11 +159,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function prepareBody(call: Call): MaybePromise<BodyArguments> {
     const { headers } = call.given;
     if (!call.route.isConditional || !isConditional(headers)) return readBody(call);
-    return then(
-      call,
-      refuseUnmet(headers, () => answerCurrent(call)),
-      readBody,
-    );
+    return then(call, refuseUnmet(headers, answerCurrent.bind(undefined, call)), readBody);
   }
 
   /** The answer to GET on the path of an unsafe method; undefined if absent. */
@@ -265,18 +261,17 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         return { response: toErrorResponse(error, request.id), error: known };
       }
     },
-    report: ({ request }, error, status) => report(error, status, request),
+    report,
   };
 
   function fail(arrival: Arrival, error: unknown): MaybePromise<ResponseLike> {
-    const { request } = arrival;
-    const response = toErrorResponse(error, request.id);
-    report(error, response.status, request);
+    const response = toErrorResponse(error, arrival.request.id);
+    report(arrival, error, response.status);
     return finish(arrival, response);
   }
 
   /** Logs failures that are ours. */
-  function report(error: unknown, status: number, request: LazyRequest): void {
+  function report({ request }: Arrival, error: unknown, status: number): void {
     const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
     const isOurs = status >= 500 || (error instanceof Error && error.cause !== undefined);
     if (isOurs && !isExpected) reportError({ request, status, error });
@@ -308,29 +303,19 @@ function begin(_call: Call, answer: ResponseLike): MaybePromise<ResponseLike> {
   return then(answer, toBegun(body), (whole, begun) => ({ ...whole, body: begun }));
 }
 
-type Ask<Item> = (request: RoutedRequest, item: Item) => MaybePromise<void>;
-
 /** Asks about each item after the previous one. */
 function inTurn<Item>(
   items: readonly Item[],
   request: RoutedRequest,
-  ask: Ask<Item>,
+  ask: (request: RoutedRequest, item: Item) => MaybePromise<void>,
+  from = 0,
 ): MaybePromise<void> {
-  for (let at = 0; at < items.length; at += 1) {
+  for (let at = from; at < items.length; at += 1) {
     const asked = ask(request, items[at] as Item);
-    if (asked instanceof Promise) return continueTurn(asked, items.slice(at + 1), request, ask);
+    if (!(asked instanceof Promise)) continue;
+    return then([items, request, ask, at + 1] as const, asked, (rest) => inTurn(...rest));
   }
   return undefined;
-}
-
-async function continueTurn<Item>(
-  asked: Promise<void>,
-  items: readonly Item[],
-  request: RoutedRequest,
-  ask: Ask<Item>,
-): Promise<void> {
-  await asked;
-  await inTurn(items, request, ask);
 }
 
 function askGuard(request: RoutedRequest, guard: Guard): MaybePromise<void> {

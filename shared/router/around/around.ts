@@ -37,73 +37,57 @@ export interface Innermost<Place> {
 
 /** Calls the arounds. Ends answers that no around returned, and the request if an answer was not waited for. Rejects if
  * the answer cannot be sent. */
-export function surround<Place extends Surrounded>(
+export async function surround<Place extends Surrounded>(
   place: Place,
   innermost: Innermost<Place>,
 ): Promise<ResponseLike> {
-  return new Surrounding(place, innermost).answer();
-}
+  const { arounds, request } = place;
+  const made: SurroundedAnswer[] = [];
+  let unanswered = 0;
+  let isOver = false;
 
-class Surrounding<Place extends Surrounded> {
-  readonly #place: Place;
-  readonly #innermost: Innermost<Place>;
-  readonly #made: SurroundedAnswer[] = [];
-  #unanswered = 0;
-  #isOver = false;
-
-  constructor(place: Place, innermost: Innermost<Place>) {
-    this.#place = place;
-    this.#innermost = innermost;
-  }
-
-  async answer(): Promise<ResponseLike> {
-    const { request } = this.#place;
-    const result = await this.#run(0);
-    this.#isOver = true;
-    if (this.#unanswered > 0) request.end();
-    for (const answer of this.#made) if (answer !== result) answer.end();
-    const { error, status } = result;
-    if (error !== undefined) this.#innermost.report(this.#place, error, status);
-    return result.toResponse();
+  function keep(answer: SurroundedAnswer): SurroundedAnswer {
+    if (isOver) answer.end();
+    else made.push(answer);
+    return answer;
   }
 
   /** Never rejects. */
-  async #run(at: number): Promise<SurroundedAnswer> {
-    const { arounds, request } = this.#place;
-    this.#unanswered += 1;
+  async function run(at: number): Promise<SurroundedAnswer> {
+    unanswered += 1;
     try {
       const around = arounds[at];
       if (at === arounds.length) {
-        const answered = this.#innermost.call(this.#place);
-        return this.#keep(
-          new SurroundedAnswer(answered instanceof Promise ? await answered : answered),
-        );
+        const answered = innermost.call(place);
+        return keep(new SurroundedAnswer(answered instanceof Promise ? await answered : answered));
       }
       let isCalled = false;
       const next = () => {
         if (isCalled) throw new TypeError('an around calls next() once');
         isCalled = true;
-        return this.#run(at + 1);
+        return run(at + 1);
       };
       const returned: unknown = await around?.(next, request);
-      if (returned instanceof SurroundedAnswer && this.#made.includes(returned)) return returned;
+      if (returned instanceof SurroundedAnswer && made.includes(returned)) return returned;
       if (returned instanceof Response) {
-        return this.#keep(SurroundedAnswer.from(returned, request.id, this.#made.at(-1)));
+        return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)));
       }
       throw new TypeError('an around returns the answer of next(), or a Response');
     } catch (thrown) {
-      const { response, error } = await this.#innermost.toResponse(this.#place, thrown);
-      return this.#keep(new SurroundedAnswer(response, error));
+      const { response, error } = await innermost.toResponse(place, thrown);
+      return keep(new SurroundedAnswer(response, error));
     } finally {
-      this.#unanswered -= 1;
+      unanswered -= 1;
     }
   }
 
-  #keep(answer: SurroundedAnswer): SurroundedAnswer {
-    if (this.#isOver) answer.end();
-    else this.#made.push(answer);
-    return answer;
-  }
+  const result = await run(0);
+  isOver = true;
+  if (unanswered > 0) request.end();
+  for (const answer of made) if (answer !== result) answer.end();
+  const { error, status } = result;
+  if (error !== undefined) innermost.report(place, error, status);
+  return result.toResponse();
 }
 
 /** Headers that a new body makes wrong. */
@@ -205,7 +189,8 @@ export class SurroundedAnswer implements RoutedAnswer {
       if (body === undefined || !isWhole(body)) headers.delete('content-length');
       else headers.set('content-length', String(Buffer.byteLength(body)));
     }
-    return { status, headers: headers.list, body, ...(session && { session }) };
+    const response = { status, headers: headers.list, body };
+    return session === undefined ? response : { ...response, session };
   }
 
   /** Ends the answer without sending it. */

@@ -166,7 +166,7 @@ function encodeLocation(location: string): string {
 /** The headers of an answer: `own` overrides what was set, which overrides the last three of the headers that every
  * answer has. Throws if the set length differs from that of the body. */
 export function toHeaderList(
-  own: readonly string[],
+  own: string[],
   set: Headers | undefined,
   requestId: string,
 ): string[] {
@@ -178,7 +178,10 @@ export function toHeaderList(
     'cache-control',
     'no-store',
   ];
-  if (set === undefined) return own.concat(always);
+  if (set === undefined) {
+    own.push(...always);
+    return own;
+  }
   const list = [...own];
   for (const [name, value] of set) {
     const at = own.findIndex((one, index) => index % 2 === 0 && one === name);

@@ -18,17 +18,24 @@ const absoluteForm = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?\\]*/;
 const singleDot = /^(?:\.|%2e)$/i;
 const doubleDot = /^(?:\.|%2e){2}$/i;
 
-/** Parts that need neither resolution nor decoding, as in most targets; `parse` would yield the same at a third more
+/** A target whose parts need neither resolution nor decoding, as in most: `parse` would yield the same at a third more
  * cost. */
-const plain = /^(?:\/[\w-]+)+(?=\?[!"$-~]*$|$)/;
+const plain = /^(?:\/[\w-]+)+(?:\?[!"$-~]*)?$/;
 
 const maxUnparsed = 256;
 
 /** Throws 414 for a target that is too long and 400 for one that is not well-formed. */
 export function parseTarget(raw: string, limits: Limits): Target {
-  const path = raw.length <= limits.targetBytes ? plain.exec(raw)?.[0] : undefined;
-  const parts = path?.slice(1).split('/') ?? [];
-  if (path === undefined || parts.length > limits.pathParts) return parse(raw, limits);
+  if (raw.length > limits.targetBytes || !plain.test(raw)) return parse(raw, limits);
+  const at = raw.indexOf('?');
+  const path = at < 0 ? raw : raw.slice(0, at);
+  const parts: string[] = [];
+  for (let from = 1; from > 0; ) {
+    const slash = path.indexOf('/', from);
+    parts.push(slash < 0 ? path.slice(from) : path.slice(from, slash));
+    from = slash + 1;
+  }
+  if (parts.length > limits.pathParts) return parse(raw, limits);
   return { parts, query: raw.slice(path.length + 1), isServer: false };
 }
 

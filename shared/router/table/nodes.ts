@@ -8,7 +8,7 @@ import type { Folder } from '../folder.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/socket.ts';
 import type { Op } from '../op.ts';
-import { type HeaderList, toHeaderList } from '../request/listed-headers.ts';
+import { toHeaderList } from '../request/listed-headers.ts';
 import type { Around, ResponseLike } from '../request/request.ts';
 import type { ControllerClass } from './controller-class.ts';
 import type { RouteGuards } from './route-guards.ts';
@@ -156,7 +156,7 @@ function childOf<Node>(
 ): Node | undefined {
   if (part === undefined || children.size === 0) return undefined;
   const child = children.get(part);
-  if (child !== undefined) return child;
+  if (child !== undefined || isCanonical(part)) return child;
   const name = canonicalPart(part);
   return name === undefined ? undefined : children.get(name);
 }
@@ -209,6 +209,6 @@ export function answerServer(method: string, requestId: string): ResponseLike {
   return toNoContent(['allow', allowedMethods(anyVerbs).join(', ')], requestId);
 }
 
-function toNoContent(headers: HeaderList, requestId: string): ResponseLike {
+function toNoContent(headers: string[], requestId: string): ResponseLike {
   return { status: 204, headers: toHeaderList(headers, undefined, requestId), body: undefined };
 }
