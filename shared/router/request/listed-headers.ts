@@ -165,11 +165,7 @@ function encodeLocation(location: string): string {
 
 /** The headers of an answer: `own` overrides what was set, which overrides the last three of the headers that every
  * answer has. Throws if the set length differs from that of the body. */
-export function toHeaderList(
-  own: string[],
-  set: Headers | undefined,
-  requestId: string,
-): string[] {
+export function toHeaderList(own: string[], set: Headers | undefined, requestId: string): string[] {
   const always = [
     'x-request-id',
     requestId,
