@@ -27,6 +27,20 @@ test('documents without positions are named by file alone', (t) => {
   );
 });
 
+test('what a memory cache cannot count is refused by the path of its field', (t) => {
+  const pathOf = (limits: string) => {
+    const rule = documentOf('a.yaml', 'domain: shop', `descriptors: [{key: user, ${limits}}]`);
+    const built = buildRuleSet([rule], { ...separate, fixedWindowsOnly: true });
+    return built.ok ? undefined : built.problems[0]?.path;
+  };
+  const bucket = '{unit: hour, requests_per_unit: 1, algorithm: token_bucket}';
+  t.is(pathOf(`rate_limit: ${bucket}`), 'descriptors[0].rate_limit.algorithm');
+  t.is(
+    pathOf(`rate_limits: [${bucket}, ${bucket.replace('hour', 'day')}]`),
+    'descriptors[0].rate_limits',
+  );
+});
+
 /**
  * Returns how many steps a build takes, and the most descriptors read between two of them, beyond the ends and children
  * of each.

@@ -109,6 +109,8 @@ test('hits that can never be admitted have no reset, and the log names their rul
   t.deepEqual(ofList, [undefined, undefined]);
   const [plain, lines] = await resetOf('rate_limit: {unit: hour, requests_per_unit: 3}');
   t.deepEqual([plain, lines], [[3_585, 3_585], [warning]], 'as the reference answers');
+  const [, ofNothing] = await resetOf('rate_limit: {unit: hour, requests_per_unit: 0}');
+  t.deepEqual(ofNothing, [], 'a limit of 0 refuses intentionally');
 });
 
 test('the largest bucket at the slowest rate is counted, and its reset fits in a response', async (t) => {

@@ -2,6 +2,7 @@ import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRegistry } from '../metrics/registry.ts';
+import { AgedEntry, OldestFirst } from './oldest-first.ts';
 import { bytesPerEntry, createOverLimitCache } from './over-limit-cache.ts';
 
 const createCache = (sizeInBytes: number) => {
@@ -50,6 +51,19 @@ test('the access time is that of the last lookup; it is 0 before, and while ther
   t.is(readGauge('averageAccessTime'), startSeconds + 3);
   cache.remove('k');
   t.is(readGauge('averageAccessTime'), 0);
+});
+
+test('a removed entry retains no other', (t) => {
+  class Entry extends AgedEntry<Entry> {}
+  const entries = new OldestFirst<Entry>();
+  const [removed, ...others] = ['b', 'a', 'c'].map((key) => new Entry(key)) as [
+    Entry,
+    Entry,
+    Entry,
+  ];
+  for (const entry of [others[0], removed, others[1]]) entries.add(entry);
+  entries.delete(removed);
+  t.like(removed, { older: undefined, newer: undefined });
 });
 
 test('a removed key is asked for again', (t) => {

@@ -26,10 +26,10 @@ const withoutLimit: DescriptorStatus = {
   secondsUntilReset: undefined,
 };
 const limitOf = (statuses: DescriptorStatus[], isQuota: boolean[] = []) =>
-  toHeaders(responseOnly, statuses, isQuota).response[0]?.value;
+  toHeaders(responseOnly, statuses, isQuota, false).response[0]?.value;
 
 test('the three headers are in order, with the configured names', (t) => {
-  t.deepEqual(toHeaders(responseOnly, [status(10, 4)], [false]), {
+  t.deepEqual(toHeaders(responseOnly, [status(10, 4)], [false], false), {
     response: [
       { key: 'L', value: '10' },
       { key: 'R', value: '4' },
@@ -55,7 +55,7 @@ test('a quota over its limit does not displace an earlier descriptor without rem
 
 test('a request without any limit gets no headers', (t) => {
   const all = { response: names, request: names, perUnit: names, shadowed: undefined };
-  t.deepEqual(toHeaders(all, [withoutLimit], [false]), { response: [], request: [] });
+  t.deepEqual(toHeaders(all, [withoutLimit], [false], false), { response: [], request: [] });
 });
 
 test('request headers carry the same values under their own names', (t) => {
@@ -65,7 +65,7 @@ test('request headers carry the same values under their own names', (t) => {
     perUnit: undefined,
     shadowed: undefined,
   };
-  t.deepEqual(toHeaders(options, [status(10, 4)], [false]), {
+  t.deepEqual(toHeaders(options, [status(10, 4)], [false], false), {
     response: [],
     request: [
       { key: 'QL', value: '10' },
@@ -81,9 +81,10 @@ test('per unit, the lowest remaining count is reported, from the shortest unit t
     status(100, 50, { unit: 'day' }),
     status(10, 9, { unit: 'minute' }),
     status(20, 8, { unit: 'minute' }),
+    status(30, 8, { unit: 'minute' }),
     withoutLimit,
   ];
-  t.deepEqual(toHeaders(options, statuses, []).response, [
+  t.deepEqual(toHeaders(options, statuses, [], false).response, [
     { key: 'L-Minute', value: '20' },
     { key: 'R-Minute', value: '8' },
     { key: 'L-Day', value: '100' },
@@ -94,7 +95,7 @@ test('per unit, the lowest remaining count is reported, from the shortest unit t
 test('the three headers precede those per unit', (t) => {
   const options = { response: names, request: undefined, perUnit: names, shadowed: undefined };
   t.deepEqual(
-    toHeaders(options, [status(10, 4)], [false]).response.map((header) => header.key),
+    toHeaders(options, [status(10, 4)], [false], false).response.map((header) => header.key),
     ['L', 'R', 'T', 'L-Hour', 'R-Hour'],
   );
 });

@@ -95,7 +95,7 @@ export function toHeaders(
   options: HeaderOptions,
   statuses: readonly DescriptorStatus[],
   isQuota: readonly boolean[],
-  isShadowed = false,
+  isShadowed: boolean,
 ): { readonly response: readonly Header[]; readonly request: readonly Header[] } {
   const closest = closestToLimit(statuses, isQuota);
   return {

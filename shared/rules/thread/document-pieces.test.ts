@@ -79,6 +79,7 @@ test('no piece holds more than a hundred rules, wherever in the tree they are', 
     t.true(pieces.every(({ descriptors }) => descriptors.length <= 100));
     t.true(pieces.length >= 4);
   }
+  t.is(piecesOf(nestedRules(1, 99)).pieces.length, 1);
 });
 
 test('rules with much text are split into smaller pieces', (t) => {

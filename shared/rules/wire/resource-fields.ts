@@ -9,7 +9,7 @@ import type { Reporter } from '../problem/reporter.ts';
 import type { JsonObject, JsonValue } from '../rule.ts';
 import type { RuleDescriptor } from '../rule-document.ts';
 import { toTimeText } from '../rule-end.ts';
-import { descriptorFlags, ruleKeys } from '../rule-keys.ts';
+import { descriptorFlags, type RuleKey, ruleKeys } from '../rule-keys.ts';
 import { joinPath } from '../yaml/map-reader.ts';
 import { toLimitObject } from './rule-object.ts';
 
@@ -31,7 +31,9 @@ const extensionFields = descriptorFlags.filter(({ wire }) => wire === 'extension
 /** Flags that are fields of the public message. */
 export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'public');
 
-const extensionKeys = ruleKeys.flatMap((row) => ('isExtension' in row ? [row.name] : []));
+const extensionKeys = (ruleKeys as readonly RuleKey[])
+  .filter(({ isExtension }) => isExtension)
+  .map(({ name }) => name);
 
 /** Added to the metadata of a worker's node: announces that it reads the fields. */
 export const extensionsAnnouncement: readonly [key: string, value: string] = [

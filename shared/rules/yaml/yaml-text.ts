@@ -122,7 +122,6 @@ function composeDocument(
     schema: 'failsafe',
     resolveKnownTags: false,
     uniqueKeys: false,
-    prettyErrors: false,
     logLevel: 'silent',
   });
   const stackTraceLimit = Error.stackTraceLimit;

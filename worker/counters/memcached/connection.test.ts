@@ -26,6 +26,7 @@ async function open(t: ExecutionContext) {
 
 test('a connection without unanswered commands stays open, and has no timer', async (t) => {
   const { connection, clock, ends, ask } = await open(t);
+  t.is(clock.pending, 0);
   t.is(await ask(), 'VERSION 1');
   clock.advance(500);
   t.is(clock.pending, 0);

@@ -1,23 +1,14 @@
 import test from 'ava';
 import { createHit, type HitOptions, startCounting } from '../../../test/support/counting.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { createRecordedLog } from '../../../test/support/recorded-log.ts';
-import { createKnownExpiries } from '../known-expiries.ts';
+import { createOperationDeps } from '../../../test/support/operation-deps.ts';
 import { Batch } from './batch.ts';
 import { type RawReply, ReplyError } from './connection.ts';
 import type { OpenRequest } from './operations.ts';
-import { createScriptSupport } from './script-support.ts';
 
 /** Returns the function that makes a batch with a request for each hit. */
 function setUp() {
-  const deps = {
-    name: 'store',
-    knownExpiries: createKnownExpiries(),
-    scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
-    clock: createManualClock(),
-    jitterMaxSeconds: 0,
-    describeRemedy: () => 'write a password',
-  };
+  const deps = createOperationDeps(createManualClock());
   const settling = { settleIfLate: () => false, fail: () => {} };
   return (...hits: readonly HitOptions[]) => {
     const batch = new Batch(deps, settling);

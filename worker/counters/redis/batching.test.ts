@@ -4,16 +4,15 @@ import test, { type ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { createHit } from '../../../test/support/counting.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createOperationDeps } from '../../../test/support/operation-deps.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { testScenarios } from '../../../test/support/scenarios.ts';
 import { createBreaker } from '../failure/breaker.ts';
-import { createKnownExpiries } from '../known-expiries.ts';
 import type { CountRequest } from '../store.ts';
 import { Batching, type EmptyPoolRule } from './batching.ts';
 import { type Connection, type RawReply, ReplyError } from './connection.ts';
 import { createPipelineWindow } from './pipeline-window.ts';
 import { RedisLane } from './redis-lane.ts';
-import { createScriptSupport } from './script-support.ts';
 
 /** A command, without the EXPIRE that may follow. */
 interface Operation {
@@ -125,14 +124,7 @@ function setUp(options: SetUpOptions = {}) {
   const log = createRecordedLog();
   const deps = {
     name: 'store',
-    operations: {
-      name: 'store',
-      knownExpiries: createKnownExpiries(),
-      scripts: createScriptSupport('store', 'REDIS_URL', log),
-      clock,
-      jitterMaxSeconds: 0,
-      describeRemedy: () => undefined,
-    },
+    operations: createOperationDeps(clock),
     lanes: lanes.map(({ lane }) => lane),
     overflow: overflow.lane,
     openOverflow: () => void overflow.lane.tryToOpen(new AbortController().signal),

@@ -2,6 +2,7 @@
 // the map of slots.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
+import { unlessAborted } from '../../../shared/unless-aborted.ts';
 import { countInParts, type Part } from '../count-in-parts.ts';
 import { toPatienceMs } from '../failure/failure-mode.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
@@ -163,24 +164,21 @@ export class ClusterStore implements CounterStore {
 
   /** Reads the map and waits for one master; the others connect in the background. */
   async #tryToConnect(signal: AbortSignal): Promise<void> {
-    // Slower masters continue to connect afterwards, even while the store drains.
-    const attempt = new AbortController();
-    const giveUp = () => attempt.abort();
-    signal.addEventListener('abort', giveUp);
     try {
       this.#apply(await this.#readMap(signal));
       if (this.#masters.size === 0) throw new Error('no node serves a slot');
-      await Promise.any([...this.#masters].map(({ pool }) => pool.tryToOpen(attempt.signal))).catch(
+      // Slower masters continue to connect afterwards, even while the store drains.
+      const { signal: never } = new AbortController();
+      const first = Promise.any([...this.#masters].map(({ pool }) => pool.tryToOpen(never))).catch(
         ({ errors }: AggregateError) => {
           throw new Error([...new Set(errors.map(errorText))].join('; '));
         },
       );
+      await unlessAborted(first, signal);
       for (const { pool } of this.#masters) pool.keepOpen();
     } catch (error) {
       this.#noteFailure(errorText(error));
       throw error;
-    } finally {
-      signal.removeEventListener('abort', giveUp);
     }
   }
 

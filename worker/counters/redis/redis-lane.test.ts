@@ -1,19 +1,16 @@
-// Tests how a lane replaces connections that lead to a read-only replica, and whose answers it reports, on a clock that
-// is advanced by hand.
+// Tests how a lane replaces its connection, on a clock that is advanced by hand; how it carries batches is in
+// batching.txt.
 import test from 'ava';
 import { createHit, startCounting } from '../../../test/support/counting.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { createRecordedLog } from '../../../test/support/recorded-log.ts';
-import { createKnownExpiries } from '../known-expiries.ts';
+import { createOperationDeps } from '../../../test/support/operation-deps.ts';
 import { Batch } from './batch.ts';
 import { type Connection, ReplyError } from './connection.ts';
-import { type BatchOwner, type Redirect, RedisLane } from './redis-lane.ts';
-import { createScriptSupport } from './script-support.ts';
+import { RedisLane } from './redis-lane.ts';
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 interface Given {
-  readonly redirect?: Redirect;
   readonly maxAgeMs?: number;
   /** The attempt to connect waits for this. */
   readonly opening?: Promise<void>;
@@ -21,12 +18,11 @@ interface Given {
   readonly endedAtOnce?: number;
 }
 
-function setUp({ redirect, maxAgeMs, opening, endedAtOnce = 0 }: Given = {}) {
+function setUp({ maxAgeMs, opening, endedAtOnce = 0 }: Given = {}) {
   const clock = createManualClock();
   let attempts = 0;
   let destroyed = 0;
   let isReadonly = true;
-  let isBroken = false;
   const lane = new RedisLane({
     clock,
     open: async () => {
@@ -40,15 +36,12 @@ function setUp({ redirect, maxAgeMs, opening, endedAtOnce = 0 }: Given = {}) {
     closeOnReadonlyError: true,
     onOpen: () => {},
     onEnd: () => {},
-    redirect,
+    redirect: undefined,
     onFailure: () => {},
   });
 
   function createConnection(): Connection {
-    const reply = () => {
-      if (isBroken) return new Error('the connection was closed');
-      return isReadonly ? new ReplyError('READONLY a replica') : 1;
-    };
+    const reply = () => (isReadonly ? new ReplyError('READONLY a replica') : 1);
     return {
       send: (commands, done) => setImmediate(() => done(commands.map(reply))),
       ask: async () => 1,
@@ -57,38 +50,28 @@ function setUp({ redirect, maxAgeMs, opening, endedAtOnce = 0 }: Given = {}) {
     };
   }
 
-  function createBatch(): Batch {
-    const deps = {
-      name: 'store',
-      knownExpiries: createKnownExpiries(),
-      scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
-      clock,
-      jitterMaxSeconds: 0,
-      describeRemedy: () => undefined,
-    };
-    const batch = new Batch(deps, { settleIfLate: () => false, fail: () => {} });
+  const createBatch = () => {
+    const batch = new Batch(createOperationDeps(clock), {
+      settleIfLate: () => false,
+      fail: () => {},
+    });
     const { request } = startCounting([createHit({ key: 'a' })]);
     batch.add({ request, arrivedMs: 0, failure: undefined, isSettled: false });
     return batch;
-  }
+  };
 
-  const carry = (owner: BatchOwner) => lane.carry(createBatch(), owner);
   return {
     lane,
     clock,
-    carry,
     attempts: () => attempts,
     destroyed: () => destroyed,
     promote: () => {
       isReadonly = false;
     },
-    breakConnection: () => {
-      isBroken = true;
-    },
     /** True when the hit was counted; waits for the consequences for the connection. */
     async count() {
       const { requests } = await new Promise<Batch>((finished) =>
-        carry({ answered: () => {}, finished }),
+        lane.carry(createBatch(), { answered: () => {}, finished }),
       );
       await tick();
       return requests[0]?.failure === undefined;
@@ -139,28 +122,6 @@ test('a lane that is closed in such a pause opens nothing more', async (t) => {
   clock.advance(10_000);
   t.is(attempts(), 1);
   t.is(clock.pending, 0);
-});
-
-test('the answer of the server is reported before those of the nodes that it names', async (t) => {
-  const { lane, carry, promote } = setUp({ redirect: () => {} });
-  promote();
-  lane.keepOpen();
-  await tick();
-  await new Promise<void>((answered) =>
-    carry({ answered, finished: () => t.fail('nobody else has answered') }),
-  );
-  t.pass();
-});
-
-test('a lost connection does not count as an answer', async (t) => {
-  const { lane, carry, breakConnection } = setUp();
-  breakConnection();
-  lane.keepOpen();
-  await tick();
-  await new Promise((finished) =>
-    carry({ answered: () => t.fail('the server has not answered'), finished }),
-  );
-  t.pass();
 });
 
 test('a connection that opens after its attempt was abandoned is ended', async (t) => {

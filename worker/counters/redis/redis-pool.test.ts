@@ -59,7 +59,7 @@ function createPool(open: RedisPoolDeps['open'], clock: Clock) {
   );
   const counts = () =>
     ['active', 'total', 'localClose'].map((name) => metrics.snapshot().get(name));
-  return { pool, log, totals, counts, healths, breaker: breakers[0] as ServerBreaker };
+  return { pool, log, totals, counts, healths, outages, breaker: breakers[0] as ServerBreaker };
 }
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
@@ -136,7 +136,7 @@ test('a server that falls silent is tried at once, and with a pause after a fail
 test('an unreachable server is logged at once, and then every 30 seconds', async (t) => {
   const clock = createManualClock(0);
   const open = () => Promise.reject(new Error('connect ECONNREFUSED'));
-  const { pool, log, breaker } = createPool(open, clock);
+  const { pool, log, outages, breaker } = createPool(open, clock);
   const linesAfter = async (seconds: number) => {
     for (let second = 0; second < seconds; second++) {
       clock.advance(1_000);
@@ -152,5 +152,7 @@ test('an unreachable server is logged at once, and then every 30 seconds', async
     /^error .+: connect ECONNREFUSED; start it; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=error$/,
   );
   t.is(breaker.refusal?.message, 'store: connect ECONNREFUSED; start it');
+  pool.forget();
+  t.true(outages.areOver, 'it is no longer used');
   pool.close();
 });
