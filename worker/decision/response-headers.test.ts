@@ -28,14 +28,19 @@ const withoutLimit: DescriptorStatus = {
 const limitOf = (statuses: DescriptorStatus[], isQuota: boolean[] = []) =>
   toHeaders(responseOnly, statuses, isQuota, false).response[0]?.value;
 
-test('the three headers are in order, with the configured names', (t) => {
-  t.deepEqual(toHeaders(responseOnly, [status(10, 4)], [false], false), {
+test('the three headers are in order, in an answer and for the upstream, with the configured names', (t) => {
+  const request = { limit: 'QL', remaining: 'QR', reset: 'QT' };
+  t.deepEqual(toHeaders({ ...responseOnly, request }, [status(10, 4)], [false], false), {
     response: [
       { key: 'L', value: '10' },
       { key: 'R', value: '4' },
       { key: 'T', value: '7' },
     ],
-    request: [],
+    request: [
+      { key: 'QL', value: '10' },
+      { key: 'QR', value: '4' },
+      { key: 'QT', value: '7' },
+    ],
   });
 });
 
@@ -58,25 +63,8 @@ test('a request without any limit gets no headers', (t) => {
   t.deepEqual(toHeaders(all, [withoutLimit], [false], false), { response: [], request: [] });
 });
 
-test('request headers carry the same values under their own names', (t) => {
-  const options = {
-    response: undefined,
-    request: { limit: 'QL', remaining: 'QR', reset: 'QT' },
-    perUnit: undefined,
-    shadowed: undefined,
-  };
-  t.deepEqual(toHeaders(options, [status(10, 4)], [false], false), {
-    response: [],
-    request: [
-      { key: 'QL', value: '10' },
-      { key: 'QR', value: '4' },
-      { key: 'QT', value: '7' },
-    ],
-  });
-});
-
-test('per unit, the lowest remaining count is reported, from the shortest unit to the longest', (t) => {
-  const options = { response: undefined, request: undefined, perUnit: names, shadowed: undefined };
+test('per unit, the lowest remaining count is reported after the three, from the shortest unit to the longest', (t) => {
+  const options = { ...responseOnly, perUnit: names };
   const statuses = [
     status(100, 50, { unit: 'day' }),
     status(10, 9, { unit: 'minute' }),
@@ -84,18 +72,10 @@ test('per unit, the lowest remaining count is reported, from the shortest unit t
     status(30, 8, { unit: 'minute' }),
     withoutLimit,
   ];
-  t.deepEqual(toHeaders(options, statuses, [], false).response, [
+  t.deepEqual(toHeaders(options, statuses, [], false).response.slice(3), [
     { key: 'L-Minute', value: '20' },
     { key: 'R-Minute', value: '8' },
     { key: 'L-Day', value: '100' },
     { key: 'R-Day', value: '50' },
   ]);
-});
-
-test('the three headers precede those per unit', (t) => {
-  const options = { response: names, request: undefined, perUnit: names, shadowed: undefined };
-  t.deepEqual(
-    toHeaders(options, [status(10, 4)], [false], false).response.map((header) => header.key),
-    ['L', 'R', 'T', 'L-Hour', 'R-Hour'],
-  );
 });

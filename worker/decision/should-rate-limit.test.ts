@@ -206,27 +206,6 @@ descriptors:
   t.is(stat('no_match.unknown'), 0);
 });
 
-test('a sample is marked as cut exactly when a text or an entry is missing', async (t) => {
-  const longest = 'x'.repeat(128);
-  const entries = (count: number) => Array.from({ length: count }, (_, i) => `e${i}=1`).join(',');
-  const isCut = async (descriptor: string, domain = 'd') => {
-    const { decide, samples } = createWorker(twoLimits);
-    await decide({ ...ask(descriptor), domain });
-    return samples[0]?.isCut;
-  };
-  t.deepEqual(
-    [
-      await isCut(`${longest}=${longest}`, longest),
-      await isCut(entries(16)),
-      await isCut('z=1', `${longest}x`),
-      await isCut(entries(17)),
-      await isCut(`${longest}x=1`),
-      await isCut(`z=${longest}x`),
-    ],
-    [false, false, true, true, true, true],
-  );
-});
-
 test('the hits waiting for the store are bounded, and large requests do not use up the room of small ones', async (t) => {
   const waiting: CountRequest[] = [];
   const worker = createWorker(twoLimits, {

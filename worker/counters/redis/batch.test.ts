@@ -3,8 +3,7 @@ import { createHit, type HitOptions, startCounting } from '../../../test/support
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createOperationDeps } from '../../../test/support/operation-deps.ts';
 import { Batch } from './batch.ts';
-import { type RawReply, ReplyError } from './connection.ts';
-import type { OpenRequest } from './operations.ts';
+import type { RawReply } from './connection.ts';
 
 /** Returns the function that makes a batch with a request for each hit. */
 function setUp() {
@@ -17,7 +16,7 @@ function setUp() {
       batch.add({ request, arrivedMs: 0, failure: undefined, isSettled: false });
     }
     const commands = batch.start().map((text) => text.split('\r\n'));
-    return { batch, commands, take: (...replies: RawReply[]) => batch.take(replies) };
+    return { commands, take: (...replies: RawReply[]) => batch.take(replies) };
   };
 }
 
@@ -67,11 +66,4 @@ test('a key shared by limits of several units lives for the longest, also when t
   t.deepEqual(lifetimesOf(60), []);
   t.deepEqual(lifetimesOf(86_400), [86_400]);
   t.deepEqual(lifetimesOf(3_600), []);
-});
-
-test('a refusal is reported with its remedy', (t) => {
-  const { batch, take } = setUp()({ key: 'k' });
-  take(new ReplyError('NOAUTH Authentication required.'), 1);
-  const [open] = batch.requests as [OpenRequest];
-  t.is(open.failure?.message, 'store: NOAUTH Authentication required; write a password');
 });
