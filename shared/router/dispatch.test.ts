@@ -246,6 +246,7 @@ test('a charset other than UTF-8 and a compressed body are 415, a transfer codin
     (await client.send('POST', '/open', { headers, body })).status;
   t.is(await status({ 'content-type': 'application/json; charset=utf-16' }, '{}'), 415);
   t.is(await status({ ...json, 'content-encoding': 'gzip' }, '{}'), 415);
+  t.is(await status({ ...json, 'content-encoding': 'Identity' }, '{}'), 200);
   t.is(await status({ 'content-type': 'application/json; charset="UTF-8"' }, '{}'), 200);
   const { app } = await opening;
   const send = async (headers: Record<string, string>, bytes: readonly number[]) =>

@@ -71,7 +71,7 @@ export function createBodyReader(
     if (unparsed === 'raw') return { ...noBody, unparsed: bytes };
     if (bytes.length === 0) return noBody;
     const kind = type && kindOf(type);
-    const encoding = headers.get('content-encoding') ?? 'identity';
+    const encoding = headers.get('content-encoding')?.toLowerCase() ?? 'identity';
     const kinds: readonly string[] = xml === undefined ? accepted : withXml;
     if (type === undefined || kind === undefined || !kinds.includes(kind)) {
       throw new HttpError(415, { detail: `a body must be ${kinds.join(', ')}` });

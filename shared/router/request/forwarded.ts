@@ -27,12 +27,14 @@ export function createForwarding(
   return (request) => {
     const peer = toAddress(request.remoteAddress);
     if (!isTrusted(peer)) return request;
-    // The last report is that of the proxy connected to this server.
-    const hops = readHops(request.headers, peer).reverse();
-    const known = hops.findIndex(({ address }) => !isTrusted(address));
-    const hop = known < 0 ? hops.at(-1) : hops[known];
-    if (hop === undefined) return request;
-    const { address, host, scheme } = hop;
+    // A proxy of one kind passes on what a client sends of the other, so only what both report counts.
+    const [hop, other = hop] = [readForwarded(request.headers), readOlder(request.headers, peer)]
+      .filter((hops) => hops.length > 0)
+      .map((hops) => hops.findLast(({ address }) => !isTrusted(address)) ?? hops[0]);
+    if (hop === undefined || other === undefined) return request;
+    const address = hop.address === other.address ? hop.address : undefined;
+    const host = hop.host === other.host ? hop.host : undefined;
+    const scheme = hop.scheme === other.scheme ? hop.scheme : undefined;
     const isScheme = scheme === 'https' || scheme === 'http';
     return {
       ...request,
@@ -57,32 +59,39 @@ function addNetwork(networks: BlockList, text: string): void {
   networks.addSubnet(address, length, version === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** Ordered from the client's side. */
-function readHops(headers: Headers, peer: string): Hop[] {
-  const forwarded = headers.get('forwarded');
-  if (forwarded !== null) {
-    return splitOutsideQuotes(forwarded, ',').map((text) => {
-      // A list of parameters like that of a media type.
-      const parameters = parseMediaType(`x/x;${text}`)?.parameters;
-      return {
-        address: toAddress(parameters?.get('for')),
-        host: parameters?.get('host'),
-        scheme: parameters?.get('proto')?.toLowerCase(),
-      };
-    });
-  }
-  const listOf = (name: string) => (headers.get(name) ?? '').split(',').map((text) => text.trim());
-  const [hosts, schemes] = [listOf('x-forwarded-host'), listOf('x-forwarded-proto')];
+/** RFC 7239, ordered from the client's side. */
+function readForwarded(headers: Headers): Hop[] {
+  return listOf(splitOutsideQuotes(headers.get('forwarded') ?? '', ',')).map((text) => {
+    // A list of parameters like that of a media type.
+    const parameters = parseMediaType(`x/x;${text}`)?.parameters;
+    return {
+      address: toAddress(parameters?.get('for')),
+      host: parameters?.get('host'),
+      scheme: parameters?.get('proto')?.toLowerCase(),
+    };
+  });
+}
+
+/** X-Forwarded-For, -Host and -Proto, in the same order. */
+function readOlder(headers: Headers, peer: string): Hop[] {
+  const [addresses = [], hosts = [], schemes = []] = ['for', 'host', 'proto'].map((name) =>
+    listOf((headers.get(`x-forwarded-${name}`) ?? '').split(',')),
+  );
   // A proxy that reports no address is treated as the client.
-  const addresses = headers.has('x-forwarded-for') ? listOf('x-forwarded-for') : [peer];
+  if (addresses.length === 0 && hosts.length + schemes.length > 0) addresses.push(peer);
   // Most proxies report host and scheme only once.
   const at = (list: string[], index: number) =>
-    (list.length === addresses.length ? list[index] : list.at(-1)) || undefined;
+    list.length === addresses.length ? list[index] : list.at(-1);
   return addresses.map((address, index) => ({
     address: toAddress(address),
     host: at(hosts, index),
     scheme: at(schemes, index)?.toLowerCase(),
   }));
+}
+
+/** Without the empty items that a list may have (RFC 9110, section 5.6.1). */
+function listOf(items: readonly string[]): string[] {
+  return items.map((text) => text.trim()).filter((text) => text !== '');
 }
 
 /** Removes the port; undefined if the text is not an address, such as `unknown`. */

@@ -77,7 +77,7 @@ export function refuseUnsafe(key: string, value: unknown, context?: { source?: s
     if (!text.isWellFormed()) throw new BadRequest('the body holds half of a character');
   }
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
-    if (!Number.isFinite(value) || /^-?\d+$/.test(context?.source ?? '')) {
+    if (!Number.isFinite(value) || /^-?\d+(?:\.0+)?$/.test(context?.source ?? '')) {
       throw new BadRequest('the body holds a number that is too large');
     }
   }

@@ -48,12 +48,16 @@ export function parseMediaType(text: string): MediaType | undefined {
 /** A charset other than UTF-8 makes the type unsupported. */
 export function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefined {
   if (essence === 'multipart/form-data') return 'multipart';
-  const charset = parameters.get('charset')?.toLowerCase() ?? 'utf-8';
-  if (charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') return undefined;
+  if (!isUtf8(parameters.get('charset'))) return undefined;
   if (isJson(essence)) return 'json';
   if (isXml(essence)) return 'xml';
   if (essence === 'application/x-www-form-urlencoded') return 'form';
   return essence === 'text/plain' ? 'text' : undefined;
+}
+
+/** Whether a text of this encoding is read as UTF-8, also if none is named. */
+export function isUtf8(encoding = 'utf-8'): boolean {
+  return /^(?:utf-?8|us-ascii)$/i.test(encoding);
 }
 
 /** Splits a header's value; a separator inside a quoted text does not count. */

@@ -67,7 +67,7 @@ export async function* readParts(
     for await (const { part, stream } of found as AsyncIterable<Found>) {
       const head = checkNames(part);
       const chunks = chunksOf(stream);
-      const isNamed = Boolean(head.filename) || head.type !== fileType;
+      const isNamed = head.filename === undefined ? head.type !== fileType : head.filename !== '';
       const first = isNamed ? undefined : await chunks.next();
       // Otherwise it is a file input that the user left empty.
       if (first?.done !== true) yield toPart(head, first ? withFirst(first.value, chunks) : chunks);

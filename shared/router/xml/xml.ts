@@ -13,6 +13,7 @@ import { toJsonText } from '../answer/json-text.ts';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { refuseUnsafe } from '../request/json.ts';
+import { isUtf8 } from '../request/media-type.ts';
 
 /** Field for the text of an element that also has attributes. No element can have this name. */
 const textField = '#text';
@@ -60,10 +61,8 @@ function refuseDeclarations({ children }: XmlDocument): void {
     throw new BadRequest('the body has a document type, which is not allowed');
   }
   const declaration = children.find((node) => node instanceof XmlDeclaration);
-  const encoding = declaration?.encoding?.toLowerCase() ?? 'utf-8';
-  if (encoding !== 'utf-8' && encoding !== 'us-ascii') {
-    throw new HttpError(415, { detail: 'an XML body must be encoded in UTF-8' });
-  }
+  if (isUtf8(declaration?.encoding ?? undefined)) return;
+  throw new HttpError(415, { detail: 'an XML body must be encoded in UTF-8' });
 }
 
 function toValue(element: XmlElement, depth: number): unknown {
