@@ -37,7 +37,7 @@ export interface OpSpec {
   /** Aliases of keywords, by the parameter's name. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
   /** Schemas by status; used in descriptions, and by `filter`. */
-  readonly returns?: Readonly<Record<number, Type.TSchema>>;
+  readonly returns?: Readonly<Record<number, Type.TSchema | StandardObject>>;
   /** Only the fields that `returns` declares for its status are sent, at any depth; a status without a declaration is
    * answered 500. */
   readonly filter?: true;
@@ -45,7 +45,7 @@ export interface OpSpec {
   readonly produces?: string;
   /** The method's own error statuses, with a schema if the body has more than the usual members of a problem. Used in
    * descriptions. */
-  readonly failures?: Readonly<Record<number, Type.TSchema | undefined>>;
+  readonly failures?: Readonly<Record<number, Type.TSchema | StandardObject | undefined>>;
   /** Other kinds of body, by media type. Used in descriptions. */
   readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
   /** Descriptions that apply when fewer positional parameters are passed, by their number. */
@@ -93,6 +93,8 @@ export interface WholeBody {
 export interface StandardFields {
   readonly in: 'query' | 'body';
   readonly names: readonly string[];
+  /** Whether it declares further fields; undefined if it does not say so. */
+  readonly takesOthers: boolean | undefined;
   readonly schema: StandardObject;
 }
 
@@ -116,7 +118,13 @@ export function op<
   spec: Spec & Sound<Spec>,
   method: (this: Self, ...args: SpecArgs<Spec>) => Returned,
 ): OpMethod<Spec, Returned>;
-export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
+export function op<const Spec extends OpSpec>(given: Spec, method?: AnyMethod): Op<Spec> {
+  const { returns, failures } = given;
+  const spec: Spec = {
+    ...given,
+    ...(returns && { returns: describeAll(returns) }),
+    ...(failures && { failures: describeAll(failures) }),
+  };
   refuseUnknownNames('op', spec, specNames);
   refuseWrongLimits('op: limits', spec.limits, methodLimits);
   const path = (spec.path ?? []).map((entry) => {
@@ -127,14 +135,16 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   const standard: StandardFields[] = [];
   let whole: WholeBody | undefined;
   for (const where of ['query', 'body'] as const) {
-    const given = spec[where];
-    if (given === undefined) continue;
-    const own = isStandard(given) ? given : undefined;
-    const schema = unfold(own === undefined ? closed(given as Plain) : toJsonSchema(own));
+    const declared = spec[where];
+    if (declared === undefined) continue;
+    const own = isStandard(declared) ? declared : undefined;
+    const schema = unfold(own ? toJsonSchema(own, 'input') : closed(declared as Plain));
     if (isOfFields(schema)) {
       fields[where] = schema;
-      const names = Object.keys(schema['properties'] ?? {});
-      if (own !== undefined) standard.push({ in: where, names, schema: own });
+      const { properties = {}, additionalProperties: others } = schema;
+      const takesOthers = others === undefined ? undefined : others !== false;
+      const names = Object.keys(Object(properties));
+      if (own !== undefined) standard.push({ in: where, names, takesOthers, schema: own });
     } else if (where === 'body') {
       whole = { schema, standard: own, isBehind: !isOfObjects(schema, noScope) };
     } else {
@@ -142,6 +152,15 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
     }
   }
   return Object.freeze({ [brand]: true as const, spec, path, fields, whole, standard, method });
+}
+
+function describeAll(schemas: NonNullable<OpSpec['failures']>): Record<number, object | undefined> {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([status, schema]) => [
+      status,
+      isStandard(schema) ? toJsonSchema(schema, 'output') : schema,
+    ]),
+  );
 }
 
 /** The compiler accepts unknown names, and with a misspelt name a guard would never run. */
@@ -155,10 +174,11 @@ export function isOp(value: unknown): value is Op {
   return typeof value === 'object' && value !== null && brand in value;
 }
 
-/** What callers send as a value of the schema, or what the method receives. */
+/** What callers send as a value of the schema, or what the method receives. A schema whose type has its result alone is
+ * sent what it makes. */
 export type ValueOfSchema<Schema, Side extends 'sent' | 'received' = 'received'> =
   Schema extends StandardObject<infer Sent, infer Received>
-    ? { readonly sent: Sent; readonly received: Received }[Side]
+    ? { sent: unknown extends Sent ? Received : Sent; received: Received }[Side]
     : Schema extends Type.TSchema
       ? Type.Static<Schema>
       : unknown;
@@ -172,12 +192,12 @@ export type IsBehind<Value> = [Value] extends [object]
 
 type FieldsOf<Schema> = Schema extends undefined
   ? unknown
-  : IsBehind<ValueOfSchema<Schema>> extends true
+  : IsBehind<ValueOfSchema<Schema, 'sent'>> extends true
     ? unknown
     : ValueOfSchema<Schema>;
 
 type BodyArg<Spec> = Spec extends { body: infer Body }
-  ? IsBehind<ValueOfSchema<Body>> extends true
+  ? IsBehind<ValueOfSchema<Body, 'sent'>> extends true
     ? [body: NoInfer<ValueOfSchema<Body>>]
     : []
   : [];
@@ -242,7 +262,7 @@ type Result<Spec> = Spec extends { produces: 'text/event-stream' }
 
 /** The results of all statuses: the type does not depend on which status a method sets. */
 type Success<Returns> = {
-  [Status in keyof Returns]: Returns[Status] extends Type.TSchema
-    ? Type.Static<Returns[Status]> | (Status extends 204 ? undefined : never)
-    : never;
+  [Status in keyof Returns]:
+    | ValueOfSchema<Returns[Status]>
+    | (Status extends 204 ? undefined : never);
 }[keyof Returns];

@@ -14,6 +14,11 @@ type Outcome<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly Issue[] };
 
+type Describe = (options: {
+  readonly target: 'draft-2020-12';
+  readonly libraryOptions?: Record<string, unknown>;
+}) => Record<string, unknown>;
+
 /** An object of named fields. */
 export interface StandardObject<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -22,9 +27,7 @@ export interface StandardObject<Input = unknown, Output = Input> {
     readonly validate: (value: unknown) => Outcome<Output> | Promise<Outcome<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
     /** Zod has it since 4.2; valibot with `toStandardJsonSchema`. */
-    readonly jsonSchema?: {
-      readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>;
-    };
+    readonly jsonSchema?: { readonly [Side in 'input' | 'output']: Describe };
   };
 }
 
@@ -36,15 +39,25 @@ export function isStandard(value: unknown): value is StandardObject {
   );
 }
 
-/** Throws a TypeError if the library provides none. */
-export function toJsonSchema({
-  '~standard': { vendor, jsonSchema },
-}: StandardObject): Readonly<Record<string, unknown>> {
+/** A check of valibot that JSON Schema cannot express is left out of it, as zod does: the library still checks it. */
+const libraryOptions = {
+  overrideAction: ({ errors, jsonSchema }: Record<string, unknown>) => errors && jsonSchema,
+};
+
+/** Of the values that are sent, or of those that the schema makes of them. Throws a TypeError if the library provides
+ * none. */
+export function toJsonSchema(
+  { '~standard': { vendor, jsonSchema } }: StandardObject,
+  side: 'input' | 'output',
+): Readonly<Record<string, unknown>> {
   if (jsonSchema === undefined) {
     throw new TypeError(`op: this schema of ${vendor} has no JSON Schema (~standard.jsonSchema)`);
   }
   try {
-    const { $schema: _draft, ...described } = jsonSchema.input({ target: 'draft-2020-12' });
+    const { $schema: _draft, ...described } = jsonSchema[side]({
+      target: 'draft-2020-12',
+      ...(vendor === 'valibot' && { libraryOptions }),
+    });
     return withUploads(described);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : cause;

@@ -10,7 +10,7 @@ import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../r
 import { closed, isPlain, type Plain, withListBound } from '../schema/json-schema.ts';
 import { validate } from '../standard-schema.ts';
 import type { CastValue } from './cast.ts';
-import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
+import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
 
 export type Binder = ReturnType<typeof compileBinder>;
@@ -61,7 +61,7 @@ export function compileBinder(
     path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
 
-  const takesKeywords = known.size > 0 || others !== undefined;
+  const takesKeywords = known.size > 0 || others.body !== undefined;
   const takesNothing = !takesKeywords && path.length === 0 && !rest && !whole && !takesUnparsed;
   const declaresQuery = declared?.fields.query !== undefined || takesKeywords;
   const ignoresUnknown = unknownQuery === 'ignore';
@@ -168,33 +168,45 @@ export function compileBinder(
     }
     for (const name of keysOf(given)) {
       if (known.has(name)) continue;
-      if (others !== undefined) fields[name] = readKeyword(others, name, given, problems);
-      else if (ignoresUnknown && placeOf(name, given) === 'query') continue;
-      else problems.push({ in: placeOf(name, given), name, reason: 'is unknown' });
+      const place = placeOf(name, given);
+      const other = others[place];
+      if (other !== undefined) fields[name] = readKeyword(other, name, given, problems);
+      else if (ignoresUnknown && place === 'query') continue;
+      else problems.push({ in: place, name, reason: 'is unknown' });
     }
     return fields;
   }
 
-  /** Applies the schemas of other libraries, which may also convert. A field that already has a problem is not reported
+  /** What the schemas of other libraries make of their fields. A field that already has a problem is not reported
    * twice. */
-  function checkStandard(fields: Keywords, problems: FieldProblem[]): void {
+  function applyStandard(fields: Keywords, { body }: Given, problems: FieldProblem[]): unknown {
     const wrong = new Set(problems.map(({ name }) => fieldOf(name)));
-    for (const { in: where, names, schema } of standard) {
-      const own = names.filter((name) => name in fields).map((name) => [name, fields[name]]);
+    let all: unknown = fields;
+    for (const { in: where, names, takesOthers, schema } of standard) {
+      const isOther = (name: string) =>
+        !known.has(name) && (takesOthers ?? (where === 'body' && Object.hasOwn(body, name)));
+      const own = Object.entries(fields).filter(([name]) => names.includes(name) || isOther(name));
       const result = validate(schema, Object.fromEntries(own));
-      if ('value' in result) Object.assign(fields, result.value);
-      else {
+      if ('value' in result) {
+        for (const [name] of own) delete fields[name];
+        all = join(fields, result.value);
+      } else {
         const found = result.issues.map((issue) => toFieldProblem({ in: where, name: '' }, issue));
         problems.push(...found.filter(({ name }) => !wrong.has(fieldOf(name))));
       }
     }
+    return all;
   }
 
   return {
     /** Whether the method accepts this many path parts, if its keywords are valid. */
     fits: (partCount: number) => partCount >= minParts && partCount <= maxParts,
     /** How its query is read, by the names of its keywords and their aliases. */
-    query: toQueryNames(keywords, [...known]),
+    query: toQueryNames(
+      [...keywords, ...path.map((entry) => ({ ...entry, names: [entry.keyword ?? ''] }))],
+      known,
+      others.query,
+    ),
     /** Whether its query is read; an undeclared query is ignored (behaviour: unasked-queries). */
     readsQuery,
     /** Whether any argument of the method can come from a body. */
@@ -223,12 +235,19 @@ export function compileBinder(
       bindPath(args, parts, given, problems);
       bindRest(args, parts, whole === undefined ? items : [], from, problems);
       const fields = bindKeywords(given, problems);
-      if (standard.length > 0) checkStandard(fields, problems);
+      args[0] = standard.length > 0 ? applyStandard(fields, given, problems) : fields;
       refuse(problems);
-      args[0] = whole?.isBehind === false ? Object.assign(fields, value) : fields;
+      if (whole?.isBehind === false) args[0] = join(fields, value);
       return args;
     },
   };
+}
+
+/** A schema can make another thing of its fields, such as an instance of a class or a list. */
+function join(fields: Keywords, value: unknown): unknown {
+  const isOfFields =
+    isPlain(value) && [null, Object.prototype].includes(Object.getPrototypeOf(value));
+  return isOfFields || Object.keys(fields).length > 0 ? Object.assign(fields, value) : value;
 }
 
 function refuse(problems: readonly FieldProblem[]): void {
@@ -236,14 +255,26 @@ function refuse(problems: readonly FieldProblem[]): void {
   throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
 }
 
-function toQueryNames(keywords: readonly Keyword[], expected: readonly string[]): QueryNames {
-  const namesOf = (has: (schema: Plain) => boolean) =>
-    new Set(keywords.flatMap(({ schema, names }) => (has(schema) ? names : [])));
+function toQueryNames(
+  parameters: readonly (Parameter & { readonly names: readonly string[] })[],
+  known: ReadonlySet<string>,
+  others: Parameter | undefined,
+): QueryNames {
+  const namesOf = (has: (parameter: Parameter) => boolean) =>
+    new Set(parameters.flatMap((parameter) => (has(parameter) ? parameter.names : [])));
+  const flags = namesOf(isFlag);
+  const areFlags = others !== undefined && isFlag(others);
   return {
-    expected,
-    commas: namesOf(({ explode }) => explode === false),
-    flags: namesOf(({ type }) => type === 'boolean'),
+    expected: [...known],
+    commas: namesOf(({ schema }) => schema['explode'] === false),
+    isFlag: (name) => flags.has(name) || (areFlags && !known.has(name)),
   };
+}
+
+/** Whether the value, or one of its list, can be true. */
+function isFlag({ cast }: Parameter): boolean {
+  const result = cast('true', 'text');
+  return result.ok && [result.value].flat()[0] === true;
 }
 
 function readValue(

@@ -39,7 +39,7 @@ testLines(test, new URL('cast.txt', import.meta.url), (given) => {
 });
 
 function toLine({ at = '', reason }: { readonly at?: string; readonly reason: string }): string {
-  return `${at} ${reason}`.trim();
+  return `${at.replace('\n', '\\n')} ${reason}`.trim();
 }
 
 test('every safe integer survives being written', (t) => {

@@ -29,25 +29,31 @@ export type CastValue = (value: unknown, from: Origin) => Cast;
 /** Whether a value matches a schema: a text alone does not decide between several alternatives. */
 export type Accepts = (schema: Plain) => (value: unknown) => boolean;
 
-/** Reads the schema once, not for each value. Throws an Error for an unresolved reference. */
-export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noScope): CastValue {
+/** Reads the schema once, not for each value. Throws an Error for an unresolved reference. `references`: the casts of
+ * the schemas that references name. */
+export function compileCast(
+  schema: Plain,
+  accepts: Accepts,
+  scope: Scope = noScope,
+  references = new Map<Plain, CastValue>(),
+): CastValue {
   const inside = scopeWithin(scope, schema);
-  const compile = (inner: unknown) => compileCast(inner as Plain, accepts, inside);
+  const compile = (inner: unknown) => compileCast(inner as Plain, accepts, inside, references);
   if (isUpload(schema)) {
     return (value) => (value instanceof File ? { ok: true, value } : refuse('must be one file'));
   }
   if (schema['$ref'] !== undefined) {
     const target = resolveRef(inside, schema['$ref']);
-    // The schema may refer to one that contains it.
-    let cast: CastValue | undefined;
-    return (value, from) => {
-      cast ??= compile(target);
-      return cast(value, from);
-    };
+    const cast = references.get(target) ?? castReference(() => compile(target));
+    references.set(target, cast);
+    return cast;
   }
   const literals = literalsOf(schema);
   if (literals !== undefined) return (value) => castLiteral(literals, value);
-  const branches = schema['anyOf'] ?? schema['oneOf'];
+  const { type = 'properties' in schema ? 'object' : undefined } = schema;
+  const branches = Array.isArray(type)
+    ? type.map((one) => ({ ...schema, type: one }))
+    : (schema['anyOf'] ?? schema['oneOf']);
   if (Array.isArray(branches)) {
     return castAlternatives(
       branches.filter(isPlain).map((branch) => {
@@ -61,16 +67,10 @@ export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noSc
     const { allOf: _parts, ...own } = schema;
     return castParts([...parts.filter(isPlain), own].map(compile));
   }
-  const type = schema['type'] ?? ('properties' in schema ? 'object' : undefined);
   if (type === 'array') return castList(schema, compile);
   if (type === 'object') return castObject(schema, compile);
   if (type === 'null') {
     return (value) => (value === null ? { ok: true, value } : refuse('must be null'));
-  }
-  if (Array.isArray(type)) {
-    return castAlternatives(
-      type.map((one) => ({ cast: compile({ ...schema, type: one }), isOne: () => true })),
-    );
   }
   if (type === undefined) return (value) => ({ ok: true, value });
   const name = String(type);
@@ -81,6 +81,23 @@ export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noSc
     if (!isScalar(value)) return refuse(`must be ${article(name)}`);
     if (name === 'string') return { ok: true, value: String(value) };
     return castText(name, String(value));
+  };
+}
+
+/** Compiled on first use, since the schema may refer to one that contains it. */
+function castReference(compile: () => CastValue): CastValue {
+  let cast: CastValue | undefined;
+  const pending = new Set<unknown>();
+  return (value, from) => {
+    // One value stands for a list of itself, which a list of lists would take for another one without end.
+    if (pending.has(value)) return refuse('must be a list');
+    pending.add(value);
+    try {
+      cast ??= compile();
+      return cast(value, from);
+    } finally {
+      pending.delete(value);
+    }
   };
 }
 
@@ -151,11 +168,13 @@ function castObject(schema: Plain, compile: (inner: unknown) => CastValue): Cast
   };
 }
 
-/** The first alternative that accepts the value, else the first that can convert it. */
+/** The first alternative that accepts the value, else the first that can convert it. JSON that one accepts is not
+ * converted: its values have types. */
 function castAlternatives(
   branches: readonly { readonly cast: CastValue; readonly isOne: (value: unknown) => boolean }[],
 ): CastValue {
   return (value, from) => {
+    if (from === 'json' && branches.some(({ isOne }) => isOne(value))) return { ok: true, value };
     let first: Cast | undefined;
     let refusal: Cast | undefined;
     for (const { cast, isOne } of branches) {

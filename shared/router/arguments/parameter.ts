@@ -35,8 +35,8 @@ export interface Keywords {
   readonly keywords: readonly Keyword[];
   /** Names and aliases of keywords, and names of positions that can be passed by keyword. */
   readonly known: ReadonlySet<string>;
-  /** Schema of further keywords; undefined if none are allowed. */
-  readonly others: Parameter | undefined;
+  /** Schemas of further keywords, by where they come from; undefined if none are allowed. */
+  readonly others: { query?: Parameter; body?: Parameter };
 }
 
 /** `$defs`: those of the object that contains the field. `isForeign`: whether the schema is of another library, which
@@ -81,7 +81,7 @@ export function toKeywords(
   const known = new Set<unknown>(
     declared?.path.flatMap((entry) => (entry.byKeyword ? [entry.name] : [])),
   ) as Set<string>;
-  let others: Parameter | undefined;
+  const others: Keywords['others'] = {};
   for (const where of ['query', 'body'] as const) {
     const given = declared?.fields[where];
     if (given === undefined) continue;
@@ -106,9 +106,14 @@ export function toKeywords(
         required: required.has(name) && !('default' in field),
       });
     }
-    const { additionalProperties: additional } = object;
-    if (additional === true) others ??= toParameter(bounded({}), compiler);
-    else if (isPlain(additional)) others ??= toParameter(additional, compiler, { $defs });
+    // Another library drops, keeps or refuses the fields of a body that its schema does not name.
+    const isLeft = isForeign && where === 'body' && object['additionalProperties'] === undefined;
+    const { additionalProperties: additional = isLeft } = object;
+    if (additional === false) continue;
+    const further = isPlain(additional) ? additional : bounded({});
+    const other = toParameter(further, compiler, { $defs, isForeign });
+    others.body ??= other;
+    if (!isLeft) others.query ??= other;
   }
   for (const [name, aliases] of Object.entries(declared?.spec.aliases ?? {})) {
     const keyword = byName.get(name);

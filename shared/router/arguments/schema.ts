@@ -13,6 +13,7 @@ import {
   isPlain,
   mapSchemas,
   type Plain,
+  scopeWithin,
 } from '../schema/json-schema.ts';
 import { patternCharacters, whyExponential } from '../schema/pattern.ts';
 import { uploadKeyword } from '../upload.ts';
@@ -96,10 +97,11 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
     /** Removes what the schema does not declare from a value. The function works only after `load`. */
     compileFilter(declared: Plain) {
       needsValues = true;
-      const schema = withLargestFirst(declared);
+      const schema = toCleaning(declared);
       const validator = Schema.Compile(schema);
+      const named = Object.fromEntries(scopeWithin(new Map([['#', schema]]), schema));
       return (value: unknown): unknown => {
-        const kept = loaded().Clean(schema, value);
+        const kept = loaded().Clean(named as Type.TProperties, schema, value);
         if (validator.Check(kept) || !mayHoldMore(schema, kept)) return kept;
         throw new TypeError('what the method returned has another shape than returns declares');
       };
@@ -111,17 +113,34 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
   };
 }
 
-/** A value is cut to the first alternative that it fits, so alternatives with more fields come before those with
- * fewer. */
-function withLargestFirst(declared: Plain): Plain {
-  const schema = mapSchemas(declared, withLargestFirst);
+/** What TypeBox cleans a value by: kinds of its own, without which it would leave a value as it is. A value is cut to
+ * the first alternative that it fits, so alternatives with more fields come before those with fewer. */
+function toCleaning(declared: Plain): Plain {
+  const schema = mapSchemas(declared, toCleaning);
   const size = (one: Plain) => Object.keys(one['properties'] ?? {}).length;
-  for (const keyword of ['anyOf', 'oneOf']) {
-    const all = schema[keyword];
-    if (Array.isArray(all)) schema[keyword] = all.toSorted((a, b) => size(b) - size(a));
+  const { oneOf, anyOf = oneOf, prefixItems, properties, additionalProperties: others } = schema;
+  if (Array.isArray(anyOf)) schema['anyOf'] = anyOf.toSorted((a, b) => size(b) - size(a));
+  if ('~kind' in schema) return schema;
+  delete schema['oneOf'];
+  if (prefixItems !== undefined) schema['items'] = prefixItems;
+  if (isPlain(others) && properties === undefined) {
+    schema['patternProperties'] = { '^[^]*$': others };
+    delete schema['additionalProperties'];
   }
+  const kind = kinds.find(([keyword]) => keyword in schema)?.[1];
+  if (kind !== undefined) schema['~kind'] = prefixItems === undefined ? kind : 'Tuple';
   return schema;
 }
+
+/** By the first of these keywords that a schema has. */
+const kinds = Object.entries({
+  $ref: 'Ref',
+  anyOf: 'Union',
+  allOf: 'Intersect',
+  properties: 'Object',
+  patternProperties: 'Record',
+  items: 'Array',
+});
 
 function withDefs(schema: Plain, $defs: Plain): Plain {
   if (Object.keys($defs).length === 0) return schema;
@@ -160,7 +179,7 @@ function toChecked(declared: Plain, formats: ReadonlyMap<string, FormatCheck>): 
   }
   for (const one of Object.keys(schema['patternProperties'] ?? {})) {
     refuseSlow(one);
-    if (!/^\^\.\*\$$/.test(one)) schema['propertyNames'] ??= { maxLength: patternCharacters };
+    schema['propertyNames'] ??= { maxLength: patternCharacters };
   }
   return refine.length === 0 ? schema : { ...schema, '~refine': refine };
 }

@@ -192,7 +192,7 @@ type DeclaredFailure<Spec> = Spec extends { failures: infer Failures }
       | {
           [Status in keyof Failures & number]: Failure<
             Status,
-            Failures[Status] extends Type.TSchema ? Type.Static<Failures[Status]> : Problem
+            Failures[Status] extends object ? ValueOfSchema<Failures[Status]> : Problem
           >;
         }[keyof Failures & number]
       | Failure<Exclude<FailureStatus, keyof Failures>>
@@ -236,13 +236,18 @@ export type Json<Value> =
       : Value extends { toJSON(...args: never): infer Text }
         ? Json<Text>
         : Value extends readonly unknown[]
-          ? { [Index in keyof Value]: Json<Value[Index]> }
+          ? { [Index in keyof Value]: JsonItem<Value[Index]> }
           : Value extends object
             ? {
-                [Name in keyof Value as Value[Name] extends (...args: never) => unknown
-                  ? never
-                  : Name]: Json<Value[Name]>;
+                [Name in keyof Value as Value[Name] extends AnyFunction ? never : Name]: Json<
+                  Value[Name]
+                >;
               }
             : unknown;
+
+/** What JSON does not have is null in a list. */
+type JsonItem<Item> = Item extends undefined | AnyFunction ? null : Json<Item>;
+
+type AnyFunction = (...args: never) => unknown;
 
 type Flat<Value> = { [Name in keyof Value]: Value[Name] };

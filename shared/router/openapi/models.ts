@@ -1,6 +1,7 @@
 // Schemas in the form of OpenAPI: plain JSON Schema 2020-12, whose named models (`$id`, and schemas that a `$ref`
 // names) are listed once each among the components.
 import {
+  eachSchema,
   isPlain,
   mapSchemas,
   noScope,
@@ -40,6 +41,8 @@ export class Models {
     const changed = mapSchemas(own, (inner) => this.#describe(inner, inside, false));
     for (const [keyword, value] of Object.entries(changed)) {
       if (keyword === 'explode' || keyword === '~refine') continue;
+      // In JSON it is a member that is absent.
+      if (keyword === 'type' && value === 'undefined') return { not: {} };
       // A tuple, as older drafts express it.
       if (keyword === 'items' && Array.isArray(value)) described['prefixItems'] = value;
       else if (keyword === 'additionalItems') described['items'] = value;
@@ -50,7 +53,7 @@ export class Models {
 
   #refer(target: Plain, ref: string, scope: Scope): string {
     const wanted = toName(target, ref);
-    const key = `${wanted} ${contentOf(target)}`;
+    const key = `${wanted} ${contentOf(target, scope)}`;
     let name = this.#names.get(key);
     if (name === undefined) {
       name = wanted;
@@ -68,8 +71,20 @@ function toName({ $id: id, title }: Plain, ref: string): string {
   return /^[A-Za-z]/.test(given) ? given : `Model${given.replace(/^\W+/, '')}`;
 }
 
-/** Equal for schemas that differ only in order, in their names, and in accepting further fields, as in an answer. */
-function contentOf(schema: Plain): string {
+/** Equal for schemas that differ only in order, in their names, and in accepting further fields, as in an answer. It
+ * includes the schemas that it refers to: two schemas can have different ones of one name. */
+function contentOf(schema: Plain, scope: Scope): string {
+  const all = new Set([schema]);
+  for (const one of all) {
+    eachSchema(one, ({ $ref: ref }) => {
+      const target = scope.get(String(ref));
+      if (target !== undefined) all.add(target);
+    });
+  }
+  return [...new Set([...all].map(textOf))].join();
+}
+
+function textOf(schema: Plain): string {
   return JSON.stringify(schema, (keyword, value: unknown) => {
     if (/^(?:additional|unevaluated)Properties$/.test(keyword) && value === false) return undefined;
     if (keyword === '$id' || keyword === '$defs') return undefined;

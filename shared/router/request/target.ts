@@ -140,11 +140,11 @@ export interface QueryNames {
   readonly expected: readonly string[];
   /** Names of lists that are separated by commas; an encoded comma is data (RFC 3986, section 2.2). */
   readonly commas: ReadonlySet<string>;
-  /** Keywords that are true if they have no value. */
-  readonly flags: ReadonlySet<string>;
+  /** Whether a keyword is true if it has no value. */
+  isFlag(name: string): boolean;
 }
 
-const noNames: QueryNames = { expected: [], commas: new Set(), flags: new Set() };
+const noNames: QueryNames = { expected: [], commas: new Set(), isFlag: () => false };
 
 /** Parses `application/x-www-form-urlencoded`: a name without `=` has the empty text as its value, and brackets and
  * dots in names have no special meaning. Throws 400. */
@@ -152,7 +152,7 @@ export function parseUrlencoded(
   text: string,
   where: 'query' | 'body',
   limits: Limits,
-  { expected, commas, flags }: QueryNames = noNames,
+  { expected, commas, isFlag }: QueryNames = noNames,
 ): Keywords {
   const keywords = createKeywords();
   const about = { where, limits };
@@ -171,7 +171,7 @@ export function parseUrlencoded(
       throw new BadRequest(`the ${where} has more than ${limits.keys} names`);
     }
     const value = at < 0 ? '' : pair.slice(at + 1);
-    if (at < 0 && flags.has(name)) {
+    if (at < 0 && isFlag(name)) {
       addKeyword(keywords, name, 'true', about);
     } else if (commas.has(name)) {
       for (const item of value.split(',', limits.listItems + 1)) {

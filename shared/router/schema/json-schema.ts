@@ -132,9 +132,17 @@ export function closed<Schema extends object>(schema: Schema): Schema {
       return close(inner, !isPart && !(isAlternative && (isOfParts || !isWhole)), inside);
     });
     if ('pattern' in one) changed['maxLength'] ??= patternCharacters;
+    // A record of TypeBox: by its pattern, a name with a line break would have any value.
+    const ofAnyName = Object(changed['patternProperties'])['^.*$'];
+    if (ofAnyName !== undefined) {
+      delete changed['patternProperties'];
+      changed['additionalProperties'] = ofAnyName;
+    }
     if (isWhole && isOfParts && !('additionalProperties' in one)) {
       if (isOfObjects(one, inside)) changed['unevaluatedProperties'] ??= false;
-    } else if (isWhole && isPlain(one['properties'])) changed['additionalProperties'] ??= false;
+    } else if (isWhole && ('properties' in one || 'patternProperties' in one)) {
+      changed['additionalProperties'] ??= false;
+    }
     // A part also declares the fields that it requires.
     else if (Array.isArray(one['required'])) {
       const required = one['required'].map((name) => [name, {}] as const);
