@@ -1,6 +1,7 @@
 // `multipart/form-data`: either complete in memory, as keywords (fields as texts, file parts as Files), or part by part
 // while it arrives.
-import { PassThrough, Readable } from 'node:stream';
+import { on } from 'node:events';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { BadRequest, HttpError } from '../errors.ts';
@@ -44,28 +45,22 @@ interface StreamedForm {
 export async function* readParts(
   type: MediaType,
   { chunks, leave }: StreamedForm,
-  limits: Limits,
+  { multipartParts }: Limits,
 ): AsyncGenerator<BodyPart, void> {
   const streams: BusboyFileStream[] = [];
+  // Also one after the reader has left.
+  const parser = createParser(type, multipartParts).on('error', () => {});
   // The parts of a chunk that has been read. Its errors are thrown to the reader of the next part.
-  const found = new PassThrough({ objectMode: true }).on('error', () => {});
-  const parser = createParser(type, limits, (part, stream) => {
-    // Errors are thrown to the part's reader, if it has one.
-    streams.push(stream.on('error', () => {}));
-    found.write({ part, stream });
-  });
+  const found = on(parser, 'file', { close: ['finish'] });
+  // Errors are thrown to the part's reader, if it has one.
+  parser.on('file', (_name, stream) => streams.push(stream.on('error', () => {})));
   const source = Readable.from(chunks);
-  pipeline(source, parser).then(
-    () => found.end(),
-    (error: unknown) => {
-      const refusal = toRefusal(error);
-      for (const stream of streams) if (!stream.readableEnded) stream.destroy(refusal);
-      found.destroy(refusal);
-    },
-  );
+  pipeline(source, parser).catch((error: unknown) => {
+    for (const stream of streams) if (!stream.readableEnded) stream.destroy(toRefusal(error));
+  });
   try {
-    for await (const { part, stream } of found as AsyncIterable<Found>) {
-      const head = checkNames(part);
+    for await (const [name, stream, filename, , contentType] of found) {
+      const head = checkNames({ name, filename, type: contentType });
       const chunks = chunksOf(stream);
       const isNamed = head.filename === undefined ? head.type !== fileType : head.filename !== '';
       const first = isNamed ? undefined : await chunks.next();
@@ -73,15 +68,12 @@ export async function* readParts(
       if (first?.done !== true) yield toPart(head, first ? withFirst(first.value, chunks) : chunks);
       stream.resume();
     }
+  } catch (error) {
+    throw toRefusal(error);
   } finally {
     source.destroy();
     leave();
   }
-}
-
-interface Found {
-  readonly part: PartHead;
-  readonly stream: BusboyFileStream;
 }
 
 interface PartHead {
@@ -91,11 +83,7 @@ interface PartHead {
 }
 
 /** Throws 400 if there is no boundary. The parser can throw any error. */
-function createParser(
-  type: MediaType,
-  { multipartParts }: Limits,
-  onPart: (part: PartHead, stream: BusboyFileStream) => void,
-): BusboyInstance {
+function createParser(type: MediaType, parts: number): BusboyInstance {
   const boundary = type.parameters.get('boundary') ?? '';
   if (!/^[\x20-\x7e]{1,70}$/.test(boundary)) {
     throw new BadRequest('the multipart body has no boundary');
@@ -104,13 +92,10 @@ function createParser(
     headers: { 'content-type': `multipart/form-data; boundary="${escapeQuotes(boundary)}"` },
     // Every part is read as bytes, so that a field that is not UTF-8 is refused instead of repaired.
     isPartAFile: () => true,
-    limits: { parts: multipartParts, headerPairs: headerPairsPerPart },
-  });
-  parser.on('file', (name: string | undefined, stream, filename, _encoding, contentType) => {
-    onPart({ name, filename: filename as string | undefined, type: contentType }, stream);
+    limits: { parts, headerPairs: headerPairsPerPart },
   });
   parser.on('partsLimit', () => {
-    parser.destroy(new BadRequest(`the body has more than ${multipartParts} parts`));
+    parser.destroy(new BadRequest(`the body has more than ${parts} parts`));
   });
   return parser;
 }
