@@ -278,22 +278,3 @@ test('the type is what the method produces, unless it sets another', async (t) =
   t.deepEqual(await typeOf('GET'), ['text/csv;charset=UTF-8', 'a,b']);
   t.deepEqual(await typeOf('PUT'), ['image/gif', 'a']);
 });
-
-test('the extension of a class names the type where the method declares what it returns', async (t) => {
-  class Table_csv extends Controller {
-    static readonly GET = op({ returns: { 200: Type.String() } });
-    GET() {
-      return 'a,b';
-    }
-    POST() {
-      return 'a,b';
-    }
-  }
-  const client = await createTestClient({ '': { Table_csv } });
-  const declared = await client.send('GET', '/table.csv');
-  t.deepEqual(
-    [declared.headers.get('content-type'), declared.text],
-    ['text/csv;charset=UTF-8', 'a,b'],
-  );
-  t.is((await client.send('POST', '/table.csv')).text, '"a,b"');
-});

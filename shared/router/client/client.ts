@@ -69,7 +69,7 @@ function toNode(place: Place): object {
 
 /** Classes begin with a capital letter; modules can have a name that is already in kebab-case. */
 function toPart(name: string): string {
-  return /^[A-Z]/.test(name) ? (toClassPathName(name)?.part ?? name) : toPathName(name);
+  return /^[A-Z]/.test(name) ? (toClassPathName(name) ?? name) : toPathName(name);
 }
 
 /** A body that is one argument, either a list or that of a method with `raw` or `stream`, precedes the positions, which

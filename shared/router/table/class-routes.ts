@@ -13,7 +13,6 @@ import { type Guard, ownSockets } from '../guard.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/socket.ts';
 import { isOp, type Op, type OpSpec, op } from '../op.ts';
-import { mediaTypeOfName } from '../request/media-type.ts';
 import type { Around } from '../request/request.ts';
 import type { Plain } from '../schema/json-schema.ts';
 import {
@@ -84,8 +83,8 @@ function buildClass(
 ): { readonly part: string; readonly node: ClassNode } | undefined {
   const { module, file, folders, options, report } = building;
   const fullName = `${module}:${name}`;
-  const pathName = toClassPathName(name.slice(name.lastIndexOf('.') + 1));
-  if (pathName === undefined) {
+  const part = toClassPathName(name.slice(name.lastIndexOf('.') + 1));
+  if (part === undefined) {
     report.mistake(
       `${fullName} cannot be routed: its name cannot be a path part; take letters and digits, or begin it with _ where no path leads to it`,
     );
@@ -98,8 +97,8 @@ function buildClass(
   const isForPreflights = controller.cors !== undefined;
   const node = createClassNode({ name: fullName, file, cors, isForPreflights, arounds });
   addNested(node, name, controller, building);
-  if (isController(controller)) addMethods(node, controller, pathName.extension, building);
-  return { part: pathName.part, node };
+  if (isController(controller)) addMethods(node, controller, building);
+  return { part, node };
 }
 
 function addNested(
@@ -112,10 +111,6 @@ function addNested(
   const within = [...building.within, controller];
   for (const [key, inner] of nestedClasses(controller)) {
     if (within.includes(inner)) continue;
-    if (key === 'Default') {
-      report.mistake(`${node.name}.Default: a nested class has a name; put its methods on ${name}`);
-      continue;
-    }
     const nested = buildClass(`${name}.${key}`, inner, { ...building, within });
     if (nested === undefined) continue;
     const other = node.children.get(nested.part);
@@ -124,12 +119,7 @@ function addNested(
   }
 }
 
-function addMethods(
-  node: ClassNode,
-  controller: ControllerClass,
-  extension: string | undefined,
-  building: Building,
-): void {
+function addMethods(node: ClassNode, controller: ControllerClass, building: Building): void {
   const { report } = building;
   const handlers = methodsOf(controller);
   const statics = ownEntries(controller);
@@ -145,20 +135,13 @@ function addMethods(
       if (isMeant) report.mistake(notByOp(`${node.name}.${name}`, name));
       continue;
     }
-    const isTwice = value.method !== undefined && Object.hasOwn(controller.prototype, name);
-    if (isTwice) report.mistake(`${node.name}.${name} is there twice: in op() and beside it`);
     if (handlers.has(name)) continue;
     report.mistake(`${node.name}.${name} is declared by op() and does not exist`);
   }
-  for (const name of ['MESSAGE', 'DISCONNECT']) {
-    if (!handlers.has(name) || handlers.has('CONNECT')) continue;
-    report.mistake(`${node.name}.${name} is never called: a WebSocket has CONNECT`);
-  }
-  const own = new Set([node]);
   for (const [method, handler] of handlers) {
     const { verb, suffix } = parseHandlerName(method) ?? {};
     if (verb === undefined) continue;
-    const route = buildRoute(node, controller, { method, verb, handler, extension }, building);
+    const route = buildRoute(node, controller, { method, verb, handler }, building);
     if (route === undefined) continue;
     if (suffix === undefined) {
       addRoute(node, route);
@@ -172,14 +155,7 @@ function addMethods(
       continue;
     }
     node.children.set(part, child);
-    own.add(child);
     addRoute(child, route);
-  }
-  for (const { verbs } of own) {
-    for (const { isConditional, name } of verbs.values()) {
-      if (!isConditional || verbs.get('GET')?.op?.spec.etag === true) continue;
-      report.mistake(`${name} has etag, whose tag is that of GET: declare it for GET too`);
-    }
   }
 }
 
@@ -196,14 +172,12 @@ interface Method {
   readonly method: string;
   readonly verb: Verb;
   readonly handler: Handler;
-  /** The extension of its class. */
-  readonly extension: string | undefined;
 }
 
 function buildRoute(
   owner: ClassNode,
   controller: ControllerClass,
-  { method, verb, handler, extension }: Method,
+  { method, verb, handler }: Method,
   building: Building,
 ): Route | undefined {
   const { module, folders, within, options, report } = building;
@@ -222,8 +196,7 @@ function buildRoute(
   }
   if (verb === 'PATCH') warnOfDefaults(name, declared, report);
   const spec = declared?.spec;
-  const named = extension !== undefined && spec?.returns !== undefined;
-  const mediaType = spec?.produces ?? (named ? mediaTypeOfName(extension) : undefined);
+  const mediaType = spec?.produces;
   const unparsed = spec?.stream ? 'stream' : spec?.raw ? 'raw' : undefined;
   const xml = controller.xml === true;
   // The limits of the method override those of the inner folder, and so on up to the application's.

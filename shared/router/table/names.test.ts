@@ -7,10 +7,7 @@ import { canonicalPart } from './nodes.ts';
 
 const readings: Readonly<Record<string, (text: string, more: string) => string>> = {
   path: toPathName,
-  class(text) {
-    const { part, extension } = toClassPathName(text) ?? {};
-    return part === undefined ? 'no path' : `${part} ${extension ?? ''}`.trim();
-  },
+  class: (text) => toClassPathName(text) ?? 'no path',
   part: (text, more) => canonicalPart(more === '' ? text : `${text} ${more}`) ?? 'no spelling',
   private: (text) => (isPrivateName(text) ? 'private' : 'served'),
   prefixes: (given, env) => choosePrefixes(JSON.parse(given), JSON.parse(env)).join(' '),

@@ -13,21 +13,13 @@ export function toPathName(name: string): string {
     .toLowerCase();
 }
 
-export interface ClassPathName {
-  readonly part: string;
-  /** The extension: `txt` of `Robots_txt`. */
-  readonly extension: string | undefined;
-}
-
-/** An extension begins at the first underscore of a class name; `Default_txt` is `index.txt`. Undefined for a name that
- * cannot be a path part. */
-export function toClassPathName(name: string): ClassPathName | undefined {
+/** An extension begins at the first underscore of a class name: `Robots_txt` is `robots.txt`, `Default_txt` is
+ * `index.txt`. Undefined for a name that cannot be a path part. */
+export function toClassPathName(name: string): string | undefined {
   if (!className.test(name)) return undefined;
-  const at = name.indexOf('_');
-  if (at < 0) return { part: toPathName(name), extension: undefined };
-  const base = name.slice(0, at);
-  const extension = toPathName(name.slice(at + 1));
-  return { part: `${base === 'Default' ? 'index' : toPathName(base)}.${extension}`, extension };
+  const [, base = '', extension] = /^([^_]*)_?(.+)?$/.exec(name) ?? [];
+  if (extension === undefined) return toPathName(name);
+  return `${base === 'Default' ? 'index' : toPathName(base)}.${toPathName(extension)}`;
 }
 
 /** A class with such a name is not routed. */

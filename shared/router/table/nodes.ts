@@ -66,7 +66,7 @@ export interface Route extends RouteGuards {
   readonly negotiated: boolean;
   /** Set for a method that receives its body unparsed: as bytes, or as a stream. */
   readonly unparsed: 'raw' | 'stream' | undefined;
-  /** Media type that the method produces, or from the class's extension if it declares a result. */
+  /** What the method produces. */
   readonly mediaType: string | undefined;
   /** The folders that apply to the method, outermost first. */
   readonly folders: readonly Folder[];
