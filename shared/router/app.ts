@@ -20,8 +20,7 @@ import type { JsonParser } from './request/json.ts';
 import { type BodyKind, bodyKinds } from './request/media-type.ts';
 import type { Around, Dispatch } from './request/request.ts';
 import { choosePrefixes, type ModuleTree, readModuleTree } from './table/module-tree.ts';
-import { listRoutes } from './table/route-list.ts';
-import type { ServedMethod } from './table/served-method.ts';
+import { listRoutes, type ServedMethod } from './table/route-list.ts';
 import { buildTable } from './table/table.ts';
 
 export interface AppOptions {

@@ -42,8 +42,8 @@ export { fastifyOptions, fastifyPlugin } from './mounts/fastify.ts';
 export { createNodeServer } from './mounts/node-http.ts';
 export { type Args, type Fields, type Op, type OpSpec, op } from './op.ts';
 export { named, optional, part } from './path-part.ts';
-export type { BodyPart } from './request/body-part.ts';
 export type { BodyStream } from './request/body-stream.ts';
+export type { BodyPart } from './request/multipart.ts';
 export {
   type Around,
   type RequestLike,

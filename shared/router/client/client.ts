@@ -3,7 +3,6 @@
 // client-type.ts has its type.
 import { toClassPathName, toPathName } from '../table/names.ts';
 import type { Answer, Client, Problem } from './client-type.ts';
-import { readEvents } from './events.ts';
 
 export interface ClientOptions {
   /** Headers for each request, such as the caller's token; evaluated for every call. A WebSocket has none of them. */
@@ -227,4 +226,30 @@ function toSuccess({ status, headers }: Response, value: unknown): Answer<unknow
 /** The type assumes that only the declared statuses occur; the server determines the body. */
 function toFailure(status: number, headers: Headers, error: object): Answer<unknown> {
   return { ok: false, status, headers, error: error as Problem } as Answer<unknown>;
+}
+
+/** Server-sent events as they arrive, each of them parsed as JSON. Ends with the stream, and throws if the stream is interrupted; a reader that stops closes it. */
+async function* readEvents({ body }: Response): AsyncGenerator<unknown, void, undefined> {
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    let line = '';
+    let data: string[] = [];
+    while (true) {
+      const { done, value } = (await reader?.read()) ?? { done: true };
+      if (done || value === undefined) return;
+      const [first = '', ...more] = value.split('\n');
+      line += first;
+      for (const next of more) {
+        const text = line.endsWith('\r') ? line.slice(0, -1) : line;
+        line = next;
+        if (text.startsWith('data:')) data.push(text.slice(5));
+        if (text !== '' || data.length === 0) continue;
+        yield JSON.parse(data.join('\n'));
+        data = [];
+      }
+    }
+  } finally {
+    // A failed stream cannot be cancelled.
+    await reader?.cancel().catch(() => {});
+  }
 }

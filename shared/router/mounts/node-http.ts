@@ -13,7 +13,7 @@ import { cancelStream } from '../answer/stream.ts';
 import { settle } from '../maybe-promise.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
-import type { ServedMethod } from '../table/served-method.ts';
+import type { ServedMethod } from '../table/route-list.ts';
 import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
 
 export type Listener = RequestListener;

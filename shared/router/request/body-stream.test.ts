@@ -11,8 +11,8 @@ import { Controller } from '../controller.ts';
 import { createNodeServer } from '../mounts/node-http.ts';
 import { op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
-import type { BodyPart } from './body-part.ts';
 import { BodyStream } from './body-stream.ts';
+import type { BodyPart } from './multipart.ts';
 
 const large = 64 * 1024 * 1024;
 

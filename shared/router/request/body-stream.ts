@@ -3,9 +3,8 @@
 import { Readable } from 'node:stream';
 import { BadRequest, bodyTooLarge, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { BodyPart } from './body-part.ts';
 import type { MediaType } from './media-type.ts';
-import { readParts } from './multipart.ts';
+import { type BodyPart, readParts } from './multipart.ts';
 import type { RequestLike } from './request.ts';
 
 interface BodyStreamOptions {

@@ -6,11 +6,21 @@ import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { BodyPart } from './body-part.ts';
 import { parseJson } from './json.ts';
 import { isJson, type MediaType } from './media-type.ts';
 import { addKeyword, createKeywords, type Keywords } from './target.ts';
 import { decodeUtf8, refuseRepaired } from './utf8.ts';
+
+/** A field or a file of a streamed body: its bytes while they arrive. */
+export interface BodyPart extends AsyncIterable<Uint8Array> {
+  readonly name: string;
+  /** As the client sends it, without folders; undefined for a field. Never a path to write to. */
+  readonly filename: string | undefined;
+  /** As the client sends it; `text/plain` if absent. */
+  readonly type: string;
+  /** The whole part as UTF-8. Throws 400 for other bytes, and 413 above 64 KiB. */
+  text(): Promise<string>;
+}
 
 const headerPairsPerPart = 16;
 const fileType = 'application/octet-stream';
